@@ -1,0 +1,277 @@
+//! Auto-Gen reduce: the pre-order tree of least Eq. 1 time.
+//!
+//! The least scalar energy e(P, D, C) of a tree with P PEs, depth D and contention C follows
+//! `e(P, D, C) = min over i of e(i, D, C-1) + e(P-i, D-1, C) + i`, where `i` is the distance of the root's last child.
+//! It is a (min,+) convolution of convex functions and so has a closed form: slope `k` occurs `binom(D+k-1, k)` times
+//! for `1 <= k <= C`; e is the sum of the `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. Once there is
+//! one, more contention does not change e, so each depth needs only its least contention:
+//! `T = min over D of max(B C, B e / (P-1) + P-1) + (2 T_R + 1) D`.
+//!
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 5.5, whose dynamic program takes O(P^4).
+
+use crate::{
+    AlgorithmError, Params,
+    line::{LineTree, Side, Sides},
+};
+
+pub struct AutoGen;
+
+/// Depth and contention (messages) limits of a tree, and its scalar energy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shape {
+    pub depth: u32,
+    pub contention: u32,
+    pub energy: u64,
+    /// Eq. 1 time.
+    pub cycles: f64,
+}
+
+/// e(pes, depth, infinity) with the least contention that reaches it; `None` where no tree is that shallow.
+pub fn energy(pes: u32, depth: u32) -> Option<(u64, u32)> {
+    if pes <= 1 {
+        return Some((0, 0));
+    }
+    if depth == 0 {
+        return None;
+    }
+    let (mut left, mut energy) = (u64::from(pes - 1), 0);
+    let mut slopes = Slopes::new(depth);
+    loop {
+        let (slope, count) = slopes.next();
+        let take = count.min(left);
+        energy += take * slope;
+        left -= take;
+        if left == 0 {
+            return Some((energy, slope as u32));
+        }
+    }
+}
+
+/// `binom(depth + k - 1, k)` for k = 1, 2, ..., saturating far above any number of PEs.
+struct Slopes {
+    depth: u64,
+    k: u64,
+    count: u64,
+}
+
+const MANY: u64 = 1 << 40;
+
+impl Slopes {
+    fn new(depth: u32) -> Self {
+        Self {
+            depth: u64::from(depth),
+            k: 0,
+            count: 1,
+        }
+    }
+
+    /// The next slope and how often it occurs.
+    fn next(&mut self) -> (u64, u64) {
+        self.k += 1;
+        if self.count < MANY {
+            self.count = self.count * (self.depth + self.k - 1) / self.k;
+        }
+        (self.k, self.count)
+    }
+}
+
+/// The depth of least time for a root with `left` and `right` PEs beside it, both sides sharing the depth.
+fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
+    let (links, far, b) = (
+        f64::from(left + right),
+        f64::from(left.max(right)),
+        wavelets as f64,
+    );
+    let mut best: Option<Shape> = None;
+    for depth in 1..=left.max(right) {
+        // Even a tree of least energy, one hop a PE, pays the distance and the depth.
+        let floor = b + far + depth_cycles * f64::from(depth);
+        if best.is_some_and(|s| floor >= s.cycles) {
+            break;
+        }
+        let (l, r) = (energy(left + 1, depth)?, energy(right + 1, depth)?);
+        let contention = l.1 + r.1;
+        let cycles = (b * f64::from(contention)).max(b * (l.0 + r.0) as f64 / links + far)
+            + depth_cycles * f64::from(depth);
+        if best.is_none_or(|s| cycles < s.cycles) {
+            best = Some(Shape {
+                depth,
+                contention,
+                energy: l.0 + r.0,
+                cycles,
+            });
+        }
+    }
+    best
+}
+
+/// The best tree over `pes` PEs with the root at the end; `None` for one PE.
+pub fn best(pes: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
+    best_depth(0, pes - 1, wavelets, depth_cycles)
+}
+
+/// How many of the `rest` smallest slopes of both parts belong to the part without the last child:
+/// there slope `k >= 2` occurs `binom(D+k-2, k-1)` times, in the last child's subtree `k >= 1` occurs `binom(D+k-2, k)`
+/// times. Slopes are taken ascending; what is left of the last one may be cut anywhere, and the part without the last
+/// child gives way.
+fn split(depth: u32, contention: u32, rest: u64) -> u64 {
+    let (mut own, mut left) = (0u64, rest);
+    // binom(D+k-2, k-1), the occurrences in the part without the last child (for k = 1 the child itself).
+    let mut own_k = 1u64;
+    let mut child = Slopes::new(depth - 1);
+    for k in 1..=u64::from(contention) {
+        let here = if k == 1 { 0 } else { own_k };
+        let (_, there) = if depth == 1 { (k, 0) } else { child.next() };
+        if here + there >= left {
+            return own + left.saturating_sub(there);
+        }
+        own += here;
+        left -= here + there;
+        if own_k < MANY {
+            own_k = own_k * (u64::from(depth) + k - 1) / k;
+        }
+    }
+    own + left
+}
+
+/// A tree of `pes` PEs within `depth` and `contention` with the least energy, by backtracking through [`split`].
+fn tree(pes: u32, depth: u32, contention: u32) -> Side {
+    let mut parents = vec![0; pes as usize];
+    // Subtrees to lay out: first PE, PEs, depth, contention.
+    let mut todo = vec![(0u32, pes, depth, contention)];
+    while let Some((root, mut pes, depth, mut contention)) = todo.pop() {
+        // The last child first: it takes the far end of what is left.
+        while pes > 1 {
+            let nearer = 1 + split(depth, contention, u64::from(pes - 2)) as u32;
+            let child = root + nearer;
+            parents[child as usize] = root;
+            todo.push((child, pes - nearer, depth - 1, contention));
+            pes = nearer;
+            contention -= 1;
+        }
+    }
+    Side::new(parents)
+}
+
+impl LineTree for AutoGen {
+    fn name(&self) -> &'static str {
+        "auto-gen"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the pre-order tree of least predicted time for this vector and line"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 5.5"
+    }
+
+    fn side(
+        &self,
+        pes: u32,
+        wavelets: u64,
+        depth_cycles: f64,
+        params: &Params,
+    ) -> Result<Side, AlgorithmError> {
+        Ok(self
+            .sides(0, pes - 1, wavelets, depth_cycles, params)?
+            .right)
+    }
+
+    fn sides(
+        &self,
+        left: u32,
+        right: u32,
+        wavelets: u64,
+        depth_cycles: f64,
+        _: &Params,
+    ) -> Result<Sides, AlgorithmError> {
+        let depth = best_depth(left, right, wavelets, depth_cycles).map_or(0, |s| s.depth);
+        let side = |pes: u32| {
+            let (_, contention) = energy(pes, depth).expect("best_depth found trees of this depth");
+            tree(pes, depth, contention)
+        };
+        Ok(Sides {
+            left: side(left + 1),
+            right: side(right + 1),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// e(P, D, C) by the recursion itself.
+    fn recursion(most: usize, depth: usize, contention: usize) -> Vec<Vec<Vec<Option<u64>>>> {
+        let mut e = vec![vec![vec![None; most + 1]; contention + 1]; depth + 1];
+        for d in 0..=depth {
+            for c in 0..=contention {
+                e[d][c][1] = Some(0);
+                for p in 2..=most {
+                    if d > 0 && c > 0 {
+                        e[d][c][p] = (1..p)
+                            .filter_map(|i| Some(e[d][c - 1][i]? + e[d - 1][c][p - i]? + i as u64))
+                            .min();
+                    }
+                }
+            }
+        }
+        e
+    }
+
+    #[test]
+    fn the_closed_form_is_the_recursion() {
+        let e = recursion(40, 39, 39);
+        for pes in 2..=40u32 {
+            for depth in 1..pes {
+                let (energy, contention) = energy(pes, depth).unwrap();
+                assert_eq!(
+                    e[depth as usize][contention as usize][pes as usize],
+                    Some(energy),
+                    "{pes} {depth}"
+                );
+                assert_eq!(
+                    e[depth as usize][contention as usize - 1][pes as usize],
+                    None,
+                    "least contention"
+                );
+                assert_eq!(
+                    e[depth as usize][39][pes as usize],
+                    Some(energy),
+                    "more contention gains nothing"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn trees_have_the_energy_depth_and_contention_they_promise() {
+        for pes in (1..70).chain([512, 1000]) {
+            for depth in (1..pes).filter(|d| *d < 20 || d % 97 == 0) {
+                let (energy, contention) = energy(pes, depth).unwrap();
+                let sides = Sides {
+                    left: Side::new(vec![0]),
+                    right: tree(pes, depth, contention),
+                };
+                let t = sides.terms(1);
+                assert_eq!(t.energy as u64, energy, "{pes} {depth}");
+                assert!(
+                    t.depth <= f64::from(depth) && t.contention <= f64::from(contention),
+                    "{pes} {depth} {t:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_reference_values_hold() {
+        let s = best(512, 1, 5.0).unwrap();
+        assert_eq!((s.depth, s.contention, s.energy), (3, 13, 4836));
+        let s = best(512, 256, 5.0).unwrap();
+        assert_eq!((s.depth, s.contention, s.energy), (31, 2, 991));
+        assert!((s.cycles - 1162.47).abs() < 0.01);
+        assert!((best(512, 1024, 5.0).unwrap().cycles - 2651.88).abs() < 0.01);
+        assert_eq!(best(512, 4096, 5.0).unwrap().depth, 511);
+    }
+}

@@ -1,0 +1,77 @@
+//! Flooding broadcast: one stream that routers multicast, along the root's row and from there along every column.
+//!
+//! T = B + L + 2 T_R + 1, where L is the distance of the farthest PE: a message's time.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 4.2, Lemma 4.1; section 7.1, Lemma 7.1.
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Phase, Placed, Placement, Terms};
+use unisono_machine::Grid;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{Algorithm, AlgorithmError, Case, Params, line::broadcast};
+
+pub struct Flood;
+
+/// Terms of a flood over `grid` from PE `root`.
+pub fn flood_terms(grid: Grid, root: u32, wavelets: u64) -> Terms {
+    let (others, b) = ((grid.count() - 1) as f64, wavelets as f64);
+    if others == 0.0 || wavelets == 0 {
+        return Terms::default();
+    }
+    Terms {
+        energy: b * others,
+        distance: f64::from(grid.eccentricity(root)),
+        depth: 1.0,
+        contention: b,
+        links: others,
+        max_link_load: b,
+        datapath: b,
+    }
+}
+
+impl Algorithm for Flood {
+    fn name(&self) -> &'static str {
+        "flood"
+    }
+
+    fn summary(&self) -> &'static str {
+        "broadcast by routers that duplicate one stream, in 1D and 2D; optimal"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, sections 4.2 and 7.1"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Broadcast]
+    }
+
+    fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        if case.collective.kind == Kind::Broadcast {
+            return Ok(());
+        }
+        Err(AlgorithmError::Unsupported {
+            algorithm: self.name(),
+            reason: format!("it makes a broadcast, not {}", case.collective.kind),
+        })
+    }
+
+    fn build(&self, case: &Case, _: &Params) -> Result<Placed, AlgorithmError> {
+        let mut b = Builder::new(case.collective);
+        b.phase("broadcast");
+        let nodes = (0..case.collective.ranks).map(NodeId);
+        broadcast(&mut b, NodeId(case.collective.root), Operand::In(0), nodes);
+        Ok(Placed {
+            schedule: b.finish()?,
+            placement: Placement::new(case.grid),
+        })
+    }
+
+    fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
+        let terms = flood_terms(case.grid, case.collective.root, case.wavelets());
+        Some(Estimate {
+            phases: vec![Phase::new("broadcast", terms)],
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! The registry: one file a unit, its `mod` line and its entry in [`ALGORITHMS`], both sorted by name.
+
+mod auto_gen;
+mod chain;
+mod flood;
+mod message;
+mod reduce_broadcast;
+mod ring;
+mod snake;
+mod star;
+mod tree;
+mod two_phase;
+mod two_phase_searched;
+mod x_y;
+mod x_y_allreduce;
+
+use crate::{Algorithm, line::Line};
+
+pub use auto_gen::{Shape as AutoGenShape, best as auto_gen_best, energy as auto_gen_energy};
+
+pub const ALGORITHMS: &[&dyn Algorithm] = &[
+    &Line(auto_gen::AutoGen),
+    &Line(chain::Chain),
+    &flood::Flood,
+    &message::Message,
+    &reduce_broadcast::ReduceBroadcast,
+    &ring::Ring,
+    &snake::Snake,
+    &Line(star::Star),
+    &Line(tree::Tree),
+    &Line(two_phase::TwoPhase),
+    &Line(two_phase_searched::TwoPhaseSearched),
+    &x_y::XY,
+    &x_y_allreduce::XYAllreduce,
+];

@@ -1,0 +1,221 @@
+//! Ring allreduce: a reduce-scatter around a ring, then an allgather around it, in P chunks.
+//!
+//! The ring lies on a line of PEs in two ways (Fig. 7): `line` goes to the far end in single hops and back in one long
+//! one; `fold` goes out over the even PEs and back over the odd ones, at most two hops each.
+//! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) where P divides B.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1.
+
+use unisono_base::{NodeId, Span};
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Phase, Placed, Placement, Terms};
+use unisono_schedule::{Builder, Operand};
+
+use crate::{Algorithm, AlgorithmError, Case, Param, Params};
+
+pub struct Ring;
+
+/// PEs of a line in the order of the ring.
+fn order(pes: u32, params: &Params) -> Result<Vec<u32>, AlgorithmError> {
+    Ok(match params.choice("ring", "mapping", &["line", "fold"])? {
+        "fold" => (0..pes)
+            .step_by(2)
+            .chain((0..pes).rev().filter(|i| i % 2 == 1))
+            .collect(),
+        _ => (0..pes).collect(),
+    })
+}
+
+/// The chunks of a vector. Larger ones start with chunk 2, which never takes the ring's long way back.
+fn chunks(elements: u32, pes: u32) -> Vec<Span> {
+    let (size, larger) = (elements / pes, elements % pes);
+    let mut start = 0;
+    let sized = |c: u32| {
+        let len = size + u32::from((c + 2 * pes - 2) % pes < larger);
+        start += len;
+        Span::new(start - len, len)
+    };
+    (0..pes).map(sized).collect()
+}
+
+/// An allreduce of the vectors at `own` into the outputs of `line`.
+pub fn emit(
+    b: &mut Builder,
+    line: &[NodeId],
+    own: fn(u32) -> Operand,
+    phases: [&str; 2],
+    params: &Params,
+) -> Result<(), AlgorithmError> {
+    let (elements, pes) = (b.collective().elements, line.len() as u32);
+    let ring: Vec<NodeId> = order(pes, params)?
+        .into_iter()
+        .map(|i| line[i as usize])
+        .collect();
+    if pes == 1 {
+        if own(0) != Operand::Out(0) {
+            b.combine(line[0], 0, elements, &[own(0)], &[Operand::Out(0)]);
+        }
+        return Ok(());
+    }
+    let chunks = chunks(elements, pes);
+    let at = |q: u32, step: u32| chunks[((q + 2 * pes - step) % pes) as usize];
+    for (phase, name) in phases.into_iter().enumerate() {
+        b.phase(name);
+        let edges: Vec<_> = (0..pes)
+            .map(|q| b.stream(ring[q as usize], &[ring[((q + 1) % pes) as usize]]))
+            .collect();
+        for q in 0..pes {
+            let node = ring[q as usize];
+            let (to, from) = (
+                Operand::Stream(edges[q as usize]),
+                Operand::Stream(edges[((q + pes - 1) % pes) as usize]),
+            );
+            for step in 0..pes {
+                let last = step == pes - 1;
+                if phase == 0 {
+                    // Chunk q - step: the own part first, then what arrives plus the own part; the last one stays.
+                    let c = at(q, step);
+                    let sink = if last { Operand::Out(c.start) } else { to };
+                    let mine = own(c.start);
+                    let sources = if step == 0 {
+                        vec![mine]
+                    } else {
+                        vec![from, mine]
+                    };
+                    b.combine(node, 0, c.len, &sources, &[sink]);
+                } else {
+                    // Chunk q + 1 - step: the finished one first, then what arrives, kept and passed on.
+                    let c = at(q + 1, step);
+                    let kept = Operand::Out(c.start);
+                    match step {
+                        0 => b.combine(node, 0, c.len, &[kept], &[to]),
+                        _ if last => b.combine(node, 0, c.len, &[from], &[kept]),
+                        _ => b.combine(node, 0, c.len, &[from], &[kept, to]),
+                    };
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The two phases of [`emit`] on a line of `pes`.
+pub fn estimate(
+    pes: u32,
+    elements: u32,
+    bytes: u64,
+    phases: [&str; 2],
+    params: &Params,
+) -> Option<Vec<Phase>> {
+    let order = order(pes, params).ok()?;
+    let wavelets = |len: u32| unisono_base::Wavelets::of(u64::from(len), bytes).0 as f64;
+    let whole = wavelets(elements);
+    if pes == 1 {
+        return Some(Vec::new());
+    }
+    let sizes: Vec<f64> = chunks(elements, pes)
+        .iter()
+        .map(|c| wavelets(c.len))
+        .collect();
+    let total: f64 = sizes.iter().sum();
+    let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
+    let around = f64::from(2 * (pes - 1));
+    let hop =
+        |edge: u32| f64::from(order[edge as usize].abs_diff(order[((edge + 1) % pes) as usize]));
+    let some = f64::from(u32::from(elements > 0));
+    let phase = |name: &str, behind: u32| {
+        // Chunk c takes every edge but the one `behind` its start.
+        let ways: Vec<f64> = (0..pes)
+            .map(|c| around - hop((c + pes - behind) % pes))
+            .collect();
+        let used: Vec<usize> = (0..sizes.len()).filter(|&c| sizes[c] > 0.0).collect();
+        let terms = Terms {
+            energy: sizes.iter().zip(&ways).map(|(s, w)| s * w).sum(),
+            distance: used.iter().map(|&c| ways[c]).fold(0.0, f64::max),
+            depth: some * f64::from(pes - 1),
+            contention: total - least,
+            links: if let [one] = used[..] {
+                ways[one]
+            } else {
+                some * around
+            },
+            max_link_load: total - least,
+            datapath: whole.max(total),
+        };
+        Phase::new(name, terms)
+    };
+    Some(vec![phase(phases[0], 1), phase(phases[1], 2)])
+}
+
+const PHASES: [&str; 2] = ["reduce-scatter", "allgather"];
+
+impl Algorithm for Ring {
+    fn name(&self) -> &'static str {
+        "ring"
+    }
+
+    fn summary(&self) -> &'static str {
+        "reduce-scatter and allgather around a ring laid on a line; best for long vectors on few PEs"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 6.2"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[Param {
+            name: "mapping",
+            values: "line, fold (default: line)",
+        }]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let no = |reason: String| {
+            Err(AlgorithmError::Unsupported {
+                algorithm: self.name(),
+                reason,
+            })
+        };
+        let c = case.collective;
+        if c.kind != Kind::Allreduce || !case.grid.is_line() {
+            return no(format!(
+                "it makes an allreduce along one row or column, not {} on {}",
+                c.kind, case.grid
+            ));
+        }
+        if !c.operator.commutative() {
+            return no(format!(
+                "its chunks start in the middle of the line, and operator {} does not commute",
+                c.operator
+            ));
+        }
+        order(c.ranks, params).map(|_| ())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let line: Vec<NodeId> = (0..case.collective.ranks).map(NodeId).collect();
+        let mut b = Builder::new(case.collective);
+        b.reserve(2 * line.len() * line.len(), 2 * line.len());
+        emit(&mut b, &line, Operand::In, PHASES, params)?;
+        Ok(Placed {
+            schedule: b.finish()?,
+            placement: Placement::new(case.grid),
+        })
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        let c = case.collective;
+        Some(Estimate {
+            phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)?,
+        })
+    }
+
+    fn candidates(&self, _: &Case) -> Vec<Params> {
+        ["line", "fold"]
+            .map(|m| Params::new().with("mapping", m))
+            .to_vec()
+    }
+}

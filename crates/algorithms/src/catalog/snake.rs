@@ -1,0 +1,102 @@
+//! Snake reduce: a chain over all PEs of a grid, row by row and back and forth, so that neighbors of the chain are
+//! neighbors of the grid.
+//!
+//! T = B + (2 T_R + 2)(M N - 1). Source: "Near-Optimal Wafer-Scale Reduce", section 7.3.
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Placed, Placement};
+use unisono_machine::Grid;
+use unisono_schedule::Builder;
+
+use super::chain::Chain;
+use crate::{
+    Algorithm, AlgorithmError, Case, Params,
+    line::{Keep, copy_to_output, line_case, own_input, reduce, reduce_estimate},
+};
+
+pub struct Snake;
+
+/// All PEs along the snake.
+fn path(grid: Grid) -> Vec<NodeId> {
+    let pe = |i: u32| {
+        let (r, c) = grid.row_col(i);
+        NodeId(grid.pe(r, if r % 2 == 0 { c } else { grid.cols - 1 - c }))
+    };
+    (0..grid.rows * grid.cols).map(pe).collect()
+}
+
+/// Where PE `pe` comes on the snake; the map is its own inverse.
+fn position(grid: Grid, pe: u32) -> u32 {
+    let (r, c) = grid.row_col(pe);
+    grid.pe(r, if r % 2 == 0 { c } else { grid.cols - 1 - c })
+}
+
+impl Algorithm for Snake {
+    fn name(&self) -> &'static str {
+        "snake"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a chain through all PEs of a grid, row by row; best for vectors much longer than the grid has PEs"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 7.3"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Reduce]
+    }
+
+    fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        let no = |reason: String| {
+            Err(AlgorithmError::Unsupported {
+                algorithm: self.name(),
+                reason,
+            })
+        };
+        if case.collective.kind != Kind::Reduce {
+            return no(format!("it makes a reduce, not {}", case.collective.kind));
+        }
+        if !case.collective.operator.commutative() && !case.grid.is_line() {
+            return no(format!(
+                "it combines every second row backwards, and operator {} does not commute; x-y keeps the order",
+                case.collective.operator
+            ));
+        }
+        Ok(())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let c = case.collective;
+        let line = path(case.grid);
+        let sides = line_case(&Chain, case, c.ranks, position(case.grid, c.root), params)?;
+        let mut b = Builder::new(c);
+        b.reserve(line.len() + 1, line.len());
+        b.phase("reduce");
+        let at = reduce(&mut b, &line, &sides, &own_input, &mut Keep::default());
+        copy_to_output(&mut b, NodeId(c.root), at);
+        Ok(Placed {
+            schedule: b.finish()?,
+            placement: Placement::new(case.grid),
+        })
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        let c = case.collective;
+        let sides = line_case(&Chain, case, c.ranks, position(case.grid, c.root), params).ok()?;
+        Some(Estimate {
+            phases: vec![reduce_estimate("reduce", &Chain, &sides, case.wavelets())],
+        })
+    }
+
+    /// On a line it is the chain.
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.grid.is_line() {
+            Vec::new()
+        } else {
+            vec![Params::new()]
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Star reduce: every PE sends its vector straight to the root, the nearest first.
+//!
+//! Eq. 1 gives max(B(P-1), PB/2 + P-1) + 2 T_R + 1; the wavelets form a perfect pipeline, so B(P-1) + 2 T_R + 1.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 5.1, Lemma 5.1 and the paragraph after it.
+
+use unisono_lower::Sharper;
+
+use crate::{
+    AlgorithmError, Params,
+    line::{LineTree, Side, Sides},
+};
+
+pub struct Star;
+
+impl LineTree for Star {
+    fn name(&self) -> &'static str {
+        "star"
+    }
+
+    fn summary(&self) -> &'static str {
+        "every PE sends straight to the root; best for one wavelet"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 5.1"
+    }
+
+    fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {
+        Ok(Side::new(vec![0; pes as usize]))
+    }
+
+    fn sharper(&self, sides: &Sides, wavelets: u64) -> Option<Sharper> {
+        // With PEs on both sides the last link of each carries its side only, and the root takes one wavelet a cycle.
+        let others = u64::from(sides.count() - 1);
+        (others > 0 && wavelets > 0).then(|| Sharper {
+            cycles_beside_depth: (wavelets * others) as f64,
+            why: "the wavelets form a perfect pipeline: the root takes one each cycle (section 5.1)",
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! Binary tree reduce: in round `k` every PE at an odd multiple of 2^k sends to the even multiple before it, for any
+//! number of PEs. A PE's subtree is the interval up to its lowest set bit, cut at the end of the line.
+//!
+//! P = 2^k: T = max(B k, B P k / (2(P-1)) + P-1) + (2 T_R + 1) k. Source: "Near-Optimal Wafer-Scale Reduce",
+//! section 5.3, Lemma 5.3.
+
+use crate::{
+    AlgorithmError, Params,
+    line::{LineTree, Side},
+};
+
+pub struct Tree;
+
+impl LineTree for Tree {
+    fn name(&self) -> &'static str {
+        "tree"
+    }
+
+    fn summary(&self) -> &'static str {
+        "binary tree: the number of active PEs halves each round; best for short vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 5.3"
+    }
+
+    fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {
+        Ok(Side::new((0..pes).map(|i| i & i.wrapping_sub(1)).collect()))
+    }
+}

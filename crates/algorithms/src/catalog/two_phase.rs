@@ -1,0 +1,56 @@
+//! Two-phase reduce: a chain in each group of S consecutive PEs, then a chain over the groups' first PEs. Groups are
+//! cut from the far end, so the short group holds the root.
+//!
+//! E = B(2P - G - S) with G = ceil(P/S) > 1, L = P-1, D = S + G - 2, C = 2B (B if S = 1, G = 1 or S = P-1).
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 5.4.
+
+use crate::{
+    AlgorithmError, Param, Params,
+    line::{LineTree, Side},
+};
+
+pub struct TwoPhase;
+
+/// The tree for groups of `group` PEs.
+pub fn grouped(pes: u32, group: u32) -> Side {
+    let short = pes - (pes - 1) / group * group;
+    let parent = |i: u32| match i {
+        0 => 0,
+        // The first PE of a group hands on to the first PE of the group before it, or to the root.
+        i if i >= short && (i - short).is_multiple_of(group) => {
+            if i == short {
+                0
+            } else {
+                i - group
+            }
+        }
+        i => i - 1,
+    };
+    Side::new((0..pes).map(parent).collect())
+}
+
+impl LineTree for TwoPhase {
+    fn name(&self) -> &'static str {
+        "two-phase"
+    }
+
+    fn summary(&self) -> &'static str {
+        "chains in groups, then a chain over the groups' first PEs; good for all middle lengths"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 5.4"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[Param {
+            name: "group",
+            values: "PEs in a group, 1 to P (default: floor(sqrt(P)))",
+        }]
+    }
+
+    fn side(&self, pes: u32, _: u64, _: f64, params: &Params) -> Result<Side, AlgorithmError> {
+        let group = params.number("two-phase", "group", 1..=pes.max(1))?;
+        Ok(grouped(pes, group.unwrap_or_else(|| pes.isqrt().max(1))))
+    }
+}

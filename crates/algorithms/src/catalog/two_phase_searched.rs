@@ -1,0 +1,76 @@
+//! Two-phase reduce with the group size that Eq. 1 likes best among 1 < S < P, the paper choosing S = sqrt(P)
+//! throughout. Source: "Near-Optimal Wafer-Scale Reduce", section 5.4 and Eq. 1.
+
+use super::two_phase::grouped;
+use crate::{
+    AlgorithmError, Params,
+    line::{LineTree, Side},
+};
+
+pub struct TwoPhaseSearched;
+
+/// The group size of least Eq. 1 time, the smallest of equals; 1 where there is nothing to choose.
+fn best_group(pes: u32, wavelets: u64, depth_cycles: f64) -> u32 {
+    let (p, b) = (f64::from(pes), wavelets as f64);
+    let time = |s: u32| {
+        let (size, groups) = (f64::from(s), f64::from(pes.div_ceil(s)));
+        let contention = if s == pes - 1 { b } else { 2.0 * b };
+        contention.max(b * (2.0 * p - groups - size) / (p - 1.0) + p - 1.0)
+            + depth_cycles * (size + groups - 2.0)
+    };
+    (2..pes)
+        .min_by(|&a, &b| time(a).total_cmp(&time(b)))
+        .unwrap_or(1)
+}
+
+impl LineTree for TwoPhaseSearched {
+    fn name(&self) -> &'static str {
+        "two-phase-searched"
+    }
+
+    fn summary(&self) -> &'static str {
+        "two-phase with the group size that the model likes best"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 5.4 and Eq. 1"
+    }
+
+    fn side(
+        &self,
+        pes: u32,
+        wavelets: u64,
+        depth_cycles: f64,
+        _: &Params,
+    ) -> Result<Side, AlgorithmError> {
+        Ok(grouped(pes, best_group(pes, wavelets, depth_cycles)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::Sides;
+
+    #[test]
+    fn the_closed_form_is_that_of_the_tree() {
+        for pes in [3u32, 8, 17, 40] {
+            for wavelets in [1u64, 16, 300] {
+                let time = |group| {
+                    let sides = Sides {
+                        left: Side::new(vec![0]),
+                        right: grouped(pes, group),
+                    };
+                    let t = sides.terms(wavelets);
+                    t.contention.max(t.energy / t.links + t.distance) + 5.0 * t.depth
+                };
+                let least = (2..pes).map(time).fold(f64::INFINITY, f64::min);
+                assert_eq!(
+                    time(best_group(pes, wavelets, 5.0)),
+                    least,
+                    "{pes} {wavelets}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! X-Y reduce: a reduce along every row to the root's column, then along that column to the root, each by any tree on
+//! a line.
+//!
+//! T = T_x + T_y. Source: "Near-Optimal Wafer-Scale Reduce", section 7.2.
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Placed, Placement};
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    Algorithm, AlgorithmError, Case, Param, Params,
+    compose::{line_names, line_param},
+    line::{Keep, copy_to_output, line_case, own_input, reduce, reduce_estimate},
+};
+
+pub struct XY;
+
+const DEFAULT: &str = "auto-gen";
+
+/// Reduces over `case.grid` to `root`, and says where the root holds the result.
+pub fn emit(
+    b: &mut Builder,
+    case: &Case,
+    root: u32,
+    params: &Params,
+) -> Result<Operand, AlgorithmError> {
+    let grid = case.grid;
+    let (root_row, root_col) = grid.row_col(root);
+    let mut keep = Keep::default();
+    let mut sums = Vec::with_capacity(grid.rows as usize);
+    let rows = line_case(
+        line_param("x-y", "x", DEFAULT, params)?,
+        case,
+        grid.cols,
+        root_col,
+        params,
+    )?;
+    if grid.cols > 1 {
+        b.phase("row-reduce");
+    }
+    for r in 0..grid.rows {
+        let line: Vec<NodeId> = (0..grid.cols).map(|c| NodeId(grid.pe(r, c))).collect();
+        sums.push(reduce(b, &line, &rows, &own_input, &mut keep));
+    }
+    if grid.rows > 1 {
+        b.phase("column-reduce");
+    }
+    let columns = line_case(
+        line_param("x-y", "y", DEFAULT, params)?,
+        case,
+        grid.rows,
+        root_row,
+        params,
+    )?;
+    let line: Vec<NodeId> = (0..grid.rows)
+        .map(|r| NodeId(grid.pe(r, root_col)))
+        .collect();
+    Ok(reduce(
+        b,
+        &line,
+        &columns,
+        &|node| sums[grid.row_col(node.0).0 as usize],
+        &mut keep,
+    ))
+}
+
+/// The phases of [`emit`] in closed form.
+pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
+    let (root_row, root_col) = case.grid.row_col(root);
+    let mut phases = Vec::new();
+    for (name, param, pes, at) in [
+        ("row-reduce", "x", case.grid.cols, root_col),
+        ("column-reduce", "y", case.grid.rows, root_row),
+    ] {
+        let tree = line_param("x-y", param, DEFAULT, params).ok()?;
+        if pes > 1 {
+            phases.push(reduce_estimate(
+                name,
+                tree,
+                &line_case(tree, case, pes, at, params).ok()?,
+                case.wavelets(),
+            ));
+        }
+    }
+    Some(Estimate { phases })
+}
+
+impl Algorithm for XY {
+    fn name(&self) -> &'static str {
+        "x-y"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a reduce along every row, then along the root's column"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 7.2"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Reduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[
+            Param {
+                name: "x",
+                values: "a reduce on a line, for the rows (default: auto-gen)",
+            },
+            Param {
+                name: "y",
+                values: "a reduce on a line, for the column (default: auto-gen)",
+            },
+        ]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        if case.collective.kind != Kind::Reduce {
+            let reason = format!("it makes a reduce, not {}", case.collective.kind);
+            return Err(AlgorithmError::Unsupported {
+                algorithm: self.name(),
+                reason,
+            });
+        }
+        let (root_row, root_col) = case.grid.row_col(case.collective.root);
+        line_case(
+            line_param("x-y", "x", DEFAULT, params)?,
+            case,
+            case.grid.cols,
+            root_col,
+            params,
+        )?;
+        line_case(
+            line_param("x-y", "y", DEFAULT, params)?,
+            case,
+            case.grid.rows,
+            root_row,
+            params,
+        )?;
+        Ok(())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let c = case.collective;
+        let mut b = Builder::new(c);
+        b.reserve(c.ranks as usize + case.grid.rows as usize, c.ranks as usize);
+        let at = emit(&mut b, case, c.root, params)?;
+        copy_to_output(&mut b, NodeId(c.root), at);
+        Ok(Placed {
+            schedule: b.finish()?,
+            placement: Placement::new(case.grid),
+        })
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        estimate(case, case.collective.root, params)
+    }
+
+    fn composed(&self) -> bool {
+        true
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.grid.is_line() {
+            return Vec::new();
+        }
+        let pairs = line_names().flat_map(|x| line_names().map(move |y| (x, y)));
+        pairs
+            .map(|(x, y)| Params::new().with("x", x).with("y", y))
+            .collect()
+    }
+}

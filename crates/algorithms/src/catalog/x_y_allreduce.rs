@@ -1,0 +1,212 @@
+//! An allreduce along every row, then along every column, each by a ring or by a reduce and a flood.
+//!
+//! T = T_x + T_y. Source: "Near-Optimal Wafer-Scale Reduce", section 7.4 (first way).
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Phase, Placed, Placement};
+use unisono_machine::Grid;
+use unisono_schedule::{Builder, Operand};
+
+use super::{flood::flood_terms, ring};
+use crate::{
+    Algorithm, AlgorithmError, Case, Param, Params,
+    compose::{line_names, line_param},
+    line::{Keep, broadcast, line_case, reduce, reduce_estimate},
+};
+
+pub struct XYAllreduce;
+
+const NAME: &str = "x-y-allreduce";
+
+/// One dimension: its parameter, and the names of its phases.
+struct Axis {
+    param: &'static str,
+    ring: [&'static str; 2],
+    tree: [&'static str; 2],
+}
+
+const AXES: [Axis; 2] = [
+    Axis {
+        param: "x",
+        ring: ["row-reduce-scatter", "row-allgather"],
+        tree: ["row-reduce", "row-broadcast"],
+    },
+    Axis {
+        param: "y",
+        ring: ["column-reduce-scatter", "column-allgather"],
+        tree: ["column-reduce", "column-broadcast"],
+    },
+];
+
+fn is_ring(axis: &Axis, params: &Params) -> bool {
+    params.get(axis.param) == Some("ring")
+}
+
+fn ring_params(params: &Params) -> Params {
+    params.only(|k| k == "mapping")
+}
+
+fn emit_line(
+    b: &mut Builder,
+    case: &Case,
+    axis: &Axis,
+    line: &[NodeId],
+    own: fn(u32) -> Operand,
+    keep: &mut Keep,
+    params: &Params,
+) -> Result<(), AlgorithmError> {
+    if is_ring(axis, params) {
+        return ring::emit(b, line, own, axis.ring, &ring_params(params));
+    }
+    let tree = line_param(NAME, axis.param, "auto-gen", params)?;
+    let sides = line_case(tree, case, line.len() as u32, 0, params)?;
+    b.phase(axis.tree[0]);
+    let at = reduce(b, line, &sides, &|_| own(0), keep);
+    if line.len() > 1 {
+        b.phase(axis.tree[1]);
+    }
+    if at != Operand::Out(0) {
+        b.combine(
+            line[0],
+            0,
+            case.collective.elements,
+            &[at],
+            &[Operand::Out(0)],
+        );
+    }
+    broadcast(b, line[0], Operand::Out(0), line.iter().copied());
+    Ok(())
+}
+
+impl Algorithm for XYAllreduce {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "an allreduce along every row, then along every column"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 7.4"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[
+            Param {
+                name: "x",
+                values: "ring, or a reduce on a line to flood after, for the rows (default: auto-gen)",
+            },
+            Param {
+                name: "y",
+                values: "the same for the columns (default: auto-gen)",
+            },
+        ]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let no = |reason: String| {
+            Err(AlgorithmError::Unsupported {
+                algorithm: NAME,
+                reason,
+            })
+        };
+        let c = case.collective;
+        if c.kind != Kind::Allreduce {
+            return no(format!("it makes an allreduce, not {}", c.kind));
+        }
+        for (axis, pes) in AXES.iter().zip([case.grid.cols, case.grid.rows]) {
+            if !is_ring(axis, params) {
+                line_case(
+                    line_param(NAME, axis.param, "auto-gen", params)?,
+                    case,
+                    pes,
+                    0,
+                    params,
+                )?;
+            } else if !c.operator.commutative() {
+                return no(format!(
+                    "a ring reorders operands, and operator {} does not commute",
+                    c.operator
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let grid = case.grid;
+        let mut b = Builder::new(case.collective);
+        let mut keep = Keep::default();
+        for r in 0..grid.rows {
+            let row: Vec<NodeId> = (0..grid.cols).map(|c| NodeId(grid.pe(r, c))).collect();
+            emit_line(&mut b, case, &AXES[0], &row, Operand::In, &mut keep, params)?;
+        }
+        if grid.rows > 1 {
+            for c in 0..grid.cols {
+                let column: Vec<NodeId> = (0..grid.rows).map(|r| NodeId(grid.pe(r, c))).collect();
+                emit_line(
+                    &mut b,
+                    case,
+                    &AXES[1],
+                    &column,
+                    Operand::Out,
+                    &mut keep,
+                    params,
+                )?;
+            }
+        }
+        Ok(Placed {
+            schedule: b.finish()?,
+            placement: Placement::new(grid),
+        })
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        let c = case.collective;
+        let mut phases = Vec::new();
+        for (axis, pes) in AXES
+            .iter()
+            .zip([case.grid.cols, case.grid.rows])
+            .filter(|(_, pes)| *pes > 1)
+        {
+            if is_ring(axis, params) {
+                phases.extend(ring::estimate(
+                    pes,
+                    c.elements,
+                    c.dtype.bytes(),
+                    axis.ring,
+                    &ring_params(params),
+                )?);
+                continue;
+            }
+            let tree = line_param(NAME, axis.param, "auto-gen", params).ok()?;
+            let sides = line_case(tree, case, pes, 0, params).ok()?;
+            phases.push(reduce_estimate(axis.tree[0], tree, &sides, case.wavelets()));
+            phases.push(Phase::new(
+                axis.tree[1],
+                flood_terms(Grid::new(1, pes), 0, case.wavelets()),
+            ));
+        }
+        Some(Estimate { phases })
+    }
+
+    fn composed(&self) -> bool {
+        true
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.grid.is_line() {
+            return Vec::new();
+        }
+        let names = || line_names().chain(["ring"]);
+        names()
+            .flat_map(|x| names().map(move |y| Params::new().with("x", x).with("y", y)))
+            .collect()
+    }
+}

@@ -1,0 +1,17 @@
+//! Generators of schedules, one a file in [`catalog`], registered there.
+//!
+//! Most reduces on a line of PEs are trees in pre-order; such a unit only says its tree ([`line::LineTree`]) and gets
+//! everything else, its use inside `x-y` and `reduce-broadcast` included.
+
+mod algorithm;
+pub mod catalog;
+mod compose;
+mod error;
+pub mod line;
+mod params;
+
+pub use algorithm::{Algorithm, Case, Param};
+pub use catalog::ALGORITHMS;
+pub use compose::{find, resolve};
+pub use error::AlgorithmError;
+pub use params::Params;

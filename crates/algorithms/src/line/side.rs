@@ -1,0 +1,133 @@
+//! The trees of a reduce on a line, and their cost terms.
+
+use unisono_lower::Terms;
+
+/// A tree over the PEs `0 .. n` on one side of the root, which is PE 0 of the side. Pre-order: the parent of a PE lies
+/// nearer to the root, every subtree is an interval, and a PE receives from its children nearest first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Side {
+    parents: Vec<u32>,
+}
+
+impl Side {
+    /// From each PE's parent; PE 0 is its own.
+    pub fn new(parents: Vec<u32>) -> Self {
+        debug_assert!(
+            parents
+                .iter()
+                .enumerate()
+                .skip(1)
+                .all(|(i, &p)| (p as usize) < i),
+            "parents lie nearer"
+        );
+        Self { parents }
+    }
+
+    pub fn len(&self) -> u32 {
+        self.parents.len() as u32
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    pub fn parent(&self, pe: u32) -> u32 {
+        self.parents[pe as usize]
+    }
+
+    pub fn parents(&self) -> &[u32] {
+        &self.parents
+    }
+
+    /// For each PE its children, nearest first, as ranges of one table.
+    pub fn children(&self) -> (Vec<u32>, Vec<u32>) {
+        let n = self.parents.len();
+        let mut first = vec![0u32; n + 1];
+        for &p in self.parents.iter().skip(1) {
+            first[p as usize + 1] += 1;
+        }
+        for i in 0..n {
+            first[i + 1] += first[i];
+        }
+        let mut next = first.clone();
+        let mut table = vec![0; n.saturating_sub(1)];
+        for (child, &p) in self.parents.iter().enumerate().skip(1) {
+            table[next[p as usize] as usize] = child as u32;
+            next[p as usize] += 1;
+        }
+        (first, table)
+    }
+
+    fn scalar(&self) -> Scalar {
+        let n = self.parents.len();
+        let mut s = Scalar::default();
+        let (mut children, mut depth, mut load) = (vec![0u32; n], vec![0u32; n], vec![0i64; n + 1]);
+        for (i, &p) in self.parents.iter().enumerate().skip(1) {
+            s.energy += (i - p as usize) as u64;
+            children[p as usize] += 1;
+            depth[i] = depth[p as usize] + 1;
+            s.depth = s.depth.max(depth[i]);
+            // The message crosses the links behind PEs p, p + 1, ..., i - 1.
+            load[p as usize] += 1;
+            load[i] -= 1;
+        }
+        let mut at = 0;
+        for l in load {
+            at += l;
+            s.link_load = s.link_load.max(at as u32);
+        }
+        s.root_children = children.first().copied().unwrap_or(0);
+        s.children = children.iter().skip(1).copied().max().unwrap_or(0);
+        s
+    }
+}
+
+/// Terms of one side for a vector of one wavelet.
+#[derive(Default)]
+struct Scalar {
+    energy: u64,
+    depth: u32,
+    link_load: u32,
+    root_children: u32,
+    /// The most children of a PE other than the root.
+    children: u32,
+}
+
+/// Both sides of a root on a line: `left` reaches to the line's first PE, `right` to its last.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sides {
+    pub left: Side,
+    pub right: Side,
+}
+
+impl Sides {
+    pub fn count(&self) -> u32 {
+        self.left.len() + self.right.len() - 1
+    }
+
+    /// Cost terms for a vector of `wavelets`. A PE that only sends does one operation an element too.
+    pub fn terms(&self, wavelets: u64) -> Terms {
+        let pes = self.count();
+        if pes == 1 || wavelets == 0 {
+            return Terms {
+                datapath: wavelets as f64,
+                ..Terms::default()
+            };
+        }
+        let (l, r) = (self.left.scalar(), self.right.scalar());
+        let b = wavelets as f64;
+        let most = (l.root_children + r.root_children)
+            .max(l.children)
+            .max(r.children)
+            .max(1);
+        Terms {
+            energy: b * (l.energy + r.energy) as f64,
+            distance: f64::from(self.left.len().max(self.right.len()) - 1),
+            depth: f64::from(l.depth.max(r.depth)),
+            contention: b * f64::from(most),
+            links: f64::from(pes - 1),
+            max_link_load: b * f64::from(l.link_load.max(r.link_load)),
+            datapath: b * f64::from(most),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A reduce that is a tree on a line, as a registered algorithm.
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Phase, Placed, Placement, Sharper};
+use unisono_schedule::Builder;
+
+use super::{Keep, Side, Sides, copy_to_output, own_input, reduce};
+use crate::{Algorithm, AlgorithmError, Case, Param, Params};
+
+/// A way to span the PEs on one side of a root.
+pub trait LineTree: Sync {
+    fn name(&self) -> &'static str;
+    fn summary(&self) -> &'static str;
+    fn reference(&self) -> &'static str;
+
+    fn params(&self) -> &'static [Param] {
+        &[]
+    }
+
+    /// The tree over `pes` PEs, the root being PE 0, for a vector of `wavelets`; one step of depth costs
+    /// `depth_cycles`.
+    ///
+    /// # Errors
+    /// A parameter that does not fit.
+    fn side(
+        &self,
+        pes: u32,
+        wavelets: u64,
+        depth_cycles: f64,
+        params: &Params,
+    ) -> Result<Side, AlgorithmError>;
+
+    /// Both sides of a root that has `left` and `right` PEs beside it.
+    ///
+    /// # Errors
+    /// A parameter that does not fit.
+    fn sides(
+        &self,
+        left: u32,
+        right: u32,
+        wavelets: u64,
+        depth_cycles: f64,
+        params: &Params,
+    ) -> Result<Sides, AlgorithmError> {
+        Ok(Sides {
+            left: self.side(left + 1, wavelets, depth_cycles, params)?,
+            right: self.side(right + 1, wavelets, depth_cycles, params)?,
+        })
+    }
+
+    /// A proved time that is sharper than the model's, where there is one.
+    fn sharper(&self, _sides: &Sides, _wavelets: u64) -> Option<Sharper> {
+        None
+    }
+}
+
+/// The sides for a root at `root` of a line of `pes`, for the vector of `case`.
+pub fn line_case(
+    tree: &dyn LineTree,
+    case: &Case,
+    pes: u32,
+    root: u32,
+    params: &Params,
+) -> Result<Sides, AlgorithmError> {
+    let mine = params.only(|name| tree.params().iter().any(|p| p.name == name));
+    tree.sides(
+        root,
+        pes - 1 - root,
+        case.wavelets(),
+        case.depth_cycles,
+        &mine,
+    )
+}
+
+/// One phase of a reduce over `sides`.
+pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, wavelets: u64) -> Phase {
+    Phase {
+        sharper: tree.sharper(sides, wavelets),
+        ..Phase::new(name, sides.terms(wavelets))
+    }
+}
+
+/// Makes an algorithm of a tree.
+pub struct Line<T>(pub T);
+
+impl<T: LineTree> Algorithm for Line<T> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn summary(&self) -> &'static str {
+        self.0.summary()
+    }
+
+    fn reference(&self) -> &'static str {
+        self.0.reference()
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Reduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        self.0.params()
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        if case.collective.kind != Kind::Reduce || !case.grid.is_line() {
+            return Err(AlgorithmError::Unsupported {
+                algorithm: self.name(),
+                reason: format!(
+                    "it reduces along one row or column, not {} on {}",
+                    case.collective.kind, case.grid
+                ),
+            });
+        }
+        line_case(
+            &self.0,
+            case,
+            case.collective.ranks,
+            case.collective.root,
+            params,
+        )
+        .map(|_| ())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let c = case.collective;
+        let sides = line_case(&self.0, case, c.ranks, c.root, params)?;
+        let line: Vec<NodeId> = (0..c.ranks).map(NodeId).collect();
+        let mut b = Builder::new(c);
+        b.reserve(line.len() + 1, line.len());
+        b.phase("reduce");
+        let at = reduce(&mut b, &line, &sides, &own_input, &mut Keep::default());
+        copy_to_output(&mut b, NodeId(c.root), at);
+        Ok(Placed {
+            schedule: b.finish()?,
+            placement: Placement::new(case.grid),
+        })
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        let c = case.collective;
+        let sides = line_case(&self.0, case, c.ranks, c.root, params).ok()?;
+        Some(Estimate {
+            phases: vec![reduce_estimate("reduce", &self.0, &sides, case.wavelets())],
+        })
+    }
+
+    fn line_tree(&self) -> Option<&dyn LineTree> {
+        Some(&self.0)
+    }
+}

@@ -1,0 +1,79 @@
+//! Findings of a checker: a stable code, the place, and one sentence.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{InstrId, NodeId};
+
+/// One finding. `rank` and `instruction` name the place as the text form prints it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Diagnostic {
+    pub code: &'static str,
+    pub rank: Option<u32>,
+    pub instruction: Option<u32>,
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// Collects findings; keeps the first `Diagnostics::KEPT` and counts the rest, so that a schedule wrong
+/// everywhere does not fill the memory.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    kept: Vec<Diagnostic>,
+    left_out: u64,
+}
+
+impl Diagnostics {
+    pub const KEPT: usize = 64;
+
+    pub fn push(
+        &mut self,
+        code: &'static str,
+        node: Option<NodeId>,
+        instr: Option<InstrId>,
+        message: impl FnOnce() -> String,
+    ) {
+        if self.kept.len() < Self::KEPT {
+            self.kept.push(Diagnostic {
+                code,
+                rank: node.map(|n| n.0),
+                instruction: instr.map(|i| i.0),
+                message: message(),
+            });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// No more findings are kept: a checker may stop looking.
+    pub fn is_full(&self) -> bool {
+        self.left_out > 0
+    }
+
+    pub fn has(&self, code: &str) -> bool {
+        self.kept.iter().any(|d| d.code == code)
+    }
+
+    /// The findings; a last one says how many more there were.
+    pub fn into_vec(mut self) -> Vec<Diagnostic> {
+        if self.left_out > 0 {
+            self.kept.push(Diagnostic {
+                code: "more",
+                rank: None,
+                instruction: None,
+                message: format!("{} more findings left out", self.left_out),
+            });
+        }
+        self.kept
+    }
+}

@@ -1,0 +1,11 @@
+//! What every other crate speaks in: dense ids, units, element spans, diagnostics.
+
+mod diagnostic;
+mod id;
+mod span;
+mod units;
+
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use id::{InstrId, LaneId, NodeId, PhaseId, StreamId};
+pub use span::Span;
+pub use units::{Bytes, Cycles, Wavelets};

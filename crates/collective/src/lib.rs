@@ -1,0 +1,15 @@
+//! What a collective means: its buffers, and for every output element which inputs it must hold.
+//!
+//! Nothing here knows an algorithm or a time.
+
+mod dtype;
+mod error;
+mod kind;
+mod operator;
+mod spec;
+
+pub use dtype::Dtype;
+pub use error::CollectiveError;
+pub use kind::Kind;
+pub use operator::Operator;
+pub use spec::{Collective, Required, Source};

@@ -1,0 +1,85 @@
+//! Reduction operators. All are associative; whether operands may be swapped is a property of the operator.
+
+use std::{fmt, str::FromStr};
+
+use crate::{CollectiveError, Dtype, kind::names};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operator {
+    Sum,
+    Prod,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    /// Stands for any associative operator that does not commute (MPI's `commute = false`). Its value in the
+    /// interpreter: an `i64` packs an affine map `(a << 32) | b` over the prime 2^31 - 1, maps compose left to right.
+    Ordered,
+}
+
+impl Operator {
+    pub const ALL: &[Operator] = &[
+        Operator::Sum,
+        Operator::Prod,
+        Operator::Min,
+        Operator::Max,
+        Operator::And,
+        Operator::Or,
+        Operator::Xor,
+        Operator::Ordered,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Operator::Sum => "sum",
+            Operator::Prod => "prod",
+            Operator::Min => "min",
+            Operator::Max => "max",
+            Operator::And => "and",
+            Operator::Or => "or",
+            Operator::Xor => "xor",
+            Operator::Ordered => "ordered",
+        }
+    }
+
+    pub fn commutative(self) -> bool {
+        self != Operator::Ordered
+    }
+
+    /// Fails where the operator has no meaning for the datatype, as in MPI.
+    pub fn check(self, dtype: Dtype) -> Result<(), CollectiveError> {
+        let accepted = match self {
+            Operator::And | Operator::Or | Operator::Xor if !dtype.is_integer() => "i32, i64",
+            Operator::Ordered if dtype != Dtype::I64 => "i64",
+            _ => return Ok(()),
+        };
+        Err(CollectiveError::OperatorDtype {
+            operator: self.name(),
+            dtype: dtype.name(),
+            accepted,
+        })
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Operator {
+    type Err = CollectiveError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Operator::ALL
+            .iter()
+            .copied()
+            .find(|o| o.name() == text)
+            .ok_or_else(|| CollectiveError::UnknownName {
+                what: "operator",
+                found: text.to_owned(),
+                accepted: names(Operator::ALL.iter().map(|o| o.name())),
+            })
+    }
+}

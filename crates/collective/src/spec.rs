@@ -1,0 +1,218 @@
+//! A collective on given ranks, as buffer sizes and the contents each output must end with.
+//!
+//! Counts follow MPI: for broadcast, reduce, allreduce, scan and message `elements` is the whole vector; for
+//! allgather and gather what one rank gives; for scatter and reduce-scatter what one rank keeps; for alltoall one
+//! block per pair. A barrier carries one element of no meaning, so that "has heard of every rank" is data flow.
+
+use unisono_base::Span;
+
+use crate::{CollectiveError, Dtype, Kind, Operator};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Collective {
+    pub kind: Kind,
+    pub ranks: u32,
+    pub elements: u32,
+    /// The rank with a part of its own; 0 where the collective has none.
+    pub root: u32,
+    pub operator: Operator,
+    pub dtype: Dtype,
+}
+
+/// Which inputs one output span must hold. Output element `k` of the span is made of input elements
+/// `input_start + k`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Required {
+    pub span: Span,
+    pub input_start: u32,
+    pub source: Source,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The input of one rank, unchanged.
+    Copy { rank: u32 },
+    /// The reduction of the inputs of ranks `0 .. ranks`, each exactly once.
+    Reduction { ranks: u32 },
+    /// Something of every rank `0 .. ranks`, however often (a barrier).
+    AtLeastOnce { ranks: u32 },
+}
+
+impl Collective {
+    /// The most ranks a collective may have. A damaged file must not make tables of billions of rows.
+    pub const MAX_RANKS: u32 = 1 << 24;
+
+    /// # Errors
+    /// No ranks, a root that is not a rank, an operator without a meaning for the datatype, buffers past 2^32 elements.
+    pub fn new(
+        kind: Kind,
+        ranks: u32,
+        elements: u64,
+        root: u64,
+        operator: Operator,
+        dtype: Dtype,
+    ) -> Result<Self, CollectiveError> {
+        if ranks == 0 {
+            return Err(CollectiveError::NoRanks);
+        }
+        if ranks > Self::MAX_RANKS {
+            return Err(CollectiveError::TooManyRanks {
+                ranks,
+                most: Self::MAX_RANKS,
+            });
+        }
+        if root >= u64::from(ranks) {
+            return Err(CollectiveError::Root { root, ranks });
+        }
+        if kind.reduces() && kind != Kind::Barrier {
+            operator.check(dtype)?;
+        }
+        let elements = if kind == Kind::Barrier { 1 } else { elements };
+        let buffer = match kind {
+            Kind::Allgather
+            | Kind::Gather
+            | Kind::Scatter
+            | Kind::ReduceScatter
+            | Kind::Alltoall => u128::from(elements) * u128::from(ranks),
+            _ => u128::from(elements),
+        };
+        if buffer > u128::from(u32::MAX) {
+            return Err(CollectiveError::TooLarge {
+                kind: kind.name(),
+                elements,
+                ranks,
+                buffer,
+            });
+        }
+        Ok(Self {
+            kind,
+            ranks,
+            elements: elements as u32,
+            root: if kind.has_root() { root as u32 } else { 0 },
+            operator,
+            dtype,
+        })
+    }
+
+    /// Elements of a rank's read-only input buffer.
+    pub fn input_len(&self, rank: u32) -> u32 {
+        let n = self.elements;
+        match self.kind {
+            Kind::Broadcast => self.only_if(rank == self.root, n),
+            Kind::Message => self.only_if(rank == self.sender(), n),
+            Kind::Scatter => self.only_if(rank == self.root, n * self.ranks),
+            Kind::ReduceScatter | Kind::Alltoall => n * self.ranks,
+            Kind::Allreduce
+            | Kind::Allgather
+            | Kind::Gather
+            | Kind::Reduce
+            | Kind::Scan
+            | Kind::Barrier => n,
+        }
+    }
+
+    /// Elements of a rank's output buffer. The root of a broadcast has none: its input already is the result.
+    pub fn output_len(&self, rank: u32) -> u32 {
+        let n = self.elements;
+        match self.kind {
+            Kind::Broadcast => self.only_if(rank != self.root, n),
+            Kind::Reduce | Kind::Message => self.only_if(rank == self.root, n),
+            Kind::Gather => self.only_if(rank == self.root, n * self.ranks),
+            Kind::Allgather | Kind::Alltoall => n * self.ranks,
+            Kind::Allreduce | Kind::Scatter | Kind::ReduceScatter | Kind::Scan | Kind::Barrier => n,
+        }
+    }
+
+    /// The rank whose vector a message carries: the last, or the first when the root is the last.
+    pub fn sender(&self) -> u32 {
+        if self.root + 1 == self.ranks {
+            0
+        } else {
+            self.ranks - 1
+        }
+    }
+
+    /// What the output of `rank` must hold, in ascending spans that cover it; no span is empty.
+    pub fn required(&self, rank: u32) -> impl Iterator<Item = Required> + use<> {
+        let (n, p) = (self.elements, self.ranks);
+        let len = self.output_len(rank);
+        // Outputs are made of equal blocks: one for most, one a peer for gathering kinds.
+        let (blocks, block) = match self.kind {
+            Kind::Gather | Kind::Allgather | Kind::Alltoall if len > 0 => (p, n),
+            _ => (u32::from(len > 0), len),
+        };
+        let (kind, root, sender) = (self.kind, self.root, self.sender());
+        (0..blocks).map(move |b| {
+            let (source, input_start) = match kind {
+                Kind::Broadcast => (Source::Copy { rank: root }, 0),
+                Kind::Message => (Source::Copy { rank: sender }, 0),
+                Kind::Scatter => (Source::Copy { rank: root }, rank * n),
+                Kind::Gather | Kind::Allgather => (Source::Copy { rank: b }, 0),
+                Kind::Alltoall => (Source::Copy { rank: b }, rank * n),
+                Kind::Reduce | Kind::Allreduce => (Source::Reduction { ranks: p }, 0),
+                Kind::ReduceScatter => (Source::Reduction { ranks: p }, rank * n),
+                Kind::Scan => (Source::Reduction { ranks: rank + 1 }, 0),
+                Kind::Barrier => (Source::AtLeastOnce { ranks: p }, 0),
+            };
+            Required {
+                span: Span::new(b * block, block),
+                input_start,
+                source,
+            }
+        })
+    }
+
+    fn only_if(&self, part: bool, len: u32) -> u32 {
+        if part { len } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kind: Kind, ranks: u32, elements: u64) -> Collective {
+        Collective::new(kind, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap()
+    }
+
+    #[test]
+    fn required_spans_cover_every_output() {
+        for &kind in Kind::ALL {
+            for ranks in 1..6 {
+                for elements in 0..4 {
+                    let c = of(kind, ranks, elements);
+                    for rank in 0..ranks {
+                        let mut at = 0;
+                        for r in c.required(rank) {
+                            assert_eq!(r.span.start, at, "{kind} {ranks} {elements}");
+                            assert!(!r.span.is_empty());
+                            at = r.span.start + r.span.len;
+                            if let Source::Copy { rank: from } = r.source {
+                                assert!(r.input_start + r.span.len <= c.input_len(from));
+                            }
+                        }
+                        assert_eq!(at, c.output_len(rank));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_input_is_named() {
+        let e = Collective::new(Kind::Reduce, 4, 1, 4, Operator::Sum, Dtype::F32).unwrap_err();
+        assert_eq!(
+            e.to_string(),
+            "root 4 is outside the 4 ranks; accepted are 0 to 3"
+        );
+        let e = Collective::new(Kind::Reduce, 4, 1, 0, Operator::Xor, Dtype::F32).unwrap_err();
+        assert_eq!(
+            e.to_string(),
+            "operator xor is not defined for f32; it accepts i32, i64"
+        );
+        assert_eq!(of(Kind::Barrier, 3, 0).input_len(1), 1);
+        assert!(
+            Collective::new(Kind::Alltoall, 65_536, 65_536, 0, Operator::Sum, Dtype::F32).is_err()
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! The time of one message over the longest way, which bounds every broadcast and is reached by flooding.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 4.
+
+use unisono_base::Cycles;
+use unisono_collective::Kind;
+
+use super::{Bound, BoundCase};
+
+pub struct Message;
+
+impl Bound for Message {
+    fn name(&self) -> &'static str {
+        "message"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, sections 4.1 and 4.2"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "nothing beyond the machine"
+    }
+
+    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+        let hops = match case.kind {
+            Kind::Broadcast => case.grid.eccentricity(case.root),
+            Kind::Message => {
+                let last = case.grid.count() as u32 - 1;
+                case.grid
+                    .distance(case.root, if case.root == last { 0 } else { last })
+            }
+            _ => return None,
+        };
+        if case.is_local() {
+            return Some(Cycles(0.0));
+        }
+        Some(Cycles(
+            case.wavelets as f64 + f64::from(hops) + case.depth_cycles(),
+        ))
+    }
+}

@@ -1,0 +1,61 @@
+//! What no network can beat: B wavelets that carry the farthest PE's share must enter the root's ramp one a cycle,
+//! after they travelled; down and up a ramp and one operation cost 2 T_R + 1.
+//!
+//! On a line B + P + 2 T_R, which is a message's time; on a grid B + M+N-2 + 2 T_R + 1. In both B - 1 cycles after the
+//! first wavelet the last one enters, and the operation on it is one more.
+
+use unisono_base::Cycles;
+
+use super::{Bound, BoundCase};
+
+pub struct Physical1d;
+pub struct Physical2d;
+
+const REFERENCE: &str = "one wavelet a cycle at the root's ramp, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2";
+const ASSUMES: &str =
+    "nothing beyond the machine: it holds for every algorithm and every simulator";
+
+fn physical(case: &BoundCase) -> Cycles {
+    if case.is_local() {
+        return Cycles(0.0);
+    }
+    Cycles(
+        case.wavelets as f64 + f64::from(case.grid.eccentricity(case.root)) + case.depth_cycles(),
+    )
+}
+
+impl Bound for Physical1d {
+    fn name(&self) -> &'static str {
+        "physical-1d"
+    }
+
+    fn reference(&self) -> &'static str {
+        REFERENCE
+    }
+
+    fn assumes(&self) -> &'static str {
+        ASSUMES
+    }
+
+    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+        (case.reduces() && case.grid.is_line()).then(|| physical(case))
+    }
+}
+
+impl Bound for Physical2d {
+    fn name(&self) -> &'static str {
+        "physical-2d"
+    }
+
+    fn reference(&self) -> &'static str {
+        REFERENCE
+    }
+
+    fn assumes(&self) -> &'static str {
+        ASSUMES
+    }
+
+    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+        (case.reduces() && !case.grid.is_line()).then(|| physical(case))
+    }
+}

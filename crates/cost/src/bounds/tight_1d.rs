@@ -1,0 +1,68 @@
+//! The tight bound on a line: T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least
+//! energy of any tree of depth D whose messages go toward the root.
+//!
+//! Slope `k` occurs `binom(D+k-1, k)` times and e is the sum of the P-1 smallest: the energy of Auto-Gen without its
+//! contention, because trees in pre-order lose nothing. With PEs on both sides of the root both sides share the depth.
+
+use unisono_base::Cycles;
+
+use super::{Bound, BoundCase};
+
+pub struct Tight1d;
+
+/// e(pes, depth, infinity) for a root at the end; `None` where no tree is that shallow.
+pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
+    let (mut left, mut energy) = (u64::from(pes.saturating_sub(1)), 0u64);
+    if left > 0 && depth == 0 {
+        return None;
+    }
+    let (mut slope, mut count) = (0u64, 1u64);
+    while left > 0 {
+        slope += 1;
+        // Counts beyond any number of PEs need not be exact.
+        if count < 1 << 40 {
+            count = count * (u64::from(depth) + slope - 1) / slope;
+        }
+        let take = count.min(left);
+        energy += take * slope;
+        left -= take;
+    }
+    Some(energy)
+}
+
+impl Bound for Tight1d {
+    fn name(&self) -> &'static str {
+        "tight-1d"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Near-Optimal Wafer-Scale Reduce, section 5.6, with the least energy of any tree in place of Lemma 5.5"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "Eq. 1; messages go toward the root, each PE sends its whole partial sum to one PE"
+    }
+
+    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+        if !case.reduces() || !case.grid.is_line() {
+            return None;
+        }
+        if case.is_local() {
+            return Some(Cycles(0.0));
+        }
+        let (left, right) = case.sides();
+        let far = left.max(right);
+        let (b, links) = (case.wavelets as f64, f64::from(left + right));
+        let mut best = f64::INFINITY;
+        for depth in 1..=far {
+            let rest = f64::from(far) + case.depth_cycles() * f64::from(depth);
+            // Energy is at least one hop a PE, so deeper trees cannot win any more.
+            if b + rest >= best {
+                break;
+            }
+            let energy = tree_energy(left + 1, depth)? + tree_energy(right + 1, depth)?;
+            best = best.min(b * energy as f64 / links + rest);
+        }
+        Some(Cycles(best))
+    }
+}

@@ -1,0 +1,9 @@
+//! Cost: the terms of any placed schedule, models that make times of them, and lower bounds. Nothing is simulated.
+
+pub mod bounds;
+mod measure;
+pub mod models;
+
+pub use bounds::{BOUNDS, Bound, BoundCase, tightest};
+pub use measure::{PhaseLines, measure};
+pub use models::{Evaluator, MODELS, Model, find_model};

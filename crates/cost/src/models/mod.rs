@@ -1,0 +1,76 @@
+//! Models: from cost terms to cycles. One file each, registered in [`MODELS`], sorted by name.
+
+mod links;
+mod paper;
+
+use unisono_base::Cycles;
+use unisono_lower::{Estimate, Phase, Terms};
+
+use crate::measure::PhaseLines;
+
+pub const MODELS: &[&dyn Model] = &[&links::Links, &paper::Paper];
+
+/// A closed form over the terms of one phase.
+pub trait Model: Sync {
+    fn name(&self) -> &'static str;
+    fn summary(&self) -> &'static str;
+    fn reference(&self) -> &'static str;
+    /// Cycles beside the depth's share, where an algorithm states nothing sharper.
+    fn beside_depth(&self, terms: &Terms) -> f64;
+
+    /// Cycles of one phase; `depth_cycles` is 2 T_R + 1.
+    fn phase(&self, phase: &Phase, depth_cycles: f64) -> Cycles {
+        let beside = phase.sharper.map_or_else(
+            || self.beside_depth(&phase.terms),
+            |s| s.cycles_beside_depth,
+        );
+        Cycles(beside + depth_cycles * phase.terms.depth)
+    }
+
+    /// Of each phase the slowest of its parallel lines.
+    fn slowest(&self, phases: Vec<PhaseLines>, depth_cycles: f64) -> Estimate {
+        let slowest = |p: PhaseLines| {
+            let lines = p.lines.into_iter().map(|terms| Phase::new(&p.name, terms));
+            lines.max_by(|a, b| {
+                self.phase(a, depth_cycles)
+                    .0
+                    .total_cmp(&self.phase(b, depth_cycles).0)
+            })
+        };
+        Estimate {
+            phases: phases.into_iter().filter_map(slowest).collect(),
+        }
+    }
+}
+
+/// Gives a time to what is known of a schedule: a model here, a simulator elsewhere.
+pub trait Evaluator {
+    fn name(&self) -> &'static str;
+    fn evaluate(&self, estimate: &Estimate) -> Cycles;
+}
+
+/// A model at a machine's cost of depth. Phases follow each other, so their times add up.
+#[derive(Clone, Copy)]
+pub struct Modelled {
+    pub model: &'static dyn Model,
+    pub depth_cycles: f64,
+}
+
+impl Evaluator for Modelled {
+    fn name(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn evaluate(&self, estimate: &Estimate) -> Cycles {
+        estimate
+            .phases
+            .iter()
+            .map(|p| self.model.phase(p, self.depth_cycles))
+            .sum()
+    }
+}
+
+/// The model with a name; `None` where there is none.
+pub fn find_model(name: &str) -> Option<&'static dyn Model> {
+    MODELS.iter().copied().find(|m| m.name() == name)
+}

@@ -1,0 +1,97 @@
+//! The JSON form of a file: the schedule's document with `machine` and `placement` beside it.
+
+use serde::{Deserialize, Serialize};
+use unisono_base::StreamId;
+use unisono_machine::{Grid, Machine};
+use unisono_schedule::{json::Document, text::Line};
+
+use crate::{
+    placed::{File, FileError},
+    placement::Placement,
+    text,
+};
+
+#[derive(Serialize, Deserialize)]
+struct Placing {
+    rows: u32,
+    cols: u32,
+    /// `[stream, route]`, the route as in the text form; xy where nothing is said.
+    routes: Vec<(u32, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Whole {
+    #[serde(flatten)]
+    schedule: Document,
+    /// TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    placement: Option<Placing>,
+}
+
+pub fn to_json(file: &File) -> String {
+    let placement = file.placement.as_ref().map(|p| Placing {
+        rows: p.grid.rows,
+        cols: p.grid.cols,
+        routes: p
+            .routes
+            .others()
+            .iter()
+            .map(|(s, r)| (s.0, text::show(r, p.grid)))
+            .collect(),
+    });
+    let whole = Whole {
+        schedule: Document::of(&file.schedule),
+        machine: file.machine.as_ref().map(Machine::to_toml),
+        placement,
+    };
+    serde_json::to_string(&whole).expect("tables of numbers and strings always serialise")
+}
+
+/// # Errors
+/// Text that is not such a document; the message names `origin` and the place.
+pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
+    let named = |message: String| FileError::Json {
+        origin: origin.to_owned(),
+        message,
+    };
+    let whole: Whole = serde_json::from_str(text).map_err(|e| named(e.to_string()))?;
+    let schedule = whole
+        .schedule
+        .schedule()
+        .map_err(|e| named(e.to_string()))?;
+    let machine = whole
+        .machine
+        .map(|toml| Machine::from_toml(&toml, &format!("{origin}, machine")))
+        .transpose()?;
+    let placement = whole
+        .placement
+        .map(|p| placement(&p, schedule.stream_count()))
+        .transpose()
+        .map_err(named)?;
+    Ok(File {
+        schedule,
+        placement,
+        machine,
+    })
+}
+
+fn placement(placing: &Placing, streams: usize) -> Result<Placement, String> {
+    let grid = Grid::new(placing.rows, placing.cols);
+    let mut placement = Placement::on(grid)?;
+    for (stream, route) in &placing.routes {
+        if *stream as usize >= streams {
+            return Err(format!(
+                "a route is given for stream s{stream}; there are {streams}"
+            ));
+        }
+        let mut line = Line::new(1, route);
+        let read = text::route(&mut line, grid).and_then(|r| line.end().map(|()| r));
+        placement.routes.set(
+            StreamId(*stream),
+            read.map_err(|e| format!("route of s{stream}: {}", e.message))?,
+        );
+    }
+    Ok(placement)
+}

@@ -1,0 +1,15 @@
+//! Placed schedules: which PE runs which node, and which way each stream goes; with the checks of a placement.
+
+mod json;
+mod placed;
+mod placement;
+mod route;
+mod terms;
+mod text;
+
+pub use json::{from_json, to_json};
+pub use placed::{File, FileError, Placed};
+pub use placement::Placement;
+pub use route::{Route, Routes, Segment};
+pub use terms::{Estimate, Phase, Sharper, Terms};
+pub use text::{parse, print};

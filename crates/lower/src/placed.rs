@@ -1,0 +1,52 @@
+//! A schedule with its placement, and the file that holds both with their machine.
+
+use unisono_base::{Diagnostic, Diagnostics};
+use unisono_machine::Machine;
+use unisono_schedule::Schedule;
+
+use crate::Placement;
+
+/// A schedule on a grid. Whether the schedule is right is for `verify`; whether the placement is, for [`Placed::check`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Placed {
+    pub schedule: Schedule,
+    pub placement: Placement,
+}
+
+impl Placed {
+    /// What is wrong with the placement.
+    pub fn check(&self) -> Vec<Diagnostic> {
+        let mut found = Diagnostics::default();
+        self.placement.check(&self.schedule, &mut found);
+        found.into_vec()
+    }
+
+    /// Whether every PE can hold its input, output and scratch elements in `sram_bytes`.
+    pub fn fits_sram(&self, sram_bytes: u64) -> bool {
+        let width = self.schedule.collective().dtype.bytes();
+        self.schedule
+            .all_nodes()
+            .all(|n| self.schedule.memory_elements(n) * width <= sram_bytes)
+    }
+}
+
+/// The contents of a `.sched` or JSON file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct File {
+    pub schedule: Schedule,
+    pub placement: Option<Placement>,
+    pub machine: Option<Machine>,
+}
+
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{origin}, {error}")]
+    Text {
+        origin: String,
+        error: unisono_schedule::text::ParseError,
+    },
+    #[error("{origin}: {message}")]
+    Json { origin: String, message: String },
+    #[error(transparent)]
+    Machine(#[from] unisono_machine::MachineError),
+}

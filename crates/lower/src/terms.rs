@@ -1,0 +1,75 @@
+//! The quantities that cost models of a wafer read, for one phase of a placed schedule.
+//!
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 3, Table 1; the last two go beyond it, because an average over
+//! links and a count of wavelets can promise what no link and no datapath can run.
+
+use serde::Serialize;
+
+/// Fractional, so that closed forms may divide a vector evenly.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Terms {
+    /// E: wavelet-hops in all.
+    pub energy: f64,
+    /// L: hops along the longest chain of dependent wavelets.
+    pub distance: f64,
+    /// D: messages along the longest chain of dependent ones.
+    pub depth: f64,
+    /// C: the most wavelets that one PE sends, or receives.
+    pub contention: f64,
+    /// N: directed links in use.
+    pub links: f64,
+    /// The most wavelets that pass one directed link.
+    pub max_link_load: f64,
+    /// The most element operations of one PE: an n-source combine costs max(1, n - 1) an element.
+    pub datapath: f64,
+}
+
+/// A time proved for one algorithm that is sharper than what a model makes of its terms.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Sharper {
+    /// Stands for `max(C, E/N + L)`: cycles beside the depth's share.
+    pub cycles_beside_depth: f64,
+    pub why: &'static str,
+}
+
+/// A named part of a schedule; parts follow each other, so their times add up.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Phase {
+    pub name: String,
+    pub terms: Terms,
+    pub sharper: Option<Sharper>,
+}
+
+/// What is known of a schedule before it runs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Estimate {
+    pub phases: Vec<Phase>,
+}
+
+impl Phase {
+    pub fn new(name: &str, terms: Terms) -> Self {
+        Self {
+            name: name.to_owned(),
+            terms,
+            sharper: None,
+        }
+    }
+}
+
+impl Estimate {
+    /// Over all phases: energy, distance and depth add up; contention adds up as the phases follow each other; links
+    /// and the largest loads are those of the phase that has most.
+    pub fn total(&self) -> Terms {
+        self.phases
+            .iter()
+            .fold(Terms::default(), |sum, Phase { terms: t, .. }| Terms {
+                energy: sum.energy + t.energy,
+                distance: sum.distance + t.distance,
+                depth: sum.depth + t.depth,
+                contention: sum.contention + t.contention,
+                links: sum.links.max(t.links),
+                max_link_load: sum.max_link_load.max(t.max_link_load),
+                datapath: sum.datapath.max(t.datapath),
+            })
+    }
+}

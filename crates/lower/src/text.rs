@@ -1,0 +1,194 @@
+//! The sections that follow a schedule in a `.sched` file:
+//!
+//! ```text
+//! machine
+//! | name = "wse2"                        ; the machine's TOML, line by line behind a bar
+//! placement 1x4
+//! route s0: yx
+//! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
+//! ```
+
+use std::fmt::{self, Write};
+
+use unisono_base::StreamId;
+use unisono_machine::{Direction, Grid, Machine, Shape};
+use unisono_schedule::text::{Line, ParseError, Tail};
+
+use crate::{
+    placed::{File, FileError},
+    placement::Placement,
+    route::{Route, Segment},
+};
+
+/// Writes a whole file.
+///
+/// # Errors
+/// Whatever the writer answers.
+pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
+    unisono_schedule::text::print(&file.schedule, to)?;
+    if let Some(machine) = &file.machine {
+        writeln!(to, "machine")?;
+        for line in machine.to_toml().lines() {
+            writeln!(to, "| {line}")?;
+        }
+    }
+    let Some(placement) = &file.placement else {
+        return Ok(());
+    };
+    writeln!(to, "placement {}", placement.grid)?;
+    for (stream, route) in placement.routes.others() {
+        writeln!(to, "route {stream}: {}", show(route, placement.grid))?;
+    }
+    Ok(())
+}
+
+/// A route as the text forms write it.
+pub fn show(route: &Route, grid: Grid) -> String {
+    let path = match route {
+        Route::Xy => return "xy".into(),
+        Route::Yx => return "yx".into(),
+        Route::Path(path) => path,
+    };
+    let mut text = String::new();
+    let mut at = None;
+    for s in path {
+        if at != Some(s.from) {
+            let comma = if text.is_empty() { "" } else { ", " };
+            text += &format!("{comma}{}", s.from);
+        }
+        text += &format!(" {}{}", s.direction.letter(), s.hops);
+        at = (grid.room(s.from, s.direction) >= s.hops)
+            .then(|| grid.step(s.from, s.direction, s.hops));
+    }
+    text
+}
+
+/// Reads a whole file; `origin` names it in errors.
+///
+/// # Errors
+/// The first line that does not fit.
+pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
+    let named = |error| FileError::Text {
+        origin: origin.to_owned(),
+        error,
+    };
+    let (schedule, tail) = unisono_schedule::text::parse(text).map_err(named)?;
+    let mut file = File {
+        schedule,
+        placement: None,
+        machine: None,
+    };
+    if let Some(tail) = tail {
+        read_tail(&mut file, tail, origin)?;
+    }
+    Ok(file)
+}
+
+fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileError> {
+    let named = |error| FileError::Text {
+        origin: origin.to_owned(),
+        error,
+    };
+    let mut toml: Option<(usize, String)> = None;
+    for (n, text) in tail.text.lines().enumerate() {
+        let number = tail.line + n;
+        if let Some(line) = text.strip_prefix('|') {
+            let Some((_, toml)) = &mut toml else {
+                return Err(named(ParseError {
+                    line: number,
+                    message: "'|' stands outside a machine section".into(),
+                }));
+            };
+            *toml += line.strip_prefix(' ').unwrap_or(line);
+            toml.push('\n');
+            continue;
+        }
+        let mut line = Line::new(number, text);
+        if line.is_empty() {
+            continue;
+        }
+        if line.take("machine") {
+            line.end().map_err(named)?;
+            toml = Some((number, String::new()));
+        } else if line.take("placement") {
+            file.placement = Some(placement(&mut line).map_err(named)?);
+        } else {
+            let streams = file.schedule.stream_count();
+            read_route(&mut line, file.placement.as_mut(), streams).map_err(named)?;
+        }
+    }
+    if let Some((line, toml)) = toml {
+        file.machine = Some(Machine::from_toml(
+            &toml,
+            &format!("{origin}, machine at line {line}"),
+        )?);
+    }
+    Ok(())
+}
+
+fn placement(line: &mut Line<'_>) -> Result<Placement, ParseError> {
+    let shape: Shape = line
+        .word("a shape")?
+        .parse()
+        .map_err(|e: unisono_machine::MachineError| line.error(e.to_string()))?;
+    line.end()?;
+    Placement::on(shape.grid).map_err(|message| line.error(message))
+}
+
+fn read_route(
+    line: &mut Line<'_>,
+    placement: Option<&mut Placement>,
+    streams: usize,
+) -> Result<(), ParseError> {
+    line.expect("route")?;
+    let Some(placement) = placement else {
+        return Err(line.error("a route stands before the placement".into()));
+    };
+    line.expect("s")?;
+    let stream: u32 = line.number("the number of a stream")?;
+    if stream as usize >= streams {
+        return Err(line.error(format!(
+            "stream s{stream} does not exist; there are {streams}"
+        )));
+    }
+    line.expect(":")?;
+    let route = route(line, placement.grid)?;
+    line.end()?;
+    placement.routes.set(StreamId(stream), route);
+    Ok(())
+}
+
+/// Reads what [`show`] writes.
+pub fn route(line: &mut Line<'_>, grid: Grid) -> Result<Route, ParseError> {
+    if line.take("xy") {
+        return Ok(Route::Xy);
+    }
+    if line.take("yx") {
+        return Ok(Route::Yx);
+    }
+    let mut path = Vec::new();
+    loop {
+        let mut at: u32 = line.number("xy, yx or the PE where a segment starts")?;
+        while let Some(direction) = Direction::ALL
+            .into_iter()
+            .find(|d| line.rest().starts_with(d.letter()))
+        {
+            line.take(&direction.letter().to_string());
+            let hops = line.number("a number of hops")?;
+            if u64::from(at) >= grid.count() || hops == 0 || grid.room(at, direction) < hops {
+                return Err(line.error(format!(
+                    "{hops} hops {direction:?} from PE {at} do not stay on {grid}"
+                )));
+            }
+            path.push(Segment {
+                from: at,
+                direction,
+                hops,
+            });
+            at = grid.step(at, direction, hops);
+        }
+        if !line.take(",") {
+            return Ok(Route::Path(path));
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Machine descriptions: what a machine is, in numbers with units, read from TOML. No instruction is known here.
+
+mod error;
+mod grid;
+mod machine;
+mod presets;
+mod wafer;
+
+pub use error::MachineError;
+pub use grid::{Direction, Grid, Shape};
+pub use machine::Machine;
+pub use presets::{PRESETS, Preset};
+pub use wafer::Wafer;

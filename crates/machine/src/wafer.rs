@@ -1,0 +1,149 @@
+//! A wafer: a mesh of PEs with a router each. Source: "Near-Optimal Wafer-Scale Reduce", sections 2.2 and 3.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Grid, MachineError, Shape};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wafer {
+    pub name: String,
+    pub kind: String,
+    #[serde(default)]
+    pub summary: String,
+    /// The part used when none is asked for: rows, columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<[u32; 2]>,
+    /// The whole fabric; `shape` where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_shape: Option<[u32; 2]>,
+    /// T_R: cycles between a router and its PE, each way.
+    pub ramp_latency_cycles: u32,
+    pub clock_mhz: f64,
+    #[serde(default = "colors")]
+    pub colors: u32,
+    /// Colors that programs may not route.
+    #[serde(default)]
+    pub reserved_colors: Vec<u32>,
+    #[serde(default = "switch_positions")]
+    pub switch_positions: u32,
+    #[serde(default = "sram_bytes")]
+    pub sram_bytes: u64,
+    /// Wavelets that wait at a router, per color and input.
+    #[serde(default = "queue_depth")]
+    pub queue_depth: u32,
+    #[serde(default = "input_queues")]
+    pub input_queues: u32,
+    #[serde(default = "output_queues")]
+    pub output_queues: u32,
+}
+
+fn colors() -> u32 {
+    24
+}
+fn switch_positions() -> u32 {
+    4
+}
+fn sram_bytes() -> u64 {
+    48 * 1024
+}
+fn queue_depth() -> u32 {
+    4
+}
+fn input_queues() -> u32 {
+    8
+}
+fn output_queues() -> u32 {
+    6
+}
+
+impl Wafer {
+    /// Cycles that one step of the depth costs: down the ramp, one operation, up the ramp (2 T_R + 1).
+    pub fn depth_cycles(&self) -> f64 {
+        f64::from(2 * self.ramp_latency_cycles + 1)
+    }
+
+    /// The shape to plan for: the one asked for, or the file's own.
+    ///
+    /// # Errors
+    /// None was given, or it is larger than the fabric in both orientations.
+    pub fn choose(&self, asked: Option<Shape>) -> Result<Shape, MachineError> {
+        let max = self.fabric();
+        let own = self.shape.map(|[m, n]| Shape::rect(m, n));
+        let Some(shape) = asked.or(own) else {
+            return Err(MachineError::NoShape {
+                machine: self.name.clone(),
+                max: max.to_string(),
+            });
+        };
+        let g = shape.grid;
+        let fits = |rows, cols| g.rows <= rows && g.cols <= cols;
+        if fits(max.rows, max.cols) || fits(max.cols, max.rows) {
+            Ok(shape)
+        } else {
+            Err(MachineError::TooLarge {
+                found: shape.to_string(),
+                machine: self.name.clone(),
+                max: max.to_string(),
+            })
+        }
+    }
+
+    fn fabric(&self) -> Grid {
+        let [rows, cols] = self.max_shape.or(self.shape).unwrap_or([1, 1]);
+        Grid::new(rows, cols)
+    }
+
+    pub(crate) fn check(&self, origin: &str) -> Result<(), MachineError> {
+        let bad = |key, found: String, accepted| {
+            Err(MachineError::Value {
+                origin: origin.to_owned(),
+                key,
+                found,
+                accepted,
+            })
+        };
+        for (key, shape) in [("shape", self.shape), ("max_shape", self.max_shape)] {
+            if let Some([m, n]) = shape
+                && (m == 0 || n == 0 || u64::from(m) * u64::from(n) > 1 << 24)
+            {
+                return bad(
+                    key,
+                    format!("[{m}, {n}]"),
+                    "[rows, columns], each at least 1, at most 16777216 PEs",
+                );
+            }
+        }
+        if self.shape.or(self.max_shape).is_none() {
+            return bad("max_shape", "missing".into(), "[rows, columns], or a shape");
+        }
+        if !(self.clock_mhz.is_finite() && self.clock_mhz > 0.0) {
+            return bad(
+                "clock_mhz",
+                self.clock_mhz.to_string(),
+                "a positive number of MHz",
+            );
+        }
+        if self.ramp_latency_cycles > 1_000_000 {
+            return bad(
+                "ramp_latency_cycles",
+                self.ramp_latency_cycles.to_string(),
+                "0 to 1000000 cycles",
+            );
+        }
+        if !(1..=1024).contains(&self.colors) {
+            return bad("colors", self.colors.to_string(), "1 to 1024");
+        }
+        if let Some(color) = self.reserved_colors.iter().find(|&&c| c >= self.colors) {
+            return bad(
+                "reserved_colors",
+                color.to_string(),
+                "colors of the machine",
+            );
+        }
+        if self.switch_positions == 0 || self.queue_depth == 0 {
+            return bad("switch_positions or queue_depth", "0".into(), "at least 1");
+        }
+        Ok(())
+    }
+}

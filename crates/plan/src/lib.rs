@@ -1,0 +1,13 @@
+//! The planner: every algorithm that applies, over its parameters, ranked by the model it is handed.
+
+mod error;
+mod planner;
+mod report;
+mod request;
+mod sweep;
+
+pub use error::PlanError;
+pub use planner::{Chosen, Plan, plan};
+pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, bounds, predict};
+pub use request::Request;
+pub use sweep::{Point, sweep_point};

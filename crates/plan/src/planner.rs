@@ -1,0 +1,168 @@
+//! Ranks candidates, or times the one that was named.
+
+use std::sync::OnceLock;
+
+use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, resolve};
+use unisono_base::Cycles;
+use unisono_cost::{Evaluator, Model, measure, models::Modelled};
+use unisono_lower::{Estimate, Placed};
+use unisono_schedule::verify::{Method, Verified};
+
+use crate::{PlanError, Request};
+
+/// An algorithm with its parameters and what the model says of it.
+#[derive(Clone)]
+pub struct Chosen {
+    pub algorithm: &'static dyn Algorithm,
+    pub params: Params,
+    pub estimate: Estimate,
+    pub cycles: Cycles,
+}
+
+pub struct Plan {
+    pub request: Request,
+    pub model: &'static dyn Model,
+    /// Best first; never empty.
+    pub candidates: Vec<Chosen>,
+    placed: OnceLock<Result<Placed, PlanError>>,
+}
+
+impl Plan {
+    pub fn best(&self) -> &Chosen {
+        &self.candidates[0]
+    }
+
+    /// The schedule of the best candidate, built on first use.
+    ///
+    /// # Errors
+    /// It is larger than its tables can hold.
+    pub fn placed(&self) -> Result<&Placed, PlanError> {
+        let built = self
+            .placed
+            .get_or_init(|| build(self.best(), &self.request.case()));
+        built.as_ref().map_err(Clone::clone)
+    }
+
+    /// The schedule with its proof, at the cost of a copy.
+    ///
+    /// # Errors
+    /// It cannot be built, or it is wrong: a fault of the algorithm.
+    pub fn verified(&self, method: Method) -> Result<Verified, PlanError> {
+        let placed = self.placed()?;
+        Verified::new(placed.schedule.clone(), method).map_err(|proof| PlanError::NotProved {
+            algorithm: self.best().algorithm.name().to_owned(),
+            message: proof
+                .diagnostics
+                .first()
+                .map_or_else(String::new, ToString::to_string),
+        })
+    }
+}
+
+fn build(chosen: &Chosen, case: &Case) -> Result<Placed, PlanError> {
+    let mut placed = chosen.algorithm.build(case, &chosen.params)?;
+    placed
+        .schedule
+        .set_origin(&format!("{} {}", chosen.algorithm.name(), chosen.params));
+    Ok(placed)
+}
+
+/// The time of one algorithm in a case: from its closed form, or from its schedule where it states none.
+pub fn evaluate(
+    algorithm: &'static dyn Algorithm,
+    params: Params,
+    case: &Case,
+    model: &'static dyn Model,
+) -> Result<Chosen, PlanError> {
+    let estimate = match algorithm.estimate(case, &params) {
+        Some(estimate) => estimate,
+        None => {
+            let placed = algorithm.build(case, &params)?;
+            let phases = measure(&placed).map_err(|found| PlanError::NotProved {
+                algorithm: algorithm.name().to_owned(),
+                message: found.first().map_or_else(String::new, ToString::to_string),
+            })?;
+            model.slowest(phases, case.depth_cycles)
+        }
+    };
+    let cycles = Modelled {
+        model,
+        depth_cycles: case.depth_cycles,
+    }
+    .evaluate(&estimate);
+    Ok(Chosen {
+        algorithm,
+        params,
+        estimate,
+        cycles,
+    })
+}
+
+/// Ranks every candidate, or evaluates the algorithm that is named.
+///
+/// # Errors
+/// Unknown names or parameters, cases that are not supported.
+pub fn plan(
+    request: Request,
+    algorithm: Option<&str>,
+    params: &Params,
+    model: Option<&str>,
+) -> Result<Plan, PlanError> {
+    let model = request.model(model)?;
+    let case = request.case();
+    let candidates = match algorithm {
+        Some(name) => {
+            let (algorithm, params) = resolve(name, &case, params)?;
+            vec![evaluate(algorithm, params, &case, model)?]
+        }
+        None => rank(&request, &case, params, model)?,
+    };
+    Ok(Plan {
+        request,
+        model,
+        candidates,
+        placed: OnceLock::new(),
+    })
+}
+
+/// Parameters without an algorithm restrict the candidates: those that contradict them are left out.
+fn rank(
+    request: &Request,
+    case: &Case,
+    wanted: &Params,
+    model: &'static dyn Model,
+) -> Result<Vec<Chosen>, PlanError> {
+    let mut candidates = Vec::new();
+    for &algorithm in ALGORITHMS
+        .iter()
+        .filter(|a| a.collectives().contains(&case.collective.kind))
+    {
+        for params in algorithm.candidates(case) {
+            let mut merged = params.clone();
+            for (k, v) in wanted.iter() {
+                merged = merged.with(k, v);
+            }
+            let contradicts = params.iter().any(|(k, v)| merged.get(k) != Some(v));
+            let Ok((same, merged)) = resolve(algorithm.name(), case, &merged) else {
+                continue;
+            };
+            if !contradicts && same.name() == algorithm.name() {
+                candidates.push(evaluate(algorithm, merged, case, model)?);
+            }
+        }
+    }
+    if candidates.is_empty() {
+        return Err(PlanError::NoCandidate {
+            kind: request.collective.kind.to_string(),
+            shape: request.shape.to_string(),
+            machine: request.wafer.name.clone(),
+            hint: if wanted.is_empty() {
+                String::new()
+            } else {
+                format!(" with {wanted}")
+            },
+        });
+    }
+    candidates.sort_by(|a, b| a.cycles.0.total_cmp(&b.cycles.0));
+    Ok(candidates)
+}

@@ -1,0 +1,531 @@
+//! Builds the tables of a schedule, in any order of nodes and lanes.
+//!
+//! The builder refuses only what the tables cannot hold; whether the schedule is right is for [`crate::verify`].
+
+use unisono_base::{InstrId, NodeId, PhaseId, StreamId};
+use unisono_collective::Collective;
+
+use crate::schedule::{Instr, Operand, PhaseId16, Schedule, Stream};
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BuildError {
+    #[error("the schedule has {found} {what}; at most {most} fit")]
+    TooMany {
+        what: &'static str,
+        found: u64,
+        most: u64,
+    },
+    #[error("{what} {found} does not exist; there are {count}")]
+    Missing {
+        what: &'static str,
+        found: u32,
+        count: u64,
+    },
+    #[error("stream {stream} leads back to its own {node}; name other nodes")]
+    ToItself { stream: u32, node: NodeId },
+}
+
+/// The id of an instruction over no elements, which is not made.
+const NOTHING: InstrId = InstrId(u32::MAX);
+
+pub struct Builder {
+    collective: Collective,
+    origin: String,
+    phases: Vec<String>,
+    phase: u16,
+    scratch: Vec<u32>,
+    instrs: Vec<Instr>,
+    /// `(node, lane of the node)` of each instruction, in the order of their making.
+    places: Vec<(NodeId, u32)>,
+    operands: Vec<Operand>,
+    streams: Vec<Stream>,
+    bounded: Vec<(StreamId, u32)>,
+    sinks: Vec<NodeId>,
+    deps: Vec<(InstrId, InstrId)>,
+    error: Option<BuildError>,
+}
+
+impl Builder {
+    pub fn new(collective: Collective) -> Self {
+        Self {
+            collective,
+            origin: String::new(),
+            phases: Vec::new(),
+            phase: 0,
+            scratch: vec![0; collective.ranks as usize],
+            instrs: Vec::new(),
+            places: Vec::new(),
+            operands: Vec::new(),
+            streams: Vec::new(),
+            bounded: Vec::new(),
+            sinks: Vec::new(),
+            deps: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Goes on from a finished schedule as part of another collective on the same ranks, such as the reduce of an
+    /// allreduce. Where a rank gains an output that its scratch memory fits into, that memory moves there.
+    pub fn resume(schedule: Schedule, collective: Collective) -> Self {
+        let mut b = Self::new(collective);
+        let mut to_output = vec![false; schedule.node_count()];
+        for node in schedule.all_nodes() {
+            let gained = schedule.output_len(node) == 0 && node.0 < collective.ranks;
+            let fits = schedule.scratch_elements(node)
+                <= if gained {
+                    collective.output_len(node.0)
+                } else {
+                    0
+                };
+            to_output[node.index()] = gained && fits;
+            for (lane, id) in schedule.lanes(node).enumerate() {
+                let rows = schedule.lane_instrs(unisono_base::LaneId::new(id));
+                b.places.extend(rows.map(|_| (node, lane as u32)));
+            }
+        }
+        let moved = |n: usize| to_output[n];
+        b.scratch = schedule
+            .scratch
+            .iter()
+            .enumerate()
+            .map(|(n, &s)| if moved(n) { 0 } else { s })
+            .collect();
+        b.origin = schedule.origin;
+        b.phases = schedule.phases;
+        b.instrs = schedule.instrs;
+        b.operands = schedule.operands;
+        for (instr, _) in b
+            .instrs
+            .iter()
+            .zip(&b.places)
+            .filter(|(_, place)| moved(place.0.index()))
+        {
+            let first = instr.first_operand as usize;
+            let count = usize::from(instr.sources) + usize::from(instr.sinks);
+            for operand in &mut b.operands[first..first + count] {
+                if let Operand::Tmp(start) = *operand {
+                    *operand = Operand::Out(start);
+                }
+            }
+        }
+        let bounded = schedule
+            .streams
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| s.capacity != s.len);
+        b.bounded = bounded
+            .map(|(n, s)| (StreamId::new(n), s.capacity))
+            .collect();
+        b.streams = schedule.streams;
+        b.sinks = schedule.sinks;
+        b.deps = schedule.deps;
+        b
+    }
+
+    pub fn collective(&self) -> &Collective {
+        &self.collective
+    }
+
+    pub fn origin(&mut self, origin: &str) -> &mut Self {
+        self.origin = one_line(origin);
+        self
+    }
+
+    /// Makes room for a schedule of about this size.
+    pub fn reserve(&mut self, instrs: usize, streams: usize) {
+        self.instrs.reserve(instrs);
+        self.places.reserve(instrs);
+        self.operands.reserve(3 * instrs);
+        self.streams.reserve(streams);
+        self.sinks.reserve(streams);
+    }
+
+    /// Adds a node that computes but is no rank, such as a switch.
+    pub fn switch(&mut self) -> NodeId {
+        self.scratch.push(0);
+        NodeId::new(self.scratch.len() - 1)
+    }
+
+    pub fn node_count(&self) -> usize {
+        self.scratch.len()
+    }
+
+    /// Instructions from here on belong to the phase `name`, which is made on first use; what the text form cannot
+    /// hold becomes `-`.
+    pub fn phase(&mut self, name: &str) -> PhaseId {
+        let plain = |c: char| {
+            if c.is_alphanumeric() || "-_./".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        };
+        let name: String = name.chars().map(plain).collect();
+        let at = self
+            .phases
+            .iter()
+            .position(|p| *p == name)
+            .unwrap_or_else(|| {
+                self.phases.push(name);
+                self.phases.len() - 1
+            });
+        if at > usize::from(u16::MAX) {
+            self.fail(BuildError::TooMany {
+                what: "phases",
+                found: at as u64 + 1,
+                most: u64::from(u16::MAX),
+            });
+        } else {
+            self.phase = at as u16;
+        }
+        PhaseId::new(at)
+    }
+
+    /// A stream from one node to others; its length is what its instructions push.
+    pub fn stream(&mut self, source: NodeId, sinks: &[NodeId]) -> StreamId {
+        if self.sinks.len() + sinks.len() >= u32::MAX as usize
+            || self.streams.len() >= u32::MAX as usize - 1
+        {
+            self.fail(BuildError::TooMany {
+                what: "stream ends",
+                found: (self.sinks.len() + sinks.len()) as u64,
+                most: u64::from(u32::MAX - 1),
+            });
+            return StreamId(0);
+        }
+        let id = StreamId::new(self.streams.len());
+        let first_sink = self.sinks.len() as u32;
+        self.sinks.extend_from_slice(sinks);
+        self.sinks[first_sink as usize..].sort_unstable();
+        for &node in std::iter::once(&source).chain(sinks) {
+            self.check_node(node);
+        }
+        if sinks.contains(&source) {
+            self.fail(BuildError::ToItself {
+                stream: id.0,
+                node: source,
+            });
+        }
+        self.streams.push(Stream {
+            source,
+            len: 0,
+            capacity: 0,
+            first_sink,
+        });
+        id
+    }
+
+    /// Declares that at most `capacity` elements of the stream wait for a sink.
+    pub fn capacity(&mut self, stream: StreamId, capacity: u32) {
+        self.bounded.push((stream, capacity));
+    }
+
+    /// Takes `elements` of the node's scratch memory and returns where they start.
+    pub fn scratch(&mut self, node: NodeId, elements: u32) -> u32 {
+        if !self.check_node(node) {
+            return 0;
+        }
+        let start = self.scratch[node.index()];
+        match start.checked_add(elements) {
+            Some(end) => self.scratch[node.index()] = end,
+            None => self.fail(BuildError::TooMany {
+                what: "scratch elements on a node",
+                found: u64::from(start) + u64::from(elements),
+                most: u64::from(u32::MAX),
+            }),
+        }
+        start
+    }
+
+    /// `combine(sources) -> sinks` over `len` elements, next in the lane. Nothing is added for a length of 0, and
+    /// [`Builder::after`] takes the id of nothing as a wait for nothing.
+    /// Ids count instructions as they are made; [`Builder::finish`] renumbers by node and lane.
+    pub fn combine(
+        &mut self,
+        node: NodeId,
+        lane: u32,
+        len: u32,
+        sources: &[Operand],
+        sinks: &[Operand],
+    ) -> InstrId {
+        if len == 0 || !self.check_node(node) {
+            return NOTHING;
+        }
+        let id = InstrId::new(self.instrs.len());
+        let most = u64::from(u32::MAX - 1);
+        if (self.operands.len() + sources.len() + sinks.len()) as u64 > most {
+            self.fail(BuildError::TooMany {
+                what: "operands",
+                found: most + 1,
+                most,
+            });
+            return id;
+        }
+        for count in [sources.len(), sinks.len()] {
+            if count > usize::from(u16::MAX) {
+                self.fail(BuildError::TooMany {
+                    what: "operands of one instruction",
+                    found: count as u64,
+                    most: u64::from(u16::MAX),
+                });
+                return id;
+            }
+        }
+        if self.phases.is_empty() {
+            let name = self.collective.kind.name();
+            self.phase(name);
+        }
+        let first_operand = self.operands.len() as u32;
+        for &operand in sources.iter().chain(sinks) {
+            if let Operand::Stream(s) = operand
+                && s.index() >= self.streams.len()
+            {
+                self.fail(BuildError::Missing {
+                    what: "stream",
+                    found: s.0,
+                    count: self.streams.len() as u64,
+                });
+                return id;
+            }
+        }
+        self.operands.extend_from_slice(sources);
+        self.operands.extend_from_slice(sinks);
+        for &operand in sinks {
+            if let Operand::Stream(s) = operand {
+                let stream = &mut self.streams[s.index()];
+                match stream.len.checked_add(len) {
+                    Some(total) => stream.len = total,
+                    None => {
+                        let found = u64::from(stream.len) + u64::from(len);
+                        self.fail(BuildError::TooMany {
+                            what: "elements on a stream",
+                            found,
+                            most: u64::from(u32::MAX),
+                        });
+                    }
+                }
+            }
+        }
+        self.instrs.push(Instr {
+            first_operand,
+            sources: sources.len() as u16,
+            sinks: sinks.len() as u16,
+            len,
+            phase: PhaseId16(self.phase),
+        });
+        self.places.push((node, lane));
+        id
+    }
+
+    /// `instr` starts only when `earlier` has completed.
+    pub fn after(&mut self, instr: InstrId, earlier: InstrId) {
+        if instr != NOTHING && earlier != NOTHING {
+            self.deps.push((instr, earlier));
+        }
+    }
+
+    fn check_node(&mut self, node: NodeId) -> bool {
+        let exists = node.index() < self.scratch.len();
+        if !exists {
+            self.fail(BuildError::Missing {
+                what: "node",
+                found: node.0,
+                count: self.scratch.len() as u64,
+            });
+        }
+        exists
+    }
+
+    fn fail(&mut self, error: BuildError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Sorts by node and lane; equal places keep the order of their making.
+    ///
+    /// # Errors
+    /// The first thing the tables could not hold, or an id that does not exist.
+    pub fn finish(mut self) -> Result<Schedule, BuildError> {
+        for &(instr, earlier) in &self.deps {
+            for id in [instr, earlier] {
+                if id.index() >= self.instrs.len() {
+                    let count = self.instrs.len() as u64;
+                    self.error.get_or_insert(BuildError::Missing {
+                        what: "instruction",
+                        found: id.0,
+                        count,
+                    });
+                }
+            }
+        }
+        for &(stream, _) in &self.bounded {
+            if stream.index() >= self.streams.len() {
+                let count = self.streams.len() as u64;
+                self.error.get_or_insert(BuildError::Missing {
+                    what: "stream",
+                    found: stream.0,
+                    count,
+                });
+            }
+        }
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        for s in &mut self.streams {
+            s.capacity = s.len;
+        }
+        for &(stream, capacity) in &self.bounded {
+            self.streams[stream.index()].capacity = capacity;
+        }
+        if !self.places.is_sorted() {
+            self.sort();
+        }
+        self.drop_unused_streams();
+        let (node_lanes, lane_instrs) = self.lanes();
+        self.deps.sort_unstable();
+        self.deps.dedup();
+        Ok(Schedule {
+            collective: self.collective,
+            origin: self.origin,
+            phases: self.phases,
+            node_lanes,
+            lane_instrs,
+            scratch: self.scratch,
+            instrs: self.instrs,
+            operands: self.operands,
+            streams: self.streams,
+            sinks: self.sinks,
+            deps: self.deps,
+        })
+    }
+
+    fn sort(&mut self) {
+        let mut order: Vec<u32> = (0..self.instrs.len() as u32).collect();
+        order.sort_by_key(|&i| self.places[i as usize]);
+        let mut renamed = vec![InstrId(0); order.len()];
+        let mut operands = Vec::with_capacity(self.operands.len());
+        let mut instrs = Vec::with_capacity(order.len());
+        for (new, &old) in order.iter().enumerate() {
+            renamed[old as usize] = InstrId::new(new);
+            let mut instr = self.instrs[old as usize];
+            let count = usize::from(instr.sources) + usize::from(instr.sinks);
+            let first = instr.first_operand as usize;
+            instr.first_operand = operands.len() as u32;
+            operands.extend_from_slice(&self.operands[first..first + count]);
+            instrs.push(instr);
+        }
+        self.places = order.iter().map(|&i| self.places[i as usize]).collect();
+        self.instrs = instrs;
+        self.operands = operands;
+        for (instr, earlier) in &mut self.deps {
+            *instr = renamed[instr.index()];
+            *earlier = renamed[earlier.index()];
+        }
+    }
+
+    /// Streams that no instruction names (those of empty chunks) leave the tables.
+    fn drop_unused_streams(&mut self) {
+        let mut used = vec![false; self.streams.len()];
+        for s in self.operands.iter().filter_map(|o| o.stream()) {
+            used[s.index()] = true;
+        }
+        if used.iter().all(|&u| u) {
+            return;
+        }
+        let mut renamed = vec![StreamId(0); used.len()];
+        let (mut streams, mut sinks) = (Vec::new(), Vec::new());
+        for (at, stream) in self.streams.iter().enumerate().filter(|&(at, _)| used[at]) {
+            renamed[at] = StreamId::new(streams.len());
+            let end = self
+                .streams
+                .get(at + 1)
+                .map_or(self.sinks.len(), |s| s.first_sink as usize);
+            let first_sink = sinks.len() as u32;
+            sinks.extend_from_slice(&self.sinks[stream.first_sink as usize..end]);
+            streams.push(Stream {
+                first_sink,
+                ..*stream
+            });
+        }
+        (self.streams, self.sinks) = (streams, sinks);
+        for operand in &mut self.operands {
+            if let Operand::Stream(s) = operand {
+                *s = renamed[s.index()];
+            }
+        }
+    }
+
+    /// Lane tables from sorted places. Lanes are renumbered densely, so a skipped lane number costs nothing.
+    fn lanes(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut node_lanes = Vec::with_capacity(self.scratch.len() + 1);
+        let mut lane_instrs = Vec::new();
+        let mut last = None;
+        for (i, &place) in self.places.iter().enumerate() {
+            while node_lanes.len() <= place.0.index() {
+                node_lanes.push(lane_instrs.len() as u32);
+            }
+            if last != Some(place) {
+                lane_instrs.push(i as u32);
+                last = Some(place);
+            }
+        }
+        node_lanes.resize(self.scratch.len() + 1, lane_instrs.len() as u32);
+        lane_instrs.push(self.instrs.len() as u32);
+        (node_lanes, lane_instrs)
+    }
+}
+
+/// As the text form holds it: one line, no `;`.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(';', ",")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unisono_collective::{Dtype, Kind, Operator};
+
+    fn builder(ranks: u32) -> Builder {
+        Builder::new(
+            Collective::new(Kind::Allreduce, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap(),
+        )
+    }
+
+    #[test]
+    fn lanes_are_sorted_and_dense() {
+        let mut b = builder(3);
+        let c = b.combine(NodeId(2), 7, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        let a = b.combine(NodeId(0), 0, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        b.after(c, a);
+        let s = b.finish().unwrap();
+        assert_eq!(s.lanes(NodeId(0)), 0..1);
+        assert_eq!(s.lanes(NodeId(1)), 1..1);
+        assert_eq!(s.node_instrs(NodeId(1)), 1..1);
+        assert_eq!(s.lanes(NodeId(2)), 1..2);
+        assert_eq!(s.dependencies(), &[(InstrId(1), InstrId(0))]);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_named() {
+        let mut b = builder(2);
+        b.combine(NodeId(5), 0, 1, &[Operand::In(0)], &[Operand::Out(0)]);
+        assert_eq!(
+            b.finish().unwrap_err().to_string(),
+            "node 5 does not exist; there are 2"
+        );
+        let mut b = builder(2);
+        b.combine(
+            NodeId(0),
+            0,
+            1,
+            &[Operand::Stream(StreamId(3))],
+            &[Operand::Out(0)],
+        );
+        assert_eq!(
+            b.finish().unwrap_err().to_string(),
+            "stream 3 does not exist; there are 0"
+        );
+    }
+}

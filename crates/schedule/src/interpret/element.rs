@@ -1,0 +1,86 @@
+//! What the interpreter computes with.
+
+use half::{bf16, f16};
+use unisono_collective::Operator;
+
+/// A value that operators combine. Integers wrap, as MPI libraries do.
+pub trait Element: Copy + Default + PartialEq + std::fmt::Debug {
+    /// Whether the operator has a meaning here; [`Element::combine`] is only called if so.
+    fn knows(operator: Operator) -> bool;
+    fn combine(operator: Operator, a: Self, b: Self) -> Self;
+}
+
+macro_rules! float {
+    ($($t:ty),*) => {$(
+        impl Element for $t {
+            fn knows(operator: Operator) -> bool {
+                matches!(operator, Operator::Sum | Operator::Prod | Operator::Min | Operator::Max)
+            }
+
+            fn combine(operator: Operator, a: Self, b: Self) -> Self {
+                match operator {
+                    Operator::Sum => a + b,
+                    Operator::Prod => a * b,
+                    Operator::Min => a.min(b),
+                    Operator::Max => a.max(b),
+                    _ => unreachable!("Element::knows was asked"),
+                }
+            }
+        }
+    )*};
+}
+
+macro_rules! integer {
+    ($($t:ty: $ordered:expr),*) => {$(
+        impl Element for $t {
+            fn knows(operator: Operator) -> bool {
+                operator != Operator::Ordered || std::mem::size_of::<$t>() == 8
+            }
+
+            fn combine(operator: Operator, a: Self, b: Self) -> Self {
+                match operator {
+                    Operator::Sum => a.wrapping_add(b),
+                    Operator::Prod => a.wrapping_mul(b),
+                    Operator::Min => a.min(b),
+                    Operator::Max => a.max(b),
+                    Operator::And => a & b,
+                    Operator::Or => a | b,
+                    Operator::Xor => a ^ b,
+                    Operator::Ordered => $ordered(a, b),
+                }
+            }
+        }
+    )*};
+}
+
+float!(f32, f64, f16, bf16);
+integer!(i32: |_, _| unreachable!("Element::knows was asked"), i64: compose);
+
+/// The affine map `x -> (v >> 32) x + (v & 0xffff_ffff)` over the prime 2^31 - 1: first `f`, then `g`.
+fn compose(f: i64, g: i64) -> i64 {
+    const PRIME: u64 = (1 << 31) - 1;
+    let parts = |v: i64| ((v as u64 >> 32) % PRIME, (v as u64 & 0xffff_ffff) % PRIME);
+    let ((fa, fb), (ga, gb)) = (parts(f), parts(g));
+    let (slope, offset) = (ga * fa % PRIME, (ga * fb + gb) % PRIME);
+    (slope << 32 | offset) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordered_is_associative_and_does_not_commute() {
+        let (a, b, c) = (3 << 32 | 5, 7 << 32 | 11, 13 << 32 | 17);
+        let ord = |x, y| i64::combine(Operator::Ordered, x, y);
+        assert_eq!(ord(ord(a, b), c), ord(a, ord(b, c)));
+        assert_ne!(ord(a, b), ord(b, a));
+    }
+
+    #[test]
+    fn halves_round_after_each_step() {
+        let x = f16::from_f32(2048.0);
+        assert_eq!(f16::combine(Operator::Sum, x, f16::from_f32(1.0)), x);
+        assert!(!f16::knows(Operator::Xor));
+    }
+}

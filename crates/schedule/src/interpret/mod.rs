@@ -1,0 +1,287 @@
+//! The reference interpreter: pushes real data through a schedule.
+//!
+//! Lanes advance chunk by chunk, in an order drawn from a seed, whenever their input is there and their output fits
+//! the capacities. So one interpreter stands for every machine: a chunk of one element is a wafer, the whole span is
+//! store-and-forward, and a schedule that depends on luck shows it under some seed.
+
+mod element;
+
+pub use element::Element;
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId};
+
+use crate::{
+    flow::Flow,
+    order::{dependents, waiters},
+    schedule::{Operand, Schedule},
+};
+
+/// How to run: elements per step (`None`: the whole span of each instruction), and the seed of the order of lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    pub chunk: Option<u32>,
+    pub seed: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum InterpretError {
+    #[error("rank {rank} gives {found} elements; its input has {expected}")]
+    InputLength {
+        rank: usize,
+        found: usize,
+        expected: usize,
+    },
+    #[error("{found} inputs were given for {expected} ranks")]
+    InputCount { found: usize, expected: usize },
+    #[error("the schedule is not well-formed: {0}")]
+    IllFormed(String),
+    #[error("the schedule stops with {} instructions not done, the first being {}", stuck.len(), stuck.first().map_or(String::new(), |i| i.to_string()))]
+    Stuck { stuck: Vec<InstrId> },
+    #[error("operator {operator} has no meaning for this element type")]
+    Operator { operator: &'static str },
+}
+
+/// Runs the schedule on one input a rank and returns one output a rank (empty where a rank has none).
+///
+/// # Errors
+/// Inputs that do not fit, a schedule that is not well-formed, and a deadlock with the instructions that are stuck.
+pub fn run<T: Element>(
+    schedule: &Schedule,
+    inputs: &[Vec<T>],
+    options: Options,
+) -> Result<Vec<Vec<T>>, InterpretError> {
+    let c = schedule.collective();
+    if inputs.len() != c.ranks as usize {
+        return Err(InterpretError::InputCount {
+            found: inputs.len(),
+            expected: c.ranks as usize,
+        });
+    }
+    for (rank, input) in inputs.iter().enumerate() {
+        let expected = c.input_len(rank as u32) as usize;
+        if input.len() != expected {
+            return Err(InterpretError::InputLength {
+                rank,
+                found: input.len(),
+                expected,
+            });
+        }
+    }
+    if c.kind.reduces() && !T::knows(c.operator) {
+        return Err(InterpretError::Operator {
+            operator: c.operator.name(),
+        });
+    }
+    let mut found = Diagnostics::default();
+    let flow = Flow::new(schedule, &mut found);
+    if let Some(first) = found.into_vec().first() {
+        return Err(InterpretError::IllFormed(first.to_string()));
+    }
+    let mut machine = Machine::new(schedule, &flow, inputs, options);
+    machine.run();
+    let stuck = machine.stuck();
+    if stuck.is_empty() {
+        Ok(machine.out)
+    } else {
+        Err(InterpretError::Stuck { stuck })
+    }
+}
+
+struct Channel<T> {
+    data: Vec<T>,
+    pushed: u32,
+    /// Elements each sink has popped, in the order of the stream's sinks.
+    popped: Vec<u32>,
+}
+
+struct Machine<'a, T> {
+    schedule: &'a Schedule,
+    flow: &'a Flow,
+    inputs: &'a [Vec<T>],
+    chunk: u32,
+    random: u64,
+    dependents: Vec<(InstrId, InstrId)>,
+    out: Vec<Vec<T>>,
+    tmp: Vec<Vec<T>>,
+    channels: Vec<Channel<T>>,
+    /// Next instruction of each lane and the elements of it that are done.
+    lanes: Vec<(usize, u32)>,
+    done: Vec<bool>,
+    /// Lanes that may be able to advance, and whether each lane is among them.
+    ready: Vec<LaneId>,
+    queued: Vec<bool>,
+    buffer: Vec<T>,
+}
+
+impl<'a, T: Element> Machine<'a, T> {
+    fn new(schedule: &'a Schedule, flow: &'a Flow, inputs: &'a [Vec<T>], options: Options) -> Self {
+        let ready: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).collect();
+        Self {
+            schedule,
+            flow,
+            inputs,
+            chunk: options.chunk.unwrap_or(u32::MAX).max(1),
+            random: options.seed,
+            dependents: dependents(schedule),
+            out: schedule
+                .all_nodes()
+                .map(|n| vec![T::default(); schedule.output_len(n) as usize])
+                .collect(),
+            tmp: schedule
+                .all_nodes()
+                .map(|n| vec![T::default(); schedule.scratch_elements(n) as usize])
+                .collect(),
+            channels: schedule
+                .all_streams()
+                .map(|s| Channel {
+                    data: vec![T::default(); schedule.stream(s).len as usize],
+                    pushed: 0,
+                    popped: vec![0; schedule.stream_sinks(s).len()],
+                })
+                .collect(),
+            lanes: ready
+                .iter()
+                .map(|&l| (schedule.lane_instrs(l).start, 0))
+                .collect(),
+            done: vec![false; schedule.instr_count()],
+            queued: vec![true; ready.len()],
+            ready,
+            buffer: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        while !self.ready.is_empty() {
+            // SplitMix64: every seed gives another order of lanes.
+            self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let pick = (crate::verify::mix(self.random) % self.ready.len() as u64) as usize;
+            let lane = self.ready.swap_remove(pick);
+            self.queued[lane.index()] = false;
+            self.step(lane);
+        }
+    }
+
+    fn stuck(&self) -> Vec<InstrId> {
+        let done = |&i: &usize| !self.done[i];
+        (0..self.done.len())
+            .filter(done)
+            .map(InstrId::new)
+            .collect()
+    }
+
+    fn step(&mut self, lane: LaneId) {
+        let (at, progress) = self.lanes[lane.index()];
+        if at >= self.schedule.lane_instrs(lane).end {
+            return;
+        }
+        let id = InstrId::new(at);
+        let len = self.schedule.instr(id).len;
+        let count = self.chunk.min(len - progress);
+        if !self.can_run(id, progress, count) {
+            return;
+        }
+        self.execute(id, progress, count);
+        let finished = progress + count == len;
+        self.lanes[lane.index()] = if finished {
+            (at + 1, 0)
+        } else {
+            (at, progress + count)
+        };
+        self.done[at] = finished;
+        self.wake(lane);
+        for (stream, _) in self.flow.pushes(self.schedule, id) {
+            for p in self.flow.readers(stream) {
+                self.wake(self.flow.lane_of(p.instr));
+            }
+        }
+        for (stream, _) in self.flow.pops(self.schedule, id) {
+            for p in self.flow.writers(stream) {
+                self.wake(self.flow.lane_of(p.instr));
+            }
+        }
+        if finished && !self.dependents.is_empty() {
+            let woken: Vec<InstrId> = waiters(&self.dependents, id).collect();
+            woken
+                .into_iter()
+                .for_each(|i| self.wake(self.flow.lane_of(i)));
+        }
+    }
+
+    fn wake(&mut self, lane: LaneId) {
+        if !std::mem::replace(&mut self.queued[lane.index()], true) {
+            self.ready.push(lane);
+        }
+    }
+
+    fn can_run(&self, id: InstrId, progress: u32, count: u32) -> bool {
+        let waits = self
+            .schedule
+            .after(id)
+            .iter()
+            .all(|d| self.done[d.1.index()]);
+        let input = self.flow.pops(self.schedule, id).all(|(stream, span)| {
+            self.channels[stream.index()].pushed >= span.start + progress + count
+        });
+        let room = self.flow.pushes(self.schedule, id).all(|(stream, span)| {
+            let slowest = self.channels[stream.index()]
+                .popped
+                .iter()
+                .copied()
+                .min()
+                .unwrap_or(u32::MAX);
+            let end = span.start + progress + count;
+            u64::from(end) <= u64::from(slowest) + u64::from(self.schedule.stream(stream).capacity)
+        });
+        waits && input && room
+    }
+
+    fn execute(&mut self, id: InstrId, progress: u32, count: u32) {
+        let node = self.flow.node_of(id);
+        let (sources, sinks) = self.schedule.operand_rows(id);
+        let operator = self.schedule.collective().operator;
+        let mut values = std::mem::take(&mut self.buffer);
+        for (n, row) in sources.enumerate() {
+            let from = self.source(node, row, progress, count);
+            if n == 0 {
+                values.clear();
+                values.extend_from_slice(from);
+            } else {
+                values
+                    .iter_mut()
+                    .zip(from)
+                    .for_each(|(v, &x)| *v = T::combine(operator, *v, x));
+            }
+            if let Operand::Stream(s) = self.schedule.operands[row] {
+                let sink = self
+                    .schedule
+                    .stream_sinks(s)
+                    .binary_search(&node)
+                    .expect("checked by Flow");
+                self.channels[s.index()].popped[sink] += count;
+            }
+        }
+        for row in sinks {
+            let to = |start: u32| (start + progress) as usize..(start + progress + count) as usize;
+            match self.schedule.operands[row] {
+                Operand::In(_) => unreachable!("Flow refuses writes to in"),
+                Operand::Out(start) => self.out[node.index()][to(start)].copy_from_slice(&values),
+                Operand::Tmp(start) => self.tmp[node.index()][to(start)].copy_from_slice(&values),
+                Operand::Stream(s) => {
+                    let channel = &mut self.channels[s.index()];
+                    channel.data[to(self.flow.position(row))].copy_from_slice(&values);
+                    channel.pushed += count;
+                }
+            }
+        }
+        self.buffer = values;
+    }
+
+    fn source(&self, node: NodeId, row: usize, progress: u32, count: u32) -> &[T] {
+        let (data, start) = match self.schedule.operands[row] {
+            Operand::In(start) => (&self.inputs[node.index()], start),
+            Operand::Out(start) => (&self.out[node.index()], start),
+            Operand::Tmp(start) => (&self.tmp[node.index()], start),
+            Operand::Stream(s) => (&self.channels[s.index()].data, self.flow.position(row)),
+        };
+        &data[(start + progress) as usize..(start + progress + count) as usize]
+    }
+}

@@ -1,0 +1,27 @@
+//! The schedule language. There is one instruction:
+//!
+//! ```text
+//! combine(sources) -> sinks      over a span of elements
+//! ```
+//!
+//! Element `k` of every sink is the reduction, in the order written, of element `k` of every source. A source is a
+//! slice of a buffer or a stream that arrives; a sink is a slice of a buffer or a stream that leaves. A stream is a
+//! FIFO of elements from one node to one or more nodes. Lanes of a node run independently; the instructions of a lane
+//! run in order.
+//!
+//! [`Builder`] makes schedules, [`text`] and [`json`] write and read them, [`interpret`] pushes real data through,
+//! [`verify`] proves them.
+
+mod builder;
+mod flow;
+pub mod interpret;
+pub mod json;
+mod order;
+mod schedule;
+pub mod text;
+pub mod verify;
+
+pub use builder::{BuildError, Builder};
+pub use flow::Flow;
+pub use order::topological;
+pub use schedule::{Instr, Operand, Schedule, Stream};

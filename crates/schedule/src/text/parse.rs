@@ -1,0 +1,453 @@
+//! Reads the text form. Every error names its line, what was found and what is accepted.
+
+use std::str::FromStr;
+
+use unisono_base::{InstrId, NodeId, StreamId};
+use unisono_collective::Collective;
+
+use crate::{
+    builder::Builder,
+    schedule::{Operand, Schedule},
+};
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct ParseError {
+    pub line: usize,
+    pub message: String,
+}
+
+/// What stands behind the schedule: sections of a placed schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tail<'a> {
+    /// Number of the first line of `text`, counted from 1.
+    pub line: usize,
+    pub text: &'a str,
+}
+
+/// One line without its comment, as a cursor over its characters.
+pub struct Line<'a> {
+    pub number: usize,
+    rest: &'a str,
+}
+
+impl<'a> Line<'a> {
+    pub fn new(number: usize, text: &'a str) -> Self {
+        let code = text.split_once(';').map_or(text, |(code, _)| code);
+        Self {
+            number,
+            rest: code.trim(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub fn rest(&self) -> &'a str {
+        self.rest
+    }
+
+    pub fn error(&self, message: String) -> ParseError {
+        ParseError {
+            line: self.number,
+            message,
+        }
+    }
+
+    pub fn expected(&self, what: &str) -> ParseError {
+        let found: String = self.rest.chars().take(24).collect();
+        self.error(if found.is_empty() {
+            format!("the line ends where {what} is expected")
+        } else {
+            format!("found '{found}' where {what} is expected")
+        })
+    }
+
+    /// Takes `token` if it comes next; white space after it goes too.
+    pub fn take(&mut self, token: &str) -> bool {
+        match self.rest.strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest.trim_start();
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub fn expect(&mut self, token: &str) -> Result<(), ParseError> {
+        if self.take(token) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("'{token}'")))
+        }
+    }
+
+    /// The next word up to white space or one of `:,=`.
+    pub fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
+        let end = self
+            .rest
+            .find(|c: char| c.is_whitespace() || ":,=".contains(c))
+            .unwrap_or(self.rest.len());
+        if end == 0 {
+            return Err(self.expected(what));
+        }
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest.trim_start();
+        Ok(word)
+    }
+
+    pub fn number<T: FromStr>(&mut self, what: &str) -> Result<T, ParseError> {
+        let end = self
+            .rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(self.rest.len());
+        let (digits, rest) = self.rest.split_at(end);
+        match digits.parse() {
+            Ok(n) => {
+                self.rest = rest.trim_start();
+                Ok(n)
+            }
+            Err(_) => Err(self.expected(what)),
+        }
+    }
+
+    /// `key=VALUE` with a number for a value.
+    pub fn key<T: FromStr>(&mut self, key: &str) -> Result<T, ParseError> {
+        self.expect(key)?;
+        self.expect("=")?;
+        self.number(&format!("the value of {key}"))
+    }
+
+    pub fn end(&self) -> Result<(), ParseError> {
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(self.expected("the end of the line"))
+        }
+    }
+}
+
+/// Reads one schedule, and returns what follows it.
+///
+/// # Errors
+/// The first line that does not fit the grammar of [`crate::text`].
+pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
+    let (body, tail) = split(text);
+    let mut lines = body
+        .lines()
+        .enumerate()
+        .map(|(n, text)| Line::new(n + 1, text))
+        .filter(|line| !line.is_empty())
+        .peekable();
+    let last = body.lines().count().max(1);
+    let end = |what: &str| ParseError {
+        line: last,
+        message: format!("the file ends where {what} is expected"),
+    };
+
+    let mut line = lines.next().ok_or_else(|| end("'unisono-schedule 1'"))?;
+    line.expect("unisono-schedule")?;
+    let version: u32 = line.number("a version")?;
+    if version != 1 {
+        return Err(line.error(format!(
+            "version {version} is not known; this program reads version 1"
+        )));
+    }
+    line.end()?;
+
+    let mut line = lines.next().ok_or_else(|| end("'collective'"))?;
+    let collective = parse_collective(&mut line)?;
+    let mut reader = Reader {
+        builder: Builder::new(collective),
+        phases: Vec::new(),
+        node: None,
+        instrs: 0,
+        streams: 0,
+    };
+    for mut line in lines {
+        reader.line(&mut line)?;
+    }
+    let schedule = reader.builder.finish().map_err(|e| ParseError {
+        line: last,
+        message: e.to_string(),
+    })?;
+    Ok((schedule, tail))
+}
+
+/// Cuts the text before the first line that starts a `machine` or `placement` section.
+fn split(text: &str) -> (&str, Option<Tail<'_>>) {
+    let mut at = 0;
+    for (n, line) in text.split_inclusive('\n').enumerate() {
+        if line.starts_with("machine") || line.starts_with("placement") {
+            return (
+                &text[..at],
+                Some(Tail {
+                    line: n + 1,
+                    text: &text[at..],
+                }),
+            );
+        }
+        at += line.len();
+    }
+    (text, None)
+}
+
+fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
+    line.expect("collective")?;
+    let kind = line.word("a collective")?;
+    let ranks = line.key("ranks")?;
+    let elements: u64 = line.key("elements")?;
+    let root: u64 = line.key("root")?;
+    line.expect("operator")?;
+    line.expect("=")?;
+    let operator = line.word("an operator")?;
+    line.expect("dtype")?;
+    line.expect("=")?;
+    let dtype = line.word("a datatype")?;
+    line.end()?;
+    let say = |e: unisono_collective::CollectiveError| line.error(e.to_string());
+    let (kind, operator, dtype) = (
+        kind.parse().map_err(say)?,
+        operator.parse().map_err(say)?,
+        dtype.parse().map_err(say)?,
+    );
+    Collective::new(kind, ranks, elements, root, operator, dtype).map_err(say)
+}
+
+struct Reader {
+    builder: Builder,
+    phases: Vec<String>,
+    /// The node whose instructions are read, with its current lane.
+    node: Option<(NodeId, u32)>,
+    instrs: u32,
+    streams: u32,
+}
+
+impl Reader {
+    fn line(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
+        if line.take("origin") {
+            self.builder.origin(line.rest());
+            return Ok(());
+        }
+        if line.take("phases") {
+            while !line.is_empty() {
+                let name = line.word("the name of a phase")?;
+                self.builder.phase(name);
+                self.phases.push(name.to_owned());
+            }
+            return Ok(());
+        }
+        if line.take("nodes") {
+            return self.nodes(line);
+        }
+        if line.take("stream") {
+            return self.stream(line);
+        }
+        if line.take("node") {
+            return self.node(line);
+        }
+        if line.take("lane") {
+            let Some((_, lane)) = &mut self.node else {
+                return Err(line.error("a lane stands before any node".into()));
+            };
+            *lane += 1;
+            return line.end();
+        }
+        if line.rest().starts_with('i') {
+            return self.instr(line);
+        }
+        Err(line.expected("origin, phases, nodes, stream, node, lane or an instruction"))
+    }
+
+    fn nodes(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
+        let nodes: u64 = line.number("the number of nodes")?;
+        let (ranks, most) = (
+            self.builder.node_count() as u64,
+            u64::from(Collective::MAX_RANKS),
+        );
+        if nodes < ranks || nodes > most {
+            return Err(line.error(format!(
+                "{nodes} nodes do not fit; accepted are {ranks} (the ranks) to {most}"
+            )));
+        }
+        for _ in ranks..nodes {
+            self.builder.switch();
+        }
+        line.end()
+    }
+
+    fn stream(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
+        line.expect("s")?;
+        let id: u32 = line.number("the number of a stream")?;
+        if id != self.streams {
+            return Err(line.error(format!(
+                "stream s{id} comes where s{} is expected",
+                self.streams
+            )));
+        }
+        self.streams += 1;
+        line.expect(":")?;
+        let source = self.node_id(line)?;
+        line.expect("->")?;
+        let mut sinks = Vec::new();
+        while line.rest().starts_with(|c: char| c.is_ascii_digit()) {
+            sinks.push(self.node_id(line)?);
+        }
+        let stream = self.builder.stream(source, &sinks);
+        if line.take("capacity") {
+            line.expect("=")?;
+            self.builder
+                .capacity(stream, line.number("a number of elements")?);
+        }
+        line.end()
+    }
+
+    fn node_id(&self, line: &mut Line<'_>) -> Result<NodeId, ParseError> {
+        let id: u32 = line.number("a node")?;
+        let count = self.builder.node_count();
+        if id as usize >= count {
+            return Err(line.error(format!(
+                "node {id} does not exist; accepted are 0 to {}",
+                count - 1
+            )));
+        }
+        Ok(NodeId(id))
+    }
+
+    fn node(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
+        let node = self.node_id(line)?;
+        if let Some((last, _)) = self.node
+            && node <= last
+        {
+            return Err(line.error(format!(
+                "node {} comes after node {}; nodes ascend",
+                node.0, last.0
+            )));
+        }
+        self.node = Some((node, 0));
+        line.expect(":")?;
+        if line.take("tmp") {
+            line.expect("=")?;
+            let elements = line.number("a number of elements")?;
+            self.builder.scratch(node, elements);
+        }
+        line.end()
+    }
+
+    fn instr(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
+        let Some((node, lane)) = self.node else {
+            return Err(line.error("an instruction stands before any node".into()));
+        };
+        line.expect("i")?;
+        let id: u32 = line.number("the number of an instruction")?;
+        if id != self.instrs {
+            return Err(line.error(format!(
+                "instruction i{id} comes where i{} is expected",
+                self.instrs
+            )));
+        }
+        self.instrs += 1;
+        let phase: usize = if line.take("p") {
+            line.number("the number of a phase")?
+        } else {
+            0
+        };
+        match self.phases.get(phase) {
+            Some(name) => {
+                self.builder.phase(name);
+            }
+            None => {
+                return Err(line.error(format!(
+                    "phase p{phase} does not exist; there are {}",
+                    self.phases.len()
+                )));
+            }
+        }
+        line.expect(":")?;
+        let mut len = None;
+        let sources = self.operands(line, "+", &mut len)?;
+        line.expect("->")?;
+        let sinks = self.operands(line, ",", &mut len)?;
+        if line.take("len") {
+            line.expect("=")?;
+            let said: u32 = line.number("a length")?;
+            if len.is_some_and(|l| l != said) {
+                return Err(line.error(format!("the length {said} is not that of the slices")));
+            }
+            len = Some(said);
+        }
+        let len = match len {
+            None => {
+                return Err(
+                    line.error("no operand is a slice, so the length must be said: len=N".into())
+                );
+            }
+            Some(0) => return Err(line.error("the instruction is over no elements".into())),
+            Some(len) => len,
+        };
+        let made = self.builder.combine(node, lane, len, &sources, &sinks);
+        if line.take("after") {
+            line.expect("=")?;
+            loop {
+                line.expect("i")?;
+                self.builder
+                    .after(made, InstrId(line.number("the number of an instruction")?));
+                if !line.take(",") {
+                    break;
+                }
+            }
+        }
+        line.end()
+    }
+
+    fn operands(
+        &self,
+        line: &mut Line<'_>,
+        between: &str,
+        len: &mut Option<u32>,
+    ) -> Result<Vec<Operand>, ParseError> {
+        let mut operands = Vec::new();
+        loop {
+            operands.push(self.operand(line, len)?);
+            if !line.take(between) {
+                return Ok(operands);
+            }
+        }
+    }
+
+    fn operand(&self, line: &mut Line<'_>, len: &mut Option<u32>) -> Result<Operand, ParseError> {
+        let make = if line.take("in[") {
+            Operand::In
+        } else if line.take("out[") {
+            Operand::Out
+        } else if line.take("tmp[") {
+            Operand::Tmp
+        } else if line.take("s") {
+            let id: u32 = line.number("the number of a stream")?;
+            if id >= self.streams {
+                return Err(line.error(format!("stream s{id} is not declared")));
+            }
+            return Ok(Operand::Stream(StreamId(id)));
+        } else {
+            return Err(line.expected("in[..], out[..], tmp[..] or a stream"));
+        };
+        let start: u32 = line.number("the first element")?;
+        line.expect("..")?;
+        let end: u64 = line.number("one past the last element")?;
+        line.expect("]")?;
+        let span = end
+            .checked_sub(u64::from(start))
+            .and_then(|n| u32::try_from(n).ok());
+        let Some(span) = span.filter(|&n| n > 0) else {
+            return Err(line.error(format!("[{start}..{end}] is not a span of elements")));
+        };
+        if len.is_some_and(|l| l != span) {
+            return Err(line.error(format!(
+                "[{start}..{end}] differs in length from the slices before it"
+            )));
+        }
+        *len = Some(span);
+        Ok(make(start))
+    }
+}
