@@ -19,19 +19,10 @@ struct Placing {
     routes: Vec<(u32, String)>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Whole {
-    #[serde(flatten)]
-    schedule: Document,
-    /// TOML.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    machine: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    placement: Option<Placing>,
-}
-
 pub fn to_json(file: &File) -> String {
-    let placement = file.placement.as_ref().map(|p| Placing {
+    let mut document = Document::of(&file.schedule);
+    document.machine = file.machine.as_ref().map(Machine::to_toml);
+    document.placement = file.placement.as_ref().map(|p| Placing {
         rows: p.grid.rows,
         cols: p.grid.cols,
         routes: p
@@ -41,12 +32,7 @@ pub fn to_json(file: &File) -> String {
             .map(|(s, r)| (s.0, text::show(r, p.grid)))
             .collect(),
     });
-    let whole = Whole {
-        schedule: Document::of(&file.schedule),
-        machine: file.machine.as_ref().map(Machine::to_toml),
-        placement,
-    };
-    serde_json::to_string(&whole).expect("tables of numbers and strings always serialise")
+    serde_json::to_string(&document).expect("tables of numbers and strings always serialise")
 }
 
 /// # Errors
@@ -56,18 +42,16 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
         origin: origin.to_owned(),
         message,
     };
-    let whole: Whole = serde_json::from_str(text).map_err(|e| named(e.to_string()))?;
-    let schedule = whole
-        .schedule
-        .schedule()
-        .map_err(|e| named(e.to_string()))?;
-    let machine = whole
-        .machine
-        .map(|toml| Machine::from_toml(&toml, &format!("{origin}, machine")))
+    let document: Document<Placing> =
+        serde_json::from_str(text).map_err(|e| named(e.to_string()))?;
+    let schedule = document.schedule().map_err(|e| named(e.to_string()))?;
+    let toml = document.machine.as_ref();
+    let machine = toml
+        .map(|t| Machine::from_toml(t, &format!("{origin}, machine")))
         .transpose()?;
-    let placement = whole
-        .placement
-        .map(|p| placement(&p, schedule.stream_count()))
+    let placing = document.placement.as_ref();
+    let placement = placing
+        .map(|p| placement(p, schedule.stream_count()))
         .transpose()
         .map_err(named)?;
     Ok(File {

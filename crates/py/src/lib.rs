@@ -1,1 +1,46 @@
+//! The extension module `unisono._core`: converts between Python and the crates, and decides nothing.
+//!
+//! The interpreter lock is released while planning, proving and interpreting. A panic becomes `unisono.Error`.
 
+mod builder;
+mod convert;
+mod errors;
+mod machine;
+mod plan;
+mod reproduce;
+mod schedule;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    errors::quiet_panics();
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    let py = m.py();
+    m.add("Error", py.get_type::<errors::Error>())?;
+    m.add("InputError", py.get_type::<errors::InputError>())?;
+    m.add(
+        "UnsupportedError",
+        py.get_type::<errors::UnsupportedError>(),
+    )?;
+    m.add("VerifyError", py.get_type::<errors::VerifyError>())?;
+    m.add("SimulationError", py.get_type::<errors::SimulationError>())?;
+    m.add_class::<machine::Machine>()?;
+    m.add_class::<plan::Plan>()?;
+    m.add_class::<schedule::Proof>()?;
+    m.add_class::<schedule::Schedule>()?;
+    m.add_class::<builder::Stream>()?;
+    m.add_class::<builder::Slice>()?;
+    m.add_class::<builder::Buffer>()?;
+    m.add_class::<builder::ScheduleBuilder>()?;
+    m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
+    m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
+    m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
+    m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
+    m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;
+    Ok(())
+}

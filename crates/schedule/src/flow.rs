@@ -227,9 +227,21 @@ impl Flow {
     }
 
     /// The readers of a stream, one slice a sink.
-    pub fn readers_by_sink<'a>(&'a self, id: StreamId) -> impl Iterator<Item = &'a [Piece]> + 'a {
-        self.readers(id)
-            .chunk_by(|a, b| self.node_of(a.instr) == self.node_of(b.instr))
+    pub fn readers_by_sink(&self, id: StreamId) -> impl Iterator<Item = &[Piece]> {
+        let mut rest = self.readers(id);
+        std::iter::from_fn(move || {
+            let node = self.node_of(rest.first()?.instr);
+            // Most streams have one sink; else sinks ascend, so each one's end is found by halving.
+            let one = rest.last().is_some_and(|p| self.node_of(p.instr) == node);
+            let end = if one {
+                rest.len()
+            } else {
+                rest.partition_point(|p| self.node_of(p.instr) <= node)
+            };
+            let (here, others) = rest.split_at(end);
+            rest = others;
+            Some(here)
+        })
     }
 }
 

@@ -61,9 +61,10 @@ pub struct NodeProgram {
     lanes: Vec<Vec<Combine>>,
 }
 
-/// The whole document; a placed schedule adds its own fields beside these.
+/// The whole document, with room for a machine (TOML) and a placement `P`, which their own layers understand.
 #[derive(Serialize, Deserialize)]
-pub struct Document {
+#[serde(deny_unknown_fields)]
+pub struct Document<P> {
     version: u32,
     collective: Spec,
     origin: String,
@@ -72,13 +73,17 @@ pub struct Document {
     streams: Vec<StreamRow>,
     /// Ascending by node; nodes that do nothing may be left out.
     programs: Vec<NodeProgram>,
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub placement: Option<P>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct JsonError(pub String);
 
-impl Document {
+impl<P> Document<P> {
     pub fn of(schedule: &Schedule) -> Self {
         let c = schedule.collective();
         let streams = schedule
@@ -119,6 +124,8 @@ impl Document {
             nodes: schedule.node_count() as u32,
             streams,
             programs,
+            machine: None,
+            placement: None,
         }
     }
 

@@ -188,15 +188,14 @@ impl<'a, T: Element> Machine<'a, T> {
         };
         self.done[at] = finished;
         self.wake(lane);
+        // One lane a sink reads a stream, and one lane writes it.
         for (stream, _) in self.flow.pushes(self.schedule, id) {
-            for p in self.flow.readers(stream) {
-                self.wake(self.flow.lane_of(p.instr));
+            for readers in self.flow.readers_by_sink(stream) {
+                self.wake(self.flow.lane_of(readers[0].instr));
             }
         }
         for (stream, _) in self.flow.pops(self.schedule, id) {
-            for p in self.flow.writers(stream) {
-                self.wake(self.flow.lane_of(p.instr));
-            }
+            self.wake(self.flow.lane_of(self.flow.writers(stream)[0].instr));
         }
         if finished && !self.dependents.is_empty() {
             let woken: Vec<InstrId> = waiters(&self.dependents, id).collect();

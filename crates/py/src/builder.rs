@@ -1,0 +1,314 @@
+//! `ScheduleBuilder`: algorithms of a user's own, verified like any other.
+
+use pyo3::{prelude::*, types::PySlice};
+use unisono_base::{NodeId, StreamId};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::File;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{convert, errors::input, schedule::Schedule};
+
+/// A FIFO of elements from one node to others.
+#[pyclass(frozen, module = "unisono")]
+pub struct Stream {
+    #[pyo3(get)]
+    id: u32,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Memory {
+    In,
+    Out,
+    Tmp,
+}
+
+/// A stretch of a buffer of one node.
+#[pyclass(frozen, module = "unisono")]
+pub struct Slice {
+    memory: Memory,
+    node: u32,
+    #[pyo3(get)]
+    start: u32,
+    #[pyo3(get)]
+    stop: u32,
+    /// Where the buffer starts in its memory.
+    base: u32,
+}
+
+/// A buffer of one node; slice it for operands, `buffer[4:8]`.
+#[pyclass(frozen, module = "unisono")]
+pub struct Buffer {
+    memory: Memory,
+    node: u32,
+    base: u32,
+    len: u32,
+}
+
+#[pymethods]
+impl Buffer {
+    fn __len__(&self) -> usize {
+        self.len as usize
+    }
+
+    fn __getitem__(&self, span: &Bound<'_, PySlice>) -> PyResult<Slice> {
+        let s = span.indices(self.len as isize)?;
+        if s.step != 1 || s.stop < s.start {
+            return Err(input(format!(
+                "{span} is not a span of this buffer; accepted are slices a:b within 0:{}",
+                self.len
+            )));
+        }
+        // Python cuts a slice that reaches past the end; a schedule must not move fewer elements than were asked for.
+        if let Ok(stop) = span.getattr("stop")?.extract::<i64>()
+            && stop > i64::from(self.len)
+        {
+            return Err(input(format!(
+                "{span} reaches past the end of the buffer, which has {} elements",
+                self.len
+            )));
+        }
+        Ok(Slice {
+            memory: self.memory,
+            node: self.node,
+            start: s.start as u32,
+            stop: s.stop as u32,
+            base: self.base,
+        })
+    }
+}
+
+/// Makes a schedule instruction by instruction. Nodes are ranks, then switches.
+#[pyclass(module = "unisono")]
+pub struct ScheduleBuilder {
+    builder: Option<Builder>,
+}
+
+impl ScheduleBuilder {
+    fn get(&mut self) -> PyResult<&mut Builder> {
+        self.builder
+            .as_mut()
+            .ok_or_else(|| input("the schedule was built already; start another builder"))
+    }
+
+    fn node(&mut self, value: &Bound<'_, PyAny>) -> PyResult<NodeId> {
+        let id = convert::index("node", value)?;
+        let count = self.get()?.node_count();
+        if (id as usize) < count {
+            Ok(NodeId(id))
+        } else {
+            Err(input(format!(
+                "node {id} does not exist; accepted are 0 to {}",
+                count - 1
+            )))
+        }
+    }
+
+    fn buffer(&mut self, node: &Bound<'_, PyAny>, memory: Memory) -> PyResult<Buffer> {
+        let node = self.node(node)?.0;
+        let c = *self.get()?.collective();
+        let len = match memory {
+            _ if node >= c.ranks => 0,
+            Memory::In => c.input_len(node),
+            _ => c.output_len(node),
+        };
+        Ok(Buffer {
+            memory,
+            node,
+            base: 0,
+            len,
+        })
+    }
+}
+
+#[pymethods]
+impl ScheduleBuilder {
+    #[new]
+    #[pyo3(signature = (ranks, elements, collective = "allreduce", root = None, operator = "sum", dtype = "f32", name = ""))]
+    fn new(
+        ranks: &Bound<'_, PyAny>,
+        elements: &Bound<'_, PyAny>,
+        collective: &str,
+        root: Option<&Bound<'_, PyAny>>,
+        operator: &str,
+        dtype: &str,
+        name: &str,
+    ) -> PyResult<Self> {
+        let kind: Kind = collective.parse().map_err(input)?;
+        let operator: Operator = operator.parse().map_err(input)?;
+        let dtype: Dtype = dtype.parse().map_err(input)?;
+        let root = root
+            .map(|r| convert::count("root", r))
+            .transpose()?
+            .unwrap_or(0);
+        let (ranks, elements) = (
+            convert::index("ranks", ranks)?,
+            convert::count("elements", elements)?,
+        );
+        let collective =
+            Collective::new(kind, ranks, elements, root, operator, dtype).map_err(input)?;
+        let mut builder = Builder::new(collective);
+        builder.origin(name);
+        Ok(Self {
+            builder: Some(builder),
+        })
+    }
+
+    /// The read-only input of a rank.
+    fn input(&mut self, node: &Bound<'_, PyAny>) -> PyResult<Buffer> {
+        self.buffer(node, Memory::In)
+    }
+
+    /// The output of a rank.
+    fn output(&mut self, node: &Bound<'_, PyAny>) -> PyResult<Buffer> {
+        self.buffer(node, Memory::Out)
+    }
+
+    /// New scratch memory of a node.
+    fn scratch(
+        &mut self,
+        node: &Bound<'_, PyAny>,
+        elements: &Bound<'_, PyAny>,
+    ) -> PyResult<Buffer> {
+        let node = self.node(node)?;
+        let len = convert::index("elements", elements)?;
+        let base = self.get()?.scratch(node, len);
+        Ok(Buffer {
+            memory: Memory::Tmp,
+            node: node.0,
+            base,
+            len,
+        })
+    }
+
+    /// Adds a node that computes but is no rank, and returns it.
+    fn switch(&mut self) -> PyResult<u32> {
+        Ok(self.get()?.switch().0)
+    }
+
+    /// What follows belongs to the phase of this name; models apply phase by phase.
+    fn phase(&mut self, name: &str) -> PyResult<()> {
+        self.get()?.phase(name);
+        Ok(())
+    }
+
+    /// A stream from `source` to one or more nodes; `capacity` elements at most wait for a sink (None: all).
+    #[pyo3(signature = (source, sinks, capacity = None))]
+    fn stream(
+        &mut self,
+        source: &Bound<'_, PyAny>,
+        sinks: &Bound<'_, PyAny>,
+        capacity: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Stream> {
+        let source = self.node(source)?;
+        let mut to = Vec::new();
+        match sinks.extract::<Vec<Bound<'_, PyAny>>>() {
+            Ok(many) => {
+                for node in &many {
+                    to.push(self.node(node)?);
+                }
+            }
+            Err(_) => to.push(self.node(sinks)?),
+        }
+        if to.is_empty() || to.contains(&source) {
+            return Err(input(format!(
+                "a stream from {source} must lead to at least one other node and not back"
+            )));
+        }
+        let capacity = capacity
+            .map(|c| convert::index("capacity", c))
+            .transpose()?;
+        let b = self.get()?;
+        let stream = b.stream(source, &to);
+        if let Some(capacity) = capacity {
+            b.capacity(stream, capacity);
+        }
+        Ok(Stream { id: stream.0 })
+    }
+
+    /// combine(sources) -> sinks, next in a lane of `node`; returns the instruction for `after=`.
+    /// The length is that of the slices; it must be given where all operands are streams.
+    #[pyo3(signature = (node, sources, sinks, lane = 0, length = None, after = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the keywords of the Python method"
+    )]
+    fn combine(
+        &mut self,
+        node: &Bound<'_, PyAny>,
+        sources: Vec<Bound<'_, PyAny>>,
+        sinks: Vec<Bound<'_, PyAny>>,
+        lane: u32,
+        length: Option<&Bound<'_, PyAny>>,
+        after: Option<Vec<u32>>,
+    ) -> PyResult<u32> {
+        let node = self.node(node)?;
+        let mut len = length.map(|l| convert::index("length", l)).transpose()?;
+        let mut operand = |o: &Bound<'_, PyAny>| operand(o, node, &mut len);
+        let sources = sources
+            .iter()
+            .map(&mut operand)
+            .collect::<PyResult<Vec<_>>>()?;
+        let sinks = sinks
+            .iter()
+            .map(&mut operand)
+            .collect::<PyResult<Vec<_>>>()?;
+        let len = len.ok_or_else(|| {
+            input("all operands are streams, so length= must say how many elements")
+        })?;
+        let b = self.get()?;
+        let id = b.combine(node, lane, len, &sources, &sinks);
+        for earlier in after.unwrap_or_default() {
+            b.after(id, unisono_base::InstrId(earlier));
+        }
+        Ok(id.0)
+    }
+
+    /// The finished schedule; `.verify()` proves it. The builder is spent.
+    fn build(&mut self) -> PyResult<Schedule> {
+        self.get()?;
+        let builder = self
+            .builder
+            .take()
+            .ok_or_else(|| input("the schedule was built already"))?;
+        let schedule = builder.finish().map_err(input)?;
+        Ok(Schedule::new(File {
+            schedule,
+            placement: None,
+            machine: None,
+        }))
+    }
+}
+
+fn operand(object: &Bound<'_, PyAny>, node: NodeId, len: &mut Option<u32>) -> PyResult<Operand> {
+    if let Ok(stream) = object.cast::<Stream>() {
+        return Ok(Operand::Stream(StreamId(stream.get().id)));
+    }
+    let (memory, owner, start, count) = if let Ok(s) = object.cast::<Slice>() {
+        let s = s.get();
+        (s.memory, s.node, s.base + s.start, s.stop - s.start)
+    } else if let Ok(b) = object.cast::<Buffer>() {
+        let b = b.get();
+        (b.memory, b.node, b.base, b.len)
+    } else {
+        return Err(input(format!(
+            "{object} is no operand; accepted are streams, buffers and their slices"
+        )));
+    };
+    if owner != node.0 {
+        return Err(input(format!(
+            "an instruction of {node} names memory of node {owner}; use a stream between them"
+        )));
+    }
+    if len.is_some_and(|l| l != count) {
+        return Err(input(format!(
+            "operands of one instruction differ in length: {} and {count}",
+            len.unwrap_or(0)
+        )));
+    }
+    *len = Some(count);
+    Ok(match memory {
+        Memory::In => Operand::In(start),
+        Memory::Out => Operand::Out(start),
+        Memory::Tmp => Operand::Tmp(start),
+    })
+}

@@ -1,0 +1,95 @@
+//! Arguments as Python users give them.
+
+use pyo3::{prelude::*, types::PyDict};
+use unisono_algorithms::Params;
+use unisono_collective::{Dtype, Kind, Operator};
+use unisono_machine::{Grid, Shape};
+use unisono_plan::Request;
+
+use crate::{
+    errors::{input, plan_error},
+    machine::Machine,
+};
+
+/// A whole number of at least 0 that fits 64 bits.
+pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let number = value
+        .extract::<i128>()
+        .map_err(|_| input(format!("{what} is {value}; accepted is a whole number")))?;
+    u64::try_from(number).map_err(|_| {
+        input(format!(
+            "{what} is {number}; accepted are 0 to {}",
+            u64::MAX
+        ))
+    })
+}
+
+/// The same within 32 bits, as tables count.
+pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let number = count(what, value)?;
+    u32::try_from(number).map_err(|_| {
+        input(format!(
+            "{what} is {number}; accepted are 0 to {}",
+            u32::MAX
+        ))
+    })
+}
+
+/// `(n,)` or `(m, n)`.
+pub fn shape(value: Option<Vec<i128>>) -> PyResult<Option<Shape>> {
+    let Some(dims) = value else { return Ok(None) };
+    let side = |n: i128| u32::try_from(n).ok().filter(|&n| n > 0);
+    let shape = match dims[..] {
+        [n] => side(n).map(Shape::line),
+        [m, n] => side(m).zip(side(n)).map(|(m, n)| Shape {
+            grid: Grid::new(m, n),
+            dims: 2,
+        }),
+        _ => None,
+    };
+    let shown = dims
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("x");
+    shape.map(Some).ok_or_else(|| {
+        input(format!(
+            "'{shown}' is not a shape; accepted are N (a row of N PEs) and MxN, each at least 1"
+        ))
+    })
+}
+
+pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
+    let Some(given) = given else {
+        return Ok(Params::new());
+    };
+    given
+        .iter()
+        .map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string())))
+        .collect()
+}
+
+/// A checked request; the root is a rank or `(row, column)`.
+pub fn request(
+    collective: &str,
+    machine: &Machine,
+    elements: &Bound<'_, PyAny>,
+    dtype: &str,
+    operator: &str,
+    root: &Bound<'_, PyAny>,
+) -> PyResult<Request> {
+    let kind: Kind = collective.parse().map_err(input)?;
+    let dtype: Dtype = dtype.parse().map_err(input)?;
+    let operator: Operator = operator.parse().map_err(input)?;
+    let elements = count("elements", elements)?;
+    let wafer = machine.wafer();
+    let shape = wafer.choose(machine.asked()).map_err(input)?;
+    let root = match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
+        Ok((row, col)) => {
+            Request::root_at(shape, count("root row", &row)?, count("root column", &col)?)
+                .map_err(plan_error)?
+        }
+        Err(_) => count("root", root)?,
+    };
+    Request::new(kind, wafer, Some(shape), elements, root, operator, dtype).map_err(plan_error)
+}

@@ -1,0 +1,137 @@
+//! `Machine`: a description with the part of it that is used.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer};
+
+use crate::{
+    convert,
+    errors::{input, to_python},
+};
+
+/// A machine; for a grid of PEs with the shape used, `(n,)` or `(rows, columns)`.
+#[pyclass(frozen, module = "unisono")]
+pub struct Machine {
+    description: Arc<Description>,
+    shape: Option<Shape>,
+}
+
+impl Machine {
+    pub fn new(description: Description, shape: Option<Shape>) -> PyResult<Self> {
+        let Description::Wafer(wafer) = &description;
+        if shape.is_some() {
+            wafer.choose(shape).map_err(input)?;
+        }
+        Ok(Self {
+            description: Arc::new(description),
+            shape,
+        })
+    }
+
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    pub fn wafer(&self) -> &Wafer {
+        let Description::Wafer(wafer) = &*self.description;
+        wafer
+    }
+
+    /// The shape that was asked for.
+    pub fn asked(&self) -> Option<Shape> {
+        self.shape
+    }
+}
+
+#[pymethods]
+impl Machine {
+    #[staticmethod]
+    #[pyo3(signature = (name, shape = None))]
+    fn preset(name: &str, shape: Option<Vec<i128>>) -> PyResult<Self> {
+        Self::new(
+            Description::preset(name).map_err(input)?,
+            convert::shape(shape)?,
+        )
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (text, origin, shape = None))]
+    fn from_toml(text: &str, origin: &str, shape: Option<Vec<i128>>) -> PyResult<Self> {
+        Self::new(
+            Description::from_toml(text, origin).map_err(input)?,
+            convert::shape(shape)?,
+        )
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.description.name()
+    }
+
+    #[getter]
+    fn kind(&self) -> &str {
+        self.description.kind()
+    }
+
+    #[getter]
+    fn summary(&self) -> &str {
+        self.description.summary()
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let shape = self.wafer().choose(self.shape).ok();
+        shape
+            .map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any()))
+            .transpose()
+    }
+
+    #[getter]
+    fn clock_mhz(&self) -> f64 {
+        self.wafer().clock_mhz
+    }
+
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, self.description())
+    }
+
+    fn to_toml(&self) -> String {
+        self.description.to_toml()
+    }
+
+    fn __repr__(&self) -> String {
+        let shape = self
+            .shape
+            .map_or_else(String::new, |s| format!(", shape={s}"));
+        format!("<unisono.Machine {}{shape}>", self.name())
+    }
+}
+
+/// `[{name, kind, summary}]` of all presets.
+#[pyfunction]
+pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let mut rows = Vec::new();
+    for preset in PRESETS {
+        let machine = Description::preset(preset.name).map_err(input)?;
+        let entry = [
+            ("name", machine.name()),
+            ("kind", machine.kind()),
+            ("summary", machine.summary()),
+        ];
+        rows.push(
+            entry
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into_iter()
+                .collect::<std::collections::BTreeMap<_, _>>(),
+        );
+    }
+    to_python(py, &rows)
+}
+
+/// `N` or `MxN` as a tuple.
+#[pyfunction]
+pub fn parse_shape<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    let shape: Shape = text.parse().map_err(input)?;
+    Ok(pyo3::types::PyTuple::new(py, shape.dims())?.into_any())
+}

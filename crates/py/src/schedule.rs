@@ -1,0 +1,388 @@
+//! `Schedule` and `Proof`.
+
+use std::sync::Arc;
+
+use half::{bf16, f16};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use unisono_collective::Dtype;
+use unisono_lower::{File, FileError, Placed, Placement, from_json, parse, print, to_json};
+use unisono_machine::{Grid, Machine as Description};
+use unisono_plan::Request;
+use unisono_schedule::{
+    interpret::{self, Element, InterpretError, Options},
+    verify::{self, Method},
+};
+
+use crate::{
+    convert,
+    errors::{detached, input, plan_error, simulation_error, to_python, verify_error},
+    machine::Machine,
+};
+
+/// A schedule, with its placement and machine where it has them. It never changes.
+#[pyclass(frozen, module = "unisono")]
+pub struct Schedule {
+    file: Arc<File>,
+}
+
+impl Schedule {
+    pub fn new(file: File) -> Self {
+        Self {
+            file: Arc::new(file),
+        }
+    }
+
+    fn inner(&self) -> &unisono_schedule::Schedule {
+        &self.file.schedule
+    }
+
+    fn read(outcome: Result<File, FileError>) -> PyResult<Self> {
+        outcome.map(Self::new).map_err(input)
+    }
+
+    /// Findings of the proof and of the placement.
+    fn prove(&self, method: Method) -> verify::Proof {
+        let mut proof = verify::verify(self.inner(), method);
+        if let Some(placement) = &self.file.placement {
+            let mut found = unisono_base::Diagnostics::default();
+            placement.check(self.inner(), &mut found);
+            proof.diagnostics.extend(found.into_vec());
+        }
+        proof
+    }
+}
+
+#[pymethods]
+impl Schedule {
+    /// Reads the text form; `origin` names the file in errors.
+    #[staticmethod]
+    #[pyo3(signature = (text, origin = "schedule"))]
+    fn parse(py: Python<'_>, text: &str, origin: &str) -> PyResult<Self> {
+        Self::read(detached(py, || parse(text, origin))?)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (text, origin = "schedule"))]
+    fn parse_json(py: Python<'_>, text: &str, origin: &str) -> PyResult<Self> {
+        Self::read(detached(py, || from_json(text, origin))?)
+    }
+
+    #[getter]
+    fn collective(&self) -> &str {
+        self.inner().collective().kind.name()
+    }
+
+    #[getter]
+    fn ranks(&self) -> u32 {
+        self.inner().collective().ranks
+    }
+
+    #[getter]
+    fn elements(&self) -> u32 {
+        self.inner().collective().elements
+    }
+
+    #[getter]
+    fn root(&self) -> u32 {
+        self.inner().collective().root
+    }
+
+    #[getter]
+    fn dtype(&self) -> &str {
+        self.inner().collective().dtype.name()
+    }
+
+    #[getter]
+    fn operator(&self) -> &str {
+        self.inner().collective().operator.name()
+    }
+
+    #[getter]
+    fn origin(&self) -> &str {
+        self.inner().origin()
+    }
+
+    #[getter]
+    fn nodes(&self) -> usize {
+        self.inner().node_count()
+    }
+
+    #[getter]
+    fn instructions(&self) -> usize {
+        self.inner().instr_count()
+    }
+
+    #[getter]
+    fn streams(&self) -> usize {
+        self.inner().stream_count()
+    }
+
+    #[getter]
+    fn phases(&self) -> Vec<String> {
+        self.inner().phases().to_vec()
+    }
+
+    /// The machine, with the shape of the placement; None where the schedule has none.
+    #[getter]
+    fn machine(&self) -> PyResult<Option<Machine>> {
+        let Some(description) = &self.file.machine else {
+            return Ok(None);
+        };
+        let shape = self.file.placement.as_ref().map(|p| shape_of(p.grid));
+        Machine::new(description.clone(), shape).map(Some)
+    }
+
+    /// The same schedule placed on a machine: node k on PE k of its shape, or of a row where it has none.
+    fn on(&self, machine: &Machine) -> PyResult<Self> {
+        let nodes = self.inner().node_count();
+        let wafer = machine.wafer();
+        let shape = match wafer.choose(machine.asked()) {
+            Ok(shape) if machine.asked().is_some() || shape.grid.count() == nodes as u64 => shape,
+            _ => wafer
+                .choose(Some(unisono_machine::Shape::line(nodes as u32)))
+                .map_err(input)?,
+        };
+        if shape.grid.count() != nodes as u64 {
+            return Err(input(format!(
+                "the schedule has {nodes} nodes, shape {shape} has {} PEs",
+                shape.grid.count()
+            )));
+        }
+        let placement = match &self.file.placement {
+            Some(p) if p.grid == shape.grid => p.clone(),
+            _ => Placement::new(shape.grid),
+        };
+        Ok(Self::new(File {
+            schedule: self.inner().clone(),
+            placement: Some(placement),
+            machine: Some(machine.description().clone()),
+        }))
+    }
+
+    /// The text form (`.sched`), which `parse` reads back to the same schedule.
+    fn to_text(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || {
+            let mut text = String::new();
+            print(&self.file, &mut text).expect("strings take everything");
+            text
+        })
+    }
+
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || to_json(&self.file))
+    }
+
+    /// Proves the schedule and checks its placement; `method` is auto, exact or fingerprint.
+    #[pyo3(signature = (method = "auto"))]
+    fn verify(&self, py: Python<'_>, method: &str) -> PyResult<Proof> {
+        let method: Method = method.parse().map_err(|e: String| input(e))?;
+        Ok(Proof {
+            proof: detached(py, || self.prove(method))?,
+        })
+    }
+
+    /// `{cycles, seconds, terms, phases}` from the terms computed on the grid.
+    #[pyo3(signature = (model = "paper"))]
+    fn predict<'py>(&self, py: Python<'py>, model: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (Some(placement), Some(Description::Wafer(wafer))) =
+            (&self.file.placement, &self.file.machine)
+        else {
+            return Err(input(
+                "the schedule has no machine; place it with schedule.on(machine)",
+            ));
+        };
+        let found = detached(py, || self.prove(Method::Auto))?.diagnostics;
+        if !found.is_empty() {
+            return Err(verify_error(py, &found));
+        }
+        let request = Request {
+            collective: *self.inner().collective(),
+            wafer: wafer.clone(),
+            shape: shape_of(placement.grid),
+        };
+        let model = request.model(Some(model)).map_err(plan_error)?;
+        let placed = Placed {
+            schedule: self.inner().clone(),
+            placement: placement.clone(),
+        };
+        let prediction = detached(py, || unisono_plan::predict(&placed, &request, model))?;
+        to_python(py, &prediction.map_err(plan_error)?)
+    }
+
+    /// Pushes one input a rank through the schedule; returns one output a rank. `chunk` elements move at a time (None:
+    /// whole spans), lanes advance in an order drawn from `seed`. bf16 values travel as float32 arrays.
+    #[pyo3(signature = (inputs, chunk = None, seed = 0))]
+    fn interpret<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Vec<Bound<'py, PyAny>>,
+        chunk: Option<&Bound<'py, PyAny>>,
+        seed: u64,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let chunk = chunk.map(|c| convert::index("chunk", c)).transpose()?;
+        if chunk == Some(0) {
+            return Err(input(
+                "chunk is 0; accepted is at least 1, or None for whole spans",
+            ));
+        }
+        let options = Options { chunk, seed };
+        match self.inner().collective().dtype {
+            Dtype::F32 => self.run::<f32, f32>(py, &inputs, options, "float32", |x| x, |x| x),
+            Dtype::F64 => self.run::<f64, f64>(py, &inputs, options, "float64", |x| x, |x| x),
+            Dtype::I32 => self.run::<i32, i32>(py, &inputs, options, "int32", |x| x, |x| x),
+            Dtype::I64 => self.run::<i64, i64>(py, &inputs, options, "int64", |x| x, |x| x),
+            Dtype::F16 => self.run::<f16, f16>(py, &inputs, options, "float16", |x| x, |x| x),
+            Dtype::Bf16 => self.run::<f32, bf16>(
+                py,
+                &inputs,
+                options,
+                "float32",
+                bf16::from_f32,
+                bf16::to_f32,
+            ),
+        }
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other
+            .cast::<Schedule>()
+            .is_ok_and(|o| *o.get().file == *self.file)
+    }
+
+    fn __hash__(&self) -> u64 {
+        (self.inner().instr_count() as u64) << 32 | u64::from(self.ranks())
+    }
+
+    fn __repr__(&self) -> String {
+        let c = self.inner().collective();
+        let (ranks, instrs) = (c.ranks, self.inner().instr_count());
+        format!(
+            "<unisono.Schedule {} of {} elements on {ranks} ranks: {instrs} instructions>",
+            c.kind, c.elements
+        )
+    }
+}
+
+impl Schedule {
+    fn run<'py, A: numpy::Element + Copy, T: Element + Send + Sync>(
+        &self,
+        py: Python<'py>,
+        inputs: &[Bound<'py, PyAny>],
+        options: Options,
+        dtype: &str,
+        to: fn(A) -> T,
+        back: fn(T) -> A,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut data = Vec::with_capacity(inputs.len());
+        for (rank, given) in inputs.iter().enumerate() {
+            let array: PyReadonlyArray1<'_, A> = given.extract().map_err(|_| {
+                input(format!(
+                    "the input of rank {rank} is not a 1-D array of {dtype}"
+                ))
+            })?;
+            data.push(array.as_array().iter().map(|&x| to(x)).collect::<Vec<T>>());
+        }
+        let schedule = self.inner();
+        match detached(py, || interpret::run(schedule, &data, options))? {
+            Ok(outputs) => Ok(outputs
+                .into_iter()
+                .map(|o| PyArray1::from_vec(py, o.into_iter().map(back).collect()).into_any())
+                .collect()),
+            Err(InterpretError::Stuck { stuck }) => {
+                let message = InterpretError::Stuck {
+                    stuck: stuck.clone(),
+                }
+                .to_string();
+                Err(simulation_error(
+                    py,
+                    message,
+                    stuck.iter().map(ToString::to_string).collect(),
+                ))
+            }
+            Err(InterpretError::IllFormed(_)) => {
+                Err(verify_error(py, &self.prove(Method::Auto).diagnostics))
+            }
+            Err(e) => Err(input(e)),
+        }
+    }
+}
+
+fn shape_of(grid: Grid) -> unisono_machine::Shape {
+    if grid.rows == 1 {
+        unisono_machine::Shape::line(grid.cols)
+    } else {
+        unisono_machine::Shape::rect(grid.rows, grid.cols)
+    }
+}
+
+/// What was proved of a schedule; true if everything was.
+#[pyclass(frozen, module = "unisono")]
+pub struct Proof {
+    proof: verify::Proof,
+}
+
+#[pymethods]
+impl Proof {
+    #[getter]
+    fn complete(&self) -> bool {
+        self.proof.complete
+    }
+
+    #[getter]
+    fn deadlock_free(&self) -> bool {
+        self.proof.deadlock_free
+    }
+
+    #[getter]
+    fn race_free(&self) -> bool {
+        self.proof.race_free
+    }
+
+    #[getter]
+    fn repeatable(&self) -> bool {
+        self.proof.repeatable
+    }
+
+    #[getter]
+    fn method(&self) -> &str {
+        self.proof.method
+    }
+
+    #[getter]
+    fn scratch_bytes_max(&self) -> u64 {
+        self.proof.scratch_bytes_max.0
+    }
+
+    #[getter]
+    fn expression_class(&self) -> Option<&str> {
+        self.proof.expression_class.as_deref()
+    }
+
+    #[getter]
+    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.proof.diagnostics)
+    }
+
+    #[getter]
+    fn holds(&self) -> bool {
+        self.proof.holds()
+    }
+
+    fn __bool__(&self) -> bool {
+        self.proof.holds()
+    }
+
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.proof)
+    }
+
+    fn __repr__(&self) -> String {
+        let verdict = if self.proof.holds() { "holds" } else { "fails" };
+        format!(
+            "<unisono.Proof {verdict}, {} findings, {}>",
+            self.proof.diagnostics.len(),
+            self.proof.method
+        )
+    }
+}
