@@ -94,10 +94,9 @@ fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), Algorit
             .map(|p| p.name)
     };
     for (k, _) in params.iter() {
-        if !own(k)
-            && !part_params().any(|p| p == k)
-            && !(!parts.is_empty() && deep().any(|p| p == k))
-        {
+        let inherited =
+            part_params().any(|p| p == k) || (!parts.is_empty() && deep().any(|p| p == k));
+        if !own(k) && !inherited {
             let mut accepted: Vec<_> = algorithm
                 .params()
                 .iter()

@@ -6,6 +6,7 @@ mod placement;
 mod route;
 mod terms;
 mod text;
+pub mod wafer;
 
 pub use json::{from_json, to_json};
 pub use placed::{File, FileError, Placed};

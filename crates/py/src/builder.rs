@@ -228,10 +228,6 @@ impl ScheduleBuilder {
     /// combine(sources) -> sinks, next in a lane of `node`; returns the instruction for `after=`.
     /// The length is that of the slices; it must be given where all operands are streams.
     #[pyo3(signature = (node, sources, sinks, lane = 0, length = None, after = None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the keywords of the Python method"
-    )]
     fn combine(
         &mut self,
         node: &Bound<'_, PyAny>,

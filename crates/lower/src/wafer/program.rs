@@ -1,0 +1,336 @@
+//! Routes and vector operations of every PE.
+//!
+//! A *color* names a route through the routers. At each router a color has up to four *positions*; the current one says
+//! from which ports wavelets are accepted and to which ports they go. A position advances to the next when the PE's
+//! own operation says so after its last wavelet ([`Op::advance`]), or when a control wavelet passes ([`Op::control`]);
+//! the last position stays. Source: "Near-Optimal Wafer-Scale Reduce", section 2.2.
+//!
+//! A PE runs *threads* (microthreads); each is a sequence of operations over vectors, and all threads share one datapath
+//! of one element operation a cycle.
+
+use std::ops::Range;
+
+use unisono_base::InstrId;
+use unisono_collective::Collective;
+use unisono_machine::{Direction, Grid};
+
+/// A color, 0 to one less than the machine has.
+pub type Color = u8;
+
+/// One of the five links of a router.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Port {
+    North,
+    South,
+    West,
+    East,
+    /// To and from the PE.
+    Ramp,
+}
+
+impl Port {
+    pub const ALL: [Port; 5] = [Port::North, Port::South, Port::West, Port::East, Port::Ramp];
+
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The port that a hop in this direction leaves by.
+    pub fn toward(direction: Direction) -> Self {
+        [Port::North, Port::South, Port::West, Port::East][direction.index()]
+    }
+
+    /// The direction of a link to a neighbor; none for the ramp.
+    pub fn direction(self) -> Option<Direction> {
+        Direction::ALL.get(self.index()).copied()
+    }
+
+    /// The neighbor's port at the other end of the link; the ramp's is the ramp.
+    pub fn opposite(self) -> Self {
+        [Port::South, Port::North, Port::East, Port::West, Port::Ramp][self.index()]
+    }
+}
+
+/// A set of ports.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Ports(u8);
+
+impl Ports {
+    pub const NONE: Ports = Ports(0);
+
+    #[must_use]
+    pub fn with(self, port: Port) -> Self {
+        Self(self.0 | 1 << port.index())
+    }
+
+    pub fn has(self, port: Port) -> bool {
+        self.0 >> port.index() & 1 == 1
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Bit `Port::index` of each port.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Port> {
+        Port::ALL.into_iter().filter(move |&p| self.has(p))
+    }
+}
+
+impl FromIterator<Port> for Ports {
+    fn from_iter<I: IntoIterator<Item = Port>>(iter: I) -> Self {
+        iter.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+/// Wavelets that come in by one of `rx` leave by all of `tx`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Position {
+    pub rx: Ports,
+    pub tx: Ports,
+}
+
+/// The positions of one color at one router, in the order of their use.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ColorRoute {
+    pub color: Color,
+    len: u8,
+    positions: [Position; 4],
+}
+
+impl ColorRoute {
+    /// # Panics
+    /// With no position or more than four; lowering checks the machine's limit before.
+    pub fn new(color: Color, positions: &[Position]) -> Self {
+        assert!(
+            (1..=4).contains(&positions.len()),
+            "a color has one to four positions"
+        );
+        let mut all = [Position::default(); 4];
+        all[..positions.len()].copy_from_slice(positions);
+        Self {
+            color,
+            len: positions.len() as u8,
+            positions: all,
+        }
+    }
+
+    pub fn positions(&self) -> &[Position] {
+        &self.positions[..usize::from(self.len)]
+    }
+}
+
+/// An operand of a vector operation: a place in the PE's memory, in elements, or the fabric on a color.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum End {
+    In(u32),
+    Out(u32),
+    Tmp(u32),
+    Fabric(Color),
+}
+
+/// Element `k` of every sink becomes the reduction, in the order written, of element `k` of every source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Op {
+    /// Elements, each one wavelet.
+    pub len: u32,
+    pub(crate) first_end: u32,
+    pub(crate) sources: u8,
+    pub(crate) sinks: u8,
+    /// After the last wavelet sent on this color has entered the PE's own router, that router advances the color.
+    pub advance: Option<Color>,
+    /// A control wavelet follows the last wavelet sent on this color: every router on its way forwards it by the current
+    /// position and then advances the color. It is not handed to any PE.
+    pub control: Option<Color>,
+    /// Elements taken from one fabric source before the next is turned to, where there are several.
+    pub chunk: u16,
+    /// At least this many cycles lie between two elements; 1 is as fast as the datapath.
+    pub pace: u16,
+    /// The instruction of the schedule it stems from.
+    pub instr: InstrId,
+    pub phase: u16,
+}
+
+impl Op {
+    /// Element operations of the datapath for one element: an n-source combine costs max(1, n - 1).
+    pub fn work(&self) -> u32 {
+        u32::from(self.sources).saturating_sub(1).max(1)
+    }
+}
+
+/// Programs of all PEs of a grid, as tables; PE `k` is row-major.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WaferProgram {
+    pub grid: Grid,
+    pub collective: Collective,
+    pub(crate) phases: Vec<String>,
+    pub(crate) pe_routes: Vec<u32>,
+    pub(crate) routes: Vec<ColorRoute>,
+    pub(crate) pe_threads: Vec<u32>,
+    pub(crate) thread_ops: Vec<u32>,
+    pub(crate) ops: Vec<Op>,
+    pub(crate) ends: Vec<End>,
+    /// `(op, op of the same PE that must have completed before it starts)`, sorted.
+    pub(crate) waits: Vec<(u32, u32)>,
+    /// Scratch elements of each PE.
+    pub(crate) scratch: Vec<u32>,
+}
+
+/// An operation with its sources and sinks.
+pub type Step = (Op, Vec<End>, Vec<End>);
+
+/// What one PE does; [`WaferProgram::assemble`] makes the tables of these.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PeProgram {
+    pub routes: Vec<ColorRoute>,
+    /// Threads of operations with their sources and sinks; `waits` names ops of this PE by number over its threads.
+    pub threads: Vec<Vec<Step>>,
+    pub waits: Vec<(u32, u32)>,
+    pub scratch: u32,
+}
+
+impl Op {
+    /// An operation of `len` elements at full speed that switches nothing.
+    pub fn plain(len: u32) -> Self {
+        Self {
+            len,
+            first_end: 0,
+            sources: 0,
+            sinks: 0,
+            advance: None,
+            control: None,
+            chunk: 1,
+            pace: 1,
+            instr: InstrId(0),
+            phase: 0,
+        }
+    }
+}
+
+impl WaferProgram {
+    /// Makes the tables of one program a PE, row-major.
+    pub fn assemble(
+        grid: Grid,
+        collective: Collective,
+        phases: Vec<String>,
+        pes: impl IntoIterator<Item = PeProgram>,
+    ) -> Self {
+        let mut p = Self {
+            grid,
+            collective,
+            phases,
+            pe_routes: vec![0],
+            routes: Vec::new(),
+            pe_threads: vec![0],
+            thread_ops: vec![0],
+            ops: Vec::new(),
+            ends: Vec::new(),
+            waits: Vec::new(),
+            scratch: Vec::new(),
+        };
+        for pe in pes {
+            p.routes.extend(&pe.routes);
+            p.pe_routes.push(p.routes.len() as u32);
+            let first = p.ops.len() as u32;
+            p.waits
+                .extend(pe.waits.iter().map(|&(a, b)| (first + a, first + b)));
+            for thread in pe.threads {
+                for (op, sources, sinks) in thread {
+                    let first_end = p.ends.len() as u32;
+                    p.ends.extend(&sources);
+                    p.ends.extend(&sinks);
+                    p.ops.push(Op {
+                        first_end,
+                        sources: sources.len() as u8,
+                        sinks: sinks.len() as u8,
+                        ..op
+                    });
+                }
+                p.thread_ops.push(p.ops.len() as u32);
+            }
+            p.pe_threads.push(p.thread_ops.len() as u32 - 1);
+            p.scratch.push(pe.scratch);
+        }
+        p.waits.sort_unstable();
+        p
+    }
+
+    pub fn pe_count(&self) -> usize {
+        self.scratch.len()
+    }
+
+    pub fn phases(&self) -> &[String] {
+        &self.phases
+    }
+
+    /// The routes of a PE's router, ascending by color.
+    pub fn routes(&self, pe: usize) -> &[ColorRoute] {
+        &self.routes[self.pe_routes[pe] as usize..self.pe_routes[pe + 1] as usize]
+    }
+
+    /// Numbers of a PE's threads, over the whole program.
+    pub fn threads(&self, pe: usize) -> Range<usize> {
+        self.pe_threads[pe] as usize..self.pe_threads[pe + 1] as usize
+    }
+
+    /// Numbers of a thread's operations, over the whole program, in the order they run.
+    pub fn thread_ops(&self, thread: usize) -> Range<usize> {
+        self.thread_ops[thread] as usize..self.thread_ops[thread + 1] as usize
+    }
+
+    pub fn op_count(&self) -> usize {
+        self.ops.len()
+    }
+
+    pub fn op(&self, op: usize) -> &Op {
+        &self.ops[op]
+    }
+
+    pub fn sources(&self, op: usize) -> &[End] {
+        let o = &self.ops[op];
+        &self.ends[o.first_end as usize..][..usize::from(o.sources)]
+    }
+
+    pub fn sinks(&self, op: usize) -> &[End] {
+        let o = &self.ops[op];
+        &self.ends[o.first_end as usize + usize::from(o.sources)..][..usize::from(o.sinks)]
+    }
+
+    /// Operations that must have completed before `op` starts, beside the earlier ones of its thread.
+    pub fn waits(&self, op: usize) -> impl Iterator<Item = usize> + '_ {
+        let start = self.waits.partition_point(|w| (w.0 as usize) < op);
+        self.waits[start..]
+            .iter()
+            .take_while(move |w| w.0 as usize == op)
+            .map(|w| w.1 as usize)
+    }
+
+    pub fn scratch_elements(&self, pe: usize) -> u32 {
+        self.scratch[pe]
+    }
+
+    /// Different colors in use, over all routers.
+    pub fn colors(&self) -> Vec<Color> {
+        let mut used = [false; 256];
+        for r in &self.routes {
+            used[usize::from(r.color)] = true;
+        }
+        (0..=255u8).filter(|&c| used[usize::from(c)]).collect()
+    }
+
+    /// The same program without its control wavelets: what a forgotten one does.
+    #[must_use]
+    pub fn without_controls(&self) -> Self {
+        let mut p = self.clone();
+        p.ops.iter_mut().for_each(|o| o.control = None);
+        p
+    }
+}
