@@ -58,11 +58,11 @@ pub fn emit(
     }
     let chunks = chunks(elements, pes);
     let at = |q: u32, step: u32| chunks[((q + 2 * pes - step) % pes) as usize];
+    let edges: Vec<_> = (0..pes)
+        .map(|q| b.stream(ring[q as usize], &[ring[((q + 1) % pes) as usize]]))
+        .collect();
     for (phase, name) in phases.into_iter().enumerate() {
         b.phase(name);
-        let edges: Vec<_> = (0..pes)
-            .map(|q| b.stream(ring[q as usize], &[ring[((q + 1) % pes) as usize]]))
-            .collect();
         for q in 0..pes {
             let node = ring[q as usize];
             let (to, from) = (
