@@ -33,10 +33,7 @@ pub fn measure(placed: &Placed) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
     let chains = chains(placed, &flow, &order);
     let phases = placed.schedule.phases();
     Ok((0..phases.len() as u32)
-        .map(|phase| PhaseLines {
-            name: phases[phase as usize].clone(),
-            lines: lines(placed, &flow, &chains, phase),
-        })
+        .map(|phase| PhaseLines { name: phases[phase as usize].clone(), lines: lines(placed, &flow, &chains, phase) })
         .filter(|p| p.lines.iter().any(|t| t.depth > 0.0))
         .collect())
 }
@@ -62,9 +59,7 @@ fn chains(placed: &Placed, flow: &Flow, order: &[InstrId]) -> Vec<(u32, u32)> {
             reach(earlier, 0, 0);
         }
         for (stream, span) in flow.pops(schedule, id) {
-            let hops = placed
-                .placement
-                .distance(schedule, stream, flow.node_of(id).0);
+            let hops = placed.placement.distance(schedule, stream, flow.node_of(id).0);
             for writer in Flow::touching(schedule, flow.writers(stream), span) {
                 reach(writer.instr, hops, 1);
             }
@@ -99,10 +94,7 @@ fn lines(placed: &Placed, flow: &Flow, chains: &[(u32, u32)], phase: u32) -> Vec
     };
     let (mut deepest, mut farthest) = (vec![0u32; pes], vec![0u32; pes]);
     let mut segments = Vec::new();
-    for id in (0..schedule.instr_count())
-        .map(InstrId::new)
-        .filter(|&i| schedule.phase(i).0 == phase)
-    {
+    for id in (0..schedule.instr_count()).map(InstrId::new).filter(|&i| schedule.phase(i).0 == phase) {
         let node = flow.node_of(id).index();
         let len = u64::from(schedule.instr(id).len);
         let wavelets = Wavelets::of(len, width).0;
@@ -158,15 +150,9 @@ impl Loads {
             };
             match direction {
                 Direction::East => (0..grid.rows).for_each(|r| along(grid.pe(r, 0), grid.cols - 1)),
-                Direction::West => {
-                    (0..grid.rows).for_each(|r| along(grid.pe(r, grid.cols - 1), grid.cols - 1))
-                }
-                Direction::South => {
-                    (0..grid.cols).for_each(|c| along(grid.pe(0, c), grid.rows - 1))
-                }
-                Direction::North => {
-                    (0..grid.cols).for_each(|c| along(grid.pe(grid.rows - 1, c), grid.rows - 1))
-                }
+                Direction::West => (0..grid.rows).for_each(|r| along(grid.pe(r, grid.cols - 1), grid.cols - 1)),
+                Direction::South => (0..grid.cols).for_each(|c| along(grid.pe(0, c), grid.rows - 1)),
+                Direction::North => (0..grid.cols).for_each(|c| along(grid.pe(grid.rows - 1, c), grid.rows - 1)),
             }
         }
     }
@@ -186,9 +172,7 @@ impl Loads {
             let t = &mut lines[slot[root] as usize];
             t.distance = t.distance.max(f64::from(farthest[pe]));
             t.depth = t.depth.max(f64::from(deepest[pe]));
-            t.contention = t
-                .contention
-                .max(self.sent[pe].max(self.received[pe]) as f64);
+            t.contention = t.contention.max(self.sent[pe].max(self.received[pe]) as f64);
             t.datapath = t.datapath.max(self.work[pe] as f64);
             for links in &self.links {
                 let load = links[pe] as f64;

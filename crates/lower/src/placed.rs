@@ -24,9 +24,7 @@ impl Placed {
     /// Whether every PE can hold its input, output and scratch elements in `sram_bytes`.
     pub fn fits_sram(&self, sram_bytes: u64) -> bool {
         let width = self.schedule.collective().dtype.bytes();
-        self.schedule
-            .all_nodes()
-            .all(|n| self.schedule.memory_elements(n) * width <= sram_bytes)
+        self.schedule.all_nodes().all(|n| self.schedule.memory_elements(n) * width <= sram_bytes)
     }
 }
 
@@ -41,10 +39,7 @@ pub struct File {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{origin}, {error}")]
-    Text {
-        origin: String,
-        error: unisono_schedule::text::ParseError,
-    },
+    Text { origin: String, error: unisono_schedule::text::ParseError },
     #[error("{origin}: {message}")]
     Json { origin: String, message: String },
     #[error(transparent)]

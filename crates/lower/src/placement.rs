@@ -10,14 +10,30 @@ use crate::route::{Route, Routes, Segment, dimension_ordered};
 pub struct Placement {
     pub grid: Grid,
     pub routes: Routes,
+    /// The color of each stream, counted from 0 over the colors a machine lets programs use; empty: lowering allocates.
+    pub colors: Vec<u8>,
 }
+
+/// In [`Placement::colors`]: this stream has none, lowering allocates one.
+pub const ANY_COLOR: u8 = u8::MAX;
 
 impl Placement {
     pub fn new(grid: Grid) -> Self {
-        Self {
-            grid,
-            routes: Routes::default(),
+        Self { grid, routes: Routes::default(), colors: Vec::new() }
+    }
+
+    /// The same with colors for streams, in the order of their ids; unless the schedule came out without streams.
+    #[must_use]
+    pub fn with_colors(mut self, schedule: &Schedule, colors: Vec<u8>) -> Self {
+        if schedule.stream_count() == colors.len() {
+            self.colors = colors;
         }
+        self
+    }
+
+    /// The color that the placement gives a stream.
+    pub fn color(&self, stream: StreamId) -> Option<u8> {
+        self.colors.get(stream.index()).copied().filter(|&c| c != ANY_COLOR)
     }
 
     /// For a grid from outside the program.
@@ -88,12 +104,14 @@ impl Placement {
         let (nodes, pes) = (schedule.node_count() as u64, self.grid.count());
         if nodes != pes {
             found.push("placement-size", None, None, || {
-                format!(
-                    "the schedule has {nodes} nodes, the grid {} has {pes} PEs",
-                    self.grid
-                )
+                format!("the schedule has {nodes} nodes, the grid {} has {pes} PEs", self.grid)
             });
             return;
+        }
+        if !self.colors.is_empty() && self.colors.len() != schedule.stream_count() {
+            found.push("color-count", None, None, || {
+                format!("colors are given for {} streams; there are {}", self.colors.len(), schedule.stream_count())
+            });
         }
         for (stream, route) in self.routes.others() {
             if stream.index() >= schedule.stream_count() {
@@ -106,13 +124,7 @@ impl Placement {
         }
     }
 
-    fn check_path(
-        &self,
-        schedule: &Schedule,
-        stream: StreamId,
-        path: &[Segment],
-        found: &mut Diagnostics,
-    ) {
+    fn check_path(&self, schedule: &Schedule, stream: StreamId, path: &[Segment], found: &mut Diagnostics) {
         let source = schedule.stream(stream).source;
         let mut say = |code, message: String| found.push(code, Some(source), None, || message);
         let mut reached = vec![source.0];
@@ -121,10 +133,7 @@ impl Placement {
             if !reached.contains(&s.from) {
                 return say(
                     "route-gap",
-                    format!(
-                        "{stream}: a segment starts at PE {}, which the route has not reached",
-                        s.from
-                    ),
+                    format!("{stream}: a segment starts at PE {}, which the route has not reached", s.from),
                 );
             }
             if s.hops == 0 || self.grid.room(s.from, s.direction) < s.hops {
@@ -139,10 +148,7 @@ impl Placement {
             for hop in 1..=s.hops {
                 let pe = self.grid.step(s.from, s.direction, hop);
                 if reached.contains(&pe) {
-                    return say(
-                        "route-twice",
-                        format!("{stream}: the route comes to PE {pe} twice"),
-                    );
+                    return say("route-twice", format!("{stream}: the route comes to PE {pe} twice"));
                 }
                 reached.push(pe);
             }
@@ -151,16 +157,10 @@ impl Placement {
         }
         let sinks = schedule.stream_sinks(stream);
         if let Some(sink) = sinks.iter().find(|n| !reached.contains(&n.0)) {
-            say(
-                "route-short",
-                format!("{stream}: the route does not reach PE {}", sink.0),
-            );
+            say("route-short", format!("{stream}: the route does not reach PE {}", sink.0));
         }
         if let Some(end) = ends.iter().find(|&&e| sinks.iter().all(|n| n.0 != e)) {
-            say(
-                "route-dangling",
-                format!("{stream}: the route ends at PE {end}, which is no sink"),
-            );
+            say("route-dangling", format!("{stream}: the route ends at PE {end}, which is no sink"));
         }
     }
 }

@@ -16,11 +16,7 @@ fn take(file: &File) {
     }
     let mut text = String::new();
     print(file, &mut text).unwrap();
-    assert_eq!(
-        &parse(&text, "printed").unwrap(),
-        file,
-        "what was read prints and reads back"
-    );
+    assert_eq!(&parse(&text, "printed").unwrap(), file, "what was read prints and reads back");
     assert_eq!(&from_json(&to_json(file), "printed").unwrap(), file);
 }
 
@@ -51,15 +47,8 @@ fn damage(text: &str, edits: &[(u8, u32, u32)]) -> String {
                     chars.remove(at);
                 }
                 5 => {
-                    let number = [
-                        "0",
-                        "1",
-                        "4294967295",
-                        "99999999999999999999",
-                        "16777216",
-                        "-1",
-                        "é",
-                    ][b as usize % 7];
+                    let number =
+                        ["0", "1", "4294967295", "99999999999999999999", "16777216", "-1", "é"][b as usize % 7];
                     let end = (at + 1).min(chars.len());
                     chars.splice(at..end, number.chars());
                 }

@@ -25,11 +25,7 @@ pub struct Options {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum InterpretError {
     #[error("rank {rank} gives {found} elements; its input has {expected}")]
-    InputLength {
-        rank: usize,
-        found: usize,
-        expected: usize,
-    },
+    InputLength { rank: usize, found: usize, expected: usize },
     #[error("{found} inputs were given for {expected} ranks")]
     InputCount { found: usize, expected: usize },
     #[error("the schedule is not well-formed: {0}")]
@@ -51,25 +47,16 @@ pub fn run<T: Element>(
 ) -> Result<Vec<Vec<T>>, InterpretError> {
     let c = schedule.collective();
     if inputs.len() != c.ranks as usize {
-        return Err(InterpretError::InputCount {
-            found: inputs.len(),
-            expected: c.ranks as usize,
-        });
+        return Err(InterpretError::InputCount { found: inputs.len(), expected: c.ranks as usize });
     }
     for (rank, input) in inputs.iter().enumerate() {
         let expected = c.input_len(rank as u32) as usize;
         if input.len() != expected {
-            return Err(InterpretError::InputLength {
-                rank,
-                found: input.len(),
-                expected,
-            });
+            return Err(InterpretError::InputLength { rank, found: input.len(), expected });
         }
     }
     if c.kind.reduces() && !T::knows(c.operator) {
-        return Err(InterpretError::Operator {
-            operator: c.operator.name(),
-        });
+        return Err(InterpretError::Operator { operator: c.operator.name() });
     }
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
@@ -79,11 +66,7 @@ pub fn run<T: Element>(
     let mut machine = Machine::new(schedule, &flow, inputs, options);
     machine.run();
     let stuck = machine.stuck();
-    if stuck.is_empty() {
-        Ok(machine.out)
-    } else {
-        Err(InterpretError::Stuck { stuck })
-    }
+    if stuck.is_empty() { Ok(machine.out) } else { Err(InterpretError::Stuck { stuck }) }
 }
 
 struct Channel<T> {
@@ -122,14 +105,8 @@ impl<'a, T: Element> Machine<'a, T> {
             chunk: options.chunk.unwrap_or(u32::MAX).max(1),
             random: options.seed,
             dependents: dependents(schedule),
-            out: schedule
-                .all_nodes()
-                .map(|n| vec![T::default(); schedule.output_len(n) as usize])
-                .collect(),
-            tmp: schedule
-                .all_nodes()
-                .map(|n| vec![T::default(); schedule.scratch_elements(n) as usize])
-                .collect(),
+            out: schedule.all_nodes().map(|n| vec![T::default(); schedule.output_len(n) as usize]).collect(),
+            tmp: schedule.all_nodes().map(|n| vec![T::default(); schedule.scratch_elements(n) as usize]).collect(),
             channels: schedule
                 .all_streams()
                 .map(|s| Channel {
@@ -138,10 +115,7 @@ impl<'a, T: Element> Machine<'a, T> {
                     popped: vec![0; schedule.stream_sinks(s).len()],
                 })
                 .collect(),
-            lanes: ready
-                .iter()
-                .map(|&l| (schedule.lane_instrs(l).start, 0))
-                .collect(),
+            lanes: ready.iter().map(|&l| (schedule.lane_instrs(l).start, 0)).collect(),
             done: vec![false; schedule.instr_count()],
             queued: vec![true; ready.len()],
             ready,
@@ -162,10 +136,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn stuck(&self) -> Vec<InstrId> {
         let done = |&i: &usize| !self.done[i];
-        (0..self.done.len())
-            .filter(done)
-            .map(InstrId::new)
-            .collect()
+        (0..self.done.len()).filter(done).map(InstrId::new).collect()
     }
 
     fn step(&mut self, lane: LaneId) {
@@ -181,11 +152,7 @@ impl<'a, T: Element> Machine<'a, T> {
         }
         self.execute(id, progress, count);
         let finished = progress + count == len;
-        self.lanes[lane.index()] = if finished {
-            (at + 1, 0)
-        } else {
-            (at, progress + count)
-        };
+        self.lanes[lane.index()] = if finished { (at + 1, 0) } else { (at, progress + count) };
         self.done[at] = finished;
         self.wake(lane);
         // One lane a sink reads a stream, and one lane writes it.
@@ -199,9 +166,7 @@ impl<'a, T: Element> Machine<'a, T> {
         }
         if finished && !self.dependents.is_empty() {
             let woken: Vec<InstrId> = waiters(&self.dependents, id).collect();
-            woken
-                .into_iter()
-                .for_each(|i| self.wake(self.flow.lane_of(i)));
+            woken.into_iter().for_each(|i| self.wake(self.flow.lane_of(i)));
         }
     }
 
@@ -212,21 +177,13 @@ impl<'a, T: Element> Machine<'a, T> {
     }
 
     fn can_run(&self, id: InstrId, progress: u32, count: u32) -> bool {
-        let waits = self
-            .schedule
-            .after(id)
-            .iter()
-            .all(|d| self.done[d.1.index()]);
-        let input = self.flow.pops(self.schedule, id).all(|(stream, span)| {
-            self.channels[stream.index()].pushed >= span.start + progress + count
-        });
+        let waits = self.schedule.after(id).iter().all(|d| self.done[d.1.index()]);
+        let input = self
+            .flow
+            .pops(self.schedule, id)
+            .all(|(stream, span)| self.channels[stream.index()].pushed >= span.start + progress + count);
         let room = self.flow.pushes(self.schedule, id).all(|(stream, span)| {
-            let slowest = self.channels[stream.index()]
-                .popped
-                .iter()
-                .copied()
-                .min()
-                .unwrap_or(u32::MAX);
+            let slowest = self.channels[stream.index()].popped.iter().copied().min().unwrap_or(u32::MAX);
             let end = span.start + progress + count;
             u64::from(end) <= u64::from(slowest) + u64::from(self.schedule.stream(stream).capacity)
         });
@@ -244,17 +201,10 @@ impl<'a, T: Element> Machine<'a, T> {
                 values.clear();
                 values.extend_from_slice(from);
             } else {
-                values
-                    .iter_mut()
-                    .zip(from)
-                    .for_each(|(v, &x)| *v = T::combine(operator, *v, x));
+                values.iter_mut().zip(from).for_each(|(v, &x)| *v = T::combine(operator, *v, x));
             }
             if let Operand::Stream(s) = self.schedule.operands[row] {
-                let sink = self
-                    .schedule
-                    .stream_sinks(s)
-                    .binary_search(&node)
-                    .expect("checked by Flow");
+                let sink = self.schedule.stream_sinks(s).binary_search(&node).expect("checked by Flow");
                 self.channels[s.index()].popped[sink] += count;
             }
         }

@@ -29,10 +29,7 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     pub fn new(c: &Collective) -> Self {
-        let mut domain = Self {
-            commutative: c.operator.commutative(),
-            prefixes: Vec::new(),
-        };
+        let mut domain = Self { commutative: c.operator.commutative(), prefixes: Vec::new() };
         let mut at = (0, 1, 0);
         let mut prefixes = Vec::with_capacity(c.ranks as usize + 1);
         prefixes.push(at);
@@ -72,50 +69,29 @@ impl Domain for Fingerprint {
         let (slope, offset) = if self.commutative {
             (1, 0)
         } else {
-            (
-                random(rank, 0x5bd1_e995_0000_0001),
-                random(rank, 0x27d4_eb2f_0000_0003),
-            )
+            (random(rank, 0x5bd1_e995_0000_0001), random(rank, 0x27d4_eb2f_0000_0003))
         };
-        Value {
-            sum: random(rank, 0x1656_67b1_0000_0005),
-            slope,
-            offset,
-            hash: mix(u64::from(rank) + 1),
-        }
+        Value { sum: random(rank, 0x1656_67b1_0000_0005), slope, offset, hash: mix(u64::from(rank) + 1) }
     }
 
     fn combine(&mut self, a: Value, b: Value) -> Result<Value, Fault> {
-        let (slope, offset) = if self.commutative {
-            (1, 0)
-        } else {
-            compose((a.slope, a.offset), (b.slope, b.offset))
-        };
+        let (slope, offset) = if self.commutative { (1, 0) } else { compose((a.slope, a.offset), (b.slope, b.offset)) };
         let (mut x, mut y) = (a.hash, b.hash);
         if self.commutative && x > y {
             std::mem::swap(&mut x, &mut y);
         }
         let hash = mix(x.wrapping_add(mix(y ^ 0x9e37_79b9_7f4a_7c15)));
-        Ok(Value {
-            sum: add(a.sum, b.sum),
-            slope,
-            offset,
-            hash,
-        })
+        Ok(Value { sum: add(a.sum, b.sum), slope, offset, hash })
     }
 
     fn judge(&self, value: Value, wanted: Source) -> Result<(), String> {
         match wanted {
             Source::Copy { rank } if value == self.leaf(rank) => Ok(()),
-            Source::Copy { rank } => Err(format!(
-                "must be the input of rank {rank}; its fingerprint is another"
-            )),
+            Source::Copy { rank } => Err(format!("must be the input of rank {rank}; its fingerprint is another")),
             Source::Reduction { ranks } => {
                 let (sum, slope, offset) = self.prefixes[ranks as usize];
                 if value.sum != sum {
-                    Err(format!(
-                        "must hold ranks 0..{ranks} once each; its fingerprint is another"
-                    ))
+                    Err(format!("must hold ranks 0..{ranks} once each; its fingerprint is another"))
                 } else if !self.commutative && (value.slope, value.offset) != (slope, offset) {
                     Err("combines ranks out of order, and the operator does not commute".to_owned())
                 } else {

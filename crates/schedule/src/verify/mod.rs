@@ -45,9 +45,7 @@ impl FromStr for Method {
             "auto" => Ok(Method::Auto),
             "exact" => Ok(Method::Exact),
             "fingerprint" => Ok(Method::Fingerprint),
-            _ => Err(format!(
-                "'{text}' is not a method of proof; accepted are auto, exact, fingerprint"
-            )),
+            _ => Err(format!("'{text}' is not a method of proof; accepted are auto, exact, fingerprint")),
         }
     }
 }
@@ -86,11 +84,7 @@ impl Verified {
     /// The failed proof, whose diagnostics say what is wrong where.
     pub fn new(schedule: Schedule, method: Method) -> Result<Self, Box<Proof>> {
         let proof = verify(&schedule, method);
-        if proof.holds() {
-            Ok(Self { schedule, proof })
-        } else {
-            Err(Box::new(proof))
-        }
+        if proof.holds() { Ok(Self { schedule, proof }) } else { Err(Box::new(proof)) }
     }
 
     pub fn schedule(&self) -> &Schedule {
@@ -110,11 +104,7 @@ pub fn verify(schedule: &Schedule, method: Method) -> Proof {
         deadlock_free: false,
         race_free: false,
         repeatable: false,
-        method: if method == Method::Fingerprint {
-            "fingerprint"
-        } else {
-            "exact"
-        },
+        method: if method == Method::Fingerprint { "fingerprint" } else { "exact" },
         scratch_bytes_max: scratch_bytes_max(schedule),
         expression_class: None,
         diagnostics: Vec::new(),
@@ -130,8 +120,8 @@ pub fn verify(schedule: &Schedule, method: Method) -> Proof {
             proof.method = contents.method;
             proof.complete = contents.findings.is_empty();
             proof.repeatable = proof.complete && proof.race_free && contents.repeatable;
-            proof.expression_class = (proof.complete && proof.race_free)
-                .then(|| format!("{:016x}", contents.expression));
+            proof.expression_class =
+                (proof.complete && proof.race_free).then(|| format!("{:016x}", contents.expression));
             proof.diagnostics = contents.findings.into_vec();
         }
     }
@@ -148,33 +138,18 @@ struct Outcome {
     expression: u64,
 }
 
-fn contents(
-    schedule: &Schedule,
-    flow: &Flow,
-    order: &[unisono_base::InstrId],
-    method: Method,
-) -> Outcome {
+fn contents(schedule: &Schedule, flow: &Flow, order: &[unisono_base::InstrId], method: Method) -> Outcome {
     let c = schedule.collective();
     if method != Method::Fingerprint {
-        let budget = if method == Method::Exact {
-            usize::MAX
-        } else {
-            DEFAULT_BUDGET
-        };
+        let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
         let mut domain = exact::Exact::new(c, budget);
         if let Ok(done) = contents::run(schedule, flow, order, &mut domain) {
-            return Outcome {
-                method: "exact",
-                ..done
-            };
+            return Outcome { method: "exact", ..done };
         }
     }
     let mut domain = fingerprint::Fingerprint::new(c);
     match contents::run(schedule, flow, order, &mut domain) {
-        Ok(done) => Outcome {
-            method: "fingerprint",
-            ..done
-        },
+        Ok(done) => Outcome { method: "fingerprint", ..done },
         Err(contents::OverBudget) => unreachable!("fingerprints have no budget"),
     }
 }

@@ -34,16 +34,8 @@ pub fn check(schedule: &Schedule, flow: &Flow, order: &[InstrId], found: &mut Di
     for (at, id) in order.iter().enumerate() {
         rank[id.index()] = at as u32;
     }
-    let search = Search {
-        schedule,
-        flow,
-        dependents: dependents(schedule),
-        rank,
-    };
-    for node in schedule
-        .all_nodes()
-        .filter(|&n| schedule.lanes(n).len() > 1)
-    {
+    let search = Search { schedule, flow, dependents: dependents(schedule), rank };
+    for node in schedule.all_nodes().filter(|&n| schedule.lanes(n).len() > 1) {
         check_node(&search, node, found);
     }
 }
@@ -55,10 +47,7 @@ fn check_node(search: &Search<'_>, node: NodeId, found: &mut Diagnostics) {
     // Pairs are gathered by their earlier instruction so that one search serves all of its pairs.
     let mut pairs = Vec::new();
     for (i, a) in accesses.iter().enumerate() {
-        for b in accesses[i + 1..]
-            .iter()
-            .take_while(|b| b.buffer == a.buffer && b.span.overlaps(a.span))
-        {
+        for b in accesses[i + 1..].iter().take_while(|b| b.buffer == a.buffer && b.span.overlaps(a.span)) {
             if a.lane != b.lane && (a.writes || b.writes) {
                 let first_a = search.rank[a.instr.index()] < search.rank[b.instr.index()];
                 let (earlier, later) = if first_a { (a, b) } else { (b, a) };
@@ -88,18 +77,9 @@ fn accesses(schedule: &Schedule, flow: &Flow, node: NodeId) -> Vec<Access> {
     for instr in schedule.node_instrs(node).map(InstrId::new) {
         let len = schedule.instr(instr).len;
         let lane = flow.lane_of(instr);
-        for (operands, writes) in [
-            (schedule.sources(instr), false),
-            (schedule.sinks(instr), true),
-        ] {
+        for (operands, writes) in [(schedule.sources(instr), false), (schedule.sinks(instr), true)] {
             for (buffer, span) in operands.iter().filter_map(|o| o.slice(len)) {
-                accesses.push(Access {
-                    instr,
-                    lane,
-                    buffer,
-                    span,
-                    writes,
-                });
+                accesses.push(Access { instr, lane, buffer, span, writes });
             }
         }
     }
@@ -126,18 +106,14 @@ impl Search<'_> {
                     todo.push((id, as_whole));
                 }
             };
-            next_in_lane(self.schedule, self.flow, id)
-                .into_iter()
-                .for_each(|n| reach(n, true));
+            next_in_lane(self.schedule, self.flow, id).into_iter().for_each(|n| reach(n, true));
             waiters(&self.dependents, id).for_each(|n| reach(n, true));
             for (stream, span) in self.flow.pushes(self.schedule, id) {
                 let last = Span::new(span.start + span.len - 1, 1);
                 for readers in self.flow.readers_by_sink(stream) {
                     for p in Flow::touching(self.schedule, readers, span) {
                         let first_here = p.start >= if is_whole { span.start } else { last.start };
-                        let takes_last = u64::from(p.start)
-                            + u64::from(self.schedule.instr(p.instr).len)
-                            >= span.end();
+                        let takes_last = u64::from(p.start) + u64::from(self.schedule.instr(p.instr).len) >= span.end();
                         if first_here {
                             reach(p.instr, true);
                         } else if takes_last || is_whole {
