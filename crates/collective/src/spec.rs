@@ -40,7 +40,7 @@ pub enum Source {
 
 impl Collective {
     /// The most ranks a collective may have. A damaged file must not make tables of billions of rows.
-    pub const MAX_RANKS: u32 = 1 << 24;
+    pub const MAX_RANKS: u32 = 1 << 22;
 
     /// # Errors
     /// No ranks, a root that is not a rank, an operator without a meaning for the datatype, buffers past 2^32 elements.

@@ -35,6 +35,7 @@ pub struct Builder {
     sinks: Vec<NodeId>,
     deps: Vec<(InstrId, InstrId)>,
     error: Option<BuildError>,
+    keeps_unused: bool,
 }
 
 impl Builder {
@@ -53,6 +54,7 @@ impl Builder {
             sinks: Vec::new(),
             deps: Vec::new(),
             error: None,
+            keeps_unused: false,
         }
     }
 
@@ -102,6 +104,11 @@ impl Builder {
         self
     }
 
+    /// Streams that no instruction names keep their ids, as a file that goes on to name them needs it.
+    pub fn keep_unused_streams(&mut self) {
+        self.keeps_unused = true;
+    }
+
     /// Makes room for a schedule of about this size.
     pub fn reserve(&mut self, instrs: usize, streams: usize) {
         self.instrs.reserve(instrs);
@@ -127,7 +134,10 @@ impl Builder {
         let plain = |c: char| {
             if c.is_alphanumeric() || "-_./".contains(c) { c } else { '-' }
         };
-        let name: String = name.chars().map(plain).collect();
+        let mut name: String = name.chars().map(plain).collect();
+        if name.is_empty() {
+            name.push('-');
+        }
         let at = self.phases.iter().position(|p| *p == name).unwrap_or_else(|| {
             self.phases.push(name);
             self.phases.len() - 1
@@ -258,6 +268,15 @@ impl Builder {
         }
     }
 
+    /// The last instruction so far of each lane of a node.
+    pub fn lane_ends(&self, node: NodeId) -> Vec<InstrId> {
+        let mut ends: std::collections::BTreeMap<u32, InstrId> = std::collections::BTreeMap::new();
+        for (i, place) in self.places.iter().enumerate().filter(|(_, place)| place.0 == node) {
+            ends.insert(place.1, InstrId::new(i));
+        }
+        ends.into_values().collect()
+    }
+
     fn check_node(&mut self, node: NodeId) -> bool {
         let exists = node.index() < self.scratch.len();
         if !exists {
@@ -301,7 +320,9 @@ impl Builder {
         if !self.places.is_sorted() {
             self.sort();
         }
-        self.drop_unused_streams();
+        if !self.keeps_unused {
+            self.drop_unused_streams();
+        }
         let (node_lanes, lane_instrs) = self.lanes();
         self.deps.sort_unstable();
         self.deps.dedup();

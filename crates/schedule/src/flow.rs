@@ -109,9 +109,11 @@ impl Flow {
     fn check_streams(&self, schedule: &Schedule, found: &mut Diagnostics) {
         for id in schedule.all_streams() {
             let stream = schedule.stream(id);
-            let total = |pieces: &[Piece]| pieces.last().map_or(0, |p| p.start + schedule.instr(p.instr).len);
+            let total = |pieces: &[Piece]| {
+                pieces.last().map_or(0, |p| u64::from(p.start) + u64::from(schedule.instr(p.instr).len))
+            };
             let written = total(self.writers(id));
-            if written != stream.len {
+            if written != u64::from(stream.len) {
                 found.push("stream-length", Some(stream.source), None, || {
                     format!("{id} declares {} elements, its source pushes {written}", stream.len)
                 });
@@ -129,7 +131,7 @@ impl Flow {
                 let here = rest.iter().take_while(|p| self.node_of(p.instr) == sink).count();
                 let popped = total(&rest[..here]);
                 rest = &rest[here..];
-                if popped != stream.len {
+                if popped != u64::from(stream.len) {
                     found.push("stream-count", Some(sink), None, || {
                         format!("{sink} pops {popped} of the {} elements of {id}", stream.len)
                     });

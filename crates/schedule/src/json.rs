@@ -153,6 +153,7 @@ impl<P> Document<P> {
         }
         let mut b = Builder::new(collective);
         b.origin(&self.origin);
+        b.keep_unused_streams();
         for _ in spec.ranks..self.nodes {
             b.switch();
         }

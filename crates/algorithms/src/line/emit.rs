@@ -132,7 +132,7 @@ pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     }
 }
 
-/// Floods the vector at `from` on `root` to the outputs of all other nodes.
+/// Floods the vector at `from` on `root` to the outputs of all other nodes, once all lanes of the root are done.
 pub fn broadcast(
     b: &mut Builder,
     root: NodeId,
@@ -147,7 +147,10 @@ pub fn broadcast(
     }
     let elements = b.collective().elements;
     let stream = keep.stream(b, root, &sinks, color);
-    b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
+    let ends = b.lane_ends(root);
+    let push = b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
+    // Its own lane keeps the order anyway.
+    ends.into_iter().skip(1).for_each(|end| b.after(push, end));
     for sink in sinks {
         b.combine(sink, 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);
     }

@@ -22,6 +22,9 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// The most memory that a run may take: a damaged schedule must not end the process.
+const MOST_BYTES: u64 = 8 << 30;
+
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum InterpretError {
     #[error("rank {rank} gives {found} elements; its input has {expected}")]
@@ -32,6 +35,8 @@ pub enum InterpretError {
     IllFormed(String),
     #[error("the schedule stops with {} instructions not done, the first being {}", stuck.len(), stuck.first().map_or(String::new(), |i| i.to_string()))]
     Stuck { stuck: Vec<InstrId> },
+    #[error("the outputs, scratch memory and streams take {bytes} bytes; the interpreter takes at most {MOST_BYTES}")]
+    TooLarge { bytes: u64 },
     #[error("operator {operator} has no meaning for this element type")]
     Operator { operator: &'static str },
 }
@@ -55,13 +60,21 @@ pub fn run<T: Element>(
             return Err(InterpretError::InputLength { rank, found: input.len(), expected });
         }
     }
-    if c.kind.reduces() && !T::knows(c.operator) {
+    let combines = (0..schedule.instr_count()).any(|i| schedule.sources(InstrId::new(i)).len() > 1);
+    if combines && !T::knows(c.operator) {
         return Err(InterpretError::Operator { operator: c.operator.name() });
     }
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     if let Some(first) = found.into_vec().first() {
         return Err(InterpretError::IllFormed(first.to_string()));
+    }
+    let memory =
+        schedule.all_nodes().map(|n| u64::from(schedule.output_len(n)) + u64::from(schedule.scratch_elements(n)));
+    let streams = schedule.all_streams().map(|s| u64::from(schedule.stream(s).len));
+    let bytes = memory.chain(streams).sum::<u64>().saturating_mul(std::mem::size_of::<T>() as u64);
+    if bytes > MOST_BYTES {
+        return Err(InterpretError::TooLarge { bytes });
     }
     let mut machine = Machine::new(schedule, &flow, inputs, options);
     machine.run();

@@ -131,6 +131,7 @@ pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
     let collective = parse_collective(&mut line)?;
     let mut reader =
         Reader { builder: Builder::new(collective), phases: Vec::new(), node: None, instrs: 0, streams: 0 };
+    reader.builder.keep_unused_streams();
     for mut line in lines {
         reader.line(&mut line)?;
     }

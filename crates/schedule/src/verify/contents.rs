@@ -13,9 +13,9 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// The sets of contributions would need more memory than was allowed.
+/// The sets of contributions would need more memory than was allowed; what had been found until then.
 #[derive(Debug)]
-pub struct OverBudget;
+pub struct OverBudget(pub Diagnostics);
 
 /// Why two values cannot be combined.
 pub enum Fault {
@@ -142,7 +142,11 @@ impl<D: Domain> Machine<'_, D> {
         }
         skip_to(at, len, into);
         if let Some(gap) = gap {
-            let name = if let Operand::Out(_) = self.schedule.operands[row] { "out" } else { "tmp" };
+            let name = match self.schedule.operands[row] {
+                Operand::Out(_) => "out",
+                Operand::Stream(_) => "stream elements ",
+                _ => "tmp",
+            };
             self.findings.push("undefined", Some(node), Some(id), || {
                 format!("{id} reads {name}{gap} of {node}, which nothing has written")
             });
@@ -164,7 +168,7 @@ impl<D: Domain> Machine<'_, D> {
             let value = match (a.value, b.value) {
                 (Some(x), Some(y)) if a.shift == b.shift => match self.domain.combine(x, y) {
                     Ok(value) => Some(value),
-                    Err(Fault::OverBudget) => return Err(OverBudget),
+                    Err(Fault::OverBudget) => return Err(OverBudget(std::mem::take(&mut self.findings))),
                     Err(Fault::Twice(rank)) => {
                         let element = i64::from(at) + a.shift;
                         self.findings.push("twice", Some(node), Some(id), || {

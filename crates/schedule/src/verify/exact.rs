@@ -129,7 +129,8 @@ impl Domain for Exact {
                 if held != [(0, ranks)] {
                     return Err(format!("must hold ranks 0..{ranks}; it holds {}", show(held)));
                 }
-                if !self.commutative && !value.ordered {
+                let any_order = self.commutative || self.idempotent;
+                if !any_order && !value.ordered {
                     return Err("combines ranks out of order, and the operator does not commute".to_owned());
                 }
                 Ok(())

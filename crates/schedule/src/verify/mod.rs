@@ -143,15 +143,36 @@ fn contents(schedule: &Schedule, flow: &Flow, order: &[unisono_base::InstrId], m
     if method != Method::Fingerprint {
         let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
         let mut domain = exact::Exact::new(c, budget);
-        if let Ok(done) = contents::run(schedule, flow, order, &mut domain) {
-            return Outcome { method: "exact", ..done };
+        match contents::run(schedule, flow, order, &mut domain) {
+            Ok(done) => return Outcome { method: "exact", ..done },
+            // What was found before the budget ran out is definite, and nothing that follows can mend it.
+            Err(contents::OverBudget(findings)) if !findings.is_empty() => {
+                return Outcome { method: "exact", findings, repeatable: false, expression: 0 };
+            }
+            Err(_) => {}
         }
     }
-    let mut domain = fingerprint::Fingerprint::new(c);
+    let mut domain = fingerprint::Fingerprint::new(c, seed(schedule));
     match contents::run(schedule, flow, order, &mut domain) {
         Ok(done) => Outcome { method: "fingerprint", ..done },
-        Err(contents::OverBudget) => unreachable!("fingerprints have no budget"),
+        Err(contents::OverBudget(_)) => unreachable!("fingerprints have no budget"),
     }
+}
+
+/// A hash of all tables.
+fn seed(schedule: &Schedule) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    schedule.collective.hash(&mut hasher);
+    schedule.operands.hash(&mut hasher);
+    for i in &schedule.instrs {
+        (i.first_operand, i.sources, i.len).hash(&mut hasher);
+    }
+    for s in &schedule.streams {
+        (s.source, s.len, s.first_sink).hash(&mut hasher);
+    }
+    (&schedule.sinks, &schedule.node_lanes, &schedule.lane_instrs).hash(&mut hasher);
+    mix(hasher.finish())
 }
 
 fn scratch_bytes_max(schedule: &Schedule) -> Bytes {
