@@ -12,6 +12,9 @@ pub struct Data {
     float: bool,
     /// Ranks by the value of `a`.
     counts: Vec<u64>,
+    /// `a` of each rank and `b` of each element: the hot loop asks for every element of every rank.
+    by_rank: Vec<u16>,
+    by_element: Vec<u16>,
 }
 
 fn mix(x: u64) -> u64 {
@@ -24,11 +27,21 @@ impl Data {
     pub fn new(c: Collective) -> Self {
         // Sums of all ranks stay below 2^24, where f32 still counts every integer.
         let bits = (24 - (u64::from(c.ranks)).next_power_of_two().trailing_zeros()).clamp(1, 12);
-        let mut data = Self { c, bits, float: c.dtype == Dtype::F32, counts: vec![0; 1 << bits] };
+        let mut data = Self {
+            c,
+            bits,
+            float: c.dtype == Dtype::F32,
+            counts: vec![0; 1 << bits],
+            by_rank: Vec::new(),
+            by_element: Vec::new(),
+        };
         for rank in 0..c.ranks {
             let a = data.a(rank);
             data.counts[a as usize] += 1;
+            data.by_rank.push(a as u16);
         }
+        let elements = (0..c.ranks).map(|r| c.input_len(r)).max().unwrap_or(0);
+        data.by_element = (0..elements).map(|k| data.b(k) as u16).collect();
         data
     }
 
@@ -50,10 +63,12 @@ impl Data {
     }
 
     /// The input of a rank.
+    #[inline]
     pub fn input(&self, rank: u32, element: u32) -> u32 {
-        self.wavelet(self.a(rank) ^ self.b(element))
+        self.wavelet(u32::from(self.by_rank[rank as usize] ^ self.by_element[element as usize]))
     }
 
+    #[inline]
     pub fn combine(&self, x: u32, y: u32) -> u32 {
         if self.float {
             let (a, b) = (f32::from_bits(x), f32::from_bits(y));

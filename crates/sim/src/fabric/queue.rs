@@ -91,6 +91,14 @@ impl Queues {
         (wavelet.ready() <= cycle).then_some(wavelet)
     }
 
+    /// Pops the wavelet at the front, which the caller has seen there.
+    pub fn take(&mut self, queue: u32, cycle: u32) -> u32 {
+        let first = self.heads[queue as usize].first;
+        let value = self.slots[((queue as usize) << self.shift) + usize::from(first)].value;
+        self.pop(queue, cycle);
+        value
+    }
+
     pub fn pop(&mut self, queue: u32, cycle: u32) {
         let head = &mut self.heads[queue as usize];
         head.first = (head.first + 1) & self.mask;

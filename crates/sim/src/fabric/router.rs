@@ -2,7 +2,7 @@
 
 use super::{
     error::SimError,
-    machine::Machine,
+    machine::{Machine, Wakes},
     tables::{NONE, RAMP, RAMP_BIT},
 };
 use unisono_lower::wafer::Port;
@@ -10,7 +10,7 @@ use unisono_lower::wafer::Port;
 impl Machine<'_> {
     /// Moves at most one wavelet over each outgoing link; who comes first turns round.
     #[inline]
-    pub(super) fn visit_router(&mut self, pe: u32) -> Result<(), SimError> {
+    pub(super) fn visit_router(&mut self, pe: u32, wakes: &mut Wakes) -> Result<(), SimError> {
         let (first, end) = (self.tables.pe_rows[pe as usize], self.tables.pe_rows[pe as usize + 1]);
         let count = end - first;
         if count == 0 {
@@ -21,7 +21,7 @@ impl Machine<'_> {
         for n in 0..count {
             let at = turn + n;
             let row = first + if at >= count { at - count } else { at };
-            if self.visit_row(pe, row as usize, &mut busy)? && n == 0 {
+            if self.visit_row(pe, row as usize, &mut busy, wakes)? && n == 0 {
                 // The one that went first goes last next time.
                 self.router_turn[pe as usize] = ((turn + 1) % count) as u8;
             }
@@ -30,7 +30,8 @@ impl Machine<'_> {
     }
 
     /// Moves the accepted head of one color, if there is one; `busy` are links taken in this cycle.
-    fn visit_row(&mut self, pe: u32, row: usize, busy: &mut u8) -> Result<bool, SimError> {
+    #[inline]
+    fn visit_row(&mut self, pe: u32, row: usize, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
         let cycle = self.cycle;
         let r = &self.tables.rows[row];
         let (accepted, tx) = (r.rx[usize::from(r.position)], r.tx[usize::from(r.position)]);
@@ -55,7 +56,7 @@ impl Machine<'_> {
         let tx = if wavelet.is_control() { tx & !RAMP_BIT } else { tx };
         if tx & *busy != 0 {
             // Another color has the link; it is free again in the next cycle.
-            self.wake(pe, cycle + 1);
+            wakes.next();
             return Ok(false);
         }
         let mut ports = tx;
@@ -79,11 +80,11 @@ impl Machine<'_> {
             if out == RAMP {
                 let ready = cycle + self.options.ramp_latency;
                 self.tables.queues.push(outputs[out], wavelet.moved(ready));
-                self.wake(pe, ready.max(cycle + 1));
+                wakes.at(cycle, ready);
             } else {
                 self.hops += 1;
                 self.tables.queues.push(outputs[out], wavelet.moved(cycle + 1));
-                self.wake(self.neighbor(pe, out), cycle + 1);
+                self.wake_next(self.neighbor(pe, out));
             }
         }
         if wavelet.is_control() || (port == RAMP && wavelet.advances()) {
@@ -91,17 +92,21 @@ impl Machine<'_> {
             r.position = (r.position + 1).min(r.positions - 1);
         }
         // The freed slot lets the one before send in the next cycle; this router has its next wavelet then.
-        self.wake(pe, cycle + 1);
+        wakes.next();
         if port != RAMP {
-            self.wake(self.neighbor(pe, port), cycle + 1);
+            self.wake_next(self.neighbor(pe, port));
         }
         Ok(true)
     }
 
     fn neighbor(&self, pe: u32, port: usize) -> u32 {
-        match Port::ALL[port].direction() {
-            Some(direction) => self.program.grid.step(pe, direction, 1),
-            None => pe,
+        let cols = self.program.grid.cols;
+        match Port::ALL[port] {
+            Port::North => pe - cols,
+            Port::South => pe + cols,
+            Port::West => pe - 1,
+            Port::East => pe + 1,
+            Port::Ramp => pe,
         }
     }
 }
