@@ -1,6 +1,7 @@
 //! k-d trees: two or four balanced binary trees over all PEs of a grid, each with its share of the vector.
 //!
-//! A tree spans a rectangle by the PE nearest to its parent, and the two halves of the rectangle by trees of their own.
+//! A tree spans a rectangle by the PE in its middle, and the two halves of the rectangle by trees of their own: the layout
+//! of an H-tree, whose edges hardly share links. The farthest PE loses no hop by it, as the middle lies on its way.
 //! PEs that receive in one tree have an even row plus column, in the next an odd one, so that every PE receives at most
 //! the whole vector once: C = B, D = ceil(log2 P) + 1, the datapath does 1.5 B. The third and fourth tree cut squares
 //! the other way. T is about 1.5 B + M + N + 5 D with the largest link load near B.
@@ -55,7 +56,7 @@ fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
         let top = match free[..] {
             [] => continue,
             [only] => only,
-            _ => nearest(grid, rect, parent, parity, &parents),
+            _ => nearest(grid, rect, parity, &parents),
         };
         parents[top as usize] = parent;
         if free.len() > 1 {
@@ -65,16 +66,14 @@ fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
     Tree(parents)
 }
 
-/// The free PE of a rectangle nearest to `parent`, of the right parity if there is one; the first of equals.
-fn nearest(grid: Grid, rect: Rect, parent: u32, parity: u32, parents: &[u32]) -> u32 {
+/// The free PE nearest to the middle of a rectangle, of the right parity if there is one; the first of equals.
+fn nearest(grid: Grid, rect: Rect, parity: u32, parents: &[u32]) -> u32 {
     let wrong = |pe: u32| {
         let (r, c) = grid.row_col(pe);
         (r + c) % 2 != parity
     };
-    // The parent lies outside the rectangle or is taken, so only the nearest few diagonals matter; they are searched
-    // outward from the rectangle's point nearest to the parent.
-    let (pr, pc) = grid.row_col(parent);
-    let (nr, nc) = (pr.clamp(rect.row, rect.row + rect.rows - 1), pc.clamp(rect.col, rect.col + rect.cols - 1));
+    // Searched outward, diagonal by diagonal: few PEs in the middle are taken.
+    let (nr, nc) = (rect.row + rect.rows / 2, rect.col + rect.cols / 2);
     let mut fallback = None;
     for distance in 0..rect.rows + rect.cols {
         let rows = nr.saturating_sub(distance).max(rect.row)..=(nr + distance).min(rect.row + rect.rows - 1);
