@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_base::{Diagnostics, NodeId, StreamId};
-use unisono_machine::Grid;
+use unisono_machine::{Grid, Shape};
 use unisono_schedule::Schedule;
 
 use crate::route::{Route, Routes, Segment, dimension_ordered};
@@ -35,6 +35,11 @@ impl Placement {
     /// The color that the placement gives a stream.
     pub fn color(&self, stream: StreamId) -> Option<u8> {
         self.colors.get(stream.index()).copied().filter(|&c| c != ANY_COLOR)
+    }
+
+    /// The grid as a user would write it.
+    pub fn shape(&self) -> Shape {
+        if self.grid.rows == 1 { Shape::line(self.grid.cols) } else { Shape::rect(self.grid.rows, self.grid.cols) }
     }
 
     /// For a grid from outside the program.
