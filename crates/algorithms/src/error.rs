@@ -12,6 +12,14 @@ pub enum AlgorithmError {
     UnknownParam { algorithm: &'static str, found: String, accepted: String },
     #[error("parameter {param} of {algorithm} is '{found}'; accepted is {accepted}")]
     Param { algorithm: &'static str, param: &'static str, found: String, accepted: String },
+    #[error("{algorithm} means {meaning} here, so {param} cannot be '{found}'; name {composed} to choose its parts")]
+    Contradiction {
+        algorithm: &'static str,
+        meaning: String,
+        param: &'static str,
+        found: String,
+        composed: &'static str,
+    },
     #[error(transparent)]
     Build(#[from] BuildError),
 }

@@ -36,6 +36,22 @@ pub struct File {
     pub machine: Option<Machine>,
 }
 
+impl File {
+    /// What is wrong with the placement, on its own or on the machine.
+    pub fn check(&self) -> Vec<Diagnostic> {
+        let mut found = Diagnostics::default();
+        if let Some(placement) = &self.placement {
+            placement.check(&self.schedule, &mut found);
+            if let Some(Machine::Wafer(wafer)) = &self.machine
+                && let Err(error) = wafer.choose(Some(placement.shape()))
+            {
+                found.push("placement-machine", None, None, || error.to_string());
+            }
+        }
+        found.into_vec()
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{origin}, {error}")]

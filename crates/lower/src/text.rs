@@ -172,6 +172,8 @@ pub fn route(line: &mut Line<'_>, grid: Grid) -> Result<Route, ParseError> {
     let mut path = Vec::new();
     loop {
         let mut at: u32 = line.number("xy, yx or the PE where a segment starts")?;
+        let start = at;
+        let before = path.len();
         while let Some(direction) = Direction::ALL.into_iter().find(|d| line.rest().starts_with(d.letter())) {
             line.take(&direction.letter().to_string());
             let hops = line.number("a number of hops")?;
@@ -180,6 +182,9 @@ pub fn route(line: &mut Line<'_>, grid: Grid) -> Result<Route, ParseError> {
             }
             path.push(Segment { from: at, direction, hops });
             at = grid.step(at, direction, hops);
+        }
+        if path.len() == before {
+            return Err(line.error(format!("no segment starts at PE {start}; accepted are N, S, W or E and hops")));
         }
         if !line.take(",") {
             return Ok(Route::Path(path));

@@ -8,7 +8,6 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use unisono_base::Diagnostics;
 use unisono_lower::{from_json, parse, print, to_json};
 use unisono_schedule::verify::{Method, verify};
 
@@ -38,11 +37,7 @@ fn check(name: &str, text: &str, facts: Vec<&str>) {
     let file = parse(text, name).unwrap();
     let proof = verify(&file.schedule, Method::Exact);
     let mut found = proof.diagnostics.clone();
-    if let Some(placement) = &file.placement {
-        let mut more = Diagnostics::default();
-        placement.check(&file.schedule, &mut more);
-        found.extend(more.into_vec());
-    }
+    found.extend(file.check());
     let found: BTreeSet<(String, Option<u32>)> = found.iter().map(|d| (d.code.to_owned(), d.instruction)).collect();
     let mut expected = BTreeSet::new();
     for line in text.lines() {

@@ -1,7 +1,6 @@
 //! Damaged files: readers answer with an error or with a schedule that everything else can take, never with a panic.
 
 use proptest::prelude::*;
-use unisono_base::Diagnostics;
 use unisono_lower::{File, from_json, parse, print, to_json};
 use unisono_machine::Machine;
 use unisono_schedule::verify::{Method, verify};
@@ -11,9 +10,7 @@ const TEXT: &str = include_str!("../../../tests/filetests/allreduce-4.sched");
 fn take(file: &File) {
     verify(&file.schedule, Method::Auto);
     verify(&file.schedule, Method::Fingerprint);
-    if let Some(placement) = &file.placement {
-        placement.check(&file.schedule, &mut Diagnostics::default());
-    }
+    file.check();
     let mut text = String::new();
     print(file, &mut text).unwrap();
     assert_eq!(&parse(&text, "printed").unwrap(), file, "what was read prints and reads back");

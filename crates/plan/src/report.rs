@@ -128,7 +128,7 @@ fn prediction(estimate: &Estimate, model: &dyn Model, request: &Request) -> Pred
             note: p.sharper.map(|s| s.why),
         })
         .collect();
-    let cycles = Cycles(phases.iter().map(|p| p.cycles).sum());
+    let cycles: Cycles = phases.iter().map(|p| Cycles(p.cycles)).sum();
     Prediction { cycles: cycles.0, seconds: cycles.seconds(request.wafer.clock_mhz), terms: estimate.total(), phases }
 }
 

@@ -7,7 +7,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_collective::Dtype;
 use unisono_lower::{File, FileError, Placed, Placement, from_json, parse, print, to_json};
-use unisono_machine::{Grid, Machine as Description};
+use unisono_machine::Machine as Description;
 use unisono_plan::Request;
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -39,14 +39,10 @@ impl Schedule {
         outcome.map(Self::new).map_err(input)
     }
 
-    /// Findings of the proof and of the placement.
+    /// Findings of the proof, and of the placement on the machine.
     fn prove(&self, method: Method) -> verify::Proof {
         let mut proof = verify::verify(self.inner(), method);
-        if let Some(placement) = &self.file.placement {
-            let mut found = unisono_base::Diagnostics::default();
-            placement.check(self.inner(), &mut found);
-            proof.diagnostics.extend(found.into_vec());
-        }
+        proof.diagnostics.extend(self.file.check());
         proof
     }
 }
@@ -127,7 +123,7 @@ impl Schedule {
         let Some(description) = &self.file.machine else {
             return Ok(None);
         };
-        let shape = self.file.placement.as_ref().map(|p| shape_of(p.grid));
+        let shape = self.file.placement.as_ref().map(Placement::shape);
         Machine::new(description.clone(), shape).map(Some)
     }
 
@@ -184,7 +180,7 @@ impl Schedule {
             return Err(verify_error(py, &found));
         }
         let request =
-            Request { collective: *self.inner().collective(), wafer: wafer.clone(), shape: shape_of(placement.grid) };
+            Request { collective: *self.inner().collective(), wafer: wafer.clone(), shape: placement.shape() };
         let model = request.model(Some(model)).map_err(plan_error)?;
         let placed = Placed { schedule: self.inner().clone(), placement: placement.clone() };
         let prediction = detached(py, || unisono_plan::predict(&placed, &request, model))?;
@@ -261,14 +257,6 @@ impl Schedule {
             Err(InterpretError::IllFormed(_)) => Err(verify_error(py, &self.prove(Method::Auto).diagnostics)),
             Err(e) => Err(input(e)),
         }
-    }
-}
-
-fn shape_of(grid: Grid) -> unisono_machine::Shape {
-    if grid.rows == 1 {
-        unisono_machine::Shape::line(grid.cols)
-    } else {
-        unisono_machine::Shape::rect(grid.rows, grid.cols)
     }
 }
 

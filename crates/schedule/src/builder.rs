@@ -2,6 +2,7 @@
 //!
 //! The builder refuses only what the tables cannot hold; whether the schedule is right is for [`crate::verify`].
 
+use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, PhaseId, StreamId};
 use unisono_collective::Collective;
 
@@ -24,6 +25,8 @@ pub struct Builder {
     collective: Collective,
     origin: String,
     phases: Vec<String>,
+    /// The place of each name in `phases`.
+    phase_ids: FxHashMap<String, usize>,
     phase: u16,
     scratch: Vec<u32>,
     instrs: Vec<Instr>,
@@ -44,6 +47,7 @@ impl Builder {
             collective,
             origin: String::new(),
             phases: Vec::new(),
+            phase_ids: FxHashMap::default(),
             phase: 0,
             scratch: vec![0; collective.ranks as usize],
             instrs: Vec::new(),
@@ -75,6 +79,9 @@ impl Builder {
         let moved = |n: usize| to_output[n];
         b.scratch = schedule.scratch.iter().enumerate().map(|(n, &s)| if moved(n) { 0 } else { s }).collect();
         b.origin = schedule.origin;
+        for (at, name) in schedule.phases.iter().enumerate() {
+            b.phase_ids.entry(name.clone()).or_insert(at);
+        }
         b.phases = schedule.phases;
         b.instrs = schedule.instrs;
         b.operands = schedule.operands;
@@ -138,7 +145,8 @@ impl Builder {
         if name.is_empty() {
             name.push('-');
         }
-        let at = self.phases.iter().position(|p| *p == name).unwrap_or_else(|| {
+        let at = self.phase_ids.get(&name).copied().unwrap_or_else(|| {
+            self.phase_ids.insert(name.clone(), self.phases.len());
             self.phases.push(name);
             self.phases.len() - 1
         });
@@ -437,6 +445,19 @@ mod tests {
         assert_eq!(s.node_instrs(NodeId(1)), 1..1);
         assert_eq!(s.lanes(NodeId(2)), 1..2);
         assert_eq!(s.dependencies(), &[(InstrId(1), InstrId(0))]);
+    }
+
+    #[test]
+    fn phases_are_found_by_name_among_very_many() {
+        let mut b = builder(1);
+        let start = std::time::Instant::now();
+        for n in 0..180_000 {
+            assert_eq!(b.phase(&format!("phase-{}", n % 60_000)), PhaseId(n % 60_000));
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+        let mut resumed = Builder::resume(b.finish().unwrap(), *builder(1).collective());
+        assert_eq!(resumed.phase("phase-59999"), PhaseId(59_999));
+        assert_eq!(resumed.phase("another"), PhaseId(60_000));
     }
 
     #[test]

@@ -14,9 +14,32 @@ use crate::{Algorithm, AlgorithmError, Case, Param, Params};
 
 pub struct Ring;
 
+/// A ring on P PEs makes about 2 P^2 instructions, so its schedules outgrow any memory before its cost terms do. Larger
+/// ones than this, about 2 GB of tables, are refused.
+pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
+
+/// At most so many instructions does [`emit`] make on a line of `pes`.
+pub fn instructions(pes: u32) -> u64 {
+    2 * u64::from(pes).pow(2)
+}
+
+/// The reason against so many instructions.
+pub fn too_large(instructions: u64) -> Option<String> {
+    (instructions > MOST_INSTRUCTIONS)
+        .then(|| format!("it would take {instructions} instructions; at most {MOST_INSTRUCTIONS} are made"))
+}
+
+/// The way the ring lies on the line.
+///
+/// # Errors
+/// There is no such way.
+pub fn mapping(params: &Params) -> Result<&'static str, AlgorithmError> {
+    params.choice("ring", "mapping", &["line", "fold"])
+}
+
 /// PEs of a line in the order of the ring.
 fn order(pes: u32, params: &Params) -> Result<Vec<u32>, AlgorithmError> {
-    Ok(match params.choice("ring", "mapping", &["line", "fold"])? {
+    Ok(match mapping(params)? {
         "fold" => (0..pes).step_by(2).chain((0..pes).rev().filter(|i| i % 2 == 1)).collect(),
         _ => (0..pes).collect(),
     })
@@ -151,7 +174,10 @@ impl Algorithm for Ring {
                 c.operator
             ));
         }
-        order(c.ranks, params).map(|_| ())
+        if let Some(reason) = too_large(instructions(c.ranks)) {
+            return no(reason);
+        }
+        mapping(params).map(|_| ())
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {

@@ -23,7 +23,7 @@ fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Kee
     let grid = case.grid;
     let (root_row, root_col) = grid.row_col(root);
     let mut sums = Vec::with_capacity(grid.rows as usize);
-    let rows = line_case(line_param("x-y", "x", DEFAULT, params)?, case, grid.cols, root_col, params)?;
+    let rows = line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, grid.cols, root_col, params)?;
     if grid.cols > 1 {
         b.phase("row-reduce");
     }
@@ -34,7 +34,7 @@ fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Kee
     if grid.rows > 1 {
         b.phase("column-reduce");
     }
-    let columns = line_case(line_param("x-y", "y", DEFAULT, params)?, case, grid.rows, root_row, params)?;
+    let columns = line_case(line_param("x-y", "y", DEFAULT, &[], params)?, case, grid.rows, root_row, params)?;
     let line: Vec<NodeId> = (0..grid.rows).map(|r| NodeId(grid.pe(r, root_col))).collect();
     Ok(reduce(b, &line, &columns, &|node| sums[grid.row_col(node.0).0 as usize], keep, 2))
 }
@@ -46,7 +46,7 @@ pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
     for (name, param, pes, at) in
         [("row-reduce", "x", case.grid.cols, root_col), ("column-reduce", "y", case.grid.rows, root_row)]
     {
-        let tree = line_param("x-y", param, DEFAULT, params).ok()?;
+        let tree = line_param("x-y", param, DEFAULT, &[], params).ok()?;
         if pes > 1 {
             phases.push(reduce_estimate(name, tree, &line_case(tree, case, pes, at, params).ok()?, case.wavelets()));
         }
@@ -84,8 +84,8 @@ impl Algorithm for XY {
             return Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
         }
         let (root_row, root_col) = case.grid.row_col(case.collective.root);
-        line_case(line_param("x-y", "x", DEFAULT, params)?, case, case.grid.cols, root_col, params)?;
-        line_case(line_param("x-y", "y", DEFAULT, params)?, case, case.grid.rows, root_row, params)?;
+        line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, case.grid.cols, root_col, params)?;
+        line_case(line_param("x-y", "y", DEFAULT, &[], params)?, case, case.grid.rows, root_row, params)?;
         Ok(())
     }
 

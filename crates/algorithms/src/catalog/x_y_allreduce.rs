@@ -11,8 +11,8 @@ use unisono_schedule::{Builder, Operand};
 use super::{flood::flood_terms, ring};
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    compose::{line_names, line_param},
-    line::{Keep, broadcast, line_case, reduce, reduce_estimate},
+    compose::{RING, line_names, line_param},
+    line::{Keep, LineTree, broadcast, line_case, reduce, reduce_estimate},
 };
 
 pub struct XYAllreduce;
@@ -39,7 +39,12 @@ const AXES: [Axis; 2] = [
 ];
 
 fn is_ring(axis: &Axis, params: &Params) -> bool {
-    params.get(axis.param) == Some("ring")
+    params.get(axis.param) == Some(RING)
+}
+
+/// The tree of an axis that is no ring.
+fn tree(axis: &Axis, params: &Params) -> Result<&'static dyn LineTree, AlgorithmError> {
+    line_param(NAME, axis.param, "auto-gen", &[RING], params)
 }
 
 fn ring_params(params: &Params) -> Params {
@@ -58,7 +63,7 @@ fn emit_line(
     if is_ring(axis, params) {
         return ring::emit(b, line, own, axis.ring, &ring_params(params));
     }
-    let tree = line_param(NAME, axis.param, "auto-gen", params)?;
+    let tree = tree(axis, params)?;
     let sides = line_case(tree, case, line.len() as u32, 0, params)?;
     b.phase(axis.tree[0]);
     let at = reduce(b, line, &sides, &|_| own(0), keep, axis.color);
@@ -102,14 +107,21 @@ impl Algorithm for XYAllreduce {
         if c.kind != Kind::Allreduce {
             return no(format!("it makes an allreduce, not {}", c.kind));
         }
-        for (axis, pes) in AXES.iter().zip([case.grid.cols, case.grid.rows]) {
+        let mut instructions = 0;
+        for (axis, [pes, lines]) in
+            AXES.iter().zip([[case.grid.cols, case.grid.rows], [case.grid.rows, case.grid.cols]])
+        {
             if !is_ring(axis, params) {
-                line_case(line_param(NAME, axis.param, "auto-gen", params)?, case, pes, 0, params)?;
-            } else if !c.operator.commutative() {
+                line_case(tree(axis, params)?, case, pes, 0, params)?;
+                continue;
+            }
+            if !c.operator.commutative() {
                 return no(format!("a ring reorders operands, and operator {} does not commute", c.operator));
             }
+            ring::mapping(&ring_params(params))?;
+            instructions += u64::from(lines) * ring::instructions(pes);
         }
-        Ok(())
+        ring::too_large(instructions).map_or(Ok(()), no)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
@@ -138,7 +150,7 @@ impl Algorithm for XYAllreduce {
                 phases.extend(ring::estimate(pes, c.elements, c.dtype.bytes(), axis.ring, &ring_params(params))?);
                 continue;
             }
-            let tree = line_param(NAME, axis.param, "auto-gen", params).ok()?;
+            let tree = tree(axis, params).ok()?;
             let sides = line_case(tree, case, pes, 0, params).ok()?;
             phases.push(reduce_estimate(axis.tree[0], tree, &sides, case.wavelets()));
             phases.push(Phase::new(axis.tree[1], flood_terms(Grid::new(1, pes), 0, case.wavelets())));
@@ -154,7 +166,7 @@ impl Algorithm for XYAllreduce {
         if case.grid.is_line() {
             return Vec::new();
         }
-        let names = || line_names().chain(["ring"]);
+        let names = || line_names().chain([RING]);
         names().flat_map(|x| names().map(move |y| Params::new().with("x", x).with("y", y))).collect()
     }
 }
