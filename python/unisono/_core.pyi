@@ -14,6 +14,7 @@ __all__ = [
     "Proof",
     "Schedule",
     "ScheduleBuilder",
+    "Simulation",
     "SimulationError",
     "Slice",
     "Stream",
@@ -28,6 +29,7 @@ __all__ = [
     "parse_shape",
     "plan",
     "reduce_optimality",
+    "simulate",
     "sweep_point",
 ]
 
@@ -150,6 +152,31 @@ class Schedule:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class Simulation:
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def finish(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def hops(self) -> int: ...
+    @property
+    def stalls(self) -> int: ...
+    @property
+    def result_correct(self) -> bool: ...
+    @property
+    def mismatch(self) -> str | None: ...
+    @property
+    def wall_seconds(self) -> float: ...
+    @property
+    def phases(self) -> list[str]: ...
+    @property
+    def trace_events(self) -> list[dict[str, int]]: ...
+
+@final
 class Stream:
     @property
     def id(self) -> int: ...
@@ -227,6 +254,14 @@ def sweep_point(
     params: dict[str, str] | None = None,
     model: str | None = None,
 ) -> dict[str, Any]: ...
+def simulate(
+    schedule: Schedule,
+    queue_depth: int | None = None,
+    noop_probability: float = 0.0,
+    seed: int = 0,
+    trace_pes: list[int] | None = None,
+    controls: bool = True,
+) -> Simulation: ...
 def auto_gen(pes: int, wavelets: int) -> dict[str, Any]: ...
 def reduce_optimality(pes_max: int, wavelets: list[int]) -> dict[str, npt.NDArray[np.float64]]: ...
 def paper_claims(paper: str) -> str: ...

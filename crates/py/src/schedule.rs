@@ -31,6 +31,10 @@ impl Schedule {
         Self { file: Arc::new(file) }
     }
 
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     fn inner(&self) -> &unisono_schedule::Schedule {
         &self.file.schedule
     }
@@ -40,7 +44,7 @@ impl Schedule {
     }
 
     /// Findings of the proof, and of the placement on the machine.
-    fn prove(&self, method: Method) -> verify::Proof {
+    pub fn prove(&self, method: Method) -> verify::Proof {
         let mut proof = verify::verify(self.inner(), method);
         proof.diagnostics.extend(self.file.check());
         proof

@@ -71,7 +71,8 @@ pub struct Machine<'a> {
     /// Starts differ or no-ops are inserted.
     pub(super) noisy: bool,
     tiles: Vec<Tile>,
-    tile_pes: u32,
+    /// The tile of each PE; looked up, for a division would cost more than the rest of noting a visit.
+    tile_of: Vec<u32>,
     /// Bit `n`: the PE stands in bucket `n` of its tile.
     noted: Vec<u64>,
     /// Operations that send over the edge of a tile, by thread: `(thread, operation)`, sorted.
@@ -136,7 +137,7 @@ impl<'a> Machine<'a> {
             finish: vec![0; pes],
             noisy: options.noop_probability > 0.0 || !options.start.is_empty(),
             tiles: (0..program.grid.rows.div_ceil(rows)).map(|_| tile()).collect(),
-            tile_pes,
+            tile_of: (0..pes as u32).map(|pe| pe / tile_pes).collect(),
             noted: vec![0; pes],
             crossing: crossing(program, &tables, rows),
             crossed: false,
@@ -162,7 +163,7 @@ impl<'a> Machine<'a> {
     #[inline]
     fn note(&mut self, pe: u32, slot: u32) {
         self.noted[pe as usize] |= 1 << slot;
-        let tile = &mut self.tiles[(pe / self.tile_pes) as usize];
+        let tile = &mut self.tiles[self.tile_of[pe as usize] as usize];
         tile.buckets[slot as usize].push(pe);
         tile.filled |= 1 << slot;
     }

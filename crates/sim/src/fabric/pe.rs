@@ -118,7 +118,7 @@ impl Machine<'_> {
             wakes.at(self.cycle, next);
             return;
         }
-        let turn = if count == 1 { 0 } else { usize::from(self.thread_turn[pe as usize]) % count };
+        let turn = usize::from(self.thread_turn[pe as usize]);
         for n in 0..count {
             let at = turn + n;
             let local = if at >= count { at - count } else { at };
@@ -130,7 +130,7 @@ impl Machine<'_> {
                 Ok(()) => {
                     self.step(pe, thread, local as u32, wakes);
                     if count > 1 {
-                        self.thread_turn[pe as usize] = ((local + 1) % count) as u8;
+                        self.thread_turn[pe as usize] = if local + 1 == count { 0 } else { local + 1 } as u8;
                     }
                     wakes.next();
                     return;

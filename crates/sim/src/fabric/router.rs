@@ -16,14 +16,14 @@ impl Machine<'_> {
         if count == 0 {
             return Ok(());
         }
-        let turn = u32::from(self.router_turn[pe as usize]) % count;
+        let turn = u32::from(self.router_turn[pe as usize]);
         let mut busy = 0u8;
         for n in 0..count {
             let at = turn + n;
             let row = first + if at >= count { at - count } else { at };
             if self.visit_row(pe, row as usize, &mut busy, wakes)? && n == 0 {
                 // The one that went first goes last next time.
-                self.router_turn[pe as usize] = ((turn + 1) % count) as u8;
+                self.router_turn[pe as usize] = if turn + 1 == count { 0 } else { turn + 1 } as u8;
             }
         }
         Ok(())
