@@ -84,7 +84,8 @@ fn a_restriction_keeps_what_it_speaks_of() {
     let request = Request::new(Kind::Reduce, &wafer, Some(shape), 8, 0, Operator::Sum, Dtype::F32).unwrap();
     let plan = plan(request, None, &params(&[("group", "4")]), None).unwrap();
     for c in &plan.candidates {
-        let takes_it = ["x", "y"].iter().any(|axis| c.params.get(axis) == Some("two-phase"));
+        let own = c.algorithm.params().iter().any(|p| p.name == "group");
+        let takes_it = own || ["x", "y"].iter().any(|axis| c.params.get(axis) == Some("two-phase"));
         assert!(takes_it, "{} {}", c.algorithm.name(), c.params);
     }
 }

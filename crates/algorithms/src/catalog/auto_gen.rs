@@ -97,6 +97,18 @@ pub fn best(pes: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     best_depth(0, pes - 1, wavelets, depth_cycles)
 }
 
+/// The best tree in which no PE has more than `contention` children.
+pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Side {
+    let time = |depth: u32| {
+        let (e, c) = energy(pes, depth)?;
+        let spread = wavelets as f64 * e as f64 / f64::from(pes - 1) + f64::from(pes - 1);
+        let busy = wavelets as f64 * f64::from(c);
+        (c <= contention).then(|| (busy.max(spread) + depth_cycles * f64::from(depth), depth, c))
+    };
+    let best = (1..pes).filter_map(time).min_by(|a, b| a.0.total_cmp(&b.0));
+    best.map_or_else(|| tree(pes, pes - 1, 1), |(_, depth, c)| tree(pes, depth, c))
+}
+
 /// How many of the `rest` smallest slopes of both parts belong to the part without the last child:
 /// there slope `k >= 2` occurs `binom(D+k-2, k-1)` times, in the last child's subtree `k >= 1` occurs `binom(D+k-2, k)`
 /// times. Slopes are taken ascending; what is left of the last one may be cut anywhere, and the part without the last

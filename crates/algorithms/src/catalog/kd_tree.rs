@@ -11,11 +11,10 @@
 use unisono_collective::Kind;
 use unisono_lower::Placed;
 use unisono_machine::Grid;
-use unisono_schedule::Builder;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{Tree, emit, placement},
+    forest::{Tree, build, supports},
 };
 
 pub struct KdTree;
@@ -124,24 +123,12 @@ impl Algorithm for KdTree {
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
-        let c = case.collective;
         params.choice("kd-tree", "trees", &["4", "2"])?;
-        if c.kind != Kind::Reduce || case.grid.is_line() {
-            return no(format!("it reduces over a grid, not {} on {}", c.kind, case.grid));
-        }
-        if !c.operator.commutative() {
-            return no(format!("its trees join PEs in no order, and operator {} does not commute", c.operator));
-        }
-        Ok(())
+        supports(self.name(), case, false)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        let mut b = Builder::new(case.collective);
-        b.phase("reduce");
-        let edges = emit(&mut b, &trees(case, params)?);
-        let schedule = b.finish()?;
-        Ok(Placed { placement: placement(case.grid, &schedule, &edges), schedule })
+        build(case, &trees(case, params)?)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

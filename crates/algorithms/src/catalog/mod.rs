@@ -6,6 +6,7 @@ mod flood;
 mod kd_tree;
 mod message;
 mod quad_chain;
+mod quad_two_phase;
 mod reduce_broadcast;
 mod ring;
 mod snake;
@@ -15,6 +16,7 @@ mod two_phase;
 mod two_phase_searched;
 mod x_y;
 mod x_y_allreduce;
+mod xy_yx;
 
 use crate::{Algorithm, line::Line};
 
@@ -27,6 +29,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &kd_tree::KdTree,
     &message::Message,
     &quad_chain::QuadChain,
+    &quad_two_phase::QuadTwoPhase,
     &reduce_broadcast::ReduceBroadcast,
     &ring::Ring,
     &snake::Snake,
@@ -36,4 +39,5 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(two_phase_searched::TwoPhaseSearched),
     &x_y::XY,
     &x_y_allreduce::XYAllreduce,
+    &xy_yx::XyYx,
 ];

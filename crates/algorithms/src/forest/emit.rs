@@ -1,11 +1,16 @@
 //! Writes the instructions of a reduce over several trees.
 
 use unisono_base::{NodeId, Span, StreamId};
-use unisono_lower::{Placement, Route};
+use unisono_collective::Kind;
+use unisono_lower::{Placed, Placement, Route};
 use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand, Schedule};
 
-use super::routes::{Edge, along_columns_first};
+use super::{
+    View,
+    routes::{Edge, along_columns_first},
+};
+use crate::{AlgorithmError, Case};
 
 /// The parent of each PE; the root is its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +24,7 @@ pub fn shares(elements: u32, trees: u32) -> Vec<Span> {
 }
 
 /// A reduce of the inputs to the output of the root; returns the edges in the order of their streams.
-pub fn emit(b: &mut Builder, trees: &[Tree]) -> Vec<Edge> {
+fn emit(b: &mut Builder, trees: &[Tree]) -> Vec<Edge> {
     let elements = b.collective().elements;
     let mut edges = Vec::new();
     for (lane, (tree, share)) in trees.iter().zip(shares(elements, trees.len() as u32)).enumerate() {
@@ -45,7 +50,7 @@ pub fn emit(b: &mut Builder, trees: &[Tree]) -> Vec<Edge> {
 }
 
 /// The placement of a schedule whose first streams are `edges`.
-pub fn placement(grid: Grid, schedule: &Schedule, edges: &[Edge]) -> Placement {
+fn placement(grid: Grid, schedule: &Schedule, edges: &[Edge]) -> Placement {
     let mut placement = Placement::new(grid);
     if schedule.stream_count() >= edges.len() {
         for (stream, columns) in along_columns_first(grid, edges).into_iter().enumerate() {
@@ -55,4 +60,37 @@ pub fn placement(grid: Grid, schedule: &Schedule, edges: &[Edge]) -> Placement {
         }
     }
     placement
+}
+
+/// Whether several trees at once make sense: a reduce over a grid by an operator that commutes; `corner` asks for the root
+/// in a corner.
+///
+/// # Errors
+/// The reason why not.
+pub fn supports(algorithm: &'static str, case: &Case, corner: bool) -> Result<(), AlgorithmError> {
+    let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm, reason });
+    let (c, grid) = (case.collective, case.grid);
+    if c.kind != Kind::Reduce || grid.is_line() {
+        return no(format!("it reduces over a grid, not {} on {grid}", c.kind));
+    }
+    if corner && View::from(grid, c.root).is_none() {
+        let (row, col) = grid.row_col(c.root);
+        return no(format!("its root lies in a corner of {grid}, not at {row},{col}"));
+    }
+    if !c.operator.commutative() {
+        return no(format!("its trees join PEs in no order, and operator {} does not commute", c.operator));
+    }
+    Ok(())
+}
+
+/// The reduce over `trees`, placed.
+///
+/// # Errors
+/// It is larger than its tables can hold.
+pub fn build(case: &Case, trees: &[Tree]) -> Result<Placed, AlgorithmError> {
+    let mut b = Builder::new(case.collective);
+    b.phase("reduce");
+    let edges = emit(&mut b, trees);
+    let schedule = b.finish()?;
+    Ok(Placed { placement: placement(case.grid, &schedule, &edges), schedule })
 }

@@ -5,6 +5,8 @@
 //! others; lowering gives every edge a color of its own along its path, so no router ever switches.
 
 mod emit;
+mod quad;
 mod routes;
 
-pub use emit::{Tree, emit, placement, shares};
+pub use emit::{Tree, build, shares, supports};
+pub use quad::{Lines, MERGE, View, quad};

@@ -1,0 +1,66 @@
+//! XY/YX halves: half the vector goes along the rows and then column 0, the other half along the columns and then row 0,
+//! each line by the best tree in which a PE has at most two children, which it takes element by element.
+//!
+//! For short vectors, where depth counts most. Source: this project; the paper leaves 2D open (section 7.5).
+
+use unisono_collective::Kind;
+use unisono_lower::Placed;
+
+use super::auto_gen::within;
+use crate::{
+    Algorithm, AlgorithmError, Case, Params,
+    forest::{Tree, View, build, supports},
+};
+
+pub struct XyYx;
+
+const NAME: &str = "xy-yx";
+
+/// Two children of a row and two of a column in each half fill the eight input queues of the root.
+const CHILDREN: u32 = 2;
+
+/// Rows by one tree, then column 0 by another.
+fn tree(v: View, case: &Case) -> Tree {
+    let half = case.wavelets().div_ceil(2);
+    let side = |pes: u32| within(pes, half, case.depth_cycles, CHILDREN);
+    let (across, down) = (side(v.cols()), side(v.rows()));
+    let mut parents = vec![v.pe(0, 0); v.grid.count() as usize];
+    for r in 0..v.rows() {
+        for c in 0..v.cols() {
+            let parent = if c > 0 { v.pe(r, across.parent(c)) } else { v.pe(down.parent(r), 0) };
+            parents[v.pe(r, c) as usize] = parent;
+        }
+    }
+    Tree(parents)
+}
+
+impl Algorithm for XyYx {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "half the vector by rows first, half by columns first; for short vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Reduce]
+    }
+
+    fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        supports(NAME, case, true)
+    }
+
+    fn build(&self, case: &Case, _: &Params) -> Result<Placed, AlgorithmError> {
+        let view = View::from(case.grid, case.collective.root);
+        build(case, &view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)]))
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.grid.is_line() { Vec::new() } else { vec![Params::new()] }
+    }
+}
