@@ -117,7 +117,7 @@ impl Project {
     /// The number of the PE at a place.
     pub(in crate::csl) fn pe(&self, x: u64, y: u64) -> Option<usize> {
         let &(width, height) = self.layout.rectangles.first()?;
-        (x < width && y < height).then_some((y * width + x) as usize)
+        (x < width && y < height).then(|| (y * width + x) as usize)
     }
 
     /// The program's number of a color's name.

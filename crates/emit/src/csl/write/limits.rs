@@ -53,7 +53,9 @@ fn whole(program: &WaferProgram, target: &Target) -> Check {
             target.colors.len()
         ));
     }
-    let bad = |name: &&String| name.trim() != name.as_str() || name.chars().any(char::is_control);
+    let bad = |name: &&String| {
+        name.is_empty() || name.trim() != name.as_str() || name.chars().any(char::is_control)
+    };
     if let Some(name) = program.phases().iter().find(bad) {
         return Err(format!(
             "phase {name:?}; a name of a phase is written on one line, without spaces around it"
