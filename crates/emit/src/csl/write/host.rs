@@ -91,8 +91,10 @@ pub fn readme(plan: &Plan, target: &Target) -> String {
         .any(|r| r.positions().len() > 1);
     let again = if switched {
         "Switches end in another position than they started in: load again before a second run."
+    } else if !plan.tasks.is_empty() {
+        "The counters of the threads are not set back: load again before a second run."
     } else {
-        "One run a load: the threads' counters are not set back."
+        "Nothing has to be set back between runs."
     };
     let colors: Vec<String> = plan
         .colors
