@@ -19,24 +19,13 @@ pub struct Case {
 impl Case {
     /// B: wavelets of the whole vector.
     pub fn wavelets(&self) -> u64 {
-        Wavelets::of(
-            u64::from(self.collective.elements),
-            self.collective.dtype.bytes(),
-        )
-        .0
+        Wavelets::of(u64::from(self.collective.elements), self.collective.dtype.bytes()).0
     }
 
     /// The same place with another collective.
     #[must_use]
     pub fn with(&self, kind: Kind, root: u32) -> Case {
-        Case {
-            collective: Collective {
-                kind,
-                root,
-                ..self.collective
-            },
-            ..*self
-        }
+        Case { collective: Collective { kind, root, ..self.collective }, ..*self }
     }
 }
 

@@ -1,75 +1,62 @@
 //! Finds algorithms by name, and what a short name stands for.
 
+use std::collections::BTreeSet;
+
 use unisono_collective::Kind;
 
 use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, line::LineTree};
 
+/// The one algorithm on a line that is no tree and still can be a part of another, of `x-y-allreduce`.
+pub(crate) const RING: &str = "ring";
+
 /// # Errors
 /// No algorithm has the name; the message lists those there are.
 pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
-    ALGORITHMS
-        .iter()
-        .copied()
-        .find(|a| a.name() == name)
-        .ok_or_else(|| AlgorithmError::Unknown {
-            found: name.to_owned(),
-            accepted: ALGORITHMS
-                .iter()
-                .map(|a| a.name())
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
+    ALGORITHMS.iter().copied().find(|a| a.name() == name).ok_or_else(|| AlgorithmError::Unknown {
+        found: name.to_owned(),
+        accepted: ALGORITHMS.iter().map(|a| a.name()).collect::<Vec<_>>().join(", "),
+    })
 }
 
-/// The tree on a line that parameter `param` of `algorithm` names; `default` where it names none.
+/// The tree on a line that parameter `param` of `algorithm` names; `default` where it names none. `others` are names
+/// that the algorithm takes beside trees.
 pub(crate) fn line_param(
     algorithm: &'static str,
     param: &'static str,
     default: &str,
+    others: &[&'static str],
     params: &Params,
 ) -> Result<&'static dyn LineTree, AlgorithmError> {
     let name = params.get(param).unwrap_or(default);
-    let found = ALGORITHMS
-        .iter()
-        .copied()
-        .find(|a| a.name() == name)
-        .and_then(Algorithm::line_tree);
+    let found = ALGORITHMS.iter().copied().find(|a| a.name() == name).and_then(Algorithm::line_tree);
     found.ok_or_else(|| AlgorithmError::Param {
         algorithm,
         param,
         found: name.to_owned(),
-        accepted: line_names().collect::<Vec<_>>().join(", "),
+        accepted: line_names().chain(others.iter().copied()).collect::<Vec<_>>().join(", "),
     })
 }
 
 /// Names of all trees on a line.
 pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
-    ALGORITHMS
-        .iter()
-        .filter(|a| a.line_tree().is_some())
-        .map(|a| a.name())
+    ALGORITHMS.iter().filter(|a| a.line_tree().is_some()).map(|a| a.name())
 }
 
-/// What a name stands for in a case: a reduce named for an allreduce means `reduce-broadcast` with it, and a tree on a
-/// line named for a grid means `x-y` with it in both dimensions.
+/// What a name stands for in a case: a reduce named for an allreduce means `reduce-broadcast` with it; a tree on a line
+/// named for a grid means `x-y` with it in both dimensions, and a ring `x-y-allreduce` with it in both.
 ///
 /// # Errors
-/// An unknown name or parameter, or a case that is not supported.
-pub fn resolve(
-    name: &str,
-    case: &Case,
-    params: &Params,
-) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
+/// An unknown name or parameter, a parameter that says otherwise, or a case that is not supported.
+pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
     let named = find(name)?;
     let kind = case.collective.kind;
     let serves = |k| named.collectives().contains(&k);
     let (algorithm, params) = if kind == Kind::Allreduce && !serves(kind) && serves(Kind::Reduce) {
-        (
-            find("reduce-broadcast")?,
-            params.clone().with("reduce", name),
-        )
+        stands_for(named, "reduce-broadcast", &["reduce"], params)?
     } else if named.line_tree().is_some() && !case.grid.is_line() {
-        (find("x-y")?, params.clone().with("x", name).with("y", name))
+        stands_for(named, "x-y", &["x", "y"], params)?
+    } else if name == RING && kind == Kind::Allreduce && !case.grid.is_line() {
+        stands_for(named, "x-y-allreduce", &["x", "y"], params)?
     } else {
         (named, params.clone())
     };
@@ -78,43 +65,49 @@ pub fn resolve(
     Ok((algorithm, params))
 }
 
-/// Composed algorithms take the parameters of their parts too.
-fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), AlgorithmError> {
-    let own = |k: &str| algorithm.params().iter().any(|p| p.name == k);
-    let parts: Vec<_> = params
-        .iter()
-        .filter(|(k, _)| own(k))
-        .filter_map(|(_, v)| find(v).ok())
-        .collect();
-    let part_params = || parts.iter().flat_map(|a| a.params()).map(|p| p.name);
-    // `reduce-broadcast reduce=x-y x=two-phase group=8`: a part of a part.
-    let deep = || {
-        line_names()
-            .flat_map(|n| find(n).map_or(&[][..], |a| a.params()))
-            .map(|p| p.name)
-    };
-    for (k, _) in params.iter() {
-        let inherited =
-            part_params().any(|p| p == k) || (!parts.is_empty() && deep().any(|p| p == k));
-        if !own(k) && !inherited {
-            let mut accepted: Vec<_> = algorithm
-                .params()
-                .iter()
-                .map(|p| p.name)
-                .chain(part_params())
-                .collect();
-            accepted.sort_unstable();
-            accepted.dedup();
-            return Err(AlgorithmError::UnknownParam {
-                algorithm: algorithm.name(),
-                found: k.to_owned(),
-                accepted: if accepted.is_empty() {
-                    "none".to_owned()
-                } else {
-                    accepted.join(", ")
-                },
-            });
+/// The composed algorithm with the named one as all of `parts`.
+fn stands_for(
+    named: &'static dyn Algorithm,
+    composed: &'static str,
+    parts: &[&'static str],
+    params: &Params,
+) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
+    let name = named.name();
+    for &param in parts {
+        if let Some(found) = params.get(param).filter(|&given| given != name) {
+            let meaning = parts.iter().map(|part| format!(" {part}={name}")).collect::<String>();
+            let (meaning, found) = (format!("{composed}{meaning}"), found.to_owned());
+            return Err(AlgorithmError::Contradiction { algorithm: name, meaning, param, found, composed });
         }
     }
-    Ok(())
+    Ok((find(composed)?, parts.iter().fold(params.clone(), |params, part| params.with(part, name))))
+}
+
+/// Every parameter must be one of the algorithm, or of a part that its parameters name, or of a part of that.
+fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), AlgorithmError> {
+    let mut accepted = BTreeSet::new();
+    collect_names(algorithm, params, &mut accepted);
+    match params.iter().find(|(k, _)| !accepted.contains(k)) {
+        None => Ok(()),
+        Some((found, _)) => Err(AlgorithmError::UnknownParam {
+            algorithm: algorithm.name(),
+            found: found.to_owned(),
+            accepted: if accepted.is_empty() {
+                "none".to_owned()
+            } else {
+                accepted.into_iter().collect::<Vec<_>>().join(", ")
+            },
+        }),
+    }
+}
+
+fn collect_names(algorithm: &dyn Algorithm, params: &Params, accepted: &mut BTreeSet<&'static str>) {
+    for param in algorithm.params() {
+        // A part that was met before has nothing new to add.
+        if accepted.insert(param.name)
+            && let Some(part) = params.get(param.name).and_then(|value| find(value).ok())
+        {
+            collect_names(part, params, accepted);
+        }
+    }
 }

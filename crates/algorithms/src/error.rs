@@ -7,22 +7,18 @@ pub enum AlgorithmError {
     #[error("'{found}' is not an algorithm; accepted are {accepted}")]
     Unknown { found: String, accepted: String },
     #[error("{algorithm} does not support this case: {reason}")]
-    Unsupported {
-        algorithm: &'static str,
-        reason: String,
-    },
+    Unsupported { algorithm: &'static str, reason: String },
     #[error("{algorithm} has no parameter '{found}'; accepted are {accepted}")]
-    UnknownParam {
-        algorithm: &'static str,
-        found: String,
-        accepted: String,
-    },
+    UnknownParam { algorithm: &'static str, found: String, accepted: String },
     #[error("parameter {param} of {algorithm} is '{found}'; accepted is {accepted}")]
-    Param {
+    Param { algorithm: &'static str, param: &'static str, found: String, accepted: String },
+    #[error("{algorithm} means {meaning} here, so {param} cannot be '{found}'; name {composed} to choose its parts")]
+    Contradiction {
         algorithm: &'static str,
+        meaning: String,
         param: &'static str,
         found: String,
-        accepted: String,
+        composed: &'static str,
     },
     #[error(transparent)]
     Build(#[from] BuildError),

@@ -7,6 +7,7 @@ mod algorithm;
 pub mod catalog;
 mod compose;
 mod error;
+pub mod forest;
 pub mod line;
 mod params;
 

@@ -33,13 +33,7 @@ impl Params {
     /// Only the parameters among `names`: what a composed algorithm hands to a part.
     #[must_use]
     pub fn only(&self, names: impl Fn(&str) -> bool) -> Self {
-        Self(
-            self.0
-                .iter()
-                .filter(|(k, _)| names(k))
-                .map(|(k, v)| (k.clone(), v.clone()))
-                .collect(),
-        )
+        Self(self.0.iter().filter(|(k, _)| names(k)).map(|(k, v)| (k.clone(), v.clone())).collect())
     }
 
     /// A whole number within `range`, if the parameter is given.
@@ -79,16 +73,12 @@ impl Params {
         let Some(text) = self.get(param) else {
             return Ok(choices[0]);
         };
-        choices
-            .iter()
-            .copied()
-            .find(|&c| c == text)
-            .ok_or_else(|| AlgorithmError::Param {
-                algorithm,
-                param,
-                found: text.to_owned(),
-                accepted: choices.join(", "),
-            })
+        choices.iter().copied().find(|&c| c == text).ok_or_else(|| AlgorithmError::Param {
+            algorithm,
+            param,
+            found: text.to_owned(),
+            accepted: choices.join(", "),
+        })
     }
 }
 

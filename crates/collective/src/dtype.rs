@@ -15,14 +15,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    pub const ALL: &[Dtype] = &[
-        Dtype::F32,
-        Dtype::F64,
-        Dtype::F16,
-        Dtype::Bf16,
-        Dtype::I32,
-        Dtype::I64,
-    ];
+    pub const ALL: &[Dtype] = &[Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16, Dtype::I32, Dtype::I64];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -59,14 +52,10 @@ impl FromStr for Dtype {
     type Err = CollectiveError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Dtype::ALL
-            .iter()
-            .copied()
-            .find(|d| d.name() == text)
-            .ok_or_else(|| CollectiveError::UnknownName {
-                what: "datatype",
-                found: text.to_owned(),
-                accepted: names(Dtype::ALL.iter().map(|d| d.name())),
-            })
+        Dtype::ALL.iter().copied().find(|d| d.name() == text).ok_or_else(|| CollectiveError::UnknownName {
+            what: "datatype",
+            found: text.to_owned(),
+            accepted: names(Dtype::ALL.iter().map(|d| d.name())),
+        })
     }
 }

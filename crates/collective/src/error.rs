@@ -3,11 +3,7 @@
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CollectiveError {
     #[error("'{found}' is not a {what}; accepted are {accepted}")]
-    UnknownName {
-        what: &'static str,
-        found: String,
-        accepted: String,
-    },
+    UnknownName { what: &'static str, found: String, accepted: String },
     #[error("0 ranks were asked for; a collective needs at least 1")]
     NoRanks,
     #[error("{ranks} ranks were asked for; at most {most} are accepted")]
@@ -15,19 +11,10 @@ pub enum CollectiveError {
     #[error("root {root} is outside the {ranks} ranks; accepted are 0 to {}", ranks - 1)]
     Root { root: u64, ranks: u32 },
     #[error("operator {operator} is not defined for {dtype}; it accepts {accepted}")]
-    OperatorDtype {
-        operator: &'static str,
-        dtype: &'static str,
-        accepted: &'static str,
-    },
+    OperatorDtype { operator: &'static str, dtype: &'static str, accepted: &'static str },
     #[error(
         "{kind} of {elements} elements on {ranks} ranks needs a buffer of {buffer} elements; a buffer holds at most {}",
         u32::MAX
     )]
-    TooLarge {
-        kind: &'static str,
-        elements: u64,
-        ranks: u32,
-        buffer: u128,
-    },
+    TooLarge { kind: &'static str, elements: u64, ranks: u32, buffer: u128 },
 }

@@ -53,18 +53,12 @@ impl Kind {
 
     /// Whether one rank plays a part of its own.
     pub fn has_root(self) -> bool {
-        matches!(
-            self,
-            Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter
-        )
+        matches!(self, Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter)
     }
 
     /// Whether elements of different ranks are combined by the operator.
     pub fn reduces(self) -> bool {
-        matches!(
-            self,
-            Kind::Allreduce | Kind::Barrier | Kind::Reduce | Kind::ReduceScatter | Kind::Scan
-        )
+        matches!(self, Kind::Allreduce | Kind::Barrier | Kind::Reduce | Kind::ReduceScatter | Kind::Scan)
     }
 }
 
@@ -79,15 +73,11 @@ impl FromStr for Kind {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wanted = text.replace('_', "-");
-        Kind::ALL
-            .iter()
-            .copied()
-            .find(|k| k.name() == wanted)
-            .ok_or_else(|| CollectiveError::UnknownName {
-                what: "collective",
-                found: text.to_owned(),
-                accepted: names(Kind::ALL.iter().map(|k| k.name())),
-            })
+        Kind::ALL.iter().copied().find(|k| k.name() == wanted).ok_or_else(|| CollectiveError::UnknownName {
+            what: "collective",
+            found: text.to_owned(),
+            accepted: names(Kind::ALL.iter().map(|k| k.name())),
+        })
     }
 }
 

@@ -54,11 +54,7 @@ impl Operator {
             Operator::Ordered if dtype != Dtype::I64 => "i64",
             _ => return Ok(()),
         };
-        Err(CollectiveError::OperatorDtype {
-            operator: self.name(),
-            dtype: dtype.name(),
-            accepted,
-        })
+        Err(CollectiveError::OperatorDtype { operator: self.name(), dtype: dtype.name(), accepted })
     }
 }
 
@@ -72,14 +68,10 @@ impl FromStr for Operator {
     type Err = CollectiveError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Operator::ALL
-            .iter()
-            .copied()
-            .find(|o| o.name() == text)
-            .ok_or_else(|| CollectiveError::UnknownName {
-                what: "operator",
-                found: text.to_owned(),
-                accepted: names(Operator::ALL.iter().map(|o| o.name())),
-            })
+        Operator::ALL.iter().copied().find(|o| o.name() == text).ok_or_else(|| CollectiveError::UnknownName {
+            what: "operator",
+            found: text.to_owned(),
+            accepted: names(Operator::ALL.iter().map(|o| o.name())),
+        })
     }
 }

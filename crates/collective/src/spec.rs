@@ -40,7 +40,7 @@ pub enum Source {
 
 impl Collective {
     /// The most ranks a collective may have. A damaged file must not make tables of billions of rows.
-    pub const MAX_RANKS: u32 = 1 << 24;
+    pub const MAX_RANKS: u32 = 1 << 22;
 
     /// # Errors
     /// No ranks, a root that is not a rank, an operator without a meaning for the datatype, buffers past 2^32 elements.
@@ -56,10 +56,7 @@ impl Collective {
             return Err(CollectiveError::NoRanks);
         }
         if ranks > Self::MAX_RANKS {
-            return Err(CollectiveError::TooManyRanks {
-                ranks,
-                most: Self::MAX_RANKS,
-            });
+            return Err(CollectiveError::TooManyRanks { ranks, most: Self::MAX_RANKS });
         }
         if root >= u64::from(ranks) {
             return Err(CollectiveError::Root { root, ranks });
@@ -69,20 +66,13 @@ impl Collective {
         }
         let elements = if kind == Kind::Barrier { 1 } else { elements };
         let buffer = match kind {
-            Kind::Allgather
-            | Kind::Gather
-            | Kind::Scatter
-            | Kind::ReduceScatter
-            | Kind::Alltoall => u128::from(elements) * u128::from(ranks),
+            Kind::Allgather | Kind::Gather | Kind::Scatter | Kind::ReduceScatter | Kind::Alltoall => {
+                u128::from(elements) * u128::from(ranks)
+            }
             _ => u128::from(elements),
         };
         if buffer > u128::from(u32::MAX) {
-            return Err(CollectiveError::TooLarge {
-                kind: kind.name(),
-                elements,
-                ranks,
-                buffer,
-            });
+            return Err(CollectiveError::TooLarge { kind: kind.name(), elements, ranks, buffer });
         }
         Ok(Self {
             kind,
@@ -102,12 +92,7 @@ impl Collective {
             Kind::Message => self.only_if(rank == self.sender(), n),
             Kind::Scatter => self.only_if(rank == self.root, n * self.ranks),
             Kind::ReduceScatter | Kind::Alltoall => n * self.ranks,
-            Kind::Allreduce
-            | Kind::Allgather
-            | Kind::Gather
-            | Kind::Reduce
-            | Kind::Scan
-            | Kind::Barrier => n,
+            Kind::Allreduce | Kind::Allgather | Kind::Gather | Kind::Reduce | Kind::Scan | Kind::Barrier => n,
         }
     }
 
@@ -125,11 +110,7 @@ impl Collective {
 
     /// The rank whose vector a message carries: the last, or the first when the root is the last.
     pub fn sender(&self) -> u32 {
-        if self.root + 1 == self.ranks {
-            0
-        } else {
-            self.ranks - 1
-        }
+        if self.root + 1 == self.ranks { 0 } else { self.ranks - 1 }
     }
 
     /// What the output of `rank` must hold, in ascending spans that cover it; no span is empty.
@@ -154,11 +135,7 @@ impl Collective {
                 Kind::Scan => (Source::Reduction { ranks: rank + 1 }, 0),
                 Kind::Barrier => (Source::AtLeastOnce { ranks: p }, 0),
             };
-            Required {
-                span: Span::new(b * block, block),
-                input_start,
-                source,
-            }
+            Required { span: Span::new(b * block, block), input_start, source }
         })
     }
 
@@ -201,18 +178,10 @@ mod tests {
     #[test]
     fn wrong_input_is_named() {
         let e = Collective::new(Kind::Reduce, 4, 1, 4, Operator::Sum, Dtype::F32).unwrap_err();
-        assert_eq!(
-            e.to_string(),
-            "root 4 is outside the 4 ranks; accepted are 0 to 3"
-        );
+        assert_eq!(e.to_string(), "root 4 is outside the 4 ranks; accepted are 0 to 3");
         let e = Collective::new(Kind::Reduce, 4, 1, 0, Operator::Xor, Dtype::F32).unwrap_err();
-        assert_eq!(
-            e.to_string(),
-            "operator xor is not defined for f32; it accepts i32, i64"
-        );
+        assert_eq!(e.to_string(), "operator xor is not defined for f32; it accepts i32, i64");
         assert_eq!(of(Kind::Barrier, 3, 0).input_len(1), 1);
-        assert!(
-            Collective::new(Kind::Alltoall, 65_536, 65_536, 0, Operator::Sum, Dtype::F32).is_err()
-        );
+        assert!(Collective::new(Kind::Alltoall, 65_536, 65_536, 0, Operator::Sum, Dtype::F32).is_err());
     }
 }

@@ -1,10 +1,16 @@
 //! Computes the cost terms of any placed schedule on its grid.
 //!
+//! A message belongs to the phase of the instruction that reads it, whichever phase it was sent in. A chain of
+//! dependent messages may run through several phases, and each counts its own; so the distances and the depths of all
+//! phases together are never less than those of the longest chain.
+//!
 //! A phase may run on many lines at once (all rows of an X-Y reduce); PEs that no link in use connects are
 //! apart, and each such line has terms of its own. Source of the terms: "Near-Optimal Wafer-Scale Reduce", section 3.
 
-use unisono_base::{Diagnostic, Diagnostics, InstrId, Wavelets};
-use unisono_lower::{Placed, Segment, Terms};
+use std::collections::BTreeMap;
+
+use unisono_base::{Diagnostic, Diagnostics, InstrId, PhaseId, Span, StreamId, Wavelets};
+use unisono_lower::{Distances, Placed, Segment, Terms};
 use unisono_machine::{Direction, Grid};
 use unisono_schedule::{Flow, topological};
 
@@ -30,48 +36,155 @@ pub fn measure(placed: &Placed) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
     if !found.is_empty() {
         return Err(found.into_vec());
     }
-    let chains = chains(placed, &flow, &order);
-    let phases = placed.schedule.phases();
-    Ok((0..phases.len() as u32)
-        .map(|phase| PhaseLines {
-            name: phases[phase as usize].clone(),
-            lines: lines(placed, &flow, &chains, phase),
-        })
-        .filter(|p| p.lines.iter().any(|t| t.depth > 0.0))
+    let parts = Parts::new(placed, &flow, &order);
+    let mut longest = vec![(0, 0); order.len()];
+    let phases = (0..).map(PhaseId).zip(placed.schedule.phases());
+    Ok(phases
+        .map(|(phase, name)| PhaseLines { name: name.clone(), lines: parts.lines(phase, &mut longest) })
+        .filter(|p| p.lines.iter().any(|t| t.depth > 0.0 || t.energy > 0.0))
         .collect())
 }
 
-/// Of each instruction the hops and messages along the longest chain within its phase that ends with it.
-fn chains(placed: &Placed, flow: &Flow, order: &[InstrId]) -> Vec<(u32, u32)> {
-    let schedule = &placed.schedule;
-    let mut chains = vec![(0u32, 0u32); schedule.instr_count()];
-    for &id in order {
-        let phase = schedule.phase(id);
-        let mut longest = (0, 0);
-        let mut reach = |from: InstrId, hops: u32, messages: u32| {
-            if schedule.phase(from) == phase {
-                let (h, m) = chains[from.index()];
-                longest = (longest.0.max(h + hops), longest.1.max(m + messages));
-            }
+/// What one push brings to the phase that reads it.
+struct Message {
+    stream: StreamId,
+    wavelets: u64,
+}
+
+/// A schedule taken apart by phases.
+struct Parts<'a> {
+    placed: &'a Placed,
+    flow: &'a Flow,
+    distances: Distances,
+    order: &'a [InstrId],
+    /// Place of each instruction in `order`.
+    rank: Vec<u32>,
+    /// Of each phase the instructions, in the topological order.
+    instrs: Vec<Vec<InstrId>>,
+    /// Of each phase the messages that it reads.
+    messages: Vec<Vec<Message>>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(placed: &'a Placed, flow: &'a Flow, order: &'a [InstrId]) -> Self {
+        let schedule = &placed.schedule;
+        let phases = schedule.phases().len();
+        let mut parts = Self {
+            placed,
+            flow,
+            distances: placed.placement.distances(schedule),
+            order,
+            rank: vec![0; order.len()],
+            instrs: (0..phases).map(|_| Vec::new()).collect(),
+            messages: (0..phases).map(|_| Vec::new()).collect(),
         };
-        let before = InstrId(id.0.wrapping_sub(1));
-        if id.0 > 0 && flow.lane_of(before) == flow.lane_of(id) {
-            reach(before, 0, 0);
-        }
-        for &(_, earlier) in schedule.after(id) {
-            reach(earlier, 0, 0);
-        }
-        for (stream, span) in flow.pops(schedule, id) {
-            let hops = placed
-                .placement
-                .distance(schedule, stream, flow.node_of(id).0);
-            for writer in Flow::touching(schedule, flow.writers(stream), span) {
-                reach(writer.instr, hops, 1);
+        for (at, &id) in order.iter().enumerate() {
+            parts.rank[id.index()] = at as u32;
+            parts.instrs[schedule.phase(id).index()].push(id);
+            for (stream, span) in flow.pushes(schedule, id) {
+                parts.charge(stream, span);
             }
         }
-        chains[id.index()] = longest;
+        parts
     }
-    chains
+
+    /// Hands the message of one push to the phase that reads it, or to each of several phases its part.
+    fn charge(&mut self, stream: StreamId, span: Span) {
+        let schedule = &self.placed.schedule;
+        let wavelets = |elements| Wavelets::of(elements, schedule.collective().dtype.bytes()).0;
+        let sinks = || self.flow.readers_by_sink(stream).map(|readers| Flow::touching(schedule, readers, span));
+        let mut phases = sinks().flatten().map(|p| schedule.phase(p.instr));
+        let Some(first) = phases.next() else { return };
+        if phases.all(|phase| phase == first) {
+            let wavelets = wavelets(u64::from(span.len));
+            self.messages[first.index()].push(Message { stream, wavelets });
+            return;
+        }
+        // The copies for several sinks share one way, so a phase takes what it reads at the sink where it reads most.
+        let mut most: BTreeMap<PhaseId, u64> = BTreeMap::new();
+        for pieces in sinks() {
+            let mut here: BTreeMap<PhaseId, u64> = BTreeMap::new();
+            for p in pieces {
+                let piece = Span::new(p.start, schedule.instr(p.instr).len);
+                let common = piece.end().min(span.end()) - u64::from(piece.start.max(span.start));
+                *here.entry(schedule.phase(p.instr)).or_default() += common;
+            }
+            for (phase, elements) in here {
+                let so_far = most.entry(phase).or_default();
+                *so_far = elements.max(*so_far);
+            }
+        }
+        let messages: Vec<_> = most.into_iter().map(|(phase, elements)| (phase, wavelets(elements))).collect();
+        for (phase, wavelets) in messages {
+            self.messages[phase.index()].push(Message { stream, wavelets });
+        }
+    }
+
+    /// Of each instruction of a phase the hops and messages of that phase along the longest chain that ends with it;
+    /// `longest` is room for all instructions.
+    fn chains(&self, phase: PhaseId, longest: &mut [(u32, u32)]) {
+        let schedule = &self.placed.schedule;
+        let [Some(first), Some(last)] = [self.instrs[phase.index()].first(), self.instrs[phase.index()].last()] else {
+            return;
+        };
+        let (first, last) = (self.rank[first.index()], self.rank[last.index()]);
+        for &id in &self.order[first as usize..=last as usize] {
+            let node = self.flow.node_of(id);
+            let reads_here = schedule.phase(id) == phase;
+            let mut most = (0, 0);
+            let mut reach = |from: InstrId, hops: u32, messages: u32| {
+                // Whatever comes before the first instruction of the phase has none of its messages behind it.
+                let (h, m) = if self.rank[from.index()] < first { (0, 0) } else { longest[from.index()] };
+                most = (most.0.max(h + hops), most.1.max(m + messages));
+            };
+            let before = InstrId(id.0.wrapping_sub(1));
+            if id.0 > 0 && self.flow.lane_of(before) == self.flow.lane_of(id) {
+                reach(before, 0, 0);
+            }
+            for &(_, earlier) in schedule.after(id) {
+                reach(earlier, 0, 0);
+            }
+            for (stream, span) in self.flow.pops(schedule, id) {
+                let (hops, messages) =
+                    if reads_here { (self.distances.hops(schedule, stream, node), 1) } else { (0, 0) };
+                for writer in Flow::touching(schedule, self.flow.writers(stream), span) {
+                    reach(writer.instr, hops, messages);
+                }
+            }
+            longest[id.index()] = most;
+        }
+    }
+
+    fn lines(&self, phase: PhaseId, longest: &mut [(u32, u32)]) -> Vec<Terms> {
+        let (schedule, placement) = (&self.placed.schedule, &self.placed.placement);
+        let width = schedule.collective().dtype.bytes();
+        let pes = schedule.node_count();
+        let mut loads = Loads {
+            sent: vec![0; pes],
+            received: vec![0; pes],
+            work: vec![0; pes],
+            links: std::array::from_fn(|_| vec![0; pes]),
+            parent: (0..pes as u32).collect(),
+        };
+        let (mut deepest, mut farthest) = (vec![0u32; pes], vec![0u32; pes]);
+        self.chains(phase, longest);
+        for &id in &self.instrs[phase.index()] {
+            let node = self.flow.node_of(id).index();
+            let wavelets = Wavelets::of(u64::from(schedule.instr(id).len), width).0;
+            loads.work[node] += wavelets * (schedule.sources(id).len() as u64 - 1).max(1);
+            loads.received[node] += wavelets * self.flow.pops(schedule, id).count() as u64;
+            farthest[node] = farthest[node].max(longest[id.index()].0);
+            deepest[node] = deepest[node].max(longest[id.index()].1);
+        }
+        let mut segments = Vec::new();
+        for message in &self.messages[phase.index()] {
+            loads.sent[schedule.stream(message.stream).source.index()] += message.wavelets;
+            placement.segments(schedule, message.stream, &mut segments);
+            loads.route(placement.grid, &segments, message.wavelets);
+        }
+        loads.spread(placement.grid);
+        loads.terms(&farthest, &deepest)
+    }
 }
 
 /// Sums of one phase over the grid.
@@ -84,40 +197,6 @@ struct Loads {
     links: [Vec<i64>; 4],
     /// Union-find over PEs.
     parent: Vec<u32>,
-}
-
-fn lines(placed: &Placed, flow: &Flow, chains: &[(u32, u32)], phase: u32) -> Vec<Terms> {
-    let (schedule, grid) = (&placed.schedule, placed.placement.grid);
-    let width = schedule.collective().dtype.bytes();
-    let pes = schedule.node_count();
-    let mut loads = Loads {
-        sent: vec![0; pes],
-        received: vec![0; pes],
-        work: vec![0; pes],
-        links: std::array::from_fn(|_| vec![0; pes]),
-        parent: (0..pes as u32).collect(),
-    };
-    let (mut deepest, mut farthest) = (vec![0u32; pes], vec![0u32; pes]);
-    let mut segments = Vec::new();
-    for id in (0..schedule.instr_count())
-        .map(InstrId::new)
-        .filter(|&i| schedule.phase(i).0 == phase)
-    {
-        let node = flow.node_of(id).index();
-        let len = u64::from(schedule.instr(id).len);
-        let wavelets = Wavelets::of(len, width).0;
-        loads.work[node] += wavelets * (schedule.sources(id).len() as u64 - 1).max(1);
-        loads.received[node] += wavelets * flow.pops(schedule, id).count() as u64;
-        for (stream, _) in flow.pushes(schedule, id) {
-            loads.sent[node] += wavelets;
-            placed.placement.segments(schedule, stream, &mut segments);
-            loads.route(grid, &segments, wavelets);
-        }
-        farthest[node] = farthest[node].max(chains[id.index()].0);
-        deepest[node] = deepest[node].max(chains[id.index()].1);
-    }
-    loads.spread(grid);
-    loads.terms(&farthest, &deepest)
 }
 
 impl Loads {
@@ -158,15 +237,9 @@ impl Loads {
             };
             match direction {
                 Direction::East => (0..grid.rows).for_each(|r| along(grid.pe(r, 0), grid.cols - 1)),
-                Direction::West => {
-                    (0..grid.rows).for_each(|r| along(grid.pe(r, grid.cols - 1), grid.cols - 1))
-                }
-                Direction::South => {
-                    (0..grid.cols).for_each(|c| along(grid.pe(0, c), grid.rows - 1))
-                }
-                Direction::North => {
-                    (0..grid.cols).for_each(|c| along(grid.pe(grid.rows - 1, c), grid.rows - 1))
-                }
+                Direction::West => (0..grid.rows).for_each(|r| along(grid.pe(r, grid.cols - 1), grid.cols - 1)),
+                Direction::South => (0..grid.cols).for_each(|c| along(grid.pe(0, c), grid.rows - 1)),
+                Direction::North => (0..grid.cols).for_each(|c| along(grid.pe(grid.rows - 1, c), grid.rows - 1)),
             }
         }
     }
@@ -186,9 +259,7 @@ impl Loads {
             let t = &mut lines[slot[root] as usize];
             t.distance = t.distance.max(f64::from(farthest[pe]));
             t.depth = t.depth.max(f64::from(deepest[pe]));
-            t.contention = t
-                .contention
-                .max(self.sent[pe].max(self.received[pe]) as f64);
+            t.contention = t.contention.max(self.sent[pe].max(self.received[pe]) as f64);
             t.datapath = t.datapath.max(self.work[pe] as f64);
             for links in &self.links {
                 let load = links[pe] as f64;

@@ -5,22 +5,11 @@ use unisono_cost::{BOUNDS, BoundCase, bounds::PaperTable, bounds::tree_energy, t
 use unisono_machine::Grid;
 
 fn line(pes: u32, root: u32, wavelets: u64) -> BoundCase {
-    BoundCase {
-        kind: Kind::Reduce,
-        grid: Grid::new(1, pes),
-        root,
-        wavelets,
-        ramp_latency: 2,
-    }
+    BoundCase { kind: Kind::Reduce, grid: Grid::new(1, pes), root, wavelets, ramp_latency: 2 }
 }
 
 fn cycles(name: &str, case: &BoundCase) -> Option<f64> {
-    BOUNDS
-        .iter()
-        .find(|b| b.name() == name)
-        .unwrap()
-        .cycles(case)
-        .map(|c| c.0)
+    BOUNDS.iter().find(|b| b.name() == name).unwrap().cycles(case).map(|c| c.0)
 }
 
 /// The least energy of any tree toward PE 0 within a depth, by trying all parents: trees need not be in pre-order.
@@ -47,11 +36,7 @@ fn brute_force(pes: usize, depth: u32) -> Option<u64> {
 fn the_tight_bound_is_the_least_energy_of_any_tree() {
     for pes in 1..=9u32 {
         for depth in 0..pes {
-            assert_eq!(
-                tree_energy(pes, depth),
-                brute_force(pes as usize, depth),
-                "P={pes} D={depth}"
-            );
+            assert_eq!(tree_energy(pes, depth), brute_force(pes as usize, depth), "P={pes} D={depth}");
         }
     }
 }
@@ -61,19 +46,10 @@ fn the_tight_bound_is_never_below_the_paper_s() {
     for pes in [2u32, 3, 4, 9, 33, 128] {
         for wavelets in [1, 5, 64, 4096] {
             let case = line(pes, 0, wavelets);
-            let (paper, tight) = (
-                cycles("paper-1d", &case).unwrap(),
-                cycles("tight-1d", &case).unwrap(),
-            );
-            assert!(
-                paper <= tight + 1e-9,
-                "P={pes} B={wavelets}: {paper} {tight}"
-            );
+            let (paper, tight) = (cycles("paper-1d", &case).unwrap(), cycles("tight-1d", &case).unwrap());
+            assert!(paper <= tight + 1e-9, "P={pes} B={wavelets}: {paper} {tight}");
             let physical = cycles("physical-1d", &case).unwrap();
-            assert!(
-                physical <= tight + 1e-9,
-                "P={pes} B={wavelets}: {physical} {tight}"
-            );
+            assert!(physical <= tight + 1e-9, "P={pes} B={wavelets}: {physical} {tight}");
         }
     }
 }
@@ -88,19 +64,13 @@ fn the_paper_s_bound_is_its_recursion() {
     }
     for d in 1..40 {
         for p in 2..=40usize {
-            e[d][p] = (1..p)
-                .map(|i| e[d][i] + e[d - 1][p - i] + (i.min(p - i + 1)) as u64)
-                .min()
-                .unwrap();
+            e[d][p] = (1..p).map(|i| e[d][i] + e[d - 1][p - i] + (i.min(p - i + 1)) as u64).min().unwrap();
         }
     }
     for p in 2..=40u32 {
         for b in [1u64, 17, 300] {
-            let time = |d: usize| {
-                b as f64 * e[d][p as usize] as f64 / f64::from(p - 1)
-                    + f64::from(p - 1)
-                    + 5.0 * d as f64
-            };
+            let time =
+                |d: usize| b as f64 * e[d][p as usize] as f64 / f64::from(p - 1) + f64::from(p - 1) + 5.0 * d as f64;
             let want = (1..p as usize).map(time).fold(f64::INFINITY, f64::min);
             assert!((table.cycles(p, b, 5.0) - want).abs() < 1e-9, "P={p} B={b}");
         }
@@ -118,24 +88,9 @@ fn a_middle_root_has_a_bound_of_its_own() {
 
 #[test]
 fn what_is_local_costs_nothing() {
-    for kind in [
-        Kind::Reduce,
-        Kind::Allreduce,
-        Kind::Broadcast,
-        Kind::Message,
-    ] {
-        for (grid, wavelets) in [
-            (Grid::new(1, 1), 9),
-            (Grid::new(1, 5), 0),
-            (Grid::new(4, 4), 0),
-        ] {
-            let case = BoundCase {
-                kind,
-                grid,
-                root: 0,
-                wavelets,
-                ramp_latency: 2,
-            };
+    for kind in [Kind::Reduce, Kind::Allreduce, Kind::Broadcast, Kind::Message] {
+        for (grid, wavelets) in [(Grid::new(1, 1), 9), (Grid::new(1, 5), 0), (Grid::new(4, 4), 0)] {
+            let case = BoundCase { kind, grid, root: 0, wavelets, ramp_latency: 2 };
             assert_eq!(tightest(&case).unwrap().1.0, 0.0, "{kind} {grid}");
         }
     }

@@ -17,6 +17,9 @@ struct Placing {
     cols: u32,
     /// `[stream, route]`, the route as in the text form; xy where nothing is said.
     routes: Vec<(u32, String)>,
+    /// The color of each stream; 255 leaves it to lowering. Empty: all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    colors: Vec<u8>,
 }
 
 pub fn to_json(file: &File) -> String {
@@ -25,12 +28,8 @@ pub fn to_json(file: &File) -> String {
     document.placement = file.placement.as_ref().map(|p| Placing {
         rows: p.grid.rows,
         cols: p.grid.cols,
-        routes: p
-            .routes
-            .others()
-            .iter()
-            .map(|(s, r)| (s.0, text::show(r, p.grid)))
-            .collect(),
+        routes: p.routes.others().iter().map(|(s, r)| (s.0, text::show(r, p.grid))).collect(),
+        colors: p.colors.clone(),
     });
     serde_json::to_string(&document).expect("tables of numbers and strings always serialise")
 }
@@ -38,44 +37,30 @@ pub fn to_json(file: &File) -> String {
 /// # Errors
 /// Text that is not such a document; the message names `origin` and the place.
 pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
-    let named = |message: String| FileError::Json {
-        origin: origin.to_owned(),
-        message,
-    };
-    let document: Document<Placing> =
-        serde_json::from_str(text).map_err(|e| named(e.to_string()))?;
+    let named = |message: String| FileError::Json { origin: origin.to_owned(), message };
+    let document: Document<Placing> = serde_json::from_str(text).map_err(|e| named(e.to_string()))?;
     let schedule = document.schedule().map_err(|e| named(e.to_string()))?;
     let toml = document.machine.as_ref();
-    let machine = toml
-        .map(|t| Machine::from_toml(t, &format!("{origin}, machine")))
-        .transpose()?;
+    let machine = toml.map(|t| Machine::from_toml(t, &format!("{origin}, machine"))).transpose()?;
     let placing = document.placement.as_ref();
-    let placement = placing
-        .map(|p| placement(p, schedule.stream_count()))
-        .transpose()
-        .map_err(named)?;
-    Ok(File {
-        schedule,
-        placement,
-        machine,
-    })
+    let placement = placing.map(|p| placement(p, schedule.stream_count())).transpose().map_err(named)?;
+    Ok(File { schedule, placement, machine })
 }
 
 fn placement(placing: &Placing, streams: usize) -> Result<Placement, String> {
     let grid = Grid::new(placing.rows, placing.cols);
     let mut placement = Placement::on(grid)?;
+    if !placing.colors.is_empty() && placing.colors.len() != streams {
+        return Err(format!("there are {} colors for {streams} streams", placing.colors.len()));
+    }
+    placement.colors.clone_from(&placing.colors);
     for (stream, route) in &placing.routes {
         if *stream as usize >= streams {
-            return Err(format!(
-                "a route is given for stream s{stream}; there are {streams}"
-            ));
+            return Err(format!("a route is given for stream s{stream}; there are {streams}"));
         }
         let mut line = Line::new(1, route);
         let read = text::route(&mut line, grid).and_then(|r| line.end().map(|()| r));
-        placement.routes.set(
-            StreamId(*stream),
-            read.map_err(|e| format!("route of s{stream}: {}", e.message))?,
-        );
+        placement.routes.set(StreamId(*stream), read.map_err(|e| format!("route of s{stream}: {}", e.message))?);
     }
     Ok(placement)
 }

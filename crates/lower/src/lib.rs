@@ -10,7 +10,7 @@ pub mod wafer;
 
 pub use json::{from_json, to_json};
 pub use placed::{File, FileError, Placed};
-pub use placement::Placement;
+pub use placement::{ANY_COLOR, Distances, Placement};
 pub use route::{Route, Routes, Segment};
 pub use terms::{Estimate, Phase, Sharper, Terms};
 pub use text::{parse, print};

@@ -24,9 +24,7 @@ impl Placed {
     /// Whether every PE can hold its input, output and scratch elements in `sram_bytes`.
     pub fn fits_sram(&self, sram_bytes: u64) -> bool {
         let width = self.schedule.collective().dtype.bytes();
-        self.schedule
-            .all_nodes()
-            .all(|n| self.schedule.memory_elements(n) * width <= sram_bytes)
+        self.schedule.all_nodes().all(|n| self.schedule.memory_elements(n) * width <= sram_bytes)
     }
 }
 
@@ -38,13 +36,26 @@ pub struct File {
     pub machine: Option<Machine>,
 }
 
+impl File {
+    /// What is wrong with the placement, on its own or on the machine.
+    pub fn check(&self) -> Vec<Diagnostic> {
+        let mut found = Diagnostics::default();
+        if let Some(placement) = &self.placement {
+            placement.check(&self.schedule, &mut found);
+            if let Some(Machine::Wafer(wafer)) = &self.machine
+                && let Err(error) = wafer.choose(Some(placement.shape()))
+            {
+                found.push("placement-machine", None, None, || error.to_string());
+            }
+        }
+        found.into_vec()
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{origin}, {error}")]
-    Text {
-        origin: String,
-        error: unisono_schedule::text::ParseError,
-    },
+    Text { origin: String, error: unisono_schedule::text::ParseError },
     #[error("{origin}: {message}")]
     Json { origin: String, message: String },
     #[error(transparent)]

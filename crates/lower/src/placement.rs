@@ -1,7 +1,8 @@
 //! Binds a schedule to a grid: node `k` runs on PE `k`, and each stream has a route. Checked on its own.
 
-use unisono_base::{Diagnostics, StreamId};
-use unisono_machine::Grid;
+use rustc_hash::{FxHashMap, FxHashSet};
+use unisono_base::{Diagnostics, NodeId, StreamId};
+use unisono_machine::{Grid, Shape};
 use unisono_schedule::Schedule;
 
 use crate::route::{Route, Routes, Segment, dimension_ordered};
@@ -10,14 +11,35 @@ use crate::route::{Route, Routes, Segment, dimension_ordered};
 pub struct Placement {
     pub grid: Grid,
     pub routes: Routes,
+    /// The color of each stream, counted from 0 over the colors a machine lets programs use; empty: lowering allocates.
+    pub colors: Vec<u8>,
 }
+
+/// In [`Placement::colors`]: this stream has none, lowering allocates one.
+pub const ANY_COLOR: u8 = u8::MAX;
 
 impl Placement {
     pub fn new(grid: Grid) -> Self {
-        Self {
-            grid,
-            routes: Routes::default(),
+        Self { grid, routes: Routes::default(), colors: Vec::new() }
+    }
+
+    /// The same with colors for streams, in the order of their ids; unless the schedule came out without streams.
+    #[must_use]
+    pub fn with_colors(mut self, schedule: &Schedule, colors: Vec<u8>) -> Self {
+        if schedule.stream_count() == colors.len() {
+            self.colors = colors;
         }
+        self
+    }
+
+    /// The color that the placement gives a stream.
+    pub fn color(&self, stream: StreamId) -> Option<u8> {
+        self.colors.get(stream.index()).copied().filter(|&c| c != ANY_COLOR)
+    }
+
+    /// The grid as a user would write it.
+    pub fn shape(&self) -> Shape {
+        if self.grid.rows == 1 { Shape::line(self.grid.cols) } else { Shape::rect(self.grid.rows, self.grid.cols) }
     }
 
     /// For a grid from outside the program.
@@ -53,34 +75,15 @@ impl Placement {
         }
     }
 
-    /// Hops from the source of a stream to one of its sinks.
-    pub fn distance(&self, schedule: &Schedule, stream: StreamId, sink: u32) -> u32 {
-        let source = schedule.stream(stream).source.0;
-        let Route::Path(path) = self.routes.get(stream) else {
-            return self.grid.distance(source, sink);
-        };
-        self.along(path, source, sink).unwrap_or(0)
-    }
-
-    /// Hops from `source` to `pe` along a tree of segments; `None` where the tree does not reach it.
-    fn along(&self, path: &[Segment], source: u32, pe: u32) -> Option<u32> {
-        if pe == source {
-            return Some(0);
-        }
-        path.iter().enumerate().find_map(|(n, s)| {
-            let hops = self.offset(s, pe)?;
-            Some(self.along(&path[..n], source, s.from)? + hops)
-        })
-    }
-
-    /// How many hops into a segment a PE lies, 1 being the first; `None` where it does not lie on it.
-    fn offset(&self, s: &Segment, pe: u32) -> Option<u32> {
-        let hops = self.grid.distance(s.from, pe);
-        let on = hops >= 1
-            && hops <= s.hops
-            && self.grid.room(s.from, s.direction) >= hops
-            && self.grid.step(s.from, s.direction, hops) == pe;
-        on.then_some(hops)
+    /// Hops from the sources of all streams to their sinks; of a placement that [`Placement::check`] accepts.
+    pub fn distances(&self, schedule: &Schedule) -> Distances {
+        let paths = self.routes.others().iter().filter_map(|(stream, route)| {
+            let Route::Path(path) = route else { return None };
+            let reached = reach(self.grid, schedule.stream(*stream).source.0, path).unwrap_or_default();
+            let hops = |sink: &NodeId| reached.get(&sink.0).copied().unwrap_or(0);
+            Some((*stream, schedule.stream_sinks(*stream).iter().map(hops).collect()))
+        });
+        Distances { grid: self.grid, paths: paths.collect() }
     }
 
     /// Every node has a PE; routes stay on the grid, form trees, reach every sink, and end at sinks.
@@ -88,12 +91,14 @@ impl Placement {
         let (nodes, pes) = (schedule.node_count() as u64, self.grid.count());
         if nodes != pes {
             found.push("placement-size", None, None, || {
-                format!(
-                    "the schedule has {nodes} nodes, the grid {} has {pes} PEs",
-                    self.grid
-                )
+                format!("the schedule has {nodes} nodes, the grid {} has {pes} PEs", self.grid)
             });
             return;
+        }
+        if !self.colors.is_empty() && self.colors.len() != schedule.stream_count() {
+            found.push("color-count", None, None, || {
+                format!("colors are given for {} streams; there are {}", self.colors.len(), schedule.stream_count())
+            });
         }
         for (stream, route) in self.routes.others() {
             if stream.index() >= schedule.stream_count() {
@@ -106,61 +111,61 @@ impl Placement {
         }
     }
 
-    fn check_path(
-        &self,
-        schedule: &Schedule,
-        stream: StreamId,
-        path: &[Segment],
-        found: &mut Diagnostics,
-    ) {
+    fn check_path(&self, schedule: &Schedule, stream: StreamId, path: &[Segment], found: &mut Diagnostics) {
         let source = schedule.stream(stream).source;
-        let mut say = |code, message: String| found.push(code, Some(source), None, || message);
-        let mut reached = vec![source.0];
-        let mut ends = Vec::new();
-        for s in path {
-            if !reached.contains(&s.from) {
-                return say(
-                    "route-gap",
-                    format!(
-                        "{stream}: a segment starts at PE {}, which the route has not reached",
-                        s.from
-                    ),
-                );
-            }
-            if s.hops == 0 || self.grid.room(s.from, s.direction) < s.hops {
-                return say(
-                    "route-off-grid",
-                    format!(
-                        "{stream}: {} hops {:?} from PE {} do not stay on {}",
-                        s.hops, s.direction, s.from, self.grid
-                    ),
-                );
-            }
-            for hop in 1..=s.hops {
-                let pe = self.grid.step(s.from, s.direction, hop);
-                if reached.contains(&pe) {
-                    return say(
-                        "route-twice",
-                        format!("{stream}: the route comes to PE {pe} twice"),
-                    );
-                }
-                reached.push(pe);
-            }
-            ends.retain(|&e| e != s.from);
-            ends.push(self.grid.step(s.from, s.direction, s.hops));
-        }
+        let mut say = |code, message: String| found.push(code, Some(source), None, || format!("{stream}: {message}"));
+        let reached = match reach(self.grid, source.0, path) {
+            Ok(reached) => reached,
+            Err((code, message)) => return say(code, message),
+        };
         let sinks = schedule.stream_sinks(stream);
-        if let Some(sink) = sinks.iter().find(|n| !reached.contains(&n.0)) {
-            say(
-                "route-short",
-                format!("{stream}: the route does not reach PE {}", sink.0),
-            );
+        if let Some(sink) = sinks.iter().find(|n| !reached.contains_key(&n.0)) {
+            say("route-short", format!("the route does not reach PE {}", sink.0));
         }
-        if let Some(end) = ends.iter().find(|&&e| sinks.iter().all(|n| n.0 != e)) {
-            say(
-                "route-dangling",
-                format!("{stream}: the route ends at PE {end}, which is no sink"),
-            );
+        let starts: FxHashSet<u32> = path.iter().map(|s| s.from).collect();
+        let mut ends = path.iter().map(|s| self.grid.step(s.from, s.direction, s.hops));
+        if let Some(end) = ends.find(|e| !starts.contains(e) && sinks.binary_search(&NodeId(*e)).is_err()) {
+            say("route-dangling", format!("the route ends at PE {end}, which is no sink"));
+        }
+    }
+}
+
+/// Hops from `source` to every PE that a path comes to; what is wrong with a path that is no tree on the grid.
+fn reach(grid: Grid, source: u32, path: &[Segment]) -> Result<FxHashMap<u32, u32>, (&'static str, String)> {
+    let mut reached = FxHashMap::default();
+    reached.insert(source, 0);
+    for s in path {
+        let Some(&before) = reached.get(&s.from) else {
+            let message = format!("a segment starts at PE {}, which the route has not reached", s.from);
+            return Err(("route-gap", message));
+        };
+        if s.hops == 0 || grid.room(s.from, s.direction) < s.hops {
+            let message = format!("{} hops {:?} from PE {} do not stay on {grid}", s.hops, s.direction, s.from);
+            return Err(("route-off-grid", message));
+        }
+        for hop in 1..=s.hops {
+            let pe = grid.step(s.from, s.direction, hop);
+            if reached.insert(pe, before + hop).is_some() {
+                return Err(("route-twice", format!("the route comes to PE {pe} twice")));
+            }
+        }
+    }
+    Ok(reached)
+}
+
+/// Hops from the source of each stream to its sinks.
+pub struct Distances {
+    grid: Grid,
+    /// Of streams with a path of their own, the hops to each sink in the order of [`Schedule::stream_sinks`].
+    paths: FxHashMap<StreamId, Vec<u32>>,
+}
+
+impl Distances {
+    /// Hops to one of the sinks of a stream; every route that is no path is a shortest one.
+    pub fn hops(&self, schedule: &Schedule, stream: StreamId, sink: NodeId) -> u32 {
+        match self.paths.get(&stream) {
+            None => self.grid.distance(schedule.stream(stream).source.0, sink.0),
+            Some(hops) => schedule.stream_sinks(stream).binary_search(&sink).map_or(0, |at| hops[at]),
         }
     }
 }

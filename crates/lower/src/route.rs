@@ -55,13 +55,7 @@ impl Routes {
 }
 
 /// The segments of a dimension-ordered tree from `source` to `sinks`.
-pub fn dimension_ordered(
-    grid: Grid,
-    source: u32,
-    sinks: &[u32],
-    rows_first: bool,
-    into: &mut Vec<Segment>,
-) {
+pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: bool, into: &mut Vec<Segment>) {
     if let [sink] = *sinks {
         straight(grid, source, sink, rows_first, into);
         return;
@@ -72,22 +66,11 @@ pub fn dimension_ordered(
         if rows_first { (r, c) } else { (c, r) }
     };
     let join = |across: u32, along: u32| {
-        if rows_first {
-            grid.pe(across, along)
-        } else {
-            grid.pe(along, across)
-        }
+        if rows_first { grid.pe(across, along) } else { grid.pe(along, across) }
     };
-    let [back, forth] = if rows_first {
-        [Direction::West, Direction::East]
-    } else {
-        [Direction::North, Direction::South]
-    };
-    let [up, down] = if rows_first {
-        [Direction::North, Direction::South]
-    } else {
-        [Direction::West, Direction::East]
-    };
+    let [back, forth] =
+        if rows_first { [Direction::West, Direction::East] } else { [Direction::North, Direction::South] };
+    let [up, down] = if rows_first { [Direction::North, Direction::South] } else { [Direction::West, Direction::East] };
     let (across, along) = split(source);
     // For each line that crosses the first leg, how far it reaches on either side.
     let lines = if rows_first { grid.cols } else { grid.rows };
@@ -97,23 +80,11 @@ pub fn dimension_ordered(
         let line = reach[l as usize].get_or_insert((across, across));
         *line = (line.0.min(a), line.1.max(a));
     }
-    let first = reach
-        .iter()
-        .position(Option::is_some)
-        .map_or(along, |l| l as u32)
-        .min(along);
-    let last = reach
-        .iter()
-        .rposition(Option::is_some)
-        .map_or(along, |l| l as u32)
-        .max(along);
+    let first = reach.iter().position(Option::is_some).map_or(along, |l| l as u32).min(along);
+    let last = reach.iter().rposition(Option::is_some).map_or(along, |l| l as u32).max(along);
     let mut push = |from: u32, direction, hops| {
         if hops > 0 {
-            into.push(Segment {
-                from,
-                direction,
-                hops,
-            });
+            into.push(Segment { from, direction, hops });
         }
     };
     push(source, back, along - first);
@@ -130,28 +101,12 @@ pub fn dimension_ordered(
 fn straight(grid: Grid, source: u32, sink: u32, rows_first: bool, into: &mut Vec<Segment>) {
     let ((r0, c0), (r1, c1)) = (grid.row_col(source), grid.row_col(sink));
     let along_row = |from: u32| {
-        let direction = if c1 < c0 {
-            Direction::West
-        } else {
-            Direction::East
-        };
-        Segment {
-            from,
-            direction,
-            hops: c0.abs_diff(c1),
-        }
+        let direction = if c1 < c0 { Direction::West } else { Direction::East };
+        Segment { from, direction, hops: c0.abs_diff(c1) }
     };
     let along_col = |from: u32| {
-        let direction = if r1 < r0 {
-            Direction::North
-        } else {
-            Direction::South
-        };
-        Segment {
-            from,
-            direction,
-            hops: r0.abs_diff(r1),
-        }
+        let direction = if r1 < r0 { Direction::North } else { Direction::South };
+        Segment { from, direction, hops: r0.abs_diff(r1) }
     };
     let legs = if rows_first {
         [along_row(source), along_col(grid.pe(r0, c1))]
@@ -186,16 +141,8 @@ mod tests {
     fn one_sink_takes_two_legs() {
         let mut segments = Vec::new();
         dimension_ordered(Grid::new(4, 5), 7, &[15], true, &mut segments);
-        let west = Segment {
-            from: 7,
-            direction: Direction::West,
-            hops: 2,
-        };
-        let south = Segment {
-            from: 5,
-            direction: Direction::South,
-            hops: 2,
-        };
+        let west = Segment { from: 7, direction: Direction::West, hops: 2 };
+        let south = Segment { from: 5, direction: Direction::South, hops: 2 };
         assert_eq!(segments, [west, south]);
     }
 }

@@ -48,11 +48,7 @@ pub struct Estimate {
 
 impl Phase {
     pub fn new(name: &str, terms: Terms) -> Self {
-        Self {
-            name: name.to_owned(),
-            terms,
-            sharper: None,
-        }
+        Self { name: name.to_owned(), terms, sharper: None }
     }
 }
 
@@ -60,16 +56,14 @@ impl Estimate {
     /// Over all phases: energy, distance and depth add up; contention adds up as the phases follow each other; links
     /// and the largest loads are those of the phase that has most.
     pub fn total(&self) -> Terms {
-        self.phases
-            .iter()
-            .fold(Terms::default(), |sum, Phase { terms: t, .. }| Terms {
-                energy: sum.energy + t.energy,
-                distance: sum.distance + t.distance,
-                depth: sum.depth + t.depth,
-                contention: sum.contention + t.contention,
-                links: sum.links.max(t.links),
-                max_link_load: sum.max_link_load.max(t.max_link_load),
-                datapath: sum.datapath.max(t.datapath),
-            })
+        self.phases.iter().fold(Terms::default(), |sum, Phase { terms: t, .. }| Terms {
+            energy: sum.energy + t.energy,
+            distance: sum.distance + t.distance,
+            depth: sum.depth + t.depth,
+            contention: sum.contention + t.contention,
+            links: sum.links.max(t.links),
+            max_link_load: sum.max_link_load.max(t.max_link_load),
+            datapath: sum.datapath.max(t.datapath),
+        })
     }
 }

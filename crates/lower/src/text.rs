@@ -4,6 +4,7 @@
 //! machine
 //! | name = "wse2"                        ; the machine's TOML, line by line behind a bar
 //! placement 1x4
+//! colors 0 1 0x14 *                      ; of the streams in their order; x repeats, * leaves it to lowering
 //! route s0: yx
 //! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
 //! ```
@@ -16,7 +17,7 @@ use unisono_schedule::text::{Line, ParseError, Tail};
 
 use crate::{
     placed::{File, FileError},
-    placement::Placement,
+    placement::{ANY_COLOR, Placement},
     route::{Route, Segment},
 };
 
@@ -36,6 +37,14 @@ pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
         return Ok(());
     };
     writeln!(to, "placement {}", placement.grid)?;
+    if !placement.colors.is_empty() {
+        write!(to, "colors")?;
+        for run in placement.colors.chunk_by(|a, b| a == b) {
+            let color = if run[0] == ANY_COLOR { "*".to_owned() } else { run[0].to_string() };
+            if run.len() > 1 { write!(to, " {color}x{}", run.len())? } else { write!(to, " {color}")? }
+        }
+        writeln!(to)?;
+    }
     for (stream, route) in placement.routes.others() {
         writeln!(to, "route {stream}: {}", show(route, placement.grid))?;
     }
@@ -57,8 +66,7 @@ pub fn show(route: &Route, grid: Grid) -> String {
             text += &format!("{comma}{}", s.from);
         }
         text += &format!(" {}{}", s.direction.letter(), s.hops);
-        at = (grid.room(s.from, s.direction) >= s.hops)
-            .then(|| grid.step(s.from, s.direction, s.hops));
+        at = (grid.room(s.from, s.direction) >= s.hops).then(|| grid.step(s.from, s.direction, s.hops));
     }
     text
 }
@@ -68,16 +76,9 @@ pub fn show(route: &Route, grid: Grid) -> String {
 /// # Errors
 /// The first line that does not fit.
 pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
-    let named = |error| FileError::Text {
-        origin: origin.to_owned(),
-        error,
-    };
+    let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let (schedule, tail) = unisono_schedule::text::parse(text).map_err(named)?;
-    let mut file = File {
-        schedule,
-        placement: None,
-        machine: None,
-    };
+    let mut file = File { schedule, placement: None, machine: None };
     if let Some(tail) = tail {
         read_tail(&mut file, tail, origin)?;
     }
@@ -85,19 +86,13 @@ pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
 }
 
 fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileError> {
-    let named = |error| FileError::Text {
-        origin: origin.to_owned(),
-        error,
-    };
+    let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let mut toml: Option<(usize, String)> = None;
     for (n, text) in tail.text.lines().enumerate() {
         let number = tail.line + n;
         if let Some(line) = text.strip_prefix('|') {
             let Some((_, toml)) = &mut toml else {
-                return Err(named(ParseError {
-                    line: number,
-                    message: "'|' stands outside a machine section".into(),
-                }));
+                return Err(named(ParseError { line: number, message: "'|' stands outside a machine section".into() }));
             };
             *toml += line.strip_prefix(' ').unwrap_or(line);
             toml.push('\n');
@@ -112,34 +107,44 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             toml = Some((number, String::new()));
         } else if line.take("placement") {
             file.placement = Some(placement(&mut line).map_err(named)?);
+        } else if line.take("colors") {
+            let streams = file.schedule.stream_count();
+            read_colors(&mut line, file.placement.as_mut(), streams).map_err(named)?;
         } else {
             let streams = file.schedule.stream_count();
             read_route(&mut line, file.placement.as_mut(), streams).map_err(named)?;
         }
     }
     if let Some((line, toml)) = toml {
-        file.machine = Some(Machine::from_toml(
-            &toml,
-            &format!("{origin}, machine at line {line}"),
-        )?);
+        file.machine = Some(Machine::from_toml(&toml, &format!("{origin}, machine at line {line}"))?);
     }
     Ok(())
 }
 
 fn placement(line: &mut Line<'_>) -> Result<Placement, ParseError> {
-    let shape: Shape = line
-        .word("a shape")?
-        .parse()
-        .map_err(|e: unisono_machine::MachineError| line.error(e.to_string()))?;
+    let shape: Shape =
+        line.word("a shape")?.parse().map_err(|e: unisono_machine::MachineError| line.error(e.to_string()))?;
     line.end()?;
     Placement::on(shape.grid).map_err(|message| line.error(message))
 }
 
-fn read_route(
-    line: &mut Line<'_>,
-    placement: Option<&mut Placement>,
-    streams: usize,
-) -> Result<(), ParseError> {
+fn read_colors(line: &mut Line<'_>, placement: Option<&mut Placement>, streams: usize) -> Result<(), ParseError> {
+    let Some(placement) = placement else { return Err(line.error("colors stand before the placement".into())) };
+    while !line.is_empty() {
+        let color = if line.take("*") { ANY_COLOR } else { line.number("a color")? };
+        let count = if line.take("x") { line.number("how often the color repeats")? } else { 1usize };
+        if count > streams - placement.colors.len() {
+            return Err(line.error(format!("there are more colors than the {streams} streams")));
+        }
+        placement.colors.extend(std::iter::repeat_n(color, count));
+    }
+    if placement.colors.len() < streams {
+        return Err(line.error(format!("there are {} colors for {streams} streams", placement.colors.len())));
+    }
+    Ok(())
+}
+
+fn read_route(line: &mut Line<'_>, placement: Option<&mut Placement>, streams: usize) -> Result<(), ParseError> {
     line.expect("route")?;
     let Some(placement) = placement else {
         return Err(line.error("a route stands before the placement".into()));
@@ -147,9 +152,7 @@ fn read_route(
     line.expect("s")?;
     let stream: u32 = line.number("the number of a stream")?;
     if stream as usize >= streams {
-        return Err(line.error(format!(
-            "stream s{stream} does not exist; there are {streams}"
-        )));
+        return Err(line.error(format!("stream s{stream} does not exist; there are {streams}")));
     }
     line.expect(":")?;
     let route = route(line, placement.grid)?;
@@ -169,23 +172,19 @@ pub fn route(line: &mut Line<'_>, grid: Grid) -> Result<Route, ParseError> {
     let mut path = Vec::new();
     loop {
         let mut at: u32 = line.number("xy, yx or the PE where a segment starts")?;
-        while let Some(direction) = Direction::ALL
-            .into_iter()
-            .find(|d| line.rest().starts_with(d.letter()))
-        {
+        let start = at;
+        let before = path.len();
+        while let Some(direction) = Direction::ALL.into_iter().find(|d| line.rest().starts_with(d.letter())) {
             line.take(&direction.letter().to_string());
             let hops = line.number("a number of hops")?;
             if u64::from(at) >= grid.count() || hops == 0 || grid.room(at, direction) < hops {
-                return Err(line.error(format!(
-                    "{hops} hops {direction:?} from PE {at} do not stay on {grid}"
-                )));
+                return Err(line.error(format!("{hops} hops {direction:?} from PE {at} do not stay on {grid}")));
             }
-            path.push(Segment {
-                from: at,
-                direction,
-                hops,
-            });
+            path.push(Segment { from: at, direction, hops });
             at = grid.step(at, direction, hops);
+        }
+        if path.len() == before {
+            return Err(line.error(format!("no segment starts at PE {start}; accepted are N, S, W or E and hops")));
         }
         if !line.take(",") {
             return Ok(Route::Path(path));

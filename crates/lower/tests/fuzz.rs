@@ -1,7 +1,6 @@
 //! Damaged files: readers answer with an error or with a schedule that everything else can take, never with a panic.
 
 use proptest::prelude::*;
-use unisono_base::Diagnostics;
 use unisono_lower::{File, from_json, parse, print, to_json};
 use unisono_machine::Machine;
 use unisono_schedule::verify::{Method, verify};
@@ -11,16 +10,10 @@ const TEXT: &str = include_str!("../../../tests/filetests/allreduce-4.sched");
 fn take(file: &File) {
     verify(&file.schedule, Method::Auto);
     verify(&file.schedule, Method::Fingerprint);
-    if let Some(placement) = &file.placement {
-        placement.check(&file.schedule, &mut Diagnostics::default());
-    }
+    file.check();
     let mut text = String::new();
     print(file, &mut text).unwrap();
-    assert_eq!(
-        &parse(&text, "printed").unwrap(),
-        file,
-        "what was read prints and reads back"
-    );
+    assert_eq!(&parse(&text, "printed").unwrap(), file, "what was read prints and reads back");
     assert_eq!(&from_json(&to_json(file), "printed").unwrap(), file);
 }
 
@@ -51,15 +44,8 @@ fn damage(text: &str, edits: &[(u8, u32, u32)]) -> String {
                     chars.remove(at);
                 }
                 5 => {
-                    let number = [
-                        "0",
-                        "1",
-                        "4294967295",
-                        "99999999999999999999",
-                        "16777216",
-                        "-1",
-                        "é",
-                    ][b as usize % 7];
+                    let number =
+                        ["0", "1", "4294967295", "99999999999999999999", "16777216", "-1", "é"][b as usize % 7];
                     let end = (at + 1).min(chars.len());
                     chars.splice(at..end, number.chars());
                 }

@@ -7,24 +7,11 @@ pub enum MachineError {
     #[error("{origin}: {message}")]
     Toml { origin: String, message: String },
     #[error("{origin}: {key} is {found}; accepted is {accepted}")]
-    Value {
-        origin: String,
-        key: &'static str,
-        found: String,
-        accepted: &'static str,
-    },
-    #[error(
-        "'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each at least 1"
-    )]
+    Value { origin: String, key: &'static str, found: String, accepted: &'static str },
+    #[error("'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each at least 1")]
     Shape { found: String },
     #[error("shape {found} does not fit on {machine}, which has {max} PEs in either orientation")]
-    TooLarge {
-        found: String,
-        machine: String,
-        max: String,
-    },
-    #[error(
-        "{machine} is a grid of PEs: say which part of it to use with a shape, N or MxN, up to {max}"
-    )]
+    TooLarge { found: String, machine: String, max: String },
+    #[error("{machine} is a grid of PEs: say which part of it to use with a shape, N or MxN, up to {max}")]
     NoShape { machine: String, max: String },
 }

@@ -27,12 +27,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    pub const ALL: [Direction; 4] = [
-        Direction::North,
-        Direction::South,
-        Direction::West,
-        Direction::East,
-    ];
+    pub const ALL: [Direction; 4] = [Direction::North, Direction::South, Direction::West, Direction::East];
 
     pub fn index(self) -> usize {
         self as usize
@@ -101,26 +96,16 @@ impl Grid {
 
 impl Shape {
     pub fn line(n: u32) -> Self {
-        Self {
-            grid: Grid::new(1, n),
-            dims: 1,
-        }
+        Self { grid: Grid::new(1, n), dims: 1 }
     }
 
     pub fn rect(rows: u32, cols: u32) -> Self {
-        Self {
-            grid: Grid::new(rows, cols),
-            dims: 2,
-        }
+        Self { grid: Grid::new(rows, cols), dims: 2 }
     }
 
     /// As JSON shows it: `[n]` or `[m, n]`.
     pub fn dims(self) -> Vec<u32> {
-        if self.dims == 1 {
-            vec![self.grid.cols]
-        } else {
-            vec![self.grid.rows, self.grid.cols]
-        }
+        if self.dims == 1 { vec![self.grid.cols] } else { vec![self.grid.rows, self.grid.cols] }
     }
 }
 
@@ -132,11 +117,7 @@ impl fmt::Display for Grid {
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.dims == 1 {
-            write!(f, "{}", self.grid.cols)
-        } else {
-            self.grid.fmt(f)
-        }
+        if self.dims == 1 { write!(f, "{}", self.grid.cols) } else { self.grid.fmt(f) }
     }
 }
 
@@ -144,16 +125,8 @@ impl FromStr for Shape {
     type Err = MachineError;
 
     fn from_str(text: &str) -> Result<Self, MachineError> {
-        let bad = || MachineError::Shape {
-            found: text.to_owned(),
-        };
-        let side = |t: &str| {
-            t.trim()
-                .parse::<u32>()
-                .ok()
-                .filter(|&n| n > 0)
-                .ok_or_else(bad)
-        };
+        let bad = || MachineError::Shape { found: text.to_owned() };
+        let side = |t: &str| t.trim().parse::<u32>().ok().filter(|&n| n > 0).ok_or_else(bad);
         match text.split_once(['x', 'X']) {
             None => Ok(Self::line(side(text)?)),
             Some((m, n)) => Ok(Self::rect(side(m)?, side(n)?)),

@@ -23,9 +23,7 @@ impl Machine {
         let wrong = |e: toml::de::Error| MachineError::Toml {
             origin: match e.span() {
                 Some(span) => {
-                    let line = text
-                        .get(..span.start)
-                        .map_or(1, |before| before.matches('\n').count() + 1);
+                    let line = text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
                     format!("{origin}, line {line}")
                 }
                 None => origin.to_owned(),
@@ -55,11 +53,7 @@ impl Machine {
             Some(preset) => Self::from_toml(preset.toml, preset.name),
             None => Err(MachineError::UnknownPreset {
                 found: name.to_owned(),
-                presets: PRESETS
-                    .iter()
-                    .map(|p| p.name)
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                presets: PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
             }),
         }
     }
@@ -97,10 +91,7 @@ mod tests {
         for preset in PRESETS {
             let machine = Machine::preset(preset.name).unwrap();
             assert_eq!(machine.name(), preset.name);
-            assert_eq!(
-                Machine::from_toml(&machine.to_toml(), "printed").unwrap(),
-                machine
-            );
+            assert_eq!(Machine::from_toml(&machine.to_toml(), "printed").unwrap(), machine);
         }
     }
 
@@ -108,22 +99,11 @@ mod tests {
     fn shapes_fit_in_either_orientation() {
         let Machine::Wafer(w) = Machine::preset("wse2").unwrap();
         for text in ["512", "996", "757x996", "996x757", "1x1"] {
-            assert!(
-                w.choose(Some(text.parse::<Shape>().unwrap())).is_ok(),
-                "{text}"
-            );
+            assert!(w.choose(Some(text.parse::<Shape>().unwrap())).is_ok(), "{text}");
         }
         let e = w.choose(Some("1000x1000".parse().unwrap())).unwrap_err();
-        assert_eq!(
-            e.to_string(),
-            "shape 1000x1000 does not fit on wse2, which has 757x996 PEs in either orientation"
-        );
-        assert!(
-            w.choose(None)
-                .unwrap_err()
-                .to_string()
-                .contains("say which part")
-        );
+        assert_eq!(e.to_string(), "shape 1000x1000 does not fit on wse2, which has 757x996 PEs in either orientation");
+        assert!(w.choose(None).unwrap_err().to_string().contains("say which part"));
         for text in ["", "0", "4x0", "-4", "4x", "4x4x4", "a"] {
             assert!(text.parse::<Shape>().is_err(), "{text}");
         }
@@ -132,21 +112,11 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_place() {
         let text = PRESETS[0].toml.replace("colors = 24", "colours = 24");
-        let e = Machine::from_toml(&text, "my.toml")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            e.starts_with("my.toml, line 11: unknown field `colours`"),
-            "{e}"
-        );
-        let e = Machine::from_toml("kind = 'toaster'", "t.toml")
-            .unwrap_err()
-            .to_string();
+        let e = Machine::from_toml(&text, "my.toml").unwrap_err().to_string();
+        assert!(e.starts_with("my.toml, line 11: unknown field `colours`"), "{e}");
+        let e = Machine::from_toml("kind = 'toaster'", "t.toml").unwrap_err().to_string();
         assert_eq!(e, "t.toml: kind is 'toaster'; accepted is wafer");
         let e = Machine::preset("wse9").unwrap_err().to_string();
-        assert_eq!(
-            e,
-            "'wse9' is neither a machine preset nor a machine file; presets are wse2"
-        );
+        assert_eq!(e, "'wse9' is neither a machine preset nor a machine file; presets are wse2");
     }
 }

@@ -6,7 +6,4 @@ pub struct Preset {
 }
 
 /// Sorted by name; one entry a file of `machines/`.
-pub const PRESETS: &[Preset] = &[Preset {
-    name: "wse2",
-    toml: include_str!("../../../machines/wse2.toml"),
-}];
+pub const PRESETS: &[Preset] = &[Preset { name: "wse2", toml: include_str!("../../../machines/wse2.toml") }];

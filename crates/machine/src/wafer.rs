@@ -71,21 +71,14 @@ impl Wafer {
         let max = self.fabric();
         let own = self.shape.map(|[m, n]| Shape::rect(m, n));
         let Some(shape) = asked.or(own) else {
-            return Err(MachineError::NoShape {
-                machine: self.name.clone(),
-                max: max.to_string(),
-            });
+            return Err(MachineError::NoShape { machine: self.name.clone(), max: max.to_string() });
         };
         let g = shape.grid;
         let fits = |rows, cols| g.rows <= rows && g.cols <= cols;
         if fits(max.rows, max.cols) || fits(max.cols, max.rows) {
             Ok(shape)
         } else {
-            Err(MachineError::TooLarge {
-                found: shape.to_string(),
-                machine: self.name.clone(),
-                max: max.to_string(),
-            })
+            Err(MachineError::TooLarge { found: shape.to_string(), machine: self.name.clone(), max: max.to_string() })
         }
     }
 
@@ -95,51 +88,29 @@ impl Wafer {
     }
 
     pub(crate) fn check(&self, origin: &str) -> Result<(), MachineError> {
-        let bad = |key, found: String, accepted| {
-            Err(MachineError::Value {
-                origin: origin.to_owned(),
-                key,
-                found,
-                accepted,
-            })
-        };
+        let bad =
+            |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
         for (key, shape) in [("shape", self.shape), ("max_shape", self.max_shape)] {
             if let Some([m, n]) = shape
                 && (m == 0 || n == 0 || u64::from(m) * u64::from(n) > 1 << 24)
             {
-                return bad(
-                    key,
-                    format!("[{m}, {n}]"),
-                    "[rows, columns], each at least 1, at most 16777216 PEs",
-                );
+                return bad(key, format!("[{m}, {n}]"), "[rows, columns], each at least 1, at most 16777216 PEs");
             }
         }
         if self.shape.or(self.max_shape).is_none() {
             return bad("max_shape", "missing".into(), "[rows, columns], or a shape");
         }
         if !(self.clock_mhz.is_finite() && self.clock_mhz > 0.0) {
-            return bad(
-                "clock_mhz",
-                self.clock_mhz.to_string(),
-                "a positive number of MHz",
-            );
+            return bad("clock_mhz", self.clock_mhz.to_string(), "a positive number of MHz");
         }
         if self.ramp_latency_cycles > 1_000_000 {
-            return bad(
-                "ramp_latency_cycles",
-                self.ramp_latency_cycles.to_string(),
-                "0 to 1000000 cycles",
-            );
+            return bad("ramp_latency_cycles", self.ramp_latency_cycles.to_string(), "0 to 1000000 cycles");
         }
         if !(1..=1024).contains(&self.colors) {
             return bad("colors", self.colors.to_string(), "1 to 1024");
         }
         if let Some(color) = self.reserved_colors.iter().find(|&&c| c >= self.colors) {
-            return bad(
-                "reserved_colors",
-                color.to_string(),
-                "colors of the machine",
-            );
+            return bad("reserved_colors", color.to_string(), "colors of the machine");
         }
         if self.switch_positions == 0 || self.queue_depth == 0 {
             return bad("switch_positions or queue_depth", "0".into(), "at least 1");

@@ -11,46 +11,21 @@ use unisono_plan::{Request, sweep_point};
 use unisono_schedule::verify::{Method, verify};
 
 fn case(kind: Kind, grid: Grid, elements: u64) -> Case {
-    let collective = Collective::new(
-        kind,
-        grid.count() as u32,
-        elements,
-        0,
-        Operator::Sum,
-        Dtype::F32,
-    )
-    .expect("a sound case");
-    Case {
-        collective,
-        grid,
-        depth_cycles: 5.0,
-    }
+    let collective =
+        Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).expect("a sound case");
+    Case { collective, grid, depth_cycles: 5.0 }
 }
 
 fn auto_gen(c: &mut Criterion) {
     c.bench_function("auto-gen, P=512, 16 lengths", |b| {
-        b.iter(|| {
-            (0..16)
-                .map(|k| auto_gen_best(512, 1 << k, 5.0).map_or(0.0, |s| s.cycles))
-                .sum::<f64>()
-        });
+        b.iter(|| (0..16).map(|k| auto_gen_best(512, 1 << k, 5.0).map_or(0.0, |s| s.cycles)).sum::<f64>());
     });
-    c.bench_function("auto-gen, P=65536, 1 length", |b| {
-        b.iter(|| auto_gen_best(black_box(65_536), 4096, 5.0))
-    });
-    let tree = find("auto-gen")
-        .ok()
-        .and_then(|a| a.line_tree())
-        .expect("auto-gen is a tree on a line");
+    c.bench_function("auto-gen, P=65536, 1 length", |b| b.iter(|| auto_gen_best(black_box(65_536), 4096, 5.0)));
+    let tree = find("auto-gen").ok().and_then(|a| a.line_tree()).expect("auto-gen is a tree on a line");
     c.bench_function("auto-gen tree, P=262144", |b| {
-        b.iter(|| {
-            tree.sides(0, 262_143, black_box(256), 5.0, &Params::new())
-                .expect("it takes no parameters")
-        });
+        b.iter(|| tree.sides(0, 262_143, black_box(256), 5.0, &Params::new()).expect("it takes no parameters"));
     });
-    c.bench_function("paper's bound, table for P=512", |b| {
-        b.iter(|| PaperTable::new(black_box(512)))
-    });
+    c.bench_function("paper's bound, table for P=512", |b| b.iter(|| PaperTable::new(black_box(512))));
 }
 
 fn wafer(c: &mut Criterion) {
@@ -60,45 +35,22 @@ fn wafer(c: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("build", |b| b.iter(|| algorithm.build(&case, &params)));
     let placed = algorithm.build(&case, &params).expect("it builds");
-    group.bench_function("verify, exact", |b| {
-        b.iter(|| verify(&placed.schedule, Method::Exact).holds())
-    });
-    group.bench_function("verify, fingerprint", |b| {
-        b.iter(|| verify(&placed.schedule, Method::Fingerprint).holds())
-    });
-    group.bench_function("terms on the grid", |b| {
-        b.iter(|| unisono_cost::measure(&placed).map(|p| p.len()))
-    });
+    group.bench_function("verify, exact", |b| b.iter(|| verify(&placed.schedule, Method::Exact).holds()));
+    group.bench_function("verify, fingerprint", |b| b.iter(|| verify(&placed.schedule, Method::Fingerprint).holds()));
+    group.bench_function("terms on the grid", |b| b.iter(|| unisono_cost::measure(&placed).map(|p| p.len())));
     group.finish();
 }
 
 fn sweep(c: &mut Criterion) {
-    let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") else {
-        unreachable!("a built-in preset")
-    };
+    let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") else { unreachable!("a built-in preset") };
     let names = ["star", "tree", "two-phase", "chain", "ring"].map(str::to_owned);
     c.bench_function("sweep of Fig. 8 (8 sizes x 16 lengths)", |b| {
         b.iter(|| {
             for n in 2..10 {
                 for k in 0..16 {
                     let shape = Some(Shape::line(1 << n));
-                    let r = Request::new(
-                        Kind::Allreduce,
-                        &wafer,
-                        shape,
-                        1 << k,
-                        0,
-                        Operator::Sum,
-                        Dtype::F32,
-                    );
-                    black_box(sweep_point(
-                        &r.expect("a sound request"),
-                        &names,
-                        None,
-                        &Params::new(),
-                        None,
-                    ))
-                    .ok();
+                    let r = Request::new(Kind::Allreduce, &wafer, shape, 1 << k, 0, Operator::Sum, Dtype::F32);
+                    black_box(sweep_point(&r.expect("a sound request"), &names, None, &Params::new(), None)).ok();
                 }
             }
         });

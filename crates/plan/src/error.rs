@@ -15,20 +15,9 @@ pub enum PlanError {
     #[error("'{found}' is not a model; accepted are {accepted}")]
     Model { found: String, accepted: String },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]
-    RootOffGrid {
-        row: u64,
-        col: u64,
-        grid: String,
-        rows: u32,
-        cols: u32,
-    },
+    RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
-    NoCandidate {
-        kind: String,
-        shape: String,
-        machine: String,
-        hint: String,
-    },
+    NoCandidate { kind: String, shape: String, machine: String, hint: String },
     #[error("a schedule of {algorithm} failed its proof: {message}")]
     NotProved { algorithm: String, message: String },
 }
@@ -36,9 +25,6 @@ pub enum PlanError {
 impl PlanError {
     /// The request is sound, but nothing here answers it.
     pub fn is_unsupported(&self) -> bool {
-        matches!(
-            self,
-            Self::NoCandidate { .. } | Self::Algorithm(AlgorithmError::Unsupported { .. })
-        )
+        matches!(self, Self::NoCandidate { .. } | Self::Algorithm(AlgorithmError::Unsupported { .. }))
     }
 }

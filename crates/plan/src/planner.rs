@@ -37,9 +37,7 @@ impl Plan {
     /// # Errors
     /// It is larger than its tables can hold.
     pub fn placed(&self) -> Result<&Placed, PlanError> {
-        let built = self
-            .placed
-            .get_or_init(|| build(self.best(), &self.request.case()));
+        let built = self.placed.get_or_init(|| build(self.best(), &self.request.case()));
         built.as_ref().map_err(Clone::clone)
     }
 
@@ -51,19 +49,14 @@ impl Plan {
         let placed = self.placed()?;
         Verified::new(placed.schedule.clone(), method).map_err(|proof| PlanError::NotProved {
             algorithm: self.best().algorithm.name().to_owned(),
-            message: proof
-                .diagnostics
-                .first()
-                .map_or_else(String::new, ToString::to_string),
+            message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
         })
     }
 }
 
 fn build(chosen: &Chosen, case: &Case) -> Result<Placed, PlanError> {
     let mut placed = chosen.algorithm.build(case, &chosen.params)?;
-    placed
-        .schedule
-        .set_origin(&format!("{} {}", chosen.algorithm.name(), chosen.params));
+    placed.schedule.set_origin(&format!("{} {}", chosen.algorithm.name(), chosen.params));
     Ok(placed)
 }
 
@@ -85,17 +78,8 @@ pub fn evaluate(
             model.slowest(phases, case.depth_cycles)
         }
     };
-    let cycles = Modelled {
-        model,
-        depth_cycles: case.depth_cycles,
-    }
-    .evaluate(&estimate);
-    Ok(Chosen {
-        algorithm,
-        params,
-        estimate,
-        cycles,
-    })
+    let cycles = Modelled { model, depth_cycles: case.depth_cycles }.evaluate(&estimate);
+    Ok(Chosen { algorithm, params, estimate, cycles })
 }
 
 /// Ranks every candidate, or evaluates the algorithm that is named.
@@ -117,26 +101,13 @@ pub fn plan(
         }
         None => rank(&request, &case, params, model)?,
     };
-    Ok(Plan {
-        request,
-        model,
-        candidates,
-        placed: OnceLock::new(),
-    })
+    Ok(Plan { request, model, candidates, placed: OnceLock::new() })
 }
 
 /// Parameters without an algorithm restrict the candidates: those that contradict them are left out.
-fn rank(
-    request: &Request,
-    case: &Case,
-    wanted: &Params,
-    model: &'static dyn Model,
-) -> Result<Vec<Chosen>, PlanError> {
+fn rank(request: &Request, case: &Case, wanted: &Params, model: &'static dyn Model) -> Result<Vec<Chosen>, PlanError> {
     let mut candidates = Vec::new();
-    for &algorithm in ALGORITHMS
-        .iter()
-        .filter(|a| a.collectives().contains(&case.collective.kind))
-    {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.collectives().contains(&case.collective.kind)) {
         for params in algorithm.candidates(case) {
             let mut merged = params.clone();
             for (k, v) in wanted.iter() {
@@ -156,11 +127,7 @@ fn rank(
             kind: request.collective.kind.to_string(),
             shape: request.shape.to_string(),
             machine: request.wafer.name.clone(),
-            hint: if wanted.is_empty() {
-                String::new()
-            } else {
-                format!(" with {wanted}")
-            },
+            hint: if wanted.is_empty() { String::new() } else { format!(" with {wanted}") },
         });
     }
     candidates.sort_by(|a, b| a.cycles.0.total_cmp(&b.cycles.0));

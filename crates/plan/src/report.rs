@@ -68,7 +68,8 @@ pub struct PlanReport {
     pub candidates: Vec<CandidateReport>,
 }
 
-const UNDER_ONE: &str = "the bound speaks of Eq. 1; the time is proved sharper than Eq. 1 for this algorithm, so the ratio may go under 1";
+const UNDER_ONE: &str =
+    "the bound speaks of Eq. 1; the time is proved sharper than Eq. 1 for this algorithm, so the ratio may go under 1";
 
 impl Plan {
     /// # Errors
@@ -108,16 +109,11 @@ impl Plan {
 }
 
 fn map(params: &Params) -> BTreeMap<String, String> {
-    params
-        .iter()
-        .map(|(k, v)| (k.to_owned(), v.to_owned()))
-        .collect()
+    params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
 fn ratio(cycles: Cycles, bound: Option<&BoundReport>) -> Option<f64> {
-    bound
-        .filter(|b| b.cycles > 0.0)
-        .map(|b| cycles.0 / b.cycles)
+    bound.filter(|b| b.cycles > 0.0).map(|b| cycles.0 / b.cycles)
 }
 
 fn prediction(estimate: &Estimate, model: &dyn Model, request: &Request) -> Prediction {
@@ -132,40 +128,26 @@ fn prediction(estimate: &Estimate, model: &dyn Model, request: &Request) -> Pred
             note: p.sharper.map(|s| s.why),
         })
         .collect();
-    let cycles = Cycles(phases.iter().map(|p| p.cycles).sum());
-    Prediction {
-        cycles: cycles.0,
-        seconds: cycles.seconds(request.wafer.clock_mhz),
-        terms: estimate.total(),
-        phases,
-    }
+    let cycles: Cycles = phases.iter().map(|p| Cycles(p.cycles)).sum();
+    Prediction { cycles: cycles.0, seconds: cycles.seconds(request.wafer.clock_mhz), terms: estimate.total(), phases }
 }
 
 /// What a model says of a placed schedule from the terms computed on the grid, whoever made it.
 ///
 /// # Errors
 /// The schedule or its placement is wrong; the first finding is named.
-pub fn predict(
-    placed: &Placed,
-    request: &Request,
-    model: &'static dyn Model,
-) -> Result<Prediction, PlanError> {
+pub fn predict(placed: &Placed, request: &Request, model: &'static dyn Model) -> Result<Prediction, PlanError> {
     let phases = measure(placed).map_err(|found| PlanError::NotProved {
         algorithm: placed.schedule.origin().to_owned(),
         message: found.first().map_or_else(String::new, ToString::to_string),
     })?;
-    Ok(prediction(
-        &model.slowest(phases, request.wafer.depth_cycles()),
-        model,
-        request,
-    ))
+    Ok(prediction(&model.slowest(phases, request.wafer.depth_cycles()), model, request))
 }
 
 /// Every lower bound that applies, in the order of the registry.
 pub fn bounds(request: &Request) -> Vec<BoundReport> {
     let case = request.bound_case();
-    let report =
-        |b: &&'static dyn unisono_cost::Bound| Some(bound_report(*b, b.cycles(&case)?, request));
+    let report = |b: &&'static dyn unisono_cost::Bound| Some(bound_report(*b, b.cycles(&case)?, request));
     BOUNDS.iter().filter_map(report).collect()
 }
 
@@ -174,11 +156,7 @@ fn lower_bound(request: &Request) -> Option<BoundReport> {
     Some(bound_report(bound, cycles, request))
 }
 
-fn bound_report(
-    bound: &'static dyn unisono_cost::Bound,
-    cycles: Cycles,
-    request: &Request,
-) -> BoundReport {
+fn bound_report(bound: &'static dyn unisono_cost::Bound, cycles: Cycles, request: &Request) -> BoundReport {
     BoundReport {
         name: bound.name(),
         cycles: cycles.0,

@@ -28,14 +28,9 @@ impl Request {
         dtype: Dtype,
     ) -> Result<Self, PlanError> {
         let shape = wafer.choose(shape)?;
-        let ranks =
-            u32::try_from(shape.grid.count()).expect("Wafer::choose keeps shapes on the fabric");
+        let ranks = u32::try_from(shape.grid.count()).expect("Wafer::choose keeps shapes on the fabric");
         let collective = Collective::new(kind, ranks, elements, root, operator, dtype)?;
-        Ok(Self {
-            collective,
-            wafer: wafer.clone(),
-            shape,
-        })
+        Ok(Self { collective, wafer: wafer.clone(), shape })
     }
 
     /// The rank at a row and column of the shape.
@@ -47,21 +42,11 @@ impl Request {
         if row < u64::from(grid.rows) && col < u64::from(grid.cols) {
             return Ok(row * u64::from(grid.cols) + col);
         }
-        Err(PlanError::RootOffGrid {
-            row,
-            col,
-            grid: grid.to_string(),
-            rows: grid.rows,
-            cols: grid.cols,
-        })
+        Err(PlanError::RootOffGrid { row, col, grid: grid.to_string(), rows: grid.rows, cols: grid.cols })
     }
 
     pub fn case(&self) -> Case {
-        Case {
-            collective: self.collective,
-            grid: self.shape.grid,
-            depth_cycles: self.wafer.depth_cycles(),
-        }
+        Case { collective: self.collective, grid: self.shape.grid, depth_cycles: self.wafer.depth_cycles() }
     }
 
     pub fn bound_case(&self) -> BoundCase {
@@ -79,11 +64,7 @@ impl Request {
     /// # Errors
     /// An unknown name.
     pub fn model(&self, asked: Option<&str>) -> Result<&'static dyn Model, PlanError> {
-        let name = asked.unwrap_or(if self.shape.grid.is_line() {
-            "paper"
-        } else {
-            "links"
-        });
+        let name = asked.unwrap_or(if self.shape.grid.is_line() { "paper" } else { "links" });
         model(name)
     }
 }
@@ -93,10 +74,6 @@ impl Request {
 pub fn model(name: &str) -> Result<&'static dyn Model, PlanError> {
     find_model(name).ok_or_else(|| PlanError::Model {
         found: name.to_owned(),
-        accepted: MODELS
-            .iter()
-            .map(|m| m.name())
-            .collect::<Vec<_>>()
-            .join(", "),
+        accepted: MODELS.iter().map(|m| m.name()).collect::<Vec<_>>().join(", "),
     })
 }

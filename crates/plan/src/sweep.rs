@@ -38,16 +38,10 @@ pub fn sweep_point(
     let case = request.case();
     let model = model(model_name.unwrap_or("paper"))?;
     let kind = case.collective.kind;
-    let plain: Vec<String> = ALGORITHMS
-        .iter()
-        .filter(|a| !a.composed())
-        .map(|a| a.name().to_owned())
-        .collect();
+    let plain: Vec<String> = ALGORITHMS.iter().filter(|a| !a.composed()).map(|a| a.name().to_owned()).collect();
     let names = if names.is_empty() { &plain } else { names };
     let time = |name: &str| {
-        let known = |k: &str| {
-            find(name).is_ok_and(|a| a.composed() || a.params().iter().any(|p| p.name == k))
-        };
+        let known = |k: &str| find(name).is_ok_and(|a| a.composed() || a.params().iter().any(|p| p.name == k));
         let (algorithm, params) = resolve(name, &case, &params.only(known))?;
         evaluate(algorithm, params, &case, model)
     };
@@ -89,19 +83,12 @@ pub fn sweep_point(
         shape: request.shape.dims(),
         elements: case.collective.elements,
         best: (*name).clone(),
-        params: chosen
-            .params
-            .iter()
-            .map(|(k, v)| (k.to_owned(), v.to_owned()))
-            .collect(),
+        params: chosen.params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
         cycles: chosen.cycles.0,
         seconds: chosen.cycles.seconds(request.wafer.clock_mhz),
         baseline: baseline.to_owned(),
         baseline_cycles,
         baseline_ratio: (chosen.cycles.0 > 0.0).then(|| baseline_cycles / chosen.cycles.0),
-        cycles_by_algorithm: timed
-            .iter()
-            .map(|(n, c)| ((*n).clone(), c.cycles.0))
-            .collect(),
+        cycles_by_algorithm: timed.iter().map(|(n, c)| ((*n).clone(), c.cycles.0)).collect(),
     })
 }

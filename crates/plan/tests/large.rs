@@ -13,12 +13,7 @@ use unisono_schedule::verify::{Method, verify};
 fn exact_proofs_at_1024_and_4096() {
     for &algorithm in ALGORITHMS {
         for &kind in algorithm.collectives() {
-            for grid in [
-                Grid::new(1, 1024),
-                Grid::new(32, 32),
-                Grid::new(1, 4096),
-                Grid::new(64, 64),
-            ] {
+            for grid in [Grid::new(1, 1024), Grid::new(32, 32), Grid::new(1, 4096), Grid::new(64, 64)] {
                 let case = case(kind, grid, 1500, 0, Operator::Sum);
                 let params = Params::new();
                 let ring = algorithm.name() == "ring" && grid.count() > 1024;
@@ -27,11 +22,7 @@ fn exact_proofs_at_1024_and_4096() {
                 }
                 let placed = algorithm.build(&case, &params).unwrap();
                 let proof = verify(&placed.schedule, Method::Auto);
-                assert!(
-                    proof.holds() && proof.method == "exact",
-                    "{} on {grid}: {proof:?}",
-                    algorithm.name()
-                );
+                assert!(proof.holds() && proof.method == "exact", "{} on {grid}: {proof:?}", algorithm.name());
             }
         }
     }
@@ -39,20 +30,8 @@ fn exact_proofs_at_1024_and_4096() {
 
 #[test]
 fn the_whole_wafer_by_fingerprint() {
-    let case = case(
-        unisono_collective::Kind::Allreduce,
-        Grid::new(256, 256),
-        64,
-        0,
-        Operator::Ordered,
-    );
-    let placed = unisono_algorithms::find("reduce-broadcast")
-        .unwrap()
-        .build(&case, &Params::new())
-        .unwrap();
+    let case = case(unisono_collective::Kind::Allreduce, Grid::new(256, 256), 64, 0, Operator::Ordered);
+    let placed = unisono_algorithms::find("reduce-broadcast").unwrap().build(&case, &Params::new()).unwrap();
     let proof = verify(&placed.schedule, Method::Fingerprint);
-    assert!(
-        proof.holds() && proof.repeatable && proof.method == "fingerprint",
-        "{proof:?}"
-    );
+    assert!(proof.holds() && proof.repeatable && proof.method == "fingerprint", "{proof:?}");
 }

@@ -64,32 +64,17 @@ fn works(schedule: &Schedule) -> bool {
     let c = schedule.collective();
     let data = inputs(c);
     let want = expected(c, &data);
-    let settings = [
-        (None, 1),
-        (Some(1), 2),
-        (Some(2), 3),
-        (Some(1), 4),
-        (None, 5),
-    ];
-    settings.iter().all(|&(chunk, seed)| {
-        run(schedule, &data, Options { chunk, seed }).is_ok_and(|out| out == want)
-    })
+    let settings = [(None, 1), (Some(1), 2), (Some(2), 3), (Some(1), 4), (None, 5)];
+    settings.iter().all(|&(chunk, seed)| run(schedule, &data, Options { chunk, seed }).is_ok_and(|out| out == want))
 }
 
 /// Judges a mutant; returns whether it was refused.
 fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     let proofs = [Method::Exact, Method::Fingerprint].map(|m| verify(mutant, m));
-    assert_eq!(
-        proofs[0].holds(),
-        proofs[1].holds(),
-        "{what}: the methods differ: {proofs:?}"
-    );
+    assert_eq!(proofs[0].holds(), proofs[1].holds(), "{what}: the methods differ: {proofs:?}");
     let accepted = proofs[0].holds();
     assert!(!(accepted && always_wrong), "{what} was accepted");
-    assert!(
-        !accepted || works(mutant),
-        "{what} was accepted and computes the wrong result"
-    );
+    assert!(!accepted || works(mutant), "{what} was accepted and computes the wrong result");
     !accepted
 }
 
@@ -97,19 +82,14 @@ fn subjects() -> Vec<(String, Schedule)> {
     let mut all = Vec::new();
     for &algorithm in ALGORITHMS {
         for &kind in algorithm.collectives() {
-            for (grid, root) in [
-                (Grid::new(1, 2), 0),
-                (Grid::new(1, 6), 0),
-                (Grid::new(1, 7), 3),
-                (Grid::new(3, 3), 4),
-            ] {
+            for (grid, root) in [(Grid::new(1, 2), 0), (Grid::new(1, 6), 0), (Grid::new(1, 7), 3), (Grid::new(3, 3), 4)]
+            {
                 for operator in [Operator::Sum, Operator::Ordered] {
                     let root = if kind.has_root() { root } else { 0 };
                     let case = case(kind, grid, 5, root, operator);
                     let settings = [Params::new(), Params::new().with("root", "middle")];
                     for params in &settings {
-                        let unused =
-                            params.get("root").is_some() && algorithm.name() != "reduce-broadcast";
+                        let unused = params.get("root").is_some() && algorithm.name() != "reduce-broadcast";
                         if !unused && algorithm.supports(&case, params).is_ok() {
                             let name = common::label(algorithm, &case, params);
                             all.push((name, algorithm.build(&case, params).unwrap().schedule));
@@ -129,24 +109,12 @@ fn dropped_and_repeated_instructions_are_refused() {
         for i in 0..raws.len() {
             let mut dropped = raws.clone();
             dropped.remove(i);
-            judge(
-                &format!("{name}: i{i} dropped"),
-                &close(&schedule, &dropped),
-                true,
-            );
+            judge(&format!("{name}: i{i} dropped"), &close(&schedule, &dropped), true);
 
             let mut repeated = raws.clone();
             repeated.insert(i, raws[i].clone());
-            let streams = raws[i]
-                .sources
-                .iter()
-                .chain(&raws[i].sinks)
-                .any(|o| matches!(o, Operand::Stream(_)));
-            judge(
-                &format!("{name}: i{i} repeated"),
-                &close(&schedule, &repeated),
-                streams,
-            );
+            let streams = raws[i].sources.iter().chain(&raws[i].sinks).any(|o| matches!(o, Operand::Stream(_)));
+            judge(&format!("{name}: i{i} repeated"), &close(&schedule, &repeated), streams);
         }
     }
 }
@@ -165,22 +133,12 @@ fn swapped_and_redirected_instructions_are_refused_where_it_matters() {
                 (swapped[i].node, swapped[i].lane) = a;
                 (swapped[j].node, swapped[j].lane) = b;
                 tried += 1;
-                refused += u32::from(judge(
-                    &format!("{name}: i{i} and i{j} swapped"),
-                    &close(&schedule, &swapped),
-                    false,
-                ));
+                refused +=
+                    u32::from(judge(&format!("{name}: i{i} and i{j} swapped"), &close(&schedule, &swapped), false));
             }
             for (side, n) in [(true, raws[i].sources.len()), (false, raws[i].sinks.len())] {
                 for k in 0..n {
-                    for redirected in others(
-                        &schedule,
-                        if side {
-                            raws[i].sources[k]
-                        } else {
-                            raws[i].sinks[k]
-                        },
-                    ) {
+                    for redirected in others(&schedule, if side { raws[i].sources[k] } else { raws[i].sinks[k] }) {
                         let mut mutant = raws.clone();
                         if side {
                             mutant[i].sources[k] = redirected;
@@ -195,10 +153,7 @@ fn swapped_and_redirected_instructions_are_refused_where_it_matters() {
             }
         }
     }
-    assert!(
-        refused * 10 > tried * 8,
-        "{refused} of {tried} mutants were refused"
-    );
+    assert!(refused * 10 > tried * 8, "{refused} of {tried} mutants were refused");
 }
 
 /// Operands near a given one.
@@ -209,11 +164,7 @@ fn others(schedule: &Schedule, operand: Operand) -> Vec<Operand> {
         Operand::Tmp(x) => vec![Operand::Tmp(x + 1), Operand::In(x), Operand::Out(x)],
         Operand::Stream(s) => {
             let other = StreamId((s.0 + 1) % schedule.stream_count() as u32);
-            if other == s {
-                vec![Operand::Tmp(0)]
-            } else {
-                vec![Operand::Stream(other), Operand::Out(0)]
-            }
+            if other == s { vec![Operand::Tmp(0)] } else { vec![Operand::Stream(other), Operand::Out(0)] }
         }
     }
 }
@@ -223,24 +174,12 @@ fn swapped_operands_are_refused_only_where_the_operator_does_not_commute() {
     for operator in [Operator::Sum, Operator::Ordered] {
         let case = case(Kind::Reduce, Grid::new(1, 5), 3, 2, operator);
         for name in ["chain", "star", "tree", "auto-gen"] {
-            let schedule = unisono_algorithms::find(name)
-                .unwrap()
-                .build(&case, &Params::new())
-                .unwrap()
-                .schedule;
+            let schedule = unisono_algorithms::find(name).unwrap().build(&case, &Params::new()).unwrap().schedule;
             let raws = open(&schedule);
-            for (i, raw) in raws
-                .iter()
-                .enumerate()
-                .filter(|(_, r)| r.sources.len() == 2)
-            {
+            for (i, raw) in raws.iter().enumerate().filter(|(_, r)| r.sources.len() == 2) {
                 let mut mutant = raws.clone();
                 mutant[i].sources = vec![raw.sources[1], raw.sources[0]];
-                let refused = judge(
-                    &format!("{name}: operands of i{i} swapped"),
-                    &close(&schedule, &mutant),
-                    false,
-                );
+                let refused = judge(&format!("{name}: operands of i{i} swapped"), &close(&schedule, &mutant), false);
                 assert_eq!(refused, !operator.commutative(), "{name} i{i}");
             }
         }

@@ -11,26 +11,11 @@ fn wse2() -> Wafer {
 }
 
 fn request(kind: Kind, shape: Shape, elements: u64) -> Request {
-    Request::new(
-        kind,
-        &wse2(),
-        Some(shape),
-        elements,
-        0,
-        Operator::Sum,
-        Dtype::F32,
-    )
-    .unwrap()
+    Request::new(kind, &wse2(), Some(shape), elements, 0, Operator::Sum, Dtype::F32).unwrap()
 }
 
 fn cycles(kind: Kind, shape: Shape, elements: u64, algorithm: &str) -> f64 {
-    let plan = plan(
-        request(kind, shape, elements),
-        Some(algorithm),
-        &Params::new(),
-        Some("paper"),
-    )
-    .unwrap();
+    let plan = plan(request(kind, shape, elements), Some(algorithm), &Params::new(), Some("paper")).unwrap();
     plan.best().cycles.0
 }
 
@@ -53,32 +38,20 @@ fn reduce_on_512_pes() {
     ];
     for (algorithm, elements, want) in cases {
         let got = cycles(Kind::Reduce, line, elements, algorithm);
-        assert!(
-            (got - want).abs() < 0.01,
-            "{algorithm} {elements}: {got}, not {want}"
-        );
+        assert!((got - want).abs() < 0.01, "{algorithm} {elements}: {got}, not {want}");
     }
     assert_eq!(cycles(Kind::Allreduce, line, 1, "ring"), 7154.0);
 }
 
 #[test]
 fn the_plan_for_a_row_of_512() {
-    let plan = plan(
-        request(Kind::Reduce, Shape::line(512), 256),
-        None,
-        &Params::new(),
-        None,
-    )
-    .unwrap();
+    let plan = plan(request(Kind::Reduce, Shape::line(512), 256), None, &Params::new(), None).unwrap();
     let report = plan.report().unwrap();
     assert_eq!((report.algorithm, report.model), ("auto-gen", "paper"));
     assert!((report.ratio.unwrap() - 1.0).abs() < 5e-4);
     assert!(report.fits_sram);
     let long = plan_for(Kind::Reduce, Shape::line(4), 8192);
-    assert!(
-        !long.report().unwrap().fits_sram,
-        "input and output of 32 KB each do not fit the root's 48 KB"
-    );
+    assert!(!long.report().unwrap().fits_sram, "input and output of 32 KB each do not fit the root's 48 KB");
 }
 
 fn plan_for(kind: Kind, shape: Shape, elements: u64) -> unisono_plan::Plan {
@@ -105,30 +78,17 @@ fn lemmas() {
                 (Kind::Message, "message", b + p + 4.0),
             ] {
                 let got = cycles(kind, line, n, algorithm);
-                assert!(
-                    (got - want).abs() < 1e-6,
-                    "{algorithm} P={pes} B={elements}: {got}, not {want}"
-                );
+                assert!((got - want).abs() < 1e-6, "{algorithm} P={pes} B={elements}: {got}, not {want}");
             }
         }
     }
     let grid = Shape::rect(24, 40);
-    assert_eq!(
-        cycles(Kind::Broadcast, grid, 100, "flood"),
-        100.0 + 24.0 + 40.0 - 2.0 + 5.0
-    );
-    assert_eq!(
-        cycles(Kind::Reduce, grid, 100, "snake"),
-        100.0 + 6.0 * 959.0
-    );
+    assert_eq!(cycles(Kind::Broadcast, grid, 100, "flood"), 100.0 + 24.0 + 40.0 - 2.0 + 5.0);
+    assert_eq!(cycles(Kind::Reduce, grid, 100, "snake"), 100.0 + 6.0 * 959.0);
     let (x, y) = (Shape::line(40), Shape::line(24));
     for algorithm in ["chain", "two-phase", "auto-gen"] {
-        let both =
-            cycles(Kind::Reduce, x, 100, algorithm) + cycles(Kind::Reduce, y, 100, algorithm);
-        assert!(
-            (cycles(Kind::Reduce, grid, 100, algorithm) - both).abs() < 1e-9,
-            "{algorithm}"
-        );
+        let both = cycles(Kind::Reduce, x, 100, algorithm) + cycles(Kind::Reduce, y, 100, algorithm);
+        assert!((cycles(Kind::Reduce, grid, 100, algorithm) - both).abs() < 1e-9, "{algorithm}");
     }
 }
 
@@ -156,27 +116,12 @@ const FIG_10: [(u32, &str); 8] = [
 
 #[test]
 fn winners_of_figures_8_and_10() {
-    let letters = [
-        ('S', "star"),
-        ('T', "tree"),
-        ('2', "two-phase"),
-        ('C', "chain"),
-        ('R', "ring"),
-        ('N', "snake"),
-    ];
+    let letters = [('S', "star"), ('T', "tree"), ('2', "two-phase"), ('C', "chain"), ('R', "ring"), ('N', "snake")];
     for (rows, dims, out) in [(FIG_8, 1, 'N'), (FIG_10, 2, 'R')] {
-        let names: Vec<String> = letters
-            .iter()
-            .filter(|l| l.0 != out)
-            .map(|l| l.1.to_owned())
-            .collect();
+        let names: Vec<String> = letters.iter().filter(|l| l.0 != out).map(|l| l.1.to_owned()).collect();
         for (n, row) in rows {
             for (k, letter) in row.chars().enumerate() {
-                let shape = if dims == 1 {
-                    Shape::line(n)
-                } else {
-                    Shape::rect(n, n)
-                };
+                let shape = if dims == 1 { Shape::line(n) } else { Shape::rect(n, n) };
                 let request = request(Kind::Allreduce, shape, 1 << k);
                 let point = sweep_point(&request, &names, None, &Params::new(), None).unwrap();
                 let want = letters.iter().find(|l| l.0 == letter).unwrap().1;
@@ -194,28 +139,14 @@ fn winners_of_figures_8_and_10() {
 
 #[test]
 fn predicted_gains_of_auto_gen_over_the_chain() {
-    let reduce = [
-        5.73, 5.64, 5.51, 5.33, 5.06, 4.66, 4.15, 3.50, 2.86, 2.16, 1.54, 1.10, 1.00,
-    ];
-    let allreduce = [
-        3.41, 3.38, 3.33, 3.27, 3.17, 3.01, 2.78, 2.46, 2.12, 1.71, 1.34, 1.07, 1.00,
-    ];
+    let reduce = [5.73, 5.64, 5.51, 5.33, 5.06, 4.66, 4.15, 3.50, 2.86, 2.16, 1.54, 1.10, 1.00];
+    let allreduce = [3.41, 3.38, 3.33, 3.27, 3.17, 3.01, 2.78, 2.46, 2.12, 1.71, 1.34, 1.07, 1.00];
     for (kind, gains) in [(Kind::Reduce, reduce), (Kind::Allreduce, allreduce)] {
         for (k, want) in gains.into_iter().enumerate() {
             let names = ["auto-gen".to_owned()];
-            let point = sweep_point(
-                &request(kind, Shape::line(512), 1 << k),
-                &names,
-                None,
-                &Params::new(),
-                None,
-            );
+            let point = sweep_point(&request(kind, Shape::line(512), 1 << k), &names, None, &Params::new(), None);
             let got = point.unwrap().baseline_ratio.unwrap();
-            assert!(
-                (got - want).abs() < 0.0051,
-                "{kind} B={}: {got}, not {want}",
-                1 << k
-            );
+            assert!((got - want).abs() < 0.0051, "{kind} B={}: {got}, not {want}", 1 << k);
         }
     }
 }
@@ -232,37 +163,17 @@ fn bounds_on_a_grid() {
 
 #[test]
 fn no_plan_goes_under_the_physical_bound() {
-    for shape in [
-        Shape::line(1),
-        Shape::line(2),
-        Shape::line(37),
-        Shape::rect(3, 5),
-        Shape::rect(16, 16),
-    ] {
+    for shape in [Shape::line(1), Shape::line(2), Shape::line(37), Shape::rect(3, 5), Shape::rect(16, 16)] {
         for elements in [0, 1, 7, 64, 5000] {
             for kind in [Kind::Reduce, Kind::Allreduce] {
                 let plan = plan_for(kind, shape, elements);
                 let bounds = bounds(&plan.request);
-                let physical = bounds
-                    .iter()
-                    .find(|b| b.name.starts_with("physical"))
-                    .unwrap()
-                    .cycles;
+                let physical = bounds.iter().find(|b| b.name.starts_with("physical")).unwrap().cycles;
                 // The improved star is the one time below Eq. 1, and it reaches the physical bound at one wavelet.
-                let least = plan
-                    .candidates
-                    .iter()
-                    .map(|c| c.cycles.0)
-                    .fold(f64::INFINITY, f64::min);
-                assert!(
-                    least >= physical - 1e-9 || plan.model.name() == "paper",
-                    "{kind} {shape} {elements}"
-                );
+                let least = plan.candidates.iter().map(|c| c.cycles.0).fold(f64::INFINITY, f64::min);
+                assert!(least >= physical - 1e-9 || plan.model.name() == "paper", "{kind} {shape} {elements}");
                 if plan.model.name() == "paper" && elements > 0 && shape.grid.count() > 1 {
-                    assert!(
-                        least >= physical - 1.0 - 1e-9,
-                        "{kind} {shape} {elements}: {least} {physical}"
-                    );
+                    assert!(least >= physical - 1.0 - 1e-9, "{kind} {shape} {elements}: {least} {physical}");
                 }
             }
         }

@@ -62,18 +62,9 @@ impl Buffer {
         if let Ok(stop) = span.getattr("stop")?.extract::<i64>()
             && stop > i64::from(self.len)
         {
-            return Err(input(format!(
-                "{span} reaches past the end of the buffer, which has {} elements",
-                self.len
-            )));
+            return Err(input(format!("{span} reaches past the end of the buffer, which has {} elements", self.len)));
         }
-        Ok(Slice {
-            memory: self.memory,
-            node: self.node,
-            start: s.start as u32,
-            stop: s.stop as u32,
-            base: self.base,
-        })
+        Ok(Slice { memory: self.memory, node: self.node, start: s.start as u32, stop: s.stop as u32, base: self.base })
     }
 }
 
@@ -85,9 +76,7 @@ pub struct ScheduleBuilder {
 
 impl ScheduleBuilder {
     fn get(&mut self) -> PyResult<&mut Builder> {
-        self.builder
-            .as_mut()
-            .ok_or_else(|| input("the schedule was built already; start another builder"))
+        self.builder.as_mut().ok_or_else(|| input("the schedule was built already; start another builder"))
     }
 
     fn node(&mut self, value: &Bound<'_, PyAny>) -> PyResult<NodeId> {
@@ -96,10 +85,7 @@ impl ScheduleBuilder {
         if (id as usize) < count {
             Ok(NodeId(id))
         } else {
-            Err(input(format!(
-                "node {id} does not exist; accepted are 0 to {}",
-                count - 1
-            )))
+            Err(input(format!("node {id} does not exist; accepted are 0 to {}", count - 1)))
         }
     }
 
@@ -111,12 +97,7 @@ impl ScheduleBuilder {
             Memory::In => c.input_len(node),
             _ => c.output_len(node),
         };
-        Ok(Buffer {
-            memory,
-            node,
-            base: 0,
-            len,
-        })
+        Ok(Buffer { memory, node, base: 0, len })
     }
 }
 
@@ -136,21 +117,12 @@ impl ScheduleBuilder {
         let kind: Kind = collective.parse().map_err(input)?;
         let operator: Operator = operator.parse().map_err(input)?;
         let dtype: Dtype = dtype.parse().map_err(input)?;
-        let root = root
-            .map(|r| convert::count("root", r))
-            .transpose()?
-            .unwrap_or(0);
-        let (ranks, elements) = (
-            convert::index("ranks", ranks)?,
-            convert::count("elements", elements)?,
-        );
-        let collective =
-            Collective::new(kind, ranks, elements, root, operator, dtype).map_err(input)?;
+        let root = root.map(|r| convert::count("root", r)).transpose()?.unwrap_or(0);
+        let (ranks, elements) = (convert::index("ranks", ranks)?, convert::count("elements", elements)?);
+        let collective = Collective::new(kind, ranks, elements, root, operator, dtype).map_err(input)?;
         let mut builder = Builder::new(collective);
         builder.origin(name);
-        Ok(Self {
-            builder: Some(builder),
-        })
+        Ok(Self { builder: Some(builder) })
     }
 
     /// The read-only input of a rank.
@@ -164,20 +136,11 @@ impl ScheduleBuilder {
     }
 
     /// New scratch memory of a node.
-    fn scratch(
-        &mut self,
-        node: &Bound<'_, PyAny>,
-        elements: &Bound<'_, PyAny>,
-    ) -> PyResult<Buffer> {
+    fn scratch(&mut self, node: &Bound<'_, PyAny>, elements: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         let node = self.node(node)?;
         let len = convert::index("elements", elements)?;
         let base = self.get()?.scratch(node, len);
-        Ok(Buffer {
-            memory: Memory::Tmp,
-            node: node.0,
-            base,
-            len,
-        })
+        Ok(Buffer { memory: Memory::Tmp, node: node.0, base, len })
     }
 
     /// Adds a node that computes but is no rank, and returns it.
@@ -210,13 +173,9 @@ impl ScheduleBuilder {
             Err(_) => to.push(self.node(sinks)?),
         }
         if to.is_empty() || to.contains(&source) {
-            return Err(input(format!(
-                "a stream from {source} must lead to at least one other node and not back"
-            )));
+            return Err(input(format!("a stream from {source} must lead to at least one other node and not back")));
         }
-        let capacity = capacity
-            .map(|c| convert::index("capacity", c))
-            .transpose()?;
+        let capacity = capacity.map(|c| convert::index("capacity", c)).transpose()?;
         let b = self.get()?;
         let stream = b.stream(source, &to);
         if let Some(capacity) = capacity {
@@ -240,17 +199,9 @@ impl ScheduleBuilder {
         let node = self.node(node)?;
         let mut len = length.map(|l| convert::index("length", l)).transpose()?;
         let mut operand = |o: &Bound<'_, PyAny>| operand(o, node, &mut len);
-        let sources = sources
-            .iter()
-            .map(&mut operand)
-            .collect::<PyResult<Vec<_>>>()?;
-        let sinks = sinks
-            .iter()
-            .map(&mut operand)
-            .collect::<PyResult<Vec<_>>>()?;
-        let len = len.ok_or_else(|| {
-            input("all operands are streams, so length= must say how many elements")
-        })?;
+        let sources = sources.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
+        let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
+        let len = len.ok_or_else(|| input("all operands are streams, so length= must say how many elements"))?;
         let b = self.get()?;
         let id = b.combine(node, lane, len, &sources, &sinks);
         for earlier in after.unwrap_or_default() {
@@ -262,16 +213,9 @@ impl ScheduleBuilder {
     /// The finished schedule; `.verify()` proves it. The builder is spent.
     fn build(&mut self) -> PyResult<Schedule> {
         self.get()?;
-        let builder = self
-            .builder
-            .take()
-            .ok_or_else(|| input("the schedule was built already"))?;
+        let builder = self.builder.take().ok_or_else(|| input("the schedule was built already"))?;
         let schedule = builder.finish().map_err(input)?;
-        Ok(Schedule::new(File {
-            schedule,
-            placement: None,
-            machine: None,
-        }))
+        Ok(Schedule::new(File { schedule, placement: None, machine: None }))
     }
 }
 
@@ -286,20 +230,13 @@ fn operand(object: &Bound<'_, PyAny>, node: NodeId, len: &mut Option<u32>) -> Py
         let b = b.get();
         (b.memory, b.node, b.base, b.len)
     } else {
-        return Err(input(format!(
-            "{object} is no operand; accepted are streams, buffers and their slices"
-        )));
+        return Err(input(format!("{object} is no operand; accepted are streams, buffers and their slices")));
     };
     if owner != node.0 {
-        return Err(input(format!(
-            "an instruction of {node} names memory of node {owner}; use a stream between them"
-        )));
+        return Err(input(format!("an instruction of {node} names memory of node {owner}; use a stream between them")));
     }
     if len.is_some_and(|l| l != count) {
-        return Err(input(format!(
-            "operands of one instruction differ in length: {} and {count}",
-            len.unwrap_or(0)
-        )));
+        return Err(input(format!("operands of one instruction differ in length: {} and {count}", len.unwrap_or(0))));
     }
     *len = Some(count);
     Ok(match memory {

@@ -13,26 +13,15 @@ use crate::{
 
 /// A whole number of at least 0 that fits 64 bits.
 pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let number = value
-        .extract::<i128>()
-        .map_err(|_| input(format!("{what} is {value}; accepted is a whole number")))?;
-    u64::try_from(number).map_err(|_| {
-        input(format!(
-            "{what} is {number}; accepted are 0 to {}",
-            u64::MAX
-        ))
-    })
+    let number =
+        value.extract::<i128>().map_err(|_| input(format!("{what} is {value}; accepted is a whole number")))?;
+    u64::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u64::MAX)))
 }
 
 /// The same within 32 bits, as tables count.
 pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     let number = count(what, value)?;
-    u32::try_from(number).map_err(|_| {
-        input(format!(
-            "{what} is {number}; accepted are 0 to {}",
-            u32::MAX
-        ))
-    })
+    u32::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u32::MAX)))
 }
 
 /// `(n,)` or `(m, n)`.
@@ -41,21 +30,12 @@ pub fn shape(value: Option<Vec<i128>>) -> PyResult<Option<Shape>> {
     let side = |n: i128| u32::try_from(n).ok().filter(|&n| n > 0);
     let shape = match dims[..] {
         [n] => side(n).map(Shape::line),
-        [m, n] => side(m).zip(side(n)).map(|(m, n)| Shape {
-            grid: Grid::new(m, n),
-            dims: 2,
-        }),
+        [m, n] => side(m).zip(side(n)).map(|(m, n)| Shape { grid: Grid::new(m, n), dims: 2 }),
         _ => None,
     };
-    let shown = dims
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("x");
+    let shown = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
     shape.map(Some).ok_or_else(|| {
-        input(format!(
-            "'{shown}' is not a shape; accepted are N (a row of N PEs) and MxN, each at least 1"
-        ))
+        input(format!("'{shown}' is not a shape; accepted are N (a row of N PEs) and MxN, each at least 1"))
     })
 }
 
@@ -63,10 +43,7 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     let Some(given) = given else {
         return Ok(Params::new());
     };
-    given
-        .iter()
-        .map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string())))
-        .collect()
+    given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
 /// A checked request; the root is a rank or `(row, column)`.
@@ -86,8 +63,7 @@ pub fn request(
     let shape = wafer.choose(machine.asked()).map_err(input)?;
     let root = match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
         Ok((row, col)) => {
-            Request::root_at(shape, count("root row", &row)?, count("root column", &col)?)
-                .map_err(plan_error)?
+            Request::root_at(shape, count("root row", &row)?, count("root column", &col)?).map_err(plan_error)?
         }
         Err(_) => count("root", root)?,
     };

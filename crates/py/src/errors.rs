@@ -10,36 +10,11 @@ use serde::Serialize;
 use unisono_base::Diagnostic;
 use unisono_plan::PlanError;
 
-create_exception!(
-    unisono,
-    Error,
-    PyException,
-    "Base of all errors of unisono."
-);
-create_exception!(
-    unisono,
-    InputError,
-    Error,
-    "Wrong input: the message names the value and what is accepted."
-);
-create_exception!(
-    unisono,
-    UnsupportedError,
-    Error,
-    "A sound request that nothing here answers, with the reason."
-);
-create_exception!(
-    unisono,
-    VerifyError,
-    Error,
-    "A schedule failed its proof; `.diagnostics` lists the findings."
-);
-create_exception!(
-    unisono,
-    SimulationError,
-    Error,
-    "A run could not finish; `.stuck` names what waits."
-);
+create_exception!(unisono, Error, PyException, "Base of all errors of unisono.");
+create_exception!(unisono, InputError, Error, "Wrong input: the message names the value and what is accepted.");
+create_exception!(unisono, UnsupportedError, Error, "A sound request that nothing here answers, with the reason.");
+create_exception!(unisono, VerifyError, Error, "A schedule failed its proof; `.diagnostics` lists the findings.");
+create_exception!(unisono, SimulationError, Error, "A run could not finish; `.stuck` names what waits.");
 
 pub fn input(message: impl std::fmt::Display) -> PyErr {
     InputError::new_err(message.to_string())
@@ -55,32 +30,22 @@ pub fn plan_error(error: PlanError) -> PyErr {
 }
 
 pub fn verify_error(py: Python<'_>, diagnostics: &[Diagnostic]) -> PyErr {
-    let first = diagnostics
-        .first()
-        .map_or_else(|| "the proof failed".to_owned(), ToString::to_string);
+    let first = diagnostics.first().map_or_else(|| "the proof failed".to_owned(), ToString::to_string);
     let error = VerifyError::new_err(match diagnostics.len() {
         0 | 1 => first,
         n => format!("{first} (and {} more)", n - 1),
     });
-    let attached =
-        to_python(py, diagnostics).and_then(|d| error.value(py).setattr("diagnostics", d));
+    let attached = to_python(py, diagnostics).and_then(|d| error.value(py).setattr("diagnostics", d));
     attached.err().unwrap_or(error)
 }
 
 pub fn simulation_error(py: Python<'_>, message: String, stuck: Vec<String>) -> PyErr {
     let error = SimulationError::new_err(message);
-    error
-        .value(py)
-        .setattr("stuck", stuck)
-        .err()
-        .unwrap_or(error)
+    error.value(py).setattr("stuck", stuck).err().unwrap_or(error)
 }
 
 /// Dicts, lists and numbers from anything serialisable.
-pub fn to_python<'py, T: Serialize + ?Sized>(
-    py: Python<'py>,
-    value: &T,
-) -> PyResult<Bound<'py, PyAny>> {
+pub fn to_python<'py, T: Serialize + ?Sized>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
     pythonize::pythonize(py, value).map_err(|e| Error::new_err(e.to_string()))
 }
 
@@ -90,19 +55,11 @@ thread_local! {
 
 /// Keeps a panic's message and place for [`detached`] instead of printing it.
 pub fn quiet_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())
-    }));
+    std::panic::set_hook(Box::new(|info| PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())));
 }
 
 /// Runs `f` without the interpreter lock; a panic becomes an error that says so.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
-    let outcome = py.detach(|| {
-        catch_unwind(AssertUnwindSafe(f)).map_err(|_| PANIC.with(|p| p.replace(String::new())))
-    });
-    outcome.map_err(|what| {
-        Error::new_err(format!(
-            "an internal fault of unisono, please report it: {what}"
-        ))
-    })
+    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(f)).map_err(|_| PANIC.with(|p| p.replace(String::new()))));
+    outcome.map_err(|what| Error::new_err(format!("an internal fault of unisono, please report it: {what}")))
 }

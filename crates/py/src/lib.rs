@@ -9,6 +9,7 @@ mod machine;
 mod plan;
 mod reproduce;
 mod schedule;
+mod simulate;
 
 use pyo3::prelude::*;
 
@@ -19,16 +20,14 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     m.add("Error", py.get_type::<errors::Error>())?;
     m.add("InputError", py.get_type::<errors::InputError>())?;
-    m.add(
-        "UnsupportedError",
-        py.get_type::<errors::UnsupportedError>(),
-    )?;
+    m.add("UnsupportedError", py.get_type::<errors::UnsupportedError>())?;
     m.add("VerifyError", py.get_type::<errors::VerifyError>())?;
     m.add("SimulationError", py.get_type::<errors::SimulationError>())?;
     m.add_class::<machine::Machine>()?;
     m.add_class::<plan::Plan>()?;
     m.add_class::<schedule::Proof>()?;
     m.add_class::<schedule::Schedule>()?;
+    m.add_class::<simulate::Simulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -39,6 +38,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;

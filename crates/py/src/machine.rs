@@ -23,10 +23,7 @@ impl Machine {
         if shape.is_some() {
             wafer.choose(shape).map_err(input)?;
         }
-        Ok(Self {
-            description: Arc::new(description),
-            shape,
-        })
+        Ok(Self { description: Arc::new(description), shape })
     }
 
     pub fn description(&self) -> &Description {
@@ -49,19 +46,13 @@ impl Machine {
     #[staticmethod]
     #[pyo3(signature = (name, shape = None))]
     fn preset(name: &str, shape: Option<Vec<i128>>) -> PyResult<Self> {
-        Self::new(
-            Description::preset(name).map_err(input)?,
-            convert::shape(shape)?,
-        )
+        Self::new(Description::preset(name).map_err(input)?, convert::shape(shape)?)
     }
 
     #[staticmethod]
     #[pyo3(signature = (text, origin, shape = None))]
     fn from_toml(text: &str, origin: &str, shape: Option<Vec<i128>>) -> PyResult<Self> {
-        Self::new(
-            Description::from_toml(text, origin).map_err(input)?,
-            convert::shape(shape)?,
-        )
+        Self::new(Description::from_toml(text, origin).map_err(input)?, convert::shape(shape)?)
     }
 
     #[getter]
@@ -82,9 +73,7 @@ impl Machine {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shape = self.wafer().choose(self.shape).ok();
-        shape
-            .map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any()))
-            .transpose()
+        shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
     #[getter]
@@ -101,9 +90,7 @@ impl Machine {
     }
 
     fn __repr__(&self) -> String {
-        let shape = self
-            .shape
-            .map_or_else(String::new, |s| format!(", shape={s}"));
+        let shape = self.shape.map_or_else(String::new, |s| format!(", shape={s}"));
         format!("<unisono.Machine {}{shape}>", self.name())
     }
 }
@@ -114,16 +101,9 @@ pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let mut rows = Vec::new();
     for preset in PRESETS {
         let machine = Description::preset(preset.name).map_err(input)?;
-        let entry = [
-            ("name", machine.name()),
-            ("kind", machine.kind()),
-            ("summary", machine.summary()),
-        ];
+        let entry = [("name", machine.name()), ("kind", machine.kind()), ("summary", machine.summary())];
         rows.push(
-            entry
-                .map(|(k, v)| (k.to_owned(), v.to_owned()))
-                .into_iter()
-                .collect::<std::collections::BTreeMap<_, _>>(),
+            entry.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         );
     }
     to_python(py, &rows)

@@ -91,19 +91,13 @@ impl Plan {
 
     fn __repr__(&self) -> String {
         let r = &self.report;
-        format!(
-            "<unisono.Plan {} by {}: {:.2} cycles>",
-            r.collective, r.algorithm, r.predicted.cycles
-        )
+        format!("<unisono.Plan {} by {}: {:.2} cycles>", r.collective, r.algorithm, r.predicted.cycles)
     }
 }
 
 #[pyfunction]
 #[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the keywords of the Python function"
-)]
+#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn plan(
     py: Python<'_>,
     collective: &str,
@@ -116,14 +110,7 @@ pub fn plan(
     params: Option<&Bound<'_, PyDict>>,
     model: Option<&str>,
 ) -> PyResult<Plan> {
-    let request = convert::request(
-        collective,
-        machine,
-        elements,
-        dtype,
-        operator,
-        &or_zero(py, root)?,
-    )?;
+    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?)?;
     let params = convert::params(params)?;
     let made = detached(py, || {
         let plan = unisono_plan::plan(request, algorithm, &params, model)?;
@@ -144,23 +131,13 @@ pub fn bounds<'py>(
     dtype: &str,
     root: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = convert::request(
-        collective,
-        machine,
-        elements,
-        dtype,
-        "sum",
-        &or_zero(py, root)?,
-    )?;
+    let request = convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?)?;
     to_python(py, &detached(py, || unisono_plan::bounds(&request))?)
 }
 
 #[pyfunction]
 #[pyo3(signature = (collective, machine, elements, algorithms = None, baseline = None, dtype = "f32", root = None, params = None, model = None))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the keywords of the Python function"
-)]
+#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn sweep_point<'py>(
     py: Python<'py>,
     collective: &str,
@@ -173,19 +150,10 @@ pub fn sweep_point<'py>(
     params: Option<&Bound<'py, PyDict>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = convert::request(
-        collective,
-        machine,
-        elements,
-        dtype,
-        "sum",
-        &or_zero(py, root)?,
-    )?;
+    let request = convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?)?;
     let params = convert::params(params)?;
     let names = algorithms.unwrap_or_default();
-    let point = detached(py, || {
-        unisono_plan::sweep_point(&request, &names, baseline, &params, model)
-    })?;
+    let point = detached(py, || unisono_plan::sweep_point(&request, &names, baseline, &params, model))?;
     to_python(py, &point.map_err(plan_error)?)
 }
 
@@ -217,23 +185,13 @@ struct Row {
 pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
     let kind: Option<Kind> = collective.map(str::parse).transpose().map_err(input)?;
     let rows = PyList::empty(py);
-    for a in ALGORITHMS
-        .iter()
-        .filter(|a| kind.is_none_or(|k| a.collectives().contains(&k)))
-    {
+    for a in ALGORITHMS.iter().filter(|a| kind.is_none_or(|k| a.collectives().contains(&k))) {
         rows.append(to_python(
             py,
             &Row {
                 name: a.name(),
                 collectives: a.collectives().iter().map(|k| k.name()).collect(),
-                params: a
-                    .params()
-                    .iter()
-                    .map(|p| Param {
-                        name: p.name,
-                        values: p.values,
-                    })
-                    .collect(),
+                params: a.params().iter().map(|p| Param { name: p.name, values: p.values }).collect(),
                 reference: a.reference(),
                 summary: a.summary(),
             },

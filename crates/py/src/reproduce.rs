@@ -43,9 +43,7 @@ pub fn reduce_optimality<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let pes_max = index("pes_max", pes_max)?;
     if !(2..=1024).contains(&pes_max) {
-        return Err(input(format!(
-            "pes_max is {pes_max}; accepted are 2 to 1024"
-        )));
+        return Err(input(format!("pes_max is {pes_max}; accepted are 2 to 1024")));
     }
     let names = ["star", "chain", "tree", "two-phase", "auto-gen"];
     let rows = detached(py, || {
@@ -54,31 +52,20 @@ pub fn reduce_optimality<'py>(
             let tree = find(name).ok().and_then(|a| a.line_tree())?;
             let ratio = |pes: u32, b: u32| {
                 let b = u64::from(b);
-                let sides = tree
-                    .sides(0, pes - 1, b, DEPTH_CYCLES, &Params::new())
-                    .ok()?;
+                let sides = tree.sides(0, pes - 1, b, DEPTH_CYCLES, &Params::new()).ok()?;
                 let t = sides.terms(b);
                 let sharper = tree.sharper(&sides, b).map(|s| s.cycles_beside_depth);
-                let beside =
-                    sharper.unwrap_or_else(|| t.contention.max(t.energy / t.links + t.distance));
+                let beside = sharper.unwrap_or_else(|| t.contention.max(t.energy / t.links + t.distance));
                 Some((beside + DEPTH_CYCLES * t.depth) / bound.cycles(pes, b, DEPTH_CYCLES))
             };
-            (2..=pes_max)
-                .flat_map(|p| wavelets.iter().map(move |&b| ratio(p, b)))
-                .collect::<Option<Vec<f64>>>()
+            (2..=pes_max).flat_map(|p| wavelets.iter().map(move |&b| ratio(p, b))).collect::<Option<Vec<f64>>>()
         })
     })?;
     let dict = PyDict::new(py);
     for (name, row) in names.into_iter().zip(rows) {
         let row = row.ok_or_else(|| Error::new_err(format!("{name} is not a tree on a line")))?;
-        let rows: Vec<Vec<f64>> = row
-            .chunks(wavelets.len().max(1))
-            .map(<[f64]>::to_vec)
-            .collect();
-        dict.set_item(
-            name,
-            PyArray2::from_vec2(py, &rows).map_err(input)?.to_owned(),
-        )?;
+        let rows: Vec<Vec<f64>> = row.chunks(wavelets.len().max(1)).map(<[f64]>::to_vec).collect();
+        dict.set_item(name, PyArray2::from_vec2(py, &rows).map_err(input)?.to_owned())?;
     }
     Ok(dict)
 }
@@ -88,8 +75,6 @@ pub fn reduce_optimality<'py>(
 pub fn paper_claims(paper: &str) -> PyResult<&'static str> {
     match paper {
         "wafer" => Ok(include_str!("../../../papers/wafer/claims.toml")),
-        other => Err(input(format!(
-            "'{other}' is not a paper that is reproduced; accepted is wafer"
-        ))),
+        other => Err(input(format!("'{other}' is not a paper that is reproduced; accepted is wafer"))),
     }
 }

@@ -7,7 +7,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_collective::Dtype;
 use unisono_lower::{File, FileError, Placed, Placement, from_json, parse, print, to_json};
-use unisono_machine::{Grid, Machine as Description};
+use unisono_machine::Machine as Description;
 use unisono_plan::Request;
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -28,9 +28,11 @@ pub struct Schedule {
 
 impl Schedule {
     pub fn new(file: File) -> Self {
-        Self {
-            file: Arc::new(file),
-        }
+        Self { file: Arc::new(file) }
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     fn inner(&self) -> &unisono_schedule::Schedule {
@@ -41,14 +43,10 @@ impl Schedule {
         outcome.map(Self::new).map_err(input)
     }
 
-    /// Findings of the proof and of the placement.
-    fn prove(&self, method: Method) -> verify::Proof {
+    /// Findings of the proof, and of the placement on the machine.
+    pub fn prove(&self, method: Method) -> verify::Proof {
         let mut proof = verify::verify(self.inner(), method);
-        if let Some(placement) = &self.file.placement {
-            let mut found = unisono_base::Diagnostics::default();
-            placement.check(self.inner(), &mut found);
-            proof.diagnostics.extend(found.into_vec());
-        }
+        proof.diagnostics.extend(self.file.check());
         proof
     }
 }
@@ -129,7 +127,7 @@ impl Schedule {
         let Some(description) = &self.file.machine else {
             return Ok(None);
         };
-        let shape = self.file.placement.as_ref().map(|p| shape_of(p.grid));
+        let shape = self.file.placement.as_ref().map(Placement::shape);
         Machine::new(description.clone(), shape).map(Some)
     }
 
@@ -139,15 +137,10 @@ impl Schedule {
         let wafer = machine.wafer();
         let shape = match wafer.choose(machine.asked()) {
             Ok(shape) if machine.asked().is_some() || shape.grid.count() == nodes as u64 => shape,
-            _ => wafer
-                .choose(Some(unisono_machine::Shape::line(nodes as u32)))
-                .map_err(input)?,
+            _ => wafer.choose(Some(unisono_machine::Shape::line(nodes as u32))).map_err(input)?,
         };
         if shape.grid.count() != nodes as u64 {
-            return Err(input(format!(
-                "the schedule has {nodes} nodes, shape {shape} has {} PEs",
-                shape.grid.count()
-            )));
+            return Err(input(format!("the schedule has {nodes} nodes, shape {shape} has {} PEs", shape.grid.count())));
         }
         let placement = match &self.file.placement {
             Some(p) if p.grid == shape.grid => p.clone(),
@@ -177,35 +170,23 @@ impl Schedule {
     #[pyo3(signature = (method = "auto"))]
     fn verify(&self, py: Python<'_>, method: &str) -> PyResult<Proof> {
         let method: Method = method.parse().map_err(|e: String| input(e))?;
-        Ok(Proof {
-            proof: detached(py, || self.prove(method))?,
-        })
+        Ok(Proof { proof: detached(py, || self.prove(method))? })
     }
 
     /// `{cycles, seconds, terms, phases}` from the terms computed on the grid.
     #[pyo3(signature = (model = "paper"))]
     fn predict<'py>(&self, py: Python<'py>, model: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (Some(placement), Some(Description::Wafer(wafer))) =
-            (&self.file.placement, &self.file.machine)
-        else {
-            return Err(input(
-                "the schedule has no machine; place it with schedule.on(machine)",
-            ));
+        let (Some(placement), Some(Description::Wafer(wafer))) = (&self.file.placement, &self.file.machine) else {
+            return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
         };
         let found = detached(py, || self.prove(Method::Auto))?.diagnostics;
         if !found.is_empty() {
             return Err(verify_error(py, &found));
         }
-        let request = Request {
-            collective: *self.inner().collective(),
-            wafer: wafer.clone(),
-            shape: shape_of(placement.grid),
-        };
+        let request =
+            Request { collective: *self.inner().collective(), wafer: wafer.clone(), shape: placement.shape() };
         let model = request.model(Some(model)).map_err(plan_error)?;
-        let placed = Placed {
-            schedule: self.inner().clone(),
-            placement: placement.clone(),
-        };
+        let placed = Placed { schedule: self.inner().clone(), placement: placement.clone() };
         let prediction = detached(py, || unisono_plan::predict(&placed, &request, model))?;
         to_python(py, &prediction.map_err(plan_error)?)
     }
@@ -222,9 +203,7 @@ impl Schedule {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let chunk = chunk.map(|c| convert::index("chunk", c)).transpose()?;
         if chunk == Some(0) {
-            return Err(input(
-                "chunk is 0; accepted is at least 1, or None for whole spans",
-            ));
+            return Err(input("chunk is 0; accepted is at least 1, or None for whole spans"));
         }
         let options = Options { chunk, seed };
         match self.inner().collective().dtype {
@@ -233,21 +212,12 @@ impl Schedule {
             Dtype::I32 => self.run::<i32, i32>(py, &inputs, options, "int32", |x| x, |x| x),
             Dtype::I64 => self.run::<i64, i64>(py, &inputs, options, "int64", |x| x, |x| x),
             Dtype::F16 => self.run::<f16, f16>(py, &inputs, options, "float16", |x| x, |x| x),
-            Dtype::Bf16 => self.run::<f32, bf16>(
-                py,
-                &inputs,
-                options,
-                "float32",
-                bf16::from_f32,
-                bf16::to_f32,
-            ),
+            Dtype::Bf16 => self.run::<f32, bf16>(py, &inputs, options, "float32", bf16::from_f32, bf16::to_f32),
         }
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other
-            .cast::<Schedule>()
-            .is_ok_and(|o| *o.get().file == *self.file)
+        other.cast::<Schedule>().is_ok_and(|o| *o.get().file == *self.file)
     }
 
     fn __hash__(&self) -> u64 {
@@ -257,10 +227,7 @@ impl Schedule {
     fn __repr__(&self) -> String {
         let c = self.inner().collective();
         let (ranks, instrs) = (c.ranks, self.inner().instr_count());
-        format!(
-            "<unisono.Schedule {} of {} elements on {ranks} ranks: {instrs} instructions>",
-            c.kind, c.elements
-        )
+        format!("<unisono.Schedule {} of {} elements on {ranks} ranks: {instrs} instructions>", c.kind, c.elements)
     }
 }
 
@@ -276,11 +243,9 @@ impl Schedule {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut data = Vec::with_capacity(inputs.len());
         for (rank, given) in inputs.iter().enumerate() {
-            let array: PyReadonlyArray1<'_, A> = given.extract().map_err(|_| {
-                input(format!(
-                    "the input of rank {rank} is not a 1-D array of {dtype}"
-                ))
-            })?;
+            let array: PyReadonlyArray1<'_, A> = given
+                .extract()
+                .map_err(|_| input(format!("the input of rank {rank} is not a 1-D array of {dtype}")))?;
             data.push(array.as_array().iter().map(|&x| to(x)).collect::<Vec<T>>());
         }
         let schedule = self.inner();
@@ -290,29 +255,12 @@ impl Schedule {
                 .map(|o| PyArray1::from_vec(py, o.into_iter().map(back).collect()).into_any())
                 .collect()),
             Err(InterpretError::Stuck { stuck }) => {
-                let message = InterpretError::Stuck {
-                    stuck: stuck.clone(),
-                }
-                .to_string();
-                Err(simulation_error(
-                    py,
-                    message,
-                    stuck.iter().map(ToString::to_string).collect(),
-                ))
+                let message = InterpretError::Stuck { stuck: stuck.clone() }.to_string();
+                Err(simulation_error(py, message, stuck.iter().map(ToString::to_string).collect()))
             }
-            Err(InterpretError::IllFormed(_)) => {
-                Err(verify_error(py, &self.prove(Method::Auto).diagnostics))
-            }
+            Err(InterpretError::IllFormed(_)) => Err(verify_error(py, &self.prove(Method::Auto).diagnostics)),
             Err(e) => Err(input(e)),
         }
-    }
-}
-
-fn shape_of(grid: Grid) -> unisono_machine::Shape {
-    if grid.rows == 1 {
-        unisono_machine::Shape::line(grid.cols)
-    } else {
-        unisono_machine::Shape::rect(grid.rows, grid.cols)
     }
 }
 
@@ -379,10 +327,6 @@ impl Proof {
 
     fn __repr__(&self) -> String {
         let verdict = if self.proof.holds() { "holds" } else { "fails" };
-        format!(
-            "<unisono.Proof {verdict}, {} findings, {}>",
-            self.proof.diagnostics.len(),
-            self.proof.method
-        )
+        format!("<unisono.Proof {verdict}, {} findings, {}>", self.proof.diagnostics.len(), self.proof.method)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The builder refuses only what the tables cannot hold; whether the schedule is right is for [`crate::verify`].
 
+use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, PhaseId, StreamId};
 use unisono_collective::Collective;
 
@@ -10,17 +11,9 @@ use crate::schedule::{Instr, Operand, PhaseId16, Schedule, Stream};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BuildError {
     #[error("the schedule has {found} {what}; at most {most} fit")]
-    TooMany {
-        what: &'static str,
-        found: u64,
-        most: u64,
-    },
+    TooMany { what: &'static str, found: u64, most: u64 },
     #[error("{what} {found} does not exist; there are {count}")]
-    Missing {
-        what: &'static str,
-        found: u32,
-        count: u64,
-    },
+    Missing { what: &'static str, found: u32, count: u64 },
     #[error("stream {stream} leads back to its own {node}; name other nodes")]
     ToItself { stream: u32, node: NodeId },
 }
@@ -32,6 +25,8 @@ pub struct Builder {
     collective: Collective,
     origin: String,
     phases: Vec<String>,
+    /// The place of each name in `phases`.
+    phase_ids: FxHashMap<String, usize>,
     phase: u16,
     scratch: Vec<u32>,
     instrs: Vec<Instr>,
@@ -43,6 +38,7 @@ pub struct Builder {
     sinks: Vec<NodeId>,
     deps: Vec<(InstrId, InstrId)>,
     error: Option<BuildError>,
+    keeps_unused: bool,
 }
 
 impl Builder {
@@ -51,6 +47,7 @@ impl Builder {
             collective,
             origin: String::new(),
             phases: Vec::new(),
+            phase_ids: FxHashMap::default(),
             phase: 0,
             scratch: vec![0; collective.ranks as usize],
             instrs: Vec::new(),
@@ -61,6 +58,7 @@ impl Builder {
             sinks: Vec::new(),
             deps: Vec::new(),
             error: None,
+            keeps_unused: false,
         }
     }
 
@@ -71,12 +69,7 @@ impl Builder {
         let mut to_output = vec![false; schedule.node_count()];
         for node in schedule.all_nodes() {
             let gained = schedule.output_len(node) == 0 && node.0 < collective.ranks;
-            let fits = schedule.scratch_elements(node)
-                <= if gained {
-                    collective.output_len(node.0)
-                } else {
-                    0
-                };
+            let fits = schedule.scratch_elements(node) <= if gained { collective.output_len(node.0) } else { 0 };
             to_output[node.index()] = gained && fits;
             for (lane, id) in schedule.lanes(node).enumerate() {
                 let rows = schedule.lane_instrs(unisono_base::LaneId::new(id));
@@ -84,22 +77,15 @@ impl Builder {
             }
         }
         let moved = |n: usize| to_output[n];
-        b.scratch = schedule
-            .scratch
-            .iter()
-            .enumerate()
-            .map(|(n, &s)| if moved(n) { 0 } else { s })
-            .collect();
+        b.scratch = schedule.scratch.iter().enumerate().map(|(n, &s)| if moved(n) { 0 } else { s }).collect();
         b.origin = schedule.origin;
+        for (at, name) in schedule.phases.iter().enumerate() {
+            b.phase_ids.entry(name.clone()).or_insert(at);
+        }
         b.phases = schedule.phases;
         b.instrs = schedule.instrs;
         b.operands = schedule.operands;
-        for (instr, _) in b
-            .instrs
-            .iter()
-            .zip(&b.places)
-            .filter(|(_, place)| moved(place.0.index()))
-        {
+        for (instr, _) in b.instrs.iter().zip(&b.places).filter(|(_, place)| moved(place.0.index())) {
             let first = instr.first_operand as usize;
             let count = usize::from(instr.sources) + usize::from(instr.sinks);
             for operand in &mut b.operands[first..first + count] {
@@ -108,14 +94,8 @@ impl Builder {
                 }
             }
         }
-        let bounded = schedule
-            .streams
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| s.capacity != s.len);
-        b.bounded = bounded
-            .map(|(n, s)| (StreamId::new(n), s.capacity))
-            .collect();
+        let bounded = schedule.streams.iter().enumerate().filter(|(_, s)| s.capacity != s.len);
+        b.bounded = bounded.map(|(n, s)| (StreamId::new(n), s.capacity)).collect();
         b.streams = schedule.streams;
         b.sinks = schedule.sinks;
         b.deps = schedule.deps;
@@ -129,6 +109,11 @@ impl Builder {
     pub fn origin(&mut self, origin: &str) -> &mut Self {
         self.origin = one_line(origin);
         self
+    }
+
+    /// Streams that no instruction names keep their ids, as a file that goes on to name them needs it.
+    pub fn keep_unused_streams(&mut self) {
+        self.keeps_unused = true;
     }
 
     /// Makes room for a schedule of about this size.
@@ -154,27 +139,19 @@ impl Builder {
     /// hold becomes `-`.
     pub fn phase(&mut self, name: &str) -> PhaseId {
         let plain = |c: char| {
-            if c.is_alphanumeric() || "-_./".contains(c) {
-                c
-            } else {
-                '-'
-            }
+            if c.is_alphanumeric() || "-_./".contains(c) { c } else { '-' }
         };
-        let name: String = name.chars().map(plain).collect();
-        let at = self
-            .phases
-            .iter()
-            .position(|p| *p == name)
-            .unwrap_or_else(|| {
-                self.phases.push(name);
-                self.phases.len() - 1
-            });
+        let mut name: String = name.chars().map(plain).collect();
+        if name.is_empty() {
+            name.push('-');
+        }
+        let at = self.phase_ids.get(&name).copied().unwrap_or_else(|| {
+            self.phase_ids.insert(name.clone(), self.phases.len());
+            self.phases.push(name);
+            self.phases.len() - 1
+        });
         if at > usize::from(u16::MAX) {
-            self.fail(BuildError::TooMany {
-                what: "phases",
-                found: at as u64 + 1,
-                most: u64::from(u16::MAX),
-            });
+            self.fail(BuildError::TooMany { what: "phases", found: at as u64 + 1, most: u64::from(u16::MAX) });
         } else {
             self.phase = at as u16;
         }
@@ -183,9 +160,7 @@ impl Builder {
 
     /// A stream from one node to others; its length is what its instructions push.
     pub fn stream(&mut self, source: NodeId, sinks: &[NodeId]) -> StreamId {
-        if self.sinks.len() + sinks.len() >= u32::MAX as usize
-            || self.streams.len() >= u32::MAX as usize - 1
-        {
+        if self.sinks.len() + sinks.len() >= u32::MAX as usize || self.streams.len() >= u32::MAX as usize - 1 {
             self.fail(BuildError::TooMany {
                 what: "stream ends",
                 found: (self.sinks.len() + sinks.len()) as u64,
@@ -201,17 +176,9 @@ impl Builder {
             self.check_node(node);
         }
         if sinks.contains(&source) {
-            self.fail(BuildError::ToItself {
-                stream: id.0,
-                node: source,
-            });
+            self.fail(BuildError::ToItself { stream: id.0, node: source });
         }
-        self.streams.push(Stream {
-            source,
-            len: 0,
-            capacity: 0,
-            first_sink,
-        });
+        self.streams.push(Stream { source, len: 0, capacity: 0, first_sink });
         id
     }
 
@@ -240,25 +207,14 @@ impl Builder {
     /// `combine(sources) -> sinks` over `len` elements, next in the lane. Nothing is added for a length of 0, and
     /// [`Builder::after`] takes the id of nothing as a wait for nothing.
     /// Ids count instructions as they are made; [`Builder::finish`] renumbers by node and lane.
-    pub fn combine(
-        &mut self,
-        node: NodeId,
-        lane: u32,
-        len: u32,
-        sources: &[Operand],
-        sinks: &[Operand],
-    ) -> InstrId {
+    pub fn combine(&mut self, node: NodeId, lane: u32, len: u32, sources: &[Operand], sinks: &[Operand]) -> InstrId {
         if len == 0 || !self.check_node(node) {
             return NOTHING;
         }
         let id = InstrId::new(self.instrs.len());
         let most = u64::from(u32::MAX - 1);
         if (self.operands.len() + sources.len() + sinks.len()) as u64 > most {
-            self.fail(BuildError::TooMany {
-                what: "operands",
-                found: most + 1,
-                most,
-            });
+            self.fail(BuildError::TooMany { what: "operands", found: most + 1, most });
             return id;
         }
         for count in [sources.len(), sinks.len()] {
@@ -280,11 +236,7 @@ impl Builder {
             if let Operand::Stream(s) = operand
                 && s.index() >= self.streams.len()
             {
-                self.fail(BuildError::Missing {
-                    what: "stream",
-                    found: s.0,
-                    count: self.streams.len() as u64,
-                });
+                self.fail(BuildError::Missing { what: "stream", found: s.0, count: self.streams.len() as u64 });
                 return id;
             }
         }
@@ -324,14 +276,19 @@ impl Builder {
         }
     }
 
+    /// The last instruction so far of each lane of a node.
+    pub fn lane_ends(&self, node: NodeId) -> Vec<InstrId> {
+        let mut ends: std::collections::BTreeMap<u32, InstrId> = std::collections::BTreeMap::new();
+        for (i, place) in self.places.iter().enumerate().filter(|(_, place)| place.0 == node) {
+            ends.insert(place.1, InstrId::new(i));
+        }
+        ends.into_values().collect()
+    }
+
     fn check_node(&mut self, node: NodeId) -> bool {
         let exists = node.index() < self.scratch.len();
         if !exists {
-            self.fail(BuildError::Missing {
-                what: "node",
-                found: node.0,
-                count: self.scratch.len() as u64,
-            });
+            self.fail(BuildError::Missing { what: "node", found: node.0, count: self.scratch.len() as u64 });
         }
         exists
     }
@@ -349,22 +306,14 @@ impl Builder {
             for id in [instr, earlier] {
                 if id.index() >= self.instrs.len() {
                     let count = self.instrs.len() as u64;
-                    self.error.get_or_insert(BuildError::Missing {
-                        what: "instruction",
-                        found: id.0,
-                        count,
-                    });
+                    self.error.get_or_insert(BuildError::Missing { what: "instruction", found: id.0, count });
                 }
             }
         }
         for &(stream, _) in &self.bounded {
             if stream.index() >= self.streams.len() {
                 let count = self.streams.len() as u64;
-                self.error.get_or_insert(BuildError::Missing {
-                    what: "stream",
-                    found: stream.0,
-                    count,
-                });
+                self.error.get_or_insert(BuildError::Missing { what: "stream", found: stream.0, count });
             }
         }
         if let Some(error) = self.error {
@@ -379,7 +328,9 @@ impl Builder {
         if !self.places.is_sorted() {
             self.sort();
         }
-        self.drop_unused_streams();
+        if !self.keeps_unused {
+            self.drop_unused_streams();
+        }
         let (node_lanes, lane_instrs) = self.lanes();
         self.deps.sort_unstable();
         self.deps.dedup();
@@ -435,16 +386,10 @@ impl Builder {
         let (mut streams, mut sinks) = (Vec::new(), Vec::new());
         for (at, stream) in self.streams.iter().enumerate().filter(|&(at, _)| used[at]) {
             renamed[at] = StreamId::new(streams.len());
-            let end = self
-                .streams
-                .get(at + 1)
-                .map_or(self.sinks.len(), |s| s.first_sink as usize);
+            let end = self.streams.get(at + 1).map_or(self.sinks.len(), |s| s.first_sink as usize);
             let first_sink = sinks.len() as u32;
             sinks.extend_from_slice(&self.sinks[stream.first_sink as usize..end]);
-            streams.push(Stream {
-                first_sink,
-                ..*stream
-            });
+            streams.push(Stream { first_sink, ..*stream });
         }
         (self.streams, self.sinks) = (streams, sinks);
         for operand in &mut self.operands {
@@ -476,10 +421,7 @@ impl Builder {
 
 /// As the text form holds it: one line, no `;`.
 pub(crate) fn one_line(text: &str) -> String {
-    text.replace(';', ",")
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    text.replace(';', ",").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -488,9 +430,7 @@ mod tests {
     use unisono_collective::{Dtype, Kind, Operator};
 
     fn builder(ranks: u32) -> Builder {
-        Builder::new(
-            Collective::new(Kind::Allreduce, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap(),
-        )
+        Builder::new(Collective::new(Kind::Allreduce, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap())
     }
 
     #[test]
@@ -508,24 +448,25 @@ mod tests {
     }
 
     #[test]
+    fn phases_are_found_by_name_among_very_many() {
+        let mut b = builder(1);
+        let start = std::time::Instant::now();
+        for n in 0..180_000 {
+            assert_eq!(b.phase(&format!("phase-{}", n % 60_000)), PhaseId(n % 60_000));
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+        let mut resumed = Builder::resume(b.finish().unwrap(), *builder(1).collective());
+        assert_eq!(resumed.phase("phase-59999"), PhaseId(59_999));
+        assert_eq!(resumed.phase("another"), PhaseId(60_000));
+    }
+
+    #[test]
     fn what_does_not_exist_is_named() {
         let mut b = builder(2);
         b.combine(NodeId(5), 0, 1, &[Operand::In(0)], &[Operand::Out(0)]);
-        assert_eq!(
-            b.finish().unwrap_err().to_string(),
-            "node 5 does not exist; there are 2"
-        );
+        assert_eq!(b.finish().unwrap_err().to_string(), "node 5 does not exist; there are 2");
         let mut b = builder(2);
-        b.combine(
-            NodeId(0),
-            0,
-            1,
-            &[Operand::Stream(StreamId(3))],
-            &[Operand::Out(0)],
-        );
-        assert_eq!(
-            b.finish().unwrap_err().to_string(),
-            "stream 3 does not exist; there are 0"
-        );
+        b.combine(NodeId(0), 0, 1, &[Operand::Stream(StreamId(3))], &[Operand::Out(0)]);
+        assert_eq!(b.finish().unwrap_err().to_string(), "stream 3 does not exist; there are 0");
     }
 }

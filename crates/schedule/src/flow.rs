@@ -49,12 +49,9 @@ impl Flow {
         flow.check_streams(schedule, found);
         for &(instr, earlier) in &schedule.deps {
             if instr == earlier {
-                found.push(
-                    "waits-for-itself",
-                    Some(flow.node_of(instr)),
-                    Some(instr),
-                    || format!("{instr} waits for its own completion"),
-                );
+                found.push("waits-for-itself", Some(flow.node_of(instr)), Some(instr), || {
+                    format!("{instr} waits for its own completion")
+                });
             }
         }
         flow
@@ -74,10 +71,7 @@ impl Flow {
                 rows[i] += rows[i - 1];
             }
         }
-        let none = Piece {
-            start: 0,
-            instr: InstrId(0),
-        };
+        let none = Piece { start: 0, instr: InstrId(0) };
         self.writers = vec![none; self.writer_rows.last().map_or(0, |&n| n as usize)];
         self.readers = vec![none; self.reader_rows.last().map_or(0, |&n| n as usize)];
     }
@@ -116,17 +110,12 @@ impl Flow {
         for id in schedule.all_streams() {
             let stream = schedule.stream(id);
             let total = |pieces: &[Piece]| {
-                pieces
-                    .last()
-                    .map_or(0, |p| p.start + schedule.instr(p.instr).len)
+                pieces.last().map_or(0, |p| u64::from(p.start) + u64::from(schedule.instr(p.instr).len))
             };
             let written = total(self.writers(id));
-            if written != stream.len {
+            if written != u64::from(stream.len) {
                 found.push("stream-length", Some(stream.source), None, || {
-                    format!(
-                        "{id} declares {} elements, its source pushes {written}",
-                        stream.len
-                    )
+                    format!("{id} declares {} elements, its source pushes {written}", stream.len)
                 });
             }
             for p in self.writers(id) {
@@ -139,18 +128,12 @@ impl Flow {
             }
             let mut rest = self.readers(id);
             for &sink in schedule.stream_sinks(id) {
-                let here = rest
-                    .iter()
-                    .take_while(|p| self.node_of(p.instr) == sink)
-                    .count();
+                let here = rest.iter().take_while(|p| self.node_of(p.instr) == sink).count();
                 let popped = total(&rest[..here]);
                 rest = &rest[here..];
-                if popped != stream.len {
+                if popped != u64::from(stream.len) {
                     found.push("stream-count", Some(sink), None, || {
-                        format!(
-                            "{sink} pops {popped} of the {} elements of {id}",
-                            stream.len
-                        )
+                        format!("{sink} pops {popped} of the {} elements of {id}", stream.len)
                     });
                 }
             }
@@ -187,20 +170,12 @@ impl Flow {
     }
 
     /// Stream operands among an instruction's sources: the stream and the elements popped.
-    pub fn pops<'a>(
-        &'a self,
-        schedule: &'a Schedule,
-        id: InstrId,
-    ) -> impl Iterator<Item = (StreamId, Span)> + 'a {
+    pub fn pops<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
         self.ends(schedule, id, schedule.operand_rows(id).0)
     }
 
     /// Stream operands among an instruction's sinks: the stream and the elements pushed.
-    pub fn pushes<'a>(
-        &'a self,
-        schedule: &'a Schedule,
-        id: InstrId,
-    ) -> impl Iterator<Item = (StreamId, Span)> + 'a {
+    pub fn pushes<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
         self.ends(schedule, id, schedule.operand_rows(id).1)
     }
 
@@ -219,9 +194,8 @@ impl Flow {
 
     /// The pieces among `pieces` (sorted by start) that touch `span`.
     pub fn touching<'a>(schedule: &Schedule, pieces: &'a [Piece], span: Span) -> &'a [Piece] {
-        let from = pieces.partition_point(|p| {
-            u64::from(p.start) + u64::from(schedule.instr(p.instr).len) <= u64::from(span.start)
-        });
+        let from = pieces
+            .partition_point(|p| u64::from(p.start) + u64::from(schedule.instr(p.instr).len) <= u64::from(span.start));
         let to = from + pieces[from..].partition_point(|p| u64::from(p.start) < span.end());
         &pieces[from..to]
     }
@@ -233,11 +207,7 @@ impl Flow {
             let node = self.node_of(rest.first()?.instr);
             // Most streams have one sink; else sinks ascend, so each one's end is found by halving.
             let one = rest.last().is_some_and(|p| self.node_of(p.instr) == node);
-            let end = if one {
-                rest.len()
-            } else {
-                rest.partition_point(|p| self.node_of(p.instr) <= node)
-            };
+            let end = if one { rest.len() } else { rest.partition_point(|p| self.node_of(p.instr) <= node) };
             let (here, others) = rest.split_at(end);
             rest = others;
             Some(here)
@@ -258,16 +228,10 @@ struct Ends {
 
 impl Ends {
     fn new(first_slots: &[u32]) -> Self {
-        Self {
-            next_slot: first_slots.to_vec(),
-            at: vec![(0, None); first_slots.len()],
-        }
+        Self { next_slot: first_slots.to_vec(), at: vec![(0, None); first_slots.len()] }
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call in each direction, beside the loop it belongs to"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "one call in each direction, beside the loop it belongs to")]
     fn take(
         &mut self,
         stream: StreamId,
@@ -280,13 +244,9 @@ impl Ends {
     ) -> u32 {
         let at = &mut self.at[stream.index()];
         match at.1 {
-            Some((n, l)) if n == node && l != lane => {
-                found.push("stream-lanes", Some(node), Some(instr), || {
-                    format!(
-                        "{stream} is {verb} by two lanes of {node}; its order is then not defined"
-                    )
-                })
-            }
+            Some((n, l)) if n == node && l != lane => found.push("stream-lanes", Some(node), Some(instr), || {
+                format!("{stream} is {verb} by two lanes of {node}; its order is then not defined")
+            }),
             Some((n, _)) if n == node => {}
             _ => at.0 = 0,
         }
@@ -311,36 +271,22 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
     if sources.is_empty() || sinks.is_empty() {
         say(
             "no-operand",
-            format!(
-                "{id} has {} sources and {} sinks; it needs one of each",
-                sources.len(),
-                sinks.len()
-            ),
+            format!("{id} has {} sources and {} sinks; it needs one of each", sources.len(), sinks.len()),
         );
     }
-    let sizes = [
-        schedule.input_len(node),
-        schedule.output_len(node),
-        schedule.scratch_elements(node),
-    ];
+    let sizes = [schedule.input_len(node), schedule.output_len(node), schedule.scratch_elements(node)];
     let names = ["in", "out", "tmp"];
     for &operand in sources.iter().chain(sinks) {
         if let Some((buffer, span)) = operand.slice(instr.len)
             && span.end() > u64::from(sizes[buffer])
         {
             let (name, size) = (names[buffer], sizes[buffer]);
-            say(
-                "outside-buffer",
-                format!("{name}{span} lies outside {name} of {node}, which has {size} elements"),
-            );
+            say("outside-buffer", format!("{name}{span} lies outside {name} of {node}, which has {size} elements"));
         }
     }
     for &sink in sinks {
         if let Operand::In(_) = sink {
-            say(
-                "writes-input",
-                format!("{id} writes to in, which is read-only"),
-            );
+            say("writes-input", format!("{id} writes to in, which is read-only"));
         }
     }
     check_overlaps(id, instr.len, sources, sinks, &mut say);
@@ -370,19 +316,13 @@ fn check_overlaps(
                 _ => sink == source,
             };
             if clash {
-                say(
-                    "shifted-overlap",
-                    format!("{id} writes where it still reads other elements"),
-                );
+                say("shifted-overlap", format!("{id} writes where it still reads other elements"));
             }
         }
     }
     for (n, &source) in sources.iter().enumerate() {
         if source.stream().is_some() && sources[..n].contains(&source) {
-            say(
-                "stream-twice",
-                format!("{id} names one stream twice among its sources"),
-            );
+            say("stream-twice", format!("{id} names one stream twice among its sources"));
         }
     }
 }

@@ -103,10 +103,7 @@ impl<P> Document<P> {
             .map(|node| NodeProgram {
                 node: node.0,
                 tmp: schedule.scratch_elements(node),
-                lanes: schedule
-                    .lanes(node)
-                    .map(|l| lane(schedule, LaneId::new(l)))
-                    .collect(),
+                lanes: schedule.lanes(node).map(|l| lane(schedule, LaneId::new(l))).collect(),
             })
             .collect();
         Self {
@@ -133,10 +130,7 @@ impl<P> Document<P> {
     /// An unknown version or name, or tables that do not fit together.
     pub fn schedule(&self) -> Result<Schedule, JsonError> {
         if self.version != VERSION {
-            return Err(JsonError(format!(
-                "version {} is not known; this program reads {VERSION}",
-                self.version
-            )));
+            return Err(JsonError(format!("version {} is not known; this program reads {VERSION}", self.version)));
         }
         let spec = &self.collective;
         let bad = |e: unisono_collective::CollectiveError| JsonError(e.to_string());
@@ -159,6 +153,7 @@ impl<P> Document<P> {
         }
         let mut b = Builder::new(collective);
         b.origin(&self.origin);
+        b.keep_unused_streams();
         for _ in spec.ranks..self.nodes {
             b.switch();
         }
@@ -180,10 +175,7 @@ impl<P> Document<P> {
         let mut last = None;
         for program in &self.programs {
             if last.is_some_and(|l| program.node <= l) {
-                return Err(JsonError(format!(
-                    "node {} comes out of order; nodes ascend",
-                    program.node
-                )));
+                return Err(JsonError(format!("node {} comes out of order; nodes ascend", program.node)));
             }
             last = Some(program.node);
             let node = NodeId(program.node);
@@ -191,10 +183,7 @@ impl<P> Document<P> {
             for (n, lane) in program.lanes.iter().enumerate() {
                 for instr in lane {
                     if instr.length == 0 {
-                        return Err(JsonError(format!(
-                            "an instruction of node {} has length 0",
-                            program.node
-                        )));
+                        return Err(JsonError(format!("an instruction of node {} has length 0", program.node)));
                     }
                     let Some(phase) = self.phases.get(instr.phase as usize) else {
                         return Err(JsonError(format!(

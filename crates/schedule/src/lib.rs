@@ -23,5 +23,5 @@ pub mod verify;
 
 pub use builder::{BuildError, Builder};
 pub use flow::Flow;
-pub use order::topological;
+pub use order::{topological, topological_with};
 pub use schedule::{Instr, Operand, Schedule, Stream};

@@ -15,18 +15,27 @@ use crate::{flow::Flow, schedule::Schedule};
 
 /// A topological order of all instructions; on a cycle what can run, and a diagnostic that names the cycle.
 pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
+    topological_with(schedule, flow, &[], found)
+}
+
+/// The same with more dependencies than the schedule's own, `(instruction, earlier)`, that a placement adds.
+pub fn topological_with(
+    schedule: &Schedule,
+    flow: &Flow,
+    more: &[(InstrId, InstrId)],
+    found: &mut Diagnostics,
+) -> Vec<InstrId> {
     let count = schedule.instrs.len();
-    let dependents = dependents(schedule);
+    let mut dependents = dependents(schedule);
+    if !more.is_empty() {
+        dependents.extend(more.iter().map(|&(instr, earlier)| (earlier, instr)));
+        dependents.sort_unstable();
+    }
     let mut waiting = vec![0u32; count];
     for id in (0..count).map(InstrId::new) {
-        successors(schedule, flow, &dependents, id, |next| {
-            waiting[next.index()] += 1
-        });
+        successors(schedule, flow, &dependents, id, |next| waiting[next.index()] += 1);
     }
-    let mut order: Vec<InstrId> = (0..count)
-        .map(InstrId::new)
-        .filter(|i| waiting[i.index()] == 0)
-        .collect();
+    let mut order: Vec<InstrId> = (0..count).map(InstrId::new).filter(|i| waiting[i.index()] == 0).collect();
     let mut done = 0;
     while done < order.len() {
         let id = order[done];
@@ -46,24 +55,14 @@ pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) ->
 
 /// Explicit dependencies the other way round, sorted by what is waited for.
 pub fn dependents(schedule: &Schedule) -> Vec<(InstrId, InstrId)> {
-    let mut rows: Vec<_> = schedule
-        .deps
-        .iter()
-        .map(|&(instr, earlier)| (earlier, instr))
-        .collect();
+    let mut rows: Vec<_> = schedule.deps.iter().map(|&(instr, earlier)| (earlier, instr)).collect();
     rows.sort_unstable();
     rows
 }
 
-pub fn waiters(
-    dependents: &[(InstrId, InstrId)],
-    id: InstrId,
-) -> impl Iterator<Item = InstrId> + '_ {
+pub fn waiters(dependents: &[(InstrId, InstrId)], id: InstrId) -> impl Iterator<Item = InstrId> + '_ {
     let start = dependents.partition_point(|d| d.0 < id);
-    dependents[start..]
-        .iter()
-        .take_while(move |d| d.0 == id)
-        .map(|d| d.1)
+    dependents[start..].iter().take_while(move |d| d.0 == id).map(|d| d.1)
 }
 
 pub fn next_in_lane(schedule: &Schedule, flow: &Flow, id: InstrId) -> Option<InstrId> {
@@ -78,17 +77,13 @@ fn successors(
     id: InstrId,
     mut visit: impl FnMut(InstrId),
 ) {
-    next_in_lane(schedule, flow, id)
-        .into_iter()
-        .for_each(&mut visit);
+    next_in_lane(schedule, flow, id).into_iter().for_each(&mut visit);
     if !dependents.is_empty() {
         waiters(dependents, id).for_each(&mut visit);
     }
     for (stream, span) in flow.pushes(schedule, id) {
         for readers in flow.readers_by_sink(stream) {
-            Flow::touching(schedule, readers, span)
-                .iter()
-                .for_each(|p| visit(p.instr));
+            Flow::touching(schedule, readers, span).iter().for_each(|p| visit(p.instr));
         }
     }
     for (stream, span) in flow.pops(schedule, id) {
@@ -104,22 +99,13 @@ fn unblocked_writers<'a>(
     stream: StreamId,
     span: Span,
 ) -> impl Iterator<Item = InstrId> + 'a {
-    let Some(row) = schedule.streams.get(stream.index()) else {
-        unreachable!("checked by Flow")
-    };
+    let Some(row) = schedule.streams.get(stream.index()) else { unreachable!("checked by Flow") };
     let capacity = u64::from(row.capacity);
-    let writers = if row.capacity >= row.len {
-        &[]
-    } else {
-        flow.writers(stream)
-    };
+    let writers = if row.capacity >= row.len { &[] } else { flow.writers(stream) };
     let end = |p: &crate::flow::Piece| u64::from(p.start) + u64::from(schedule.instr(p.instr).len);
     let from = writers.partition_point(|p| end(p) <= u64::from(span.start) + capacity);
     let last = span.end() + capacity;
-    writers[from..]
-        .iter()
-        .take_while(move |p| end(p) <= last)
-        .map(|p| p.instr)
+    writers[from..].iter().take_while(move |p| end(p) <= last).map(|p| p.instr)
 }
 
 /// Walks from a stuck instruction to a stuck successor until one comes again: that is a cycle.
@@ -133,19 +119,11 @@ fn report_cycle(
     // Every stuck instruction waits for another stuck one, but not every one has a stuck successor: so the walk goes
     // backwards, over a predecessor table of the stuck part.
     let mut before = vec![None; waiting.len()];
-    for id in (0..waiting.len())
-        .map(InstrId::new)
-        .filter(|i| waiting[i.index()] > 0)
-    {
-        successors(schedule, flow, dependents, id, |next| {
-            before[next.index()] = Some(id)
-        });
+    for id in (0..waiting.len()).map(InstrId::new).filter(|i| waiting[i.index()] > 0) {
+        successors(schedule, flow, dependents, id, |next| before[next.index()] = Some(id));
     }
     let stuck = waiting.iter().filter(|&&w| w > 0).count();
-    let Some(mut at) = (0..waiting.len())
-        .map(InstrId::new)
-        .find(|i| waiting[i.index()] > 0)
-    else {
+    let Some(mut at) = (0..waiting.len()).map(InstrId::new).find(|i| waiting[i.index()] > 0) else {
         return;
     };
     let mut seen = vec![false; waiting.len()];
@@ -159,20 +137,9 @@ fn report_cycle(
         back = before[id.index()];
     }
     cycle.reverse();
-    let shown: Vec<String> = cycle
-        .iter()
-        .take(8)
-        .map(|&i| format!("{i} on {}", flow.node_of(i)))
-        .collect();
-    let rest = if cycle.len() > 8 {
-        format!(" and {} more", cycle.len() - 8)
-    } else {
-        String::new()
-    };
+    let shown: Vec<String> = cycle.iter().take(8).map(|&i| format!("{i} on {}", flow.node_of(i))).collect();
+    let rest = if cycle.len() > 8 { format!(" and {} more", cycle.len() - 8) } else { String::new() };
     found.push("deadlock", Some(flow.node_of(at)), Some(at), || {
-        format!(
-            "{stuck} instructions can never run; these wait for each other: {}{rest}",
-            shown.join(", ")
-        )
+        format!("{stuck} instructions can never run; these wait for each other: {}{rest}", shown.join(", "))
     });
 }

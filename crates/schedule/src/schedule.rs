@@ -143,10 +143,7 @@ impl Schedule {
     /// The nodes a stream goes to, ascending.
     pub fn stream_sinks(&self, id: StreamId) -> &[NodeId] {
         let first = self.streams[id.index()].first_sink as usize;
-        let end = self
-            .streams
-            .get(id.index() + 1)
-            .map_or(self.sinks.len(), |s| s.first_sink as usize);
+        let end = self.streams.get(id.index() + 1).map_or(self.sinks.len(), |s| s.first_sink as usize);
         &self.sinks[first..end]
     }
 
@@ -170,27 +167,17 @@ impl Schedule {
 
     /// Elements of a node's input buffer; a switch has none.
     pub fn input_len(&self, node: NodeId) -> u32 {
-        if node.0 < self.collective.ranks {
-            self.collective.input_len(node.0)
-        } else {
-            0
-        }
+        if node.0 < self.collective.ranks { self.collective.input_len(node.0) } else { 0 }
     }
 
     /// Elements of a node's output buffer; a switch has none.
     pub fn output_len(&self, node: NodeId) -> u32 {
-        if node.0 < self.collective.ranks {
-            self.collective.output_len(node.0)
-        } else {
-            0
-        }
+        if node.0 < self.collective.ranks { self.collective.output_len(node.0) } else { 0 }
     }
 
     /// Input, output and scratch elements of a node together.
     pub fn memory_elements(&self, node: NodeId) -> u64 {
-        u64::from(self.input_len(node))
-            + u64::from(self.output_len(node))
-            + u64::from(self.scratch_elements(node))
+        u64::from(self.input_len(node)) + u64::from(self.output_len(node)) + u64::from(self.scratch_elements(node))
     }
 
     pub fn all_nodes(&self) -> impl Iterator<Item = NodeId> + use<> {

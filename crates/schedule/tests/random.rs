@@ -22,11 +22,7 @@ fn lengths() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
     let cut = |pieces: Vec<bool>| {
         let mut out = vec![1];
         for cut in pieces {
-            if cut {
-                out.push(1)
-            } else {
-                *out.last_mut().unwrap() += 1
-            }
+            if cut { out.push(1) } else { *out.last_mut().unwrap() += 1 }
         }
         out
     };
@@ -37,37 +33,14 @@ fn lengths() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
 }
 
 fn streams(nodes: u32) -> impl Strategy<Value = Vec<StreamPlan>> {
-    let one = (
-        0..nodes,
-        1..nodes,
-        0u32..2,
-        0u32..2,
-        lengths(),
-        1..=ELEMENTS,
-    )
-        .prop_map(move |(from, step, a, b, (push, pop), cap)| {
-            (from, (from + step) % nodes, a, b, push, pop, cap)
-        });
+    let one = (0..nodes, 1..nodes, 0u32..2, 0u32..2, lengths(), 1..=ELEMENTS)
+        .prop_map(move |(from, step, a, b, (push, pop), cap)| (from, (from + step) % nodes, a, b, push, pop, cap));
     prop::collection::vec(one, 1..6)
 }
 
 /// Lays the ends of all streams into their lanes in an order drawn from `order`, with operands drawn from `places`.
-fn schedule(
-    nodes: u32,
-    streams: &[StreamPlan],
-    order: &[u32],
-    places: &[u32],
-    waits: &[(u32, u32)],
-) -> Schedule {
-    let c = Collective::new(
-        Kind::Allreduce,
-        nodes,
-        u64::from(ELEMENTS),
-        0,
-        Operator::Sum,
-        Dtype::I64,
-    )
-    .unwrap();
+fn schedule(nodes: u32, streams: &[StreamPlan], order: &[u32], places: &[u32], waits: &[(u32, u32)]) -> Schedule {
+    let c = Collective::new(Kind::Allreduce, nodes, u64::from(ELEMENTS), 0, Operator::Sum, Dtype::I64).unwrap();
     let mut b = Builder::new(c);
     for n in 0..nodes {
         b.scratch(NodeId(n), ELEMENTS);
@@ -94,11 +67,7 @@ fn schedule(
             _ => Operand::Tmp(start),
         };
         let stream = Operand::Stream(*s);
-        let (source, sink) = if *pushes {
-            (memory, stream)
-        } else {
-            (stream, memory)
-        };
+        let (source, sink) = if *pushes { (memory, stream) } else { (stream, memory) };
         made.push(b.combine(NodeId(*node), *lane, len, &[source], &[sink]));
         if pieces.is_empty() {
             ends.swap_remove(pick);

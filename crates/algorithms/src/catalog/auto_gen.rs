@@ -58,11 +58,7 @@ const MANY: u64 = 1 << 40;
 
 impl Slopes {
     fn new(depth: u32) -> Self {
-        Self {
-            depth: u64::from(depth),
-            k: 0,
-            count: 1,
-        }
+        Self { depth: u64::from(depth), k: 0, count: 1 }
     }
 
     /// The next slope and how often it occurs.
@@ -77,11 +73,7 @@ impl Slopes {
 
 /// The depth of least time for a root with `left` and `right` PEs beside it, both sides sharing the depth.
 fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
-    let (links, far, b) = (
-        f64::from(left + right),
-        f64::from(left.max(right)),
-        wavelets as f64,
-    );
+    let (links, far, b) = (f64::from(left + right), f64::from(left.max(right)), wavelets as f64);
     let mut best: Option<Shape> = None;
     for depth in 1..=left.max(right) {
         // Even a tree of least energy, one hop a PE, pays the distance and the depth.
@@ -91,15 +83,10 @@ fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option
         }
         let (l, r) = (energy(left + 1, depth)?, energy(right + 1, depth)?);
         let contention = l.1 + r.1;
-        let cycles = (b * f64::from(contention)).max(b * (l.0 + r.0) as f64 / links + far)
-            + depth_cycles * f64::from(depth);
+        let cycles =
+            (b * f64::from(contention)).max(b * (l.0 + r.0) as f64 / links + far) + depth_cycles * f64::from(depth);
         if best.is_none_or(|s| cycles < s.cycles) {
-            best = Some(Shape {
-                depth,
-                contention,
-                energy: l.0 + r.0,
-                cycles,
-            });
+            best = Some(Shape { depth, contention, energy: l.0 + r.0, cycles });
         }
     }
     best
@@ -166,16 +153,8 @@ impl LineTree for AutoGen {
         "Near-Optimal Wafer-Scale Reduce, section 5.5"
     }
 
-    fn side(
-        &self,
-        pes: u32,
-        wavelets: u64,
-        depth_cycles: f64,
-        params: &Params,
-    ) -> Result<Side, AlgorithmError> {
-        Ok(self
-            .sides(0, pes - 1, wavelets, depth_cycles, params)?
-            .right)
+    fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError> {
+        Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
     }
 
     fn sides(
@@ -191,10 +170,7 @@ impl LineTree for AutoGen {
             let (_, contention) = energy(pes, depth).expect("best_depth found trees of this depth");
             tree(pes, depth, contention)
         };
-        Ok(Sides {
-            left: side(left + 1),
-            right: side(right + 1),
-        })
+        Ok(Sides { left: side(left + 1), right: side(right + 1) })
     }
 }
 
@@ -210,9 +186,8 @@ mod tests {
                 e[d][c][1] = Some(0);
                 for p in 2..=most {
                     if d > 0 && c > 0 {
-                        e[d][c][p] = (1..p)
-                            .filter_map(|i| Some(e[d][c - 1][i]? + e[d - 1][c][p - i]? + i as u64))
-                            .min();
+                        e[d][c][p] =
+                            (1..p).filter_map(|i| Some(e[d][c - 1][i]? + e[d - 1][c][p - i]? + i as u64)).min();
                     }
                 }
             }
@@ -226,21 +201,9 @@ mod tests {
         for pes in 2..=40u32 {
             for depth in 1..pes {
                 let (energy, contention) = energy(pes, depth).unwrap();
-                assert_eq!(
-                    e[depth as usize][contention as usize][pes as usize],
-                    Some(energy),
-                    "{pes} {depth}"
-                );
-                assert_eq!(
-                    e[depth as usize][contention as usize - 1][pes as usize],
-                    None,
-                    "least contention"
-                );
-                assert_eq!(
-                    e[depth as usize][39][pes as usize],
-                    Some(energy),
-                    "more contention gains nothing"
-                );
+                assert_eq!(e[depth as usize][contention as usize][pes as usize], Some(energy), "{pes} {depth}");
+                assert_eq!(e[depth as usize][contention as usize - 1][pes as usize], None, "least contention");
+                assert_eq!(e[depth as usize][39][pes as usize], Some(energy), "more contention gains nothing");
             }
         }
     }
@@ -250,16 +213,10 @@ mod tests {
         for pes in (1..70).chain([512, 1000]) {
             for depth in (1..pes).filter(|d| *d < 20 || d % 97 == 0) {
                 let (energy, contention) = energy(pes, depth).unwrap();
-                let sides = Sides {
-                    left: Side::new(vec![0]),
-                    right: tree(pes, depth, contention),
-                };
+                let sides = Sides { left: Side::new(vec![0]), right: tree(pes, depth, contention) };
                 let t = sides.terms(1);
                 assert_eq!(t.energy as u64, energy, "{pes} {depth}");
-                assert!(
-                    t.depth <= f64::from(depth) && t.contention <= f64::from(contention),
-                    "{pes} {depth} {t:?}"
-                );
+                assert!(t.depth <= f64::from(depth) && t.contention <= f64::from(contention), "{pes} {depth} {t:?}");
             }
         }
     }

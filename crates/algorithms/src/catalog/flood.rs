@@ -5,11 +5,14 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Phase, Placed, Placement, Terms};
+use unisono_lower::{Estimate, Phase, Placed, Terms};
 use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{Algorithm, AlgorithmError, Case, Params, line::broadcast};
+use crate::{
+    Algorithm, AlgorithmError, Case, Params,
+    line::{Keep, broadcast},
+};
 
 pub struct Flood;
 
@@ -61,17 +64,14 @@ impl Algorithm for Flood {
         let mut b = Builder::new(case.collective);
         b.phase("broadcast");
         let nodes = (0..case.collective.ranks).map(NodeId);
-        broadcast(&mut b, NodeId(case.collective.root), Operand::In(0), nodes);
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: Placement::new(case.grid),
-        })
+        let mut keep = Keep::default();
+        broadcast(&mut b, NodeId(case.collective.root), Operand::In(0), nodes, &mut keep, 0);
+        let schedule = b.finish()?;
+        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
         let terms = flood_terms(case.grid, case.collective.root, case.wavelets());
-        Some(Estimate {
-            phases: vec![Phase::new("broadcast", terms)],
-        })
+        Some(Estimate { phases: vec![Phase::new("broadcast", terms)] })
     }
 }

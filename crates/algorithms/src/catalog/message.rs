@@ -14,11 +14,7 @@ pub struct Message;
 /// Who sends to whom; none where one PE already has all.
 fn ends(case: &Case) -> Option<(NodeId, NodeId)> {
     let c = case.collective;
-    let (from, to) = if c.kind == Kind::Message {
-        (c.sender(), c.root)
-    } else {
-        (c.root, 1 - c.root.min(1))
-    };
+    let (from, to) = if c.kind == Kind::Message { (c.sender(), c.root) } else { (c.root, 1 - c.root.min(1)) };
     (c.ranks > 1).then_some((NodeId(from), NodeId(to)))
 }
 
@@ -59,33 +55,12 @@ impl Algorithm for Message {
         b.phase("message");
         if let Some((from, to)) = ends(case) {
             let stream = b.stream(from, &[to]);
-            b.combine(
-                from,
-                0,
-                c.elements,
-                &[Operand::In(0)],
-                &[Operand::Stream(stream)],
-            );
-            b.combine(
-                to,
-                0,
-                c.elements,
-                &[Operand::Stream(stream)],
-                &[Operand::Out(0)],
-            );
+            b.combine(from, 0, c.elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
+            b.combine(to, 0, c.elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);
         } else if c.kind == Kind::Message {
-            b.combine(
-                NodeId(0),
-                0,
-                c.elements,
-                &[Operand::In(0)],
-                &[Operand::Out(0)],
-            );
+            b.combine(NodeId(0), 0, c.elements, &[Operand::In(0)], &[Operand::Out(0)]);
         }
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: Placement::new(case.grid),
-        })
+        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid) })
     }
 
     fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
@@ -103,17 +78,8 @@ impl Algorithm for Message {
                     datapath: b,
                 }
             }
-            _ => Terms {
-                datapath: if case.collective.kind == Kind::Message {
-                    b
-                } else {
-                    0.0
-                },
-                ..Terms::default()
-            },
+            _ => Terms { datapath: if case.collective.kind == Kind::Message { b } else { 0.0 }, ..Terms::default() },
         };
-        Some(Estimate {
-            phases: vec![Phase::new("message", terms)],
-        })
+        Some(Estimate { phases: vec![Phase::new("message", terms)] })
     }
 }

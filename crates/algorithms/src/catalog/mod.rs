@@ -3,7 +3,9 @@
 mod auto_gen;
 mod chain;
 mod flood;
+mod kd_tree;
 mod message;
+mod quad_chain;
 mod reduce_broadcast;
 mod ring;
 mod snake;
@@ -22,7 +24,9 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(auto_gen::AutoGen),
     &Line(chain::Chain),
     &flood::Flood,
+    &kd_tree::KdTree,
     &message::Message,
+    &quad_chain::QuadChain,
     &reduce_broadcast::ReduceBroadcast,
     &ring::Ring,
     &snake::Snake,

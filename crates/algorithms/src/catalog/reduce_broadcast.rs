@@ -4,14 +4,14 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Phase, Placed};
-use unisono_schedule::Builder;
+use unisono_lower::{ANY_COLOR, Estimate, Phase, Placed};
+use unisono_schedule::{Builder, Operand};
 
 use super::flood::flood_terms;
 use crate::{
     ALGORITHMS, Algorithm, AlgorithmError, Case, Param, Params,
     compose::{find, resolve},
-    line::broadcast,
+    line::{Keep, broadcast},
 };
 
 pub struct ReduceBroadcast;
@@ -19,26 +19,17 @@ pub struct ReduceBroadcast;
 const NAME: &str = "reduce-broadcast";
 
 /// The reduce to use, with its case and its own parameters.
-fn part(
-    case: &Case,
-    params: &Params,
-) -> Result<(&'static dyn Algorithm, Case, Params), AlgorithmError> {
+fn part(case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Case, Params), AlgorithmError> {
     let root = match params.choice(NAME, "root", &["end", "middle"])? {
         "middle" => case.grid.pe(case.grid.rows / 2, case.grid.cols / 2),
         _ => 0,
     };
     let inner = case.with(Kind::Reduce, root);
-    let default = if case.grid.is_line() {
-        "auto-gen"
-    } else {
-        "x-y"
-    };
+    let default = if case.grid.is_line() { "auto-gen" } else { "x-y" };
     let name = params.get("reduce").unwrap_or(default);
     let rest = params.only(|k| k != "root" && k != "reduce");
     if !find(name)?.collectives().contains(&Kind::Reduce) {
-        let all = ALGORITHMS
-            .iter()
-            .filter(|a| a.collectives().contains(&Kind::Reduce));
+        let all = ALGORITHMS.iter().filter(|a| a.collectives().contains(&Kind::Reduce));
         return Err(AlgorithmError::Param {
             algorithm: NAME,
             param: "reduce",
@@ -69,45 +60,34 @@ impl Algorithm for ReduceBroadcast {
 
     fn params(&self) -> &'static [Param] {
         &[
-            Param {
-                name: "reduce",
-                values: "a reduce (default: auto-gen on a line, x-y on a grid)",
-            },
-            Param {
-                name: "root",
-                values: "end, middle (default: end)",
-            },
+            Param { name: "reduce", values: "a reduce (default: auto-gen on a line, x-y on a grid)" },
+            Param { name: "root", values: "end, middle (default: end)" },
         ]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.kind != Kind::Allreduce {
             let reason = format!("it makes an allreduce, not {}", case.collective.kind);
-            return Err(AlgorithmError::Unsupported {
-                algorithm: NAME,
-                reason,
-            });
+            return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
         }
         part(case, params).map(|_| ())
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let (reduce, inner, rest) = part(case, params)?;
-        let placed = reduce.build(&inner, &rest)?;
+        let Placed { schedule, placement } = reduce.build(&inner, &rest)?;
+        // The flood needs a color beside those of the reduce.
+        let colors = &placement.colors;
+        let color = colors.iter().copied().filter(|&c| c != ANY_COLOR).max().map_or(0, |c| c + 1);
+        let mut keep = Keep::resume(&placement);
         // The reduce is continued as the allreduce it becomes: its partial results may now lie in the output.
         let root = NodeId(inner.collective.root);
-        let mut b = Builder::resume(placed.schedule, case.collective);
+        let mut b = Builder::resume(schedule, case.collective);
         b.phase("broadcast");
-        broadcast(
-            &mut b,
-            root,
-            unisono_schedule::Operand::Out(0),
-            (0..case.collective.ranks).map(NodeId),
-        );
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: placed.placement,
-        })
+        broadcast(&mut b, root, Operand::Out(0), (0..case.collective.ranks).map(NodeId), &mut keep, color);
+        let schedule = b.finish()?;
+        let colors = keep.placement(case.grid, &schedule).colors;
+        Ok(Placed { placement: placement.with_colors(&schedule, colors), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
@@ -125,9 +105,7 @@ impl Algorithm for ReduceBroadcast {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let reduces = ALGORITHMS
-            .iter()
-            .filter(|a| a.collectives().contains(&Kind::Reduce));
+        let reduces = ALGORITHMS.iter().filter(|a| a.collectives().contains(&Kind::Reduce));
         let mut all = Vec::new();
         for reduce in reduces {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
@@ -136,11 +114,7 @@ impl Algorithm for ReduceBroadcast {
                     continue;
                 }
                 for root in ["end", "middle"] {
-                    all.push(
-                        rest.clone()
-                            .with("reduce", reduce.name())
-                            .with("root", root),
-                    );
+                    all.push(rest.clone().with("reduce", reduce.name()).with("root", root));
                 }
             }
         }

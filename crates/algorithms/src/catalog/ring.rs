@@ -14,13 +14,33 @@ use crate::{Algorithm, AlgorithmError, Case, Param, Params};
 
 pub struct Ring;
 
+/// A ring on P PEs makes about 2 P^2 instructions, so its schedules outgrow any memory before its cost terms do. Larger
+/// ones than this, about 2 GB of tables, are refused.
+pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
+
+/// At most so many instructions does [`emit`] make on a line of `pes`.
+pub fn instructions(pes: u32) -> u64 {
+    2 * u64::from(pes).pow(2)
+}
+
+/// The reason against so many instructions.
+pub fn too_large(instructions: u64) -> Option<String> {
+    (instructions > MOST_INSTRUCTIONS)
+        .then(|| format!("it would take {instructions} instructions; at most {MOST_INSTRUCTIONS} are made"))
+}
+
+/// The way the ring lies on the line.
+///
+/// # Errors
+/// There is no such way.
+pub fn mapping(params: &Params) -> Result<&'static str, AlgorithmError> {
+    params.choice("ring", "mapping", &["line", "fold"])
+}
+
 /// PEs of a line in the order of the ring.
 fn order(pes: u32, params: &Params) -> Result<Vec<u32>, AlgorithmError> {
-    Ok(match params.choice("ring", "mapping", &["line", "fold"])? {
-        "fold" => (0..pes)
-            .step_by(2)
-            .chain((0..pes).rev().filter(|i| i % 2 == 1))
-            .collect(),
+    Ok(match mapping(params)? {
+        "fold" => (0..pes).step_by(2).chain((0..pes).rev().filter(|i| i % 2 == 1)).collect(),
         _ => (0..pes).collect(),
     })
 }
@@ -46,10 +66,7 @@ pub fn emit(
     params: &Params,
 ) -> Result<(), AlgorithmError> {
     let (elements, pes) = (b.collective().elements, line.len() as u32);
-    let ring: Vec<NodeId> = order(pes, params)?
-        .into_iter()
-        .map(|i| line[i as usize])
-        .collect();
+    let ring: Vec<NodeId> = order(pes, params)?.into_iter().map(|i| line[i as usize]).collect();
     if pes == 1 {
         if own(0) != Operand::Out(0) {
             b.combine(line[0], 0, elements, &[own(0)], &[Operand::Out(0)]);
@@ -58,17 +75,13 @@ pub fn emit(
     }
     let chunks = chunks(elements, pes);
     let at = |q: u32, step: u32| chunks[((q + 2 * pes - step) % pes) as usize];
+    let edges: Vec<_> = (0..pes).map(|q| b.stream(ring[q as usize], &[ring[((q + 1) % pes) as usize]])).collect();
     for (phase, name) in phases.into_iter().enumerate() {
         b.phase(name);
-        let edges: Vec<_> = (0..pes)
-            .map(|q| b.stream(ring[q as usize], &[ring[((q + 1) % pes) as usize]]))
-            .collect();
         for q in 0..pes {
             let node = ring[q as usize];
-            let (to, from) = (
-                Operand::Stream(edges[q as usize]),
-                Operand::Stream(edges[((q + pes - 1) % pes) as usize]),
-            );
+            let (to, from) =
+                (Operand::Stream(edges[q as usize]), Operand::Stream(edges[((q + pes - 1) % pes) as usize]));
             for step in 0..pes {
                 let last = step == pes - 1;
                 if phase == 0 {
@@ -76,11 +89,7 @@ pub fn emit(
                     let c = at(q, step);
                     let sink = if last { Operand::Out(c.start) } else { to };
                     let mine = own(c.start);
-                    let sources = if step == 0 {
-                        vec![mine]
-                    } else {
-                        vec![from, mine]
-                    };
+                    let sources = if step == 0 { vec![mine] } else { vec![from, mine] };
                     b.combine(node, 0, c.len, &sources, &[sink]);
                 } else {
                     // Chunk q + 1 - step: the finished one first, then what arrives, kept and passed on.
@@ -99,45 +108,29 @@ pub fn emit(
 }
 
 /// The two phases of [`emit`] on a line of `pes`.
-pub fn estimate(
-    pes: u32,
-    elements: u32,
-    bytes: u64,
-    phases: [&str; 2],
-    params: &Params,
-) -> Option<Vec<Phase>> {
+pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: &Params) -> Option<Vec<Phase>> {
     let order = order(pes, params).ok()?;
     let wavelets = |len: u32| unisono_base::Wavelets::of(u64::from(len), bytes).0 as f64;
     let whole = wavelets(elements);
     if pes == 1 {
         return Some(Vec::new());
     }
-    let sizes: Vec<f64> = chunks(elements, pes)
-        .iter()
-        .map(|c| wavelets(c.len))
-        .collect();
+    let sizes: Vec<f64> = chunks(elements, pes).iter().map(|c| wavelets(c.len)).collect();
     let total: f64 = sizes.iter().sum();
     let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
     let around = f64::from(2 * (pes - 1));
-    let hop =
-        |edge: u32| f64::from(order[edge as usize].abs_diff(order[((edge + 1) % pes) as usize]));
+    let hop = |edge: u32| f64::from(order[edge as usize].abs_diff(order[((edge + 1) % pes) as usize]));
     let some = f64::from(u32::from(elements > 0));
     let phase = |name: &str, behind: u32| {
         // Chunk c takes every edge but the one `behind` its start.
-        let ways: Vec<f64> = (0..pes)
-            .map(|c| around - hop((c + pes - behind) % pes))
-            .collect();
+        let ways: Vec<f64> = (0..pes).map(|c| around - hop((c + pes - behind) % pes)).collect();
         let used: Vec<usize> = (0..sizes.len()).filter(|&c| sizes[c] > 0.0).collect();
         let terms = Terms {
             energy: sizes.iter().zip(&ways).map(|(s, w)| s * w).sum(),
             distance: used.iter().map(|&c| ways[c]).fold(0.0, f64::max),
             depth: some * f64::from(pes - 1),
             contention: total - least,
-            links: if let [one] = used[..] {
-                ways[one]
-            } else {
-                some * around
-            },
+            links: if let [one] = used[..] { ways[one] } else { some * around },
             max_link_load: total - least,
             datapath: whole.max(total),
         };
@@ -166,25 +159,14 @@ impl Algorithm for Ring {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[Param {
-            name: "mapping",
-            values: "line, fold (default: line)",
-        }]
+        &[Param { name: "mapping", values: "line, fold (default: line)" }]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        let no = |reason: String| {
-            Err(AlgorithmError::Unsupported {
-                algorithm: self.name(),
-                reason,
-            })
-        };
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
         let c = case.collective;
         if c.kind != Kind::Allreduce || !case.grid.is_line() {
-            return no(format!(
-                "it makes an allreduce along one row or column, not {} on {}",
-                c.kind, case.grid
-            ));
+            return no(format!("it makes an allreduce along one row or column, not {} on {}", c.kind, case.grid));
         }
         if !c.operator.commutative() {
             return no(format!(
@@ -192,7 +174,10 @@ impl Algorithm for Ring {
                 c.operator
             ));
         }
-        order(c.ranks, params).map(|_| ())
+        if let Some(reason) = too_large(instructions(c.ranks)) {
+            return no(reason);
+        }
+        mapping(params).map(|_| ())
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
@@ -200,22 +185,15 @@ impl Algorithm for Ring {
         let mut b = Builder::new(case.collective);
         b.reserve(2 * line.len() * line.len(), 2 * line.len());
         emit(&mut b, &line, Operand::In, PHASES, params)?;
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: Placement::new(case.grid),
-        })
+        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid) })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
-        Some(Estimate {
-            phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)?,
-        })
+        Some(Estimate { phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)? })
     }
 
     fn candidates(&self, _: &Case) -> Vec<Params> {
-        ["line", "fold"]
-            .map(|m| Params::new().with("mapping", m))
-            .to_vec()
+        ["line", "fold"].map(|m| Params::new().with("mapping", m)).to_vec()
     }
 }

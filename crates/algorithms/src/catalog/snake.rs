@@ -5,7 +5,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Placed, Placement};
+use unisono_lower::{Estimate, Placed};
 use unisono_machine::Grid;
 use unisono_schedule::Builder;
 
@@ -50,12 +50,7 @@ impl Algorithm for Snake {
     }
 
     fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
-        let no = |reason: String| {
-            Err(AlgorithmError::Unsupported {
-                algorithm: self.name(),
-                reason,
-            })
-        };
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
         if case.collective.kind != Kind::Reduce {
             return no(format!("it makes a reduce, not {}", case.collective.kind));
         }
@@ -75,28 +70,21 @@ impl Algorithm for Snake {
         let mut b = Builder::new(c);
         b.reserve(line.len() + 1, line.len());
         b.phase("reduce");
-        let at = reduce(&mut b, &line, &sides, &own_input, &mut Keep::default());
+        let mut keep = Keep::default();
+        let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
         copy_to_output(&mut b, NodeId(c.root), at);
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: Placement::new(case.grid),
-        })
+        let schedule = b.finish()?;
+        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
         let sides = line_case(&Chain, case, c.ranks, position(case.grid, c.root), params).ok()?;
-        Some(Estimate {
-            phases: vec![reduce_estimate("reduce", &Chain, &sides, case.wavelets())],
-        })
+        Some(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case.wavelets())] })
     }
 
     /// On a line it is the chain.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() {
-            Vec::new()
-        } else {
-            vec![Params::new()]
-        }
+        if case.grid.is_line() { Vec::new() } else { vec![Params::new()] }
     }
 }

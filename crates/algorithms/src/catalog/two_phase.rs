@@ -6,7 +6,7 @@
 
 use crate::{
     AlgorithmError, Param, Params,
-    line::{LineTree, Side},
+    line::{LineTree, Side, Sides},
 };
 
 pub struct TwoPhase;
@@ -43,14 +43,17 @@ impl LineTree for TwoPhase {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[Param {
-            name: "group",
-            values: "PEs in a group, 1 to P (default: floor(sqrt(P)))",
-        }]
+        &[Param { name: "group", values: "PEs in a group, 1 to P (default: floor(sqrt(P)))" }]
     }
 
-    fn side(&self, pes: u32, _: u64, _: f64, params: &Params) -> Result<Side, AlgorithmError> {
-        let group = params.number("two-phase", "group", 1..=pes.max(1))?;
-        Ok(grouped(pes, group.unwrap_or_else(|| pes.isqrt().max(1))))
+    fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError> {
+        Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
+    }
+
+    /// A group is part of the whole line, so a side that is shorter is one group.
+    fn sides(&self, left: u32, right: u32, _: u64, _: f64, params: &Params) -> Result<Sides, AlgorithmError> {
+        let group = params.number("two-phase", "group", 1..=left + right + 1)?;
+        let side = |pes: u32| grouped(pes, group.map_or(pes.isqrt(), |g| g.min(pes)));
+        Ok(Sides { left: side(left + 1), right: side(right + 1) })
     }
 }

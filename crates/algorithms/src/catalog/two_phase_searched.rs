@@ -15,12 +15,9 @@ fn best_group(pes: u32, wavelets: u64, depth_cycles: f64) -> u32 {
     let time = |s: u32| {
         let (size, groups) = (f64::from(s), f64::from(pes.div_ceil(s)));
         let contention = if s == pes - 1 { b } else { 2.0 * b };
-        contention.max(b * (2.0 * p - groups - size) / (p - 1.0) + p - 1.0)
-            + depth_cycles * (size + groups - 2.0)
+        contention.max(b * (2.0 * p - groups - size) / (p - 1.0) + p - 1.0) + depth_cycles * (size + groups - 2.0)
     };
-    (2..pes)
-        .min_by(|&a, &b| time(a).total_cmp(&time(b)))
-        .unwrap_or(1)
+    (2..pes).min_by(|&a, &b| time(a).total_cmp(&time(b))).unwrap_or(1)
 }
 
 impl LineTree for TwoPhaseSearched {
@@ -36,13 +33,7 @@ impl LineTree for TwoPhaseSearched {
         "Near-Optimal Wafer-Scale Reduce, section 5.4 and Eq. 1"
     }
 
-    fn side(
-        &self,
-        pes: u32,
-        wavelets: u64,
-        depth_cycles: f64,
-        _: &Params,
-    ) -> Result<Side, AlgorithmError> {
+    fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, _: &Params) -> Result<Side, AlgorithmError> {
         Ok(grouped(pes, best_group(pes, wavelets, depth_cycles)))
     }
 }
@@ -57,19 +48,12 @@ mod tests {
         for pes in [3u32, 8, 17, 40] {
             for wavelets in [1u64, 16, 300] {
                 let time = |group| {
-                    let sides = Sides {
-                        left: Side::new(vec![0]),
-                        right: grouped(pes, group),
-                    };
+                    let sides = Sides { left: Side::new(vec![0]), right: grouped(pes, group) };
                     let t = sides.terms(wavelets);
                     t.contention.max(t.energy / t.links + t.distance) + 5.0 * t.depth
                 };
                 let least = (2..pes).map(time).fold(f64::INFINITY, f64::min);
-                assert_eq!(
-                    time(best_group(pes, wavelets, 5.0)),
-                    least,
-                    "{pes} {wavelets}"
-                );
+                assert_eq!(time(best_group(pes, wavelets, 5.0)), least, "{pes} {wavelets}");
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Placed, Placement};
+use unisono_lower::{Estimate, Placed};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -19,68 +19,36 @@ pub struct XY;
 const DEFAULT: &str = "auto-gen";
 
 /// Reduces over `case.grid` to `root`, and says where the root holds the result.
-pub fn emit(
-    b: &mut Builder,
-    case: &Case,
-    root: u32,
-    params: &Params,
-) -> Result<Operand, AlgorithmError> {
+fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Keep) -> Result<Operand, AlgorithmError> {
     let grid = case.grid;
     let (root_row, root_col) = grid.row_col(root);
-    let mut keep = Keep::default();
     let mut sums = Vec::with_capacity(grid.rows as usize);
-    let rows = line_case(
-        line_param("x-y", "x", DEFAULT, params)?,
-        case,
-        grid.cols,
-        root_col,
-        params,
-    )?;
+    let rows = line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, grid.cols, root_col, params)?;
     if grid.cols > 1 {
         b.phase("row-reduce");
     }
     for r in 0..grid.rows {
         let line: Vec<NodeId> = (0..grid.cols).map(|c| NodeId(grid.pe(r, c))).collect();
-        sums.push(reduce(b, &line, &rows, &own_input, &mut keep));
+        sums.push(reduce(b, &line, &rows, &own_input, keep, 0));
     }
     if grid.rows > 1 {
         b.phase("column-reduce");
     }
-    let columns = line_case(
-        line_param("x-y", "y", DEFAULT, params)?,
-        case,
-        grid.rows,
-        root_row,
-        params,
-    )?;
-    let line: Vec<NodeId> = (0..grid.rows)
-        .map(|r| NodeId(grid.pe(r, root_col)))
-        .collect();
-    Ok(reduce(
-        b,
-        &line,
-        &columns,
-        &|node| sums[grid.row_col(node.0).0 as usize],
-        &mut keep,
-    ))
+    let columns = line_case(line_param("x-y", "y", DEFAULT, &[], params)?, case, grid.rows, root_row, params)?;
+    let line: Vec<NodeId> = (0..grid.rows).map(|r| NodeId(grid.pe(r, root_col))).collect();
+    Ok(reduce(b, &line, &columns, &|node| sums[grid.row_col(node.0).0 as usize], keep, 2))
 }
 
 /// The phases of [`emit`] in closed form.
 pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
     let (root_row, root_col) = case.grid.row_col(root);
     let mut phases = Vec::new();
-    for (name, param, pes, at) in [
-        ("row-reduce", "x", case.grid.cols, root_col),
-        ("column-reduce", "y", case.grid.rows, root_row),
-    ] {
-        let tree = line_param("x-y", param, DEFAULT, params).ok()?;
+    for (name, param, pes, at) in
+        [("row-reduce", "x", case.grid.cols, root_col), ("column-reduce", "y", case.grid.rows, root_row)]
+    {
+        let tree = line_param("x-y", param, DEFAULT, &[], params).ok()?;
         if pes > 1 {
-            phases.push(reduce_estimate(
-                name,
-                tree,
-                &line_case(tree, case, pes, at, params).ok()?,
-                case.wavelets(),
-            ));
+            phases.push(reduce_estimate(name, tree, &line_case(tree, case, pes, at, params).ok()?, case.wavelets()));
         }
     }
     Some(Estimate { phases })
@@ -105,40 +73,19 @@ impl Algorithm for XY {
 
     fn params(&self) -> &'static [Param] {
         &[
-            Param {
-                name: "x",
-                values: "a reduce on a line, for the rows (default: auto-gen)",
-            },
-            Param {
-                name: "y",
-                values: "a reduce on a line, for the column (default: auto-gen)",
-            },
+            Param { name: "x", values: "a reduce on a line, for the rows (default: auto-gen)" },
+            Param { name: "y", values: "a reduce on a line, for the column (default: auto-gen)" },
         ]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.kind != Kind::Reduce {
             let reason = format!("it makes a reduce, not {}", case.collective.kind);
-            return Err(AlgorithmError::Unsupported {
-                algorithm: self.name(),
-                reason,
-            });
+            return Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
         }
         let (root_row, root_col) = case.grid.row_col(case.collective.root);
-        line_case(
-            line_param("x-y", "x", DEFAULT, params)?,
-            case,
-            case.grid.cols,
-            root_col,
-            params,
-        )?;
-        line_case(
-            line_param("x-y", "y", DEFAULT, params)?,
-            case,
-            case.grid.rows,
-            root_row,
-            params,
-        )?;
+        line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, case.grid.cols, root_col, params)?;
+        line_case(line_param("x-y", "y", DEFAULT, &[], params)?, case, case.grid.rows, root_row, params)?;
         Ok(())
     }
 
@@ -146,12 +93,11 @@ impl Algorithm for XY {
         let c = case.collective;
         let mut b = Builder::new(c);
         b.reserve(c.ranks as usize + case.grid.rows as usize, c.ranks as usize);
-        let at = emit(&mut b, case, c.root, params)?;
+        let mut keep = Keep::default();
+        let at = emit(&mut b, case, c.root, params, &mut keep)?;
         copy_to_output(&mut b, NodeId(c.root), at);
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: Placement::new(case.grid),
-        })
+        let schedule = b.finish()?;
+        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
@@ -167,8 +113,6 @@ impl Algorithm for XY {
             return Vec::new();
         }
         let pairs = line_names().flat_map(|x| line_names().map(move |y| (x, y)));
-        pairs
-            .map(|(x, y)| Params::new().with("x", x).with("y", y))
-            .collect()
+        pairs.map(|(x, y)| Params::new().with("x", x).with("y", y)).collect()
     }
 }

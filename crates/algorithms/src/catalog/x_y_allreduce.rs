@@ -4,15 +4,15 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Phase, Placed, Placement};
+use unisono_lower::{Estimate, Phase, Placed};
 use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand};
 
 use super::{flood::flood_terms, ring};
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    compose::{line_names, line_param},
-    line::{Keep, broadcast, line_case, reduce, reduce_estimate},
+    compose::{RING, line_names, line_param},
+    line::{Keep, LineTree, broadcast, line_case, reduce, reduce_estimate},
 };
 
 pub struct XYAllreduce;
@@ -24,23 +24,27 @@ struct Axis {
     param: &'static str,
     ring: [&'static str; 2],
     tree: [&'static str; 2],
+    /// First color of the reduce. Both floods share color 2: every router switches from one to the other.
+    color: u8,
 }
 
 const AXES: [Axis; 2] = [
-    Axis {
-        param: "x",
-        ring: ["row-reduce-scatter", "row-allgather"],
-        tree: ["row-reduce", "row-broadcast"],
-    },
+    Axis { param: "x", ring: ["row-reduce-scatter", "row-allgather"], tree: ["row-reduce", "row-broadcast"], color: 0 },
     Axis {
         param: "y",
         ring: ["column-reduce-scatter", "column-allgather"],
         tree: ["column-reduce", "column-broadcast"],
+        color: 3,
     },
 ];
 
 fn is_ring(axis: &Axis, params: &Params) -> bool {
-    params.get(axis.param) == Some("ring")
+    params.get(axis.param) == Some(RING)
+}
+
+/// The tree of an axis that is no ring.
+fn tree(axis: &Axis, params: &Params) -> Result<&'static dyn LineTree, AlgorithmError> {
+    line_param(NAME, axis.param, "auto-gen", &[RING], params)
 }
 
 fn ring_params(params: &Params) -> Params {
@@ -59,23 +63,17 @@ fn emit_line(
     if is_ring(axis, params) {
         return ring::emit(b, line, own, axis.ring, &ring_params(params));
     }
-    let tree = line_param(NAME, axis.param, "auto-gen", params)?;
+    let tree = tree(axis, params)?;
     let sides = line_case(tree, case, line.len() as u32, 0, params)?;
     b.phase(axis.tree[0]);
-    let at = reduce(b, line, &sides, &|_| own(0), keep);
+    let at = reduce(b, line, &sides, &|_| own(0), keep, axis.color);
     if line.len() > 1 {
         b.phase(axis.tree[1]);
     }
     if at != Operand::Out(0) {
-        b.combine(
-            line[0],
-            0,
-            case.collective.elements,
-            &[at],
-            &[Operand::Out(0)],
-        );
+        b.combine(line[0], 0, case.collective.elements, &[at], &[Operand::Out(0)]);
     }
-    broadcast(b, line[0], Operand::Out(0), line.iter().copied());
+    broadcast(b, line[0], Operand::Out(0), line.iter().copied(), keep, 2);
     Ok(())
 }
 
@@ -98,45 +96,32 @@ impl Algorithm for XYAllreduce {
 
     fn params(&self) -> &'static [Param] {
         &[
-            Param {
-                name: "x",
-                values: "ring, or a reduce on a line to flood after, for the rows (default: auto-gen)",
-            },
-            Param {
-                name: "y",
-                values: "the same for the columns (default: auto-gen)",
-            },
+            Param { name: "x", values: "ring, or a reduce on a line to flood after, for the rows (default: auto-gen)" },
+            Param { name: "y", values: "the same for the columns (default: auto-gen)" },
         ]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        let no = |reason: String| {
-            Err(AlgorithmError::Unsupported {
-                algorithm: NAME,
-                reason,
-            })
-        };
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
         let c = case.collective;
         if c.kind != Kind::Allreduce {
             return no(format!("it makes an allreduce, not {}", c.kind));
         }
-        for (axis, pes) in AXES.iter().zip([case.grid.cols, case.grid.rows]) {
+        let mut instructions = 0;
+        for (axis, [pes, lines]) in
+            AXES.iter().zip([[case.grid.cols, case.grid.rows], [case.grid.rows, case.grid.cols]])
+        {
             if !is_ring(axis, params) {
-                line_case(
-                    line_param(NAME, axis.param, "auto-gen", params)?,
-                    case,
-                    pes,
-                    0,
-                    params,
-                )?;
-            } else if !c.operator.commutative() {
-                return no(format!(
-                    "a ring reorders operands, and operator {} does not commute",
-                    c.operator
-                ));
+                line_case(tree(axis, params)?, case, pes, 0, params)?;
+                continue;
             }
+            if !c.operator.commutative() {
+                return no(format!("a ring reorders operands, and operator {} does not commute", c.operator));
+            }
+            ring::mapping(&ring_params(params))?;
+            instructions += u64::from(lines) * ring::instructions(pes);
         }
-        Ok(())
+        ring::too_large(instructions).map_or(Ok(()), no)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
@@ -150,48 +135,25 @@ impl Algorithm for XYAllreduce {
         if grid.rows > 1 {
             for c in 0..grid.cols {
                 let column: Vec<NodeId> = (0..grid.rows).map(|r| NodeId(grid.pe(r, c))).collect();
-                emit_line(
-                    &mut b,
-                    case,
-                    &AXES[1],
-                    &column,
-                    Operand::Out,
-                    &mut keep,
-                    params,
-                )?;
+                emit_line(&mut b, case, &AXES[1], &column, Operand::Out, &mut keep, params)?;
             }
         }
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: Placement::new(grid),
-        })
+        let schedule = b.finish()?;
+        Ok(Placed { placement: keep.placement(grid, &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
         let mut phases = Vec::new();
-        for (axis, pes) in AXES
-            .iter()
-            .zip([case.grid.cols, case.grid.rows])
-            .filter(|(_, pes)| *pes > 1)
-        {
+        for (axis, pes) in AXES.iter().zip([case.grid.cols, case.grid.rows]).filter(|(_, pes)| *pes > 1) {
             if is_ring(axis, params) {
-                phases.extend(ring::estimate(
-                    pes,
-                    c.elements,
-                    c.dtype.bytes(),
-                    axis.ring,
-                    &ring_params(params),
-                )?);
+                phases.extend(ring::estimate(pes, c.elements, c.dtype.bytes(), axis.ring, &ring_params(params))?);
                 continue;
             }
-            let tree = line_param(NAME, axis.param, "auto-gen", params).ok()?;
+            let tree = tree(axis, params).ok()?;
             let sides = line_case(tree, case, pes, 0, params).ok()?;
             phases.push(reduce_estimate(axis.tree[0], tree, &sides, case.wavelets()));
-            phases.push(Phase::new(
-                axis.tree[1],
-                flood_terms(Grid::new(1, pes), 0, case.wavelets()),
-            ));
+            phases.push(Phase::new(axis.tree[1], flood_terms(Grid::new(1, pes), 0, case.wavelets())));
         }
         Some(Estimate { phases })
     }
@@ -204,9 +166,7 @@ impl Algorithm for XYAllreduce {
         if case.grid.is_line() {
             return Vec::new();
         }
-        let names = || line_names().chain(["ring"]);
-        names()
-            .flat_map(|x| names().map(move |y| Params::new().with("x", x).with("y", y)))
-            .collect()
+        let names = || line_names().chain([RING]);
+        names().flat_map(|x| names().map(move |y| Params::new().with("x", x).with("y", y))).collect()
     }
 }

@@ -1,17 +1,43 @@
 //! Writes the instructions of reduces and broadcasts on lines of PEs.
 
-use unisono_base::NodeId;
-use unisono_schedule::{Builder, Operand};
+use unisono_base::{NodeId, StreamId};
+use unisono_lower::{ANY_COLOR, Placement};
+use unisono_machine::Grid;
+use unisono_schedule::{Builder, Operand, Schedule};
 
 use super::Sides;
 
-/// Scratch memory a PE has taken for a partial result, kept so that phases share it.
+/// What the phases of one algorithm share: the scratch memory a PE has taken for a partial result, and the colors of
+/// the streams made so far.
 #[derive(Default)]
 pub struct Keep {
     scratch: Vec<Option<u32>>,
+    colors: Vec<u8>,
 }
 
 impl Keep {
+    /// Goes on after a schedule that was placed already; its scratch memory is its own.
+    pub fn resume(placement: &Placement) -> Self {
+        Self { scratch: Vec::new(), colors: placement.colors.clone() }
+    }
+
+    /// Makes a stream with a color.
+    pub fn stream(&mut self, b: &mut Builder, source: NodeId, sinks: &[NodeId], color: u8) -> StreamId {
+        let stream = b.stream(source, sinks);
+        self.colors.resize(stream.index(), ANY_COLOR);
+        self.colors.push(color);
+        stream
+    }
+
+    /// The placement of the finished schedule on a grid.
+    pub fn placement(self, grid: Grid, schedule: &Schedule) -> Placement {
+        let mut colors = self.colors;
+        if !colors.is_empty() {
+            colors.resize(schedule.stream_count().max(colors.len()), ANY_COLOR);
+        }
+        Placement::new(grid).with_colors(schedule, colors)
+    }
+
     /// Where `node` may keep a vector of `elements`: its output if it has one of that size, else scratch memory.
     fn place(&mut self, b: &mut Builder, node: NodeId, elements: u32) -> Operand {
         if b.collective().output_len(node.0) >= elements {
@@ -34,12 +60,15 @@ pub fn own_input(_: NodeId) -> Operand {
 ///
 /// `line` lists the PEs, and the root is PE `sides.left.len() - 1` of it. Operands stand in the order of the line, so
 /// operators need not commute: a PE holds an interval of the line at any time, and nearest children come first.
+/// Streams take the colors `color` and `color + 1` by the parity of the depth, so that what a PE receives and what it
+/// sends never share a route.
 pub fn reduce(
     b: &mut Builder,
     line: &[NodeId],
     sides: &Sides,
     own: &impl Fn(NodeId) -> Operand,
     keep: &mut Keep,
+    color: u8,
 ) -> Operand {
     let elements = b.collective().elements;
     let root = sides.left.len() as usize - 1;
@@ -49,37 +78,21 @@ pub fn reduce(
     for (side, nodes, mirrored) in [(&sides.left, &left[..], true), (&sides.right, right, false)] {
         let (first, table) = side.children();
         // Each PE's stream toward its parent; the root has none.
-        let up: Vec<_> = (1..nodes.len())
-            .map(|i| b.stream(nodes[i], &[nodes[side.parent(i as u32) as usize]]))
-            .collect();
-        let of = |pe: usize| {
-            table[first[pe] as usize..first[pe + 1] as usize]
-                .iter()
-                .map(|&c| up[c as usize - 1])
-        };
+        let mut odd = vec![false; nodes.len()];
+        let mut up = Vec::with_capacity(nodes.len());
+        for i in 1..nodes.len() {
+            let parent = side.parent(i as u32) as usize;
+            odd[i] = !odd[parent];
+            up.push(keep.stream(b, nodes[i], &[nodes[parent]], color + u8::from(!odd[i])));
+        }
+        let of = |pe: usize| table[first[pe] as usize..first[pe + 1] as usize].iter().map(|&c| up[c as usize - 1]);
         for pe in 1..nodes.len() {
             let arriving: Vec<_> = of(pe).map(|s| (s, mirrored)).collect();
-            accumulate(
-                b,
-                nodes[pe],
-                own(nodes[pe]),
-                &arriving,
-                Some(Operand::Stream(up[pe - 1])),
-                elements,
-                keep,
-            );
+            accumulate(b, nodes[pe], own(nodes[pe]), &arriving, Some(Operand::Stream(up[pe - 1])), elements, keep);
         }
         incoming.extend(of(0).map(|s| (s, mirrored)));
     }
-    accumulate(
-        b,
-        line[root],
-        own(line[root]),
-        &incoming,
-        None,
-        elements,
-        keep,
-    )
+    accumulate(b, line[root], own(line[root]), &incoming, None, elements, keep)
 }
 
 /// `own` and the arriving streams, one after the other, into `last` or into memory; returns where the result is.
@@ -87,7 +100,7 @@ fn accumulate(
     b: &mut Builder,
     node: NodeId,
     own: Operand,
-    arriving: &[(unisono_base::StreamId, bool)],
+    arriving: &[(StreamId, bool)],
     last: Option<Operand>,
     elements: u32,
     keep: &mut Keep,
@@ -98,11 +111,7 @@ fn accumulate(
             Some(sink) if n + 1 == arriving.len() => sink,
             _ => keep.place(b, node, elements),
         };
-        let sources = if mirrored {
-            [Operand::Stream(stream), at]
-        } else {
-            [at, Operand::Stream(stream)]
-        };
+        let sources = if mirrored { [Operand::Stream(stream), at] } else { [at, Operand::Stream(stream)] };
         b.combine(node, 0, elements, &sources, &[to]);
         at = to;
     }
@@ -123,27 +132,26 @@ pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     }
 }
 
-/// Floods the vector at `from` on `root` to the outputs of all other nodes.
+/// Floods the vector at `from` on `root` to the outputs of all other nodes, once all lanes of the root are done.
 pub fn broadcast(
     b: &mut Builder,
     root: NodeId,
     from: Operand,
     nodes: impl Iterator<Item = NodeId>,
+    keep: &mut Keep,
+    color: u8,
 ) {
     let sinks: Vec<NodeId> = nodes.filter(|&n| n != root).collect();
     if sinks.is_empty() {
         return;
     }
     let elements = b.collective().elements;
-    let stream = b.stream(root, &sinks);
-    b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
+    let stream = keep.stream(b, root, &sinks, color);
+    let ends = b.lane_ends(root);
+    let push = b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
+    // Its own lane keeps the order anyway.
+    ends.into_iter().skip(1).for_each(|end| b.after(push, end));
     for sink in sinks {
-        b.combine(
-            sink,
-            0,
-            elements,
-            &[Operand::Stream(stream)],
-            &[Operand::Out(0)],
-        );
+        b.combine(sink, 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);
     }
 }

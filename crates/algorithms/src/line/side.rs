@@ -12,14 +12,7 @@ pub struct Side {
 impl Side {
     /// From each PE's parent; PE 0 is its own.
     pub fn new(parents: Vec<u32>) -> Self {
-        debug_assert!(
-            parents
-                .iter()
-                .enumerate()
-                .skip(1)
-                .all(|(i, &p)| (p as usize) < i),
-            "parents lie nearer"
-        );
+        debug_assert!(parents.iter().enumerate().skip(1).all(|(i, &p)| (p as usize) < i), "parents lie nearer");
         Self { parents }
     }
 
@@ -109,17 +102,11 @@ impl Sides {
     pub fn terms(&self, wavelets: u64) -> Terms {
         let pes = self.count();
         if pes == 1 || wavelets == 0 {
-            return Terms {
-                datapath: wavelets as f64,
-                ..Terms::default()
-            };
+            return Terms { datapath: wavelets as f64, ..Terms::default() };
         }
         let (l, r) = (self.left.scalar(), self.right.scalar());
         let b = wavelets as f64;
-        let most = (l.root_children + r.root_children)
-            .max(l.children)
-            .max(r.children)
-            .max(1);
+        let most = (l.root_children + r.root_children).max(l.children).max(r.children).max(1);
         Terms {
             energy: b * (l.energy + r.energy) as f64,
             distance: f64::from(self.left.len().max(self.right.len()) - 1),

@@ -2,7 +2,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Phase, Placed, Placement, Sharper};
+use unisono_lower::{Estimate, Phase, Placed, Sharper};
 use unisono_schedule::Builder;
 
 use super::{Keep, Side, Sides, copy_to_output, own_input, reduce};
@@ -23,13 +23,7 @@ pub trait LineTree: Sync {
     ///
     /// # Errors
     /// A parameter that does not fit.
-    fn side(
-        &self,
-        pes: u32,
-        wavelets: u64,
-        depth_cycles: f64,
-        params: &Params,
-    ) -> Result<Side, AlgorithmError>;
+    fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError>;
 
     /// Both sides of a root that has `left` and `right` PEs beside it.
     ///
@@ -64,21 +58,12 @@ pub fn line_case(
     params: &Params,
 ) -> Result<Sides, AlgorithmError> {
     let mine = params.only(|name| tree.params().iter().any(|p| p.name == name));
-    tree.sides(
-        root,
-        pes - 1 - root,
-        case.wavelets(),
-        case.depth_cycles,
-        &mine,
-    )
+    tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles, &mine)
 }
 
 /// One phase of a reduce over `sides`.
 pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, wavelets: u64) -> Phase {
-    Phase {
-        sharper: tree.sharper(sides, wavelets),
-        ..Phase::new(name, sides.terms(wavelets))
-    }
+    Phase { sharper: tree.sharper(sides, wavelets), ..Phase::new(name, sides.terms(wavelets)) }
 }
 
 /// Makes an algorithm of a tree.
@@ -109,20 +94,10 @@ impl<T: LineTree> Algorithm for Line<T> {
         if case.collective.kind != Kind::Reduce || !case.grid.is_line() {
             return Err(AlgorithmError::Unsupported {
                 algorithm: self.name(),
-                reason: format!(
-                    "it reduces along one row or column, not {} on {}",
-                    case.collective.kind, case.grid
-                ),
+                reason: format!("it reduces along one row or column, not {} on {}", case.collective.kind, case.grid),
             });
         }
-        line_case(
-            &self.0,
-            case,
-            case.collective.ranks,
-            case.collective.root,
-            params,
-        )
-        .map(|_| ())
+        line_case(&self.0, case, case.collective.ranks, case.collective.root, params).map(|_| ())
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
@@ -132,20 +107,17 @@ impl<T: LineTree> Algorithm for Line<T> {
         let mut b = Builder::new(c);
         b.reserve(line.len() + 1, line.len());
         b.phase("reduce");
-        let at = reduce(&mut b, &line, &sides, &own_input, &mut Keep::default());
+        let mut keep = Keep::default();
+        let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
         copy_to_output(&mut b, NodeId(c.root), at);
-        Ok(Placed {
-            schedule: b.finish()?,
-            placement: Placement::new(case.grid),
-        })
+        let schedule = b.finish()?;
+        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
         let sides = line_case(&self.0, case, c.ranks, c.root, params).ok()?;
-        Some(Estimate {
-            phases: vec![reduce_estimate("reduce", &self.0, &sides, case.wavelets())],
-        })
+        Some(Estimate { phases: vec![reduce_estimate("reduce", &self.0, &sides, case.wavelets())] })
     }
 
     fn line_tree(&self) -> Option<&dyn LineTree> {

@@ -30,8 +30,7 @@ impl Bound for Printed {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         let b = case.wavelets as f64;
         let far = f64::from(case.grid.rows + case.grid.cols - 1);
-        (applies(case) && case.root == 0)
-            .then(|| Cycles(b.max(b / 8.0 + far) + case.depth_cycles()))
+        (applies(case) && case.root == 0).then(|| Cycles(b.max(b / 8.0 + far) + case.depth_cycles()))
     }
 }
 

@@ -26,16 +26,13 @@ impl Bound for Message {
             Kind::Broadcast => case.grid.eccentricity(case.root),
             Kind::Message => {
                 let last = case.grid.count() as u32 - 1;
-                case.grid
-                    .distance(case.root, if case.root == last { 0 } else { last })
+                case.grid.distance(case.root, if case.root == last { 0 } else { last })
             }
             _ => return None,
         };
         if case.is_local() {
             return Some(Cycles(0.0));
         }
-        Some(Cycles(
-            case.wavelets as f64 + f64::from(hops) + case.depth_cycles(),
-        ))
+        Some(Cycles(case.wavelets as f64 + f64::from(hops) + case.depth_cycles()))
     }
 }

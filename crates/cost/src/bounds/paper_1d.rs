@@ -54,10 +54,7 @@ impl PaperTable {
         let (b, links) = (wavelets as f64, f64::from(pes - 1));
         let at = |d: u32| self.energy[d as usize * self.pes + pes as usize];
         let time = |d: u32| b * f64::from(at(d)) / links + links + depth_cycles * f64::from(d);
-        (1..pes)
-            .filter(|&d| at(d) < INFINITE)
-            .map(time)
-            .fold(f64::INFINITY, f64::min)
+        (1..pes).filter(|&d| at(d) < INFINITE).map(time).fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -80,10 +77,6 @@ impl Bound for Paper1d {
         if !case.reduces() || !case.grid.is_line() || left.min(right) > 0 || pes > MOST_PES {
             return None;
         }
-        Some(Cycles(PaperTable::new(pes).cycles(
-            pes,
-            case.wavelets,
-            case.depth_cycles(),
-        )))
+        Some(Cycles(PaperTable::new(pes).cycles(pes, case.wavelets, case.depth_cycles())))
     }
 }

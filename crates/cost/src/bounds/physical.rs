@@ -11,17 +11,15 @@ use super::{Bound, BoundCase};
 pub struct Physical1d;
 pub struct Physical2d;
 
-const REFERENCE: &str = "one wavelet a cycle at the root's ramp, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2";
-const ASSUMES: &str =
-    "nothing beyond the machine: it holds for every algorithm and every simulator";
+const REFERENCE: &str =
+    "one wavelet a cycle at the root's ramp, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2";
+const ASSUMES: &str = "nothing beyond the machine: it holds for every algorithm and every simulator";
 
 fn physical(case: &BoundCase) -> Cycles {
     if case.is_local() {
         return Cycles(0.0);
     }
-    Cycles(
-        case.wavelets as f64 + f64::from(case.grid.eccentricity(case.root)) + case.depth_cycles(),
-    )
+    Cycles(case.wavelets as f64 + f64::from(case.grid.eccentricity(case.root)) + case.depth_cycles())
 }
 
 impl Bound for Physical1d {

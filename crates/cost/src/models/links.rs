@@ -24,10 +24,6 @@ impl Model for Links {
 
     fn beside_depth(&self, t: &Terms) -> f64 {
         // Work without a message is a copy in memory, which no term of the paper counts either.
-        if t.depth == 0.0 {
-            0.0
-        } else {
-            t.datapath.max(t.max_link_load) + t.distance
-        }
+        if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }
     }
 }

@@ -20,10 +20,7 @@ pub trait Model: Sync {
 
     /// Cycles of one phase; `depth_cycles` is 2 T_R + 1.
     fn phase(&self, phase: &Phase, depth_cycles: f64) -> Cycles {
-        let beside = phase.sharper.map_or_else(
-            || self.beside_depth(&phase.terms),
-            |s| s.cycles_beside_depth,
-        );
+        let beside = phase.sharper.map_or_else(|| self.beside_depth(&phase.terms), |s| s.cycles_beside_depth);
         Cycles(beside + depth_cycles * phase.terms.depth)
     }
 
@@ -31,15 +28,9 @@ pub trait Model: Sync {
     fn slowest(&self, phases: Vec<PhaseLines>, depth_cycles: f64) -> Estimate {
         let slowest = |p: PhaseLines| {
             let lines = p.lines.into_iter().map(|terms| Phase::new(&p.name, terms));
-            lines.max_by(|a, b| {
-                self.phase(a, depth_cycles)
-                    .0
-                    .total_cmp(&self.phase(b, depth_cycles).0)
-            })
+            lines.max_by(|a, b| self.phase(a, depth_cycles).0.total_cmp(&self.phase(b, depth_cycles).0))
         };
-        Estimate {
-            phases: phases.into_iter().filter_map(slowest).collect(),
-        }
+        Estimate { phases: phases.into_iter().filter_map(slowest).collect() }
     }
 }
 
@@ -62,11 +53,7 @@ impl Evaluator for Modelled {
     }
 
     fn evaluate(&self, estimate: &Estimate) -> Cycles {
-        estimate
-            .phases
-            .iter()
-            .map(|p| self.model.phase(p, self.depth_cycles))
-            .sum()
+        estimate.phases.iter().map(|p| self.model.phase(p, self.depth_cycles)).sum()
     }
 }
 

@@ -22,11 +22,7 @@ impl Model for Paper {
     }
 
     fn beside_depth(&self, t: &Terms) -> f64 {
-        let spread = if t.links > 0.0 {
-            t.energy / t.links
-        } else {
-            0.0
-        };
+        let spread = if t.links > 0.0 { t.energy / t.links } else { 0.0 };
         t.contention.max(spread + t.distance)
     }
 }

@@ -1,7 +1,9 @@
 //! The program of a wafer: what a placed schedule becomes before it is simulated or printed as code.
 
+mod color;
+mod lower;
 mod program;
+mod way;
 
-pub use program::{
-    Color, ColorRoute, End, Op, PeProgram, Port, Ports, Position, Step, WaferProgram,
-};
+pub use lower::{LowerError, lower};
+pub use program::{Color, ColorRoute, End, Op, PeProgram, Port, Ports, Position, Step, WaferProgram};

@@ -110,17 +110,10 @@ impl ColorRoute {
     /// # Panics
     /// With no position or more than four; lowering checks the machine's limit before.
     pub fn new(color: Color, positions: &[Position]) -> Self {
-        assert!(
-            (1..=4).contains(&positions.len()),
-            "a color has one to four positions"
-        );
+        assert!((1..=4).contains(&positions.len()), "a color has one to four positions");
         let mut all = [Position::default(); 4];
         all[..positions.len()].copy_from_slice(positions);
-        Self {
-            color,
-            len: positions.len() as u8,
-            positions: all,
-        }
+        Self { color, len: positions.len() as u8, positions: all }
     }
 
     pub fn positions(&self) -> &[Position] {
@@ -240,19 +233,13 @@ impl WaferProgram {
             p.routes.extend(&pe.routes);
             p.pe_routes.push(p.routes.len() as u32);
             let first = p.ops.len() as u32;
-            p.waits
-                .extend(pe.waits.iter().map(|&(a, b)| (first + a, first + b)));
+            p.waits.extend(pe.waits.iter().map(|&(a, b)| (first + a, first + b)));
             for thread in pe.threads {
                 for (op, sources, sinks) in thread {
                     let first_end = p.ends.len() as u32;
                     p.ends.extend(&sources);
                     p.ends.extend(&sinks);
-                    p.ops.push(Op {
-                        first_end,
-                        sources: sources.len() as u8,
-                        sinks: sinks.len() as u8,
-                        ..op
-                    });
+                    p.ops.push(Op { first_end, sources: sources.len() as u8, sinks: sinks.len() as u8, ..op });
                 }
                 p.thread_ops.push(p.ops.len() as u32);
             }
@@ -307,10 +294,7 @@ impl WaferProgram {
     /// Operations that must have completed before `op` starts, beside the earlier ones of its thread.
     pub fn waits(&self, op: usize) -> impl Iterator<Item = usize> + '_ {
         let start = self.waits.partition_point(|w| (w.0 as usize) < op);
-        self.waits[start..]
-            .iter()
-            .take_while(move |w| w.0 as usize == op)
-            .map(|w| w.1 as usize)
+        self.waits[start..].iter().take_while(move |w| w.0 as usize == op).map(|w| w.1 as usize)
     }
 
     pub fn scratch_elements(&self, pe: usize) -> u32 {

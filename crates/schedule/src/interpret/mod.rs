@@ -22,20 +22,21 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// The most memory that a run may take: a damaged schedule must not end the process.
+const MOST_BYTES: u64 = 8 << 30;
+
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum InterpretError {
     #[error("rank {rank} gives {found} elements; its input has {expected}")]
-    InputLength {
-        rank: usize,
-        found: usize,
-        expected: usize,
-    },
+    InputLength { rank: usize, found: usize, expected: usize },
     #[error("{found} inputs were given for {expected} ranks")]
     InputCount { found: usize, expected: usize },
     #[error("the schedule is not well-formed: {0}")]
     IllFormed(String),
     #[error("the schedule stops with {} instructions not done, the first being {}", stuck.len(), stuck.first().map_or(String::new(), |i| i.to_string()))]
     Stuck { stuck: Vec<InstrId> },
+    #[error("the outputs, scratch memory and streams take {bytes} bytes; the interpreter takes at most {MOST_BYTES}")]
+    TooLarge { bytes: u64 },
     #[error("operator {operator} has no meaning for this element type")]
     Operator { operator: &'static str },
 }
@@ -51,39 +52,34 @@ pub fn run<T: Element>(
 ) -> Result<Vec<Vec<T>>, InterpretError> {
     let c = schedule.collective();
     if inputs.len() != c.ranks as usize {
-        return Err(InterpretError::InputCount {
-            found: inputs.len(),
-            expected: c.ranks as usize,
-        });
+        return Err(InterpretError::InputCount { found: inputs.len(), expected: c.ranks as usize });
     }
     for (rank, input) in inputs.iter().enumerate() {
         let expected = c.input_len(rank as u32) as usize;
         if input.len() != expected {
-            return Err(InterpretError::InputLength {
-                rank,
-                found: input.len(),
-                expected,
-            });
+            return Err(InterpretError::InputLength { rank, found: input.len(), expected });
         }
     }
-    if c.kind.reduces() && !T::knows(c.operator) {
-        return Err(InterpretError::Operator {
-            operator: c.operator.name(),
-        });
+    let combines = (0..schedule.instr_count()).any(|i| schedule.sources(InstrId::new(i)).len() > 1);
+    if combines && !T::knows(c.operator) {
+        return Err(InterpretError::Operator { operator: c.operator.name() });
     }
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     if let Some(first) = found.into_vec().first() {
         return Err(InterpretError::IllFormed(first.to_string()));
     }
+    let memory =
+        schedule.all_nodes().map(|n| u64::from(schedule.output_len(n)) + u64::from(schedule.scratch_elements(n)));
+    let streams = schedule.all_streams().map(|s| u64::from(schedule.stream(s).len));
+    let bytes = memory.chain(streams).sum::<u64>().saturating_mul(std::mem::size_of::<T>() as u64);
+    if bytes > MOST_BYTES {
+        return Err(InterpretError::TooLarge { bytes });
+    }
     let mut machine = Machine::new(schedule, &flow, inputs, options);
     machine.run();
     let stuck = machine.stuck();
-    if stuck.is_empty() {
-        Ok(machine.out)
-    } else {
-        Err(InterpretError::Stuck { stuck })
-    }
+    if stuck.is_empty() { Ok(machine.out) } else { Err(InterpretError::Stuck { stuck }) }
 }
 
 struct Channel<T> {
@@ -122,14 +118,8 @@ impl<'a, T: Element> Machine<'a, T> {
             chunk: options.chunk.unwrap_or(u32::MAX).max(1),
             random: options.seed,
             dependents: dependents(schedule),
-            out: schedule
-                .all_nodes()
-                .map(|n| vec![T::default(); schedule.output_len(n) as usize])
-                .collect(),
-            tmp: schedule
-                .all_nodes()
-                .map(|n| vec![T::default(); schedule.scratch_elements(n) as usize])
-                .collect(),
+            out: schedule.all_nodes().map(|n| vec![T::default(); schedule.output_len(n) as usize]).collect(),
+            tmp: schedule.all_nodes().map(|n| vec![T::default(); schedule.scratch_elements(n) as usize]).collect(),
             channels: schedule
                 .all_streams()
                 .map(|s| Channel {
@@ -138,10 +128,7 @@ impl<'a, T: Element> Machine<'a, T> {
                     popped: vec![0; schedule.stream_sinks(s).len()],
                 })
                 .collect(),
-            lanes: ready
-                .iter()
-                .map(|&l| (schedule.lane_instrs(l).start, 0))
-                .collect(),
+            lanes: ready.iter().map(|&l| (schedule.lane_instrs(l).start, 0)).collect(),
             done: vec![false; schedule.instr_count()],
             queued: vec![true; ready.len()],
             ready,
@@ -162,10 +149,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn stuck(&self) -> Vec<InstrId> {
         let done = |&i: &usize| !self.done[i];
-        (0..self.done.len())
-            .filter(done)
-            .map(InstrId::new)
-            .collect()
+        (0..self.done.len()).filter(done).map(InstrId::new).collect()
     }
 
     fn step(&mut self, lane: LaneId) {
@@ -181,11 +165,7 @@ impl<'a, T: Element> Machine<'a, T> {
         }
         self.execute(id, progress, count);
         let finished = progress + count == len;
-        self.lanes[lane.index()] = if finished {
-            (at + 1, 0)
-        } else {
-            (at, progress + count)
-        };
+        self.lanes[lane.index()] = if finished { (at + 1, 0) } else { (at, progress + count) };
         self.done[at] = finished;
         self.wake(lane);
         // One lane a sink reads a stream, and one lane writes it.
@@ -199,9 +179,7 @@ impl<'a, T: Element> Machine<'a, T> {
         }
         if finished && !self.dependents.is_empty() {
             let woken: Vec<InstrId> = waiters(&self.dependents, id).collect();
-            woken
-                .into_iter()
-                .for_each(|i| self.wake(self.flow.lane_of(i)));
+            woken.into_iter().for_each(|i| self.wake(self.flow.lane_of(i)));
         }
     }
 
@@ -212,21 +190,13 @@ impl<'a, T: Element> Machine<'a, T> {
     }
 
     fn can_run(&self, id: InstrId, progress: u32, count: u32) -> bool {
-        let waits = self
-            .schedule
-            .after(id)
-            .iter()
-            .all(|d| self.done[d.1.index()]);
-        let input = self.flow.pops(self.schedule, id).all(|(stream, span)| {
-            self.channels[stream.index()].pushed >= span.start + progress + count
-        });
+        let waits = self.schedule.after(id).iter().all(|d| self.done[d.1.index()]);
+        let input = self
+            .flow
+            .pops(self.schedule, id)
+            .all(|(stream, span)| self.channels[stream.index()].pushed >= span.start + progress + count);
         let room = self.flow.pushes(self.schedule, id).all(|(stream, span)| {
-            let slowest = self.channels[stream.index()]
-                .popped
-                .iter()
-                .copied()
-                .min()
-                .unwrap_or(u32::MAX);
+            let slowest = self.channels[stream.index()].popped.iter().copied().min().unwrap_or(u32::MAX);
             let end = span.start + progress + count;
             u64::from(end) <= u64::from(slowest) + u64::from(self.schedule.stream(stream).capacity)
         });
@@ -244,17 +214,10 @@ impl<'a, T: Element> Machine<'a, T> {
                 values.clear();
                 values.extend_from_slice(from);
             } else {
-                values
-                    .iter_mut()
-                    .zip(from)
-                    .for_each(|(v, &x)| *v = T::combine(operator, *v, x));
+                values.iter_mut().zip(from).for_each(|(v, &x)| *v = T::combine(operator, *v, x));
             }
             if let Operand::Stream(s) = self.schedule.operands[row] {
-                let sink = self
-                    .schedule
-                    .stream_sinks(s)
-                    .binary_search(&node)
-                    .expect("checked by Flow");
+                let sink = self.schedule.stream_sinks(s).binary_search(&node).expect("checked by Flow");
                 self.channels[s.index()].popped[sink] += count;
             }
         }

@@ -34,10 +34,7 @@ pub struct Line<'a> {
 impl<'a> Line<'a> {
     pub fn new(number: usize, text: &'a str) -> Self {
         let code = text.split_once(';').map_or(text, |(code, _)| code);
-        Self {
-            number,
-            rest: code.trim(),
-        }
+        Self { number, rest: code.trim() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -49,10 +46,7 @@ impl<'a> Line<'a> {
     }
 
     pub fn error(&self, message: String) -> ParseError {
-        ParseError {
-            line: self.number,
-            message,
-        }
+        ParseError { line: self.number, message }
     }
 
     pub fn expected(&self, what: &str) -> ParseError {
@@ -76,19 +70,12 @@ impl<'a> Line<'a> {
     }
 
     pub fn expect(&mut self, token: &str) -> Result<(), ParseError> {
-        if self.take(token) {
-            Ok(())
-        } else {
-            Err(self.expected(&format!("'{token}'")))
-        }
+        if self.take(token) { Ok(()) } else { Err(self.expected(&format!("'{token}'"))) }
     }
 
     /// The next word up to white space or one of `:,=`.
     pub fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
-        let end = self
-            .rest
-            .find(|c: char| c.is_whitespace() || ":,=".contains(c))
-            .unwrap_or(self.rest.len());
+        let end = self.rest.find(|c: char| c.is_whitespace() || ":,=".contains(c)).unwrap_or(self.rest.len());
         if end == 0 {
             return Err(self.expected(what));
         }
@@ -98,10 +85,7 @@ impl<'a> Line<'a> {
     }
 
     pub fn number<T: FromStr>(&mut self, what: &str) -> Result<T, ParseError> {
-        let end = self
-            .rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(self.rest.len());
+        let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
         let (digits, rest) = self.rest.split_at(end);
         match digits.parse() {
             Ok(n) => {
@@ -120,11 +104,7 @@ impl<'a> Line<'a> {
     }
 
     pub fn end(&self) -> Result<(), ParseError> {
-        if self.is_empty() {
-            Ok(())
-        } else {
-            Err(self.expected("the end of the line"))
-        }
+        if self.is_empty() { Ok(()) } else { Err(self.expected("the end of the line")) }
     }
 }
 
@@ -134,44 +114,28 @@ impl<'a> Line<'a> {
 /// The first line that does not fit the grammar of [`crate::text`].
 pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
     let (body, tail) = split(text);
-    let mut lines = body
-        .lines()
-        .enumerate()
-        .map(|(n, text)| Line::new(n + 1, text))
-        .filter(|line| !line.is_empty())
-        .peekable();
+    let mut lines =
+        body.lines().enumerate().map(|(n, text)| Line::new(n + 1, text)).filter(|line| !line.is_empty()).peekable();
     let last = body.lines().count().max(1);
-    let end = |what: &str| ParseError {
-        line: last,
-        message: format!("the file ends where {what} is expected"),
-    };
+    let end = |what: &str| ParseError { line: last, message: format!("the file ends where {what} is expected") };
 
     let mut line = lines.next().ok_or_else(|| end("'unisono-schedule 1'"))?;
     line.expect("unisono-schedule")?;
     let version: u32 = line.number("a version")?;
     if version != 1 {
-        return Err(line.error(format!(
-            "version {version} is not known; this program reads version 1"
-        )));
+        return Err(line.error(format!("version {version} is not known; this program reads version 1")));
     }
     line.end()?;
 
     let mut line = lines.next().ok_or_else(|| end("'collective'"))?;
     let collective = parse_collective(&mut line)?;
-    let mut reader = Reader {
-        builder: Builder::new(collective),
-        phases: Vec::new(),
-        node: None,
-        instrs: 0,
-        streams: 0,
-    };
+    let mut reader =
+        Reader { builder: Builder::new(collective), phases: Vec::new(), node: None, instrs: 0, streams: 0 };
+    reader.builder.keep_unused_streams();
     for mut line in lines {
         reader.line(&mut line)?;
     }
-    let schedule = reader.builder.finish().map_err(|e| ParseError {
-        line: last,
-        message: e.to_string(),
-    })?;
+    let schedule = reader.builder.finish().map_err(|e| ParseError { line: last, message: e.to_string() })?;
     Ok((schedule, tail))
 }
 
@@ -180,13 +144,7 @@ fn split(text: &str) -> (&str, Option<Tail<'_>>) {
     let mut at = 0;
     for (n, line) in text.split_inclusive('\n').enumerate() {
         if line.starts_with("machine") || line.starts_with("placement") {
-            return (
-                &text[..at],
-                Some(Tail {
-                    line: n + 1,
-                    text: &text[at..],
-                }),
-            );
+            return (&text[..at], Some(Tail { line: n + 1, text: &text[at..] }));
         }
         at += line.len();
     }
@@ -207,11 +165,8 @@ fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
     let dtype = line.word("a datatype")?;
     line.end()?;
     let say = |e: unisono_collective::CollectiveError| line.error(e.to_string());
-    let (kind, operator, dtype) = (
-        kind.parse().map_err(say)?,
-        operator.parse().map_err(say)?,
-        dtype.parse().map_err(say)?,
-    );
+    let (kind, operator, dtype) =
+        (kind.parse().map_err(say)?, operator.parse().map_err(say)?, dtype.parse().map_err(say)?);
     Collective::new(kind, ranks, elements, root, operator, dtype).map_err(say)
 }
 
@@ -262,14 +217,9 @@ impl Reader {
 
     fn nodes(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
         let nodes: u64 = line.number("the number of nodes")?;
-        let (ranks, most) = (
-            self.builder.node_count() as u64,
-            u64::from(Collective::MAX_RANKS),
-        );
+        let (ranks, most) = (self.builder.node_count() as u64, u64::from(Collective::MAX_RANKS));
         if nodes < ranks || nodes > most {
-            return Err(line.error(format!(
-                "{nodes} nodes do not fit; accepted are {ranks} (the ranks) to {most}"
-            )));
+            return Err(line.error(format!("{nodes} nodes do not fit; accepted are {ranks} (the ranks) to {most}")));
         }
         for _ in ranks..nodes {
             self.builder.switch();
@@ -281,10 +231,7 @@ impl Reader {
         line.expect("s")?;
         let id: u32 = line.number("the number of a stream")?;
         if id != self.streams {
-            return Err(line.error(format!(
-                "stream s{id} comes where s{} is expected",
-                self.streams
-            )));
+            return Err(line.error(format!("stream s{id} comes where s{} is expected", self.streams)));
         }
         self.streams += 1;
         line.expect(":")?;
@@ -297,8 +244,7 @@ impl Reader {
         let stream = self.builder.stream(source, &sinks);
         if line.take("capacity") {
             line.expect("=")?;
-            self.builder
-                .capacity(stream, line.number("a number of elements")?);
+            self.builder.capacity(stream, line.number("a number of elements")?);
         }
         line.end()
     }
@@ -307,10 +253,7 @@ impl Reader {
         let id: u32 = line.number("a node")?;
         let count = self.builder.node_count();
         if id as usize >= count {
-            return Err(line.error(format!(
-                "node {id} does not exist; accepted are 0 to {}",
-                count - 1
-            )));
+            return Err(line.error(format!("node {id} does not exist; accepted are 0 to {}", count - 1)));
         }
         Ok(NodeId(id))
     }
@@ -320,10 +263,7 @@ impl Reader {
         if let Some((last, _)) = self.node
             && node <= last
         {
-            return Err(line.error(format!(
-                "node {} comes after node {}; nodes ascend",
-                node.0, last.0
-            )));
+            return Err(line.error(format!("node {} comes after node {}; nodes ascend", node.0, last.0)));
         }
         self.node = Some((node, 0));
         line.expect(":")?;
@@ -342,26 +282,16 @@ impl Reader {
         line.expect("i")?;
         let id: u32 = line.number("the number of an instruction")?;
         if id != self.instrs {
-            return Err(line.error(format!(
-                "instruction i{id} comes where i{} is expected",
-                self.instrs
-            )));
+            return Err(line.error(format!("instruction i{id} comes where i{} is expected", self.instrs)));
         }
         self.instrs += 1;
-        let phase: usize = if line.take("p") {
-            line.number("the number of a phase")?
-        } else {
-            0
-        };
+        let phase: usize = if line.take("p") { line.number("the number of a phase")? } else { 0 };
         match self.phases.get(phase) {
             Some(name) => {
                 self.builder.phase(name);
             }
             None => {
-                return Err(line.error(format!(
-                    "phase p{phase} does not exist; there are {}",
-                    self.phases.len()
-                )));
+                return Err(line.error(format!("phase p{phase} does not exist; there are {}", self.phases.len())));
             }
         }
         line.expect(":")?;
@@ -379,9 +309,7 @@ impl Reader {
         }
         let len = match len {
             None => {
-                return Err(
-                    line.error("no operand is a slice, so the length must be said: len=N".into())
-                );
+                return Err(line.error("no operand is a slice, so the length must be said: len=N".into()));
             }
             Some(0) => return Err(line.error("the instruction is over no elements".into())),
             Some(len) => len,
@@ -391,8 +319,7 @@ impl Reader {
             line.expect("=")?;
             loop {
                 line.expect("i")?;
-                self.builder
-                    .after(made, InstrId(line.number("the number of an instruction")?));
+                self.builder.after(made, InstrId(line.number("the number of an instruction")?));
                 if !line.take(",") {
                     break;
                 }
@@ -401,12 +328,7 @@ impl Reader {
         line.end()
     }
 
-    fn operands(
-        &self,
-        line: &mut Line<'_>,
-        between: &str,
-        len: &mut Option<u32>,
-    ) -> Result<Vec<Operand>, ParseError> {
+    fn operands(&self, line: &mut Line<'_>, between: &str, len: &mut Option<u32>) -> Result<Vec<Operand>, ParseError> {
         let mut operands = Vec::new();
         loop {
             operands.push(self.operand(line, len)?);
@@ -436,16 +358,12 @@ impl Reader {
         line.expect("..")?;
         let end: u64 = line.number("one past the last element")?;
         line.expect("]")?;
-        let span = end
-            .checked_sub(u64::from(start))
-            .and_then(|n| u32::try_from(n).ok());
+        let span = end.checked_sub(u64::from(start)).and_then(|n| u32::try_from(n).ok());
         let Some(span) = span.filter(|&n| n > 0) else {
             return Err(line.error(format!("[{start}..{end}] is not a span of elements")));
         };
         if len.is_some_and(|l| l != span) {
-            return Err(line.error(format!(
-                "[{start}..{end}] differs in length from the slices before it"
-            )));
+            return Err(line.error(format!("[{start}..{end}] differs in length from the slices before it")));
         }
         *len = Some(span);
         Ok(make(start))

@@ -13,9 +13,9 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// The sets of contributions would need more memory than was allowed.
+/// The sets of contributions would need more memory than was allowed; what had been found until then.
 #[derive(Debug)]
-pub struct OverBudget;
+pub struct OverBudget(pub Diagnostics);
 
 /// Why two values cannot be combined.
 pub enum Fault {
@@ -114,23 +114,11 @@ pub fn run<D: Domain>(
 
 impl<D: Domain> Machine<'_, D> {
     /// Appends the contents of a source, with places counted from 0. Gaps get no value and are reported here, once.
-    fn read(
-        &mut self,
-        id: InstrId,
-        node: NodeId,
-        row: usize,
-        len: u32,
-        into: &mut Segments<D::Value>,
-    ) {
+    fn read(&mut self, id: InstrId, node: NodeId, row: usize, len: u32, into: &mut Segments<D::Value>) {
         let (segments, start) = match self.schedule.operands[row] {
             Operand::In(start) => {
                 let value = Some(self.domain.leaf(node.0));
-                into.push(Segment {
-                    start: 0,
-                    len,
-                    value,
-                    shift: i64::from(start),
-                });
+                into.push(Segment { start: 0, len, value, shift: i64::from(start) });
                 return;
             }
             Operand::Out(start) => (&self.out[node.index()], start),
@@ -143,18 +131,10 @@ impl<D: Domain> Machine<'_, D> {
         let mut skip_to = |at: u32, to: u32, into: &mut Segments<D::Value>| {
             if to > at {
                 gap.get_or_insert(Span::new(start + at, to - at));
-                into.push(Segment {
-                    start: at,
-                    len: to - at,
-                    value: None,
-                    shift: 0,
-                });
+                into.push(Segment { start: at, len: to - at, value: None, shift: 0 });
             }
         };
-        for segment in segments[from..]
-            .iter()
-            .take_while(|s| u64::from(s.start) < span.end())
-        {
+        for segment in segments[from..].iter().take_while(|s| u64::from(s.start) < span.end()) {
             let cut = segment.cut(span, 0);
             skip_to(at, cut.start, into);
             at = cut.end();
@@ -162,10 +142,10 @@ impl<D: Domain> Machine<'_, D> {
         }
         skip_to(at, len, into);
         if let Some(gap) = gap {
-            let name = if let Operand::Out(_) = self.schedule.operands[row] {
-                "out"
-            } else {
-                "tmp"
+            let name = match self.schedule.operands[row] {
+                Operand::Out(_) => "out",
+                Operand::Stream(_) => "stream elements ",
+                _ => "tmp",
             };
             self.findings.push("undefined", Some(node), Some(id), || {
                 format!("{id} reads {name}{gap} of {node}, which nothing has written")
@@ -188,7 +168,7 @@ impl<D: Domain> Machine<'_, D> {
             let value = match (a.value, b.value) {
                 (Some(x), Some(y)) if a.shift == b.shift => match self.domain.combine(x, y) {
                     Ok(value) => Some(value),
-                    Err(Fault::OverBudget) => return Err(OverBudget),
+                    Err(Fault::OverBudget) => return Err(OverBudget(std::mem::take(&mut self.findings))),
                     Err(Fault::Twice(rank)) => {
                         let element = i64::from(at) + a.shift;
                         self.findings.push("twice", Some(node), Some(id), || {
@@ -206,15 +186,7 @@ impl<D: Domain> Machine<'_, D> {
                 }
                 _ => None,
             };
-            push_merged(
-                into,
-                Segment {
-                    start: at,
-                    len: end - at,
-                    value,
-                    shift: a.shift,
-                },
-            );
+            push_merged(into, Segment { start: at, len: end - at, value, shift: a.shift });
             at = end;
             l += usize::from(a.end() == end);
             r += usize::from(b.end() == end);
@@ -225,12 +197,8 @@ impl<D: Domain> Machine<'_, D> {
     fn write(&mut self, node: NodeId, row: usize, len: u32, contents: &Segments<D::Value>) {
         match self.schedule.operands[row] {
             Operand::In(_) => unreachable!("Flow refuses writes to in"),
-            Operand::Out(start) => {
-                overwrite(&mut self.out[node.index()], Span::new(start, len), contents)
-            }
-            Operand::Tmp(start) => {
-                overwrite(&mut self.tmp[node.index()], Span::new(start, len), contents)
-            }
+            Operand::Out(start) => overwrite(&mut self.out[node.index()], Span::new(start, len), contents),
+            Operand::Tmp(start) => overwrite(&mut self.tmp[node.index()], Span::new(start, len), contents),
             Operand::Stream(s) => {
                 let base = self.flow.position(row);
                 let stream = &mut self.streams[s.index()];
@@ -243,10 +211,7 @@ impl<D: Domain> Machine<'_, D> {
 
     fn judge(mut self) -> Outcome {
         let c = *self.schedule.collective();
-        let shared = matches!(
-            c.kind,
-            Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier
-        );
+        let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier);
         let mut first: Option<Vec<(Span, u64)>> = None;
         let (mut repeatable, mut expression) = (true, 0x756e_6973_6f6e_6f00);
         for rank in 0..c.ranks {
@@ -263,10 +228,7 @@ impl<D: Domain> Machine<'_, D> {
                 let mut at = required.span.start;
                 let held = &self.out[node.index()];
                 let from = held.partition_point(|s| s.end() <= at);
-                for segment in held[from..]
-                    .iter()
-                    .take_while(|s| u64::from(s.start) < required.span.end())
-                {
+                for segment in held[from..].iter().take_while(|s| u64::from(s.start) < required.span.end()) {
                     let start = segment.start.max(at);
                     let end = u64::from(segment.end()).min(required.span.end()) as u32;
                     if start > at {
@@ -277,21 +239,17 @@ impl<D: Domain> Machine<'_, D> {
                     // A place without a value was reported where the value was lost.
                     let Some(value) = segment.value else { continue };
                     if segment.shift != shift {
-                        let (got, want) =
-                            (i64::from(start) + segment.shift, i64::from(start) + shift);
+                        let (got, want) = (i64::from(start) + segment.shift, i64::from(start) + shift);
                         self.findings.push("wrong-element", Some(node), None, || {
                             format!("out{span} of rank {rank} starts with input element {got}; required is {want}")
                         });
                     } else if let Err(why) = self.domain.judge(value, required.source) {
-                        self.findings.push("incomplete", Some(node), None, || {
-                            format!("out{span} of rank {rank} {why}")
-                        });
+                        self.findings
+                            .push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));
                     }
                     let class = self.domain.class(value);
                     match classes.last_mut() {
-                        Some((s, c)) if *c == class && s.end() == u64::from(span.start) => {
-                            s.len += span.len
-                        }
+                        Some((s, c)) if *c == class && s.end() == u64::from(span.start) => s.len += span.len,
                         _ => classes.push((span, class)),
                     }
                 }
@@ -313,19 +271,12 @@ impl<D: Domain> Machine<'_, D> {
                 }
             }
         }
-        Outcome {
-            method: "",
-            findings: self.findings,
-            repeatable,
-            expression,
-        }
+        Outcome { method: "", findings: self.findings, repeatable, expression }
     }
 }
 
 fn missing(findings: &mut Diagnostics, node: NodeId, span: Span) {
-    findings.push("missing", Some(node), None, || {
-        format!("nothing writes out{span} of rank {}", node.0)
-    });
+    findings.push("missing", Some(node), None, || format!("nothing writes out{span} of rank {}", node.0));
 }
 
 /// A bijective mixing of 64 bits (the finaliser of SplitMix64).
@@ -337,11 +288,7 @@ pub fn mix(mut x: u64) -> u64 {
 
 fn push_merged<V: Copy + PartialEq>(into: &mut Segments<V>, segment: Segment<V>) {
     match into.last_mut() {
-        Some(last)
-            if last.end() == segment.start
-                && last.value == segment.value
-                && last.shift == segment.shift =>
-        {
+        Some(last) if last.end() == segment.start && last.value == segment.value && last.shift == segment.shift => {
             last.len += segment.len;
         }
         _ => into.push(segment),
@@ -354,27 +301,14 @@ fn overwrite<V: Copy + PartialEq>(segments: &mut Segments<V>, span: Span, conten
     let to = from + segments[from..].partition_point(|s| u64::from(s.start) < span.end());
     let mut new = Vec::with_capacity(contents.len() + 2);
     if let Some(first) = segments[from..to].first().filter(|s| s.start < span.start) {
-        new.push(Segment {
-            len: span.start - first.start,
-            ..*first
-        });
+        new.push(Segment { len: span.start - first.start, ..*first });
     }
     for segment in contents {
         push_merged(&mut new, segment.cut(Span::new(0, span.len), span.start));
     }
-    if let Some(last) = segments[from..to]
-        .last()
-        .filter(|s| u64::from(s.end()) > span.end())
-    {
+    if let Some(last) = segments[from..to].last().filter(|s| u64::from(s.end()) > span.end()) {
         let end = span.end() as u32;
-        push_merged(
-            &mut new,
-            Segment {
-                start: end,
-                len: last.end() - end,
-                ..*last
-            },
-        );
+        push_merged(&mut new, Segment { start: end, len: last.end() - end, ..*last });
     }
     segments.splice(from..to, new);
 }

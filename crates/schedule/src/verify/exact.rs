@@ -67,10 +67,7 @@ impl Exact {
     /// Appends the union of two sets; the first rank in both is a fault unless that is allowed.
     fn unite(&mut self, a: u32, b: u32) -> Result<(usize, u32), Fault> {
         let first = self.intervals.len();
-        let (x, y) = (
-            self.with_ranks(a, <[_]>::to_vec),
-            self.with_ranks(b, <[_]>::to_vec),
-        );
+        let (x, y) = (self.with_ranks(a, <[_]>::to_vec), self.with_ranks(b, <[_]>::to_vec));
         let (mut i, mut j) = (0, 0);
         while i < x.len() || j < y.len() {
             let take_x = j == y.len() || (i < x.len() && x[i] <= y[j]);
@@ -99,21 +96,14 @@ impl Domain for Exact {
     type Value = Value;
 
     fn leaf(&self, rank: u32) -> Value {
-        Value {
-            class: rank,
-            ordered: true,
-        }
+        Value { class: rank, ordered: true }
     }
 
     fn combine(&mut self, a: Value, b: Value) -> Result<Value, Fault> {
         let last_a = self.with_ranks(a.class, |s| s[s.len() - 1].1);
         let first_b = self.with_ranks(b.class, |s| s[0].0);
         let ordered = a.ordered && b.ordered && last_a <= first_b;
-        let key = if self.commutative && a.class > b.class {
-            (b.class, a.class)
-        } else {
-            (a.class, b.class)
-        };
+        let key = if self.commutative && a.class > b.class { (b.class, a.class) } else { (a.class, b.class) };
         if let Some(&class) = self.known.get(&key) {
             return Ok(Value { class, ordered });
         }
@@ -123,8 +113,7 @@ impl Domain for Exact {
             std::mem::swap(&mut x, &mut y);
         }
         let hash = mix(x.wrapping_add(mix(y ^ 0x9e37_79b9_7f4a_7c15)));
-        let class = u32::try_from(self.classes.len() + self.ranks as usize)
-            .map_err(|_| Fault::OverBudget)?;
+        let class = u32::try_from(self.classes.len() + self.ranks as usize).map_err(|_| Fault::OverBudget)?;
         self.classes.push(Class { first, count, hash });
         self.known.insert(key, class);
         Ok(Value { class, ordered })
@@ -133,27 +122,19 @@ impl Domain for Exact {
     fn judge(&self, value: Value, wanted: Source) -> Result<(), String> {
         match wanted {
             Source::Copy { rank } if value.class == rank => Ok(()),
-            Source::Copy { rank } => Err(format!(
-                "must be the input of rank {rank}; it is {}",
-                self.with_ranks(value.class, show)
-            )),
-            Source::Reduction { ranks } | Source::AtLeastOnce { ranks } => {
-                self.with_ranks(value.class, |held| {
-                    if held != [(0, ranks)] {
-                        return Err(format!(
-                            "must hold ranks 0..{ranks}; it holds {}",
-                            show(held)
-                        ));
-                    }
-                    if !self.commutative && !value.ordered {
-                        return Err(
-                            "combines ranks out of order, and the operator does not commute"
-                                .to_owned(),
-                        );
-                    }
-                    Ok(())
-                })
+            Source::Copy { rank } => {
+                Err(format!("must be the input of rank {rank}; it is {}", self.with_ranks(value.class, show)))
             }
+            Source::Reduction { ranks } | Source::AtLeastOnce { ranks } => self.with_ranks(value.class, |held| {
+                if held != [(0, ranks)] {
+                    return Err(format!("must hold ranks 0..{ranks}; it holds {}", show(held)));
+                }
+                let any_order = self.commutative || self.idempotent;
+                if !any_order && !value.ordered {
+                    return Err("combines ranks out of order, and the operator does not commute".to_owned());
+                }
+                Ok(())
+            }),
         }
     }
 
@@ -166,13 +147,7 @@ fn show(held: &[(u32, u32)]) -> String {
     let shown: Vec<String> = held
         .iter()
         .take(6)
-        .map(|&(a, b)| {
-            if b == a + 1 {
-                format!("rank {a}")
-            } else {
-                format!("ranks {a}..{b}")
-            }
-        })
+        .map(|&(a, b)| if b == a + 1 { format!("rank {a}") } else { format!("ranks {a}..{b}") })
         .collect();
     shown.join(", ") + if held.len() > 6 { ", ..." } else { "" }
 }

@@ -45,9 +45,7 @@ impl FromStr for Method {
             "auto" => Ok(Method::Auto),
             "exact" => Ok(Method::Exact),
             "fingerprint" => Ok(Method::Fingerprint),
-            _ => Err(format!(
-                "'{text}' is not a method of proof; accepted are auto, exact, fingerprint"
-            )),
+            _ => Err(format!("'{text}' is not a method of proof; accepted are auto, exact, fingerprint")),
         }
     }
 }
@@ -86,11 +84,7 @@ impl Verified {
     /// The failed proof, whose diagnostics say what is wrong where.
     pub fn new(schedule: Schedule, method: Method) -> Result<Self, Box<Proof>> {
         let proof = verify(&schedule, method);
-        if proof.holds() {
-            Ok(Self { schedule, proof })
-        } else {
-            Err(Box::new(proof))
-        }
+        if proof.holds() { Ok(Self { schedule, proof }) } else { Err(Box::new(proof)) }
     }
 
     pub fn schedule(&self) -> &Schedule {
@@ -110,11 +104,7 @@ pub fn verify(schedule: &Schedule, method: Method) -> Proof {
         deadlock_free: false,
         race_free: false,
         repeatable: false,
-        method: if method == Method::Fingerprint {
-            "fingerprint"
-        } else {
-            "exact"
-        },
+        method: if method == Method::Fingerprint { "fingerprint" } else { "exact" },
         scratch_bytes_max: scratch_bytes_max(schedule),
         expression_class: None,
         diagnostics: Vec::new(),
@@ -130,8 +120,8 @@ pub fn verify(schedule: &Schedule, method: Method) -> Proof {
             proof.method = contents.method;
             proof.complete = contents.findings.is_empty();
             proof.repeatable = proof.complete && proof.race_free && contents.repeatable;
-            proof.expression_class = (proof.complete && proof.race_free)
-                .then(|| format!("{:016x}", contents.expression));
+            proof.expression_class =
+                (proof.complete && proof.race_free).then(|| format!("{:016x}", contents.expression));
             proof.diagnostics = contents.findings.into_vec();
         }
     }
@@ -148,35 +138,41 @@ struct Outcome {
     expression: u64,
 }
 
-fn contents(
-    schedule: &Schedule,
-    flow: &Flow,
-    order: &[unisono_base::InstrId],
-    method: Method,
-) -> Outcome {
+fn contents(schedule: &Schedule, flow: &Flow, order: &[unisono_base::InstrId], method: Method) -> Outcome {
     let c = schedule.collective();
     if method != Method::Fingerprint {
-        let budget = if method == Method::Exact {
-            usize::MAX
-        } else {
-            DEFAULT_BUDGET
-        };
+        let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
         let mut domain = exact::Exact::new(c, budget);
-        if let Ok(done) = contents::run(schedule, flow, order, &mut domain) {
-            return Outcome {
-                method: "exact",
-                ..done
-            };
+        match contents::run(schedule, flow, order, &mut domain) {
+            Ok(done) => return Outcome { method: "exact", ..done },
+            // What was found before the budget ran out is definite, and nothing that follows can mend it.
+            Err(contents::OverBudget(findings)) if !findings.is_empty() => {
+                return Outcome { method: "exact", findings, repeatable: false, expression: 0 };
+            }
+            Err(_) => {}
         }
     }
-    let mut domain = fingerprint::Fingerprint::new(c);
+    let mut domain = fingerprint::Fingerprint::new(c, seed(schedule));
     match contents::run(schedule, flow, order, &mut domain) {
-        Ok(done) => Outcome {
-            method: "fingerprint",
-            ..done
-        },
-        Err(contents::OverBudget) => unreachable!("fingerprints have no budget"),
+        Ok(done) => Outcome { method: "fingerprint", ..done },
+        Err(contents::OverBudget(_)) => unreachable!("fingerprints have no budget"),
     }
+}
+
+/// A hash of all tables.
+fn seed(schedule: &Schedule) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    schedule.collective.hash(&mut hasher);
+    schedule.operands.hash(&mut hasher);
+    for i in &schedule.instrs {
+        (i.first_operand, i.sources, i.len).hash(&mut hasher);
+    }
+    for s in &schedule.streams {
+        (s.source, s.len, s.first_sink).hash(&mut hasher);
+    }
+    (&schedule.sinks, &schedule.node_lanes, &schedule.lane_instrs).hash(&mut hasher);
+    mix(hasher.finish())
 }
 
 fn scratch_bytes_max(schedule: &Schedule) -> Bytes {

@@ -1,0 +1,101 @@
+# The two commands are `make demo` and `make test`; `make help` lists the rest.
+# Needs Python >= 3.11, a C compiler and Rust (its minimum stands in Cargo.toml); everything else goes into .venv and target.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Every tool below works on this checkout's environment, whatever the caller has activated.
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
+# What maturin sets for itself; the same for cargo, so that both share one build of the Python bindings. The description
+# of the interpreter is the one that maturin wrote for its first build.
+export PYO3_BUILD_EXTENSION_MODULE := 1
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+PYO3_CONFIG := $(CURDIR)/$(VENV)/.pyo3-config
+SHARED = env $$(test -f $(PYO3_CONFIG) && echo PYO3_CONFIG_FILE=$(PYO3_CONFIG))
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# maturin tells its steps even when it is asked to be quiet; its words are shown where it fails.
+HUSH = >$(VENV)/.log 2>&1 || { cat $(VENV)/.log >&2; exit 1; }
+say = @printf '== %s\n'
+
+.DEFAULT_GOAL := help
+# The order of the checks is the order of their lines; cargo itself uses every core.
+.NOTPARALLEL:
+.PHONY: help demo test lint bench setup build clean prerequisites check-rust check-python test-rust test-python
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
+
+demo: build ## builds, then plans, proves and predicts collectives on a wafer; files go to out/
+	$(say) "demo"
+	@$(BIN)/python examples/demo.py
+
+test: check-rust test-rust check-python test-python ## every check and test: Rust, then Python
+	$(say) "all tests passed"
+
+lint: check-rust check-python ## formats, lints, types and stubs only
+
+bench: build ## speed of the library and of the command line
+	$(say) "cargo bench"
+	@$(SHARED) cargo bench --workspace --locked
+	$(say) "sweep of Fig. 8"
+	@$(BIN)/python benches/sweep.py
+
+setup: $(VENV)/.tools $(VENV)/.crates ## .venv with the exact tools, and the crates
+
+build: $(VENV)/.package ## the extension module and the program .venv/bin/unisono
+	$(say) "building the extension module (release)"
+	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
+
+clean: ## removes what was built, .venv included
+	rm -rf $(VENV) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so
+	find python tests examples benches docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+prerequisites:
+	@tools/prerequisites "$(PYTHON)"
+
+# The stamps: each is younger than all it was made from, and needs no network once it is there.
+$(VENV)/.tools: requirements-dev.txt | prerequisites
+	$(say) "setting up $(VENV)"
+	@"$(PYTHON)" -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	@touch $@
+
+$(VENV)/.crates: Cargo.lock | prerequisites
+	$(say) "fetching the crates"
+	@cargo fetch --quiet --locked
+	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/.package: pyproject.toml $(VENV)/.tools $(VENV)/.crates
+	$(say) "installing unisono into $(VENV) (the first build takes minutes)"
+	@rm -f $(PYO3_CONFIG)
+	@PIP_NO_INDEX=1 PIP_QUIET=1 $(BIN)/maturin develop --quiet --release --locked $(HUSH)
+	@cp -p "$${CARGO_TARGET_DIR:-target}"/maturin/pyo3-config-*.txt $(PYO3_CONFIG) 2>/dev/null || true
+	@touch $@
+
+check-rust: build
+	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
+	    { echo "error: the tests need rustfmt and clippy beside cargo (with rustup: 'rustup component add rustfmt clippy')." >&2; exit 1; }
+	$(say) "cargo fmt"
+	@cargo fmt --all --check
+	$(say) "cargo clippy"
+	@$(SHARED) cargo clippy --quiet --workspace --all-targets --release --locked -- -D warnings
+
+test-rust: build
+	$(say) "cargo test"
+	@$(SHARED) cargo test --quiet --workspace --release --locked
+
+check-python: build
+	$(say) "ruff"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	$(say) "mypy"
+	@$(BIN)/mypy --strict python/unisono tests/python examples benches docs/generate.py
+	$(say) "stubs of the extension module"
+	@$(BIN)/python -m mypy.stubtest unisono._core
+
+test-python: build
+	$(say) "pytest"
+	@$(BIN)/python -m pytest

@@ -1,0 +1,153 @@
+//! k-d trees: two or four balanced binary trees over all PEs of a grid, each with its share of the vector.
+//!
+//! A tree spans a rectangle by the PE in its middle, and the two halves of the rectangle by trees of their own: the layout
+//! of an H-tree, whose edges hardly share links. The farthest PE loses no hop by it, as the middle lies on its way.
+//! PEs that receive in one tree have an even row plus column, in the next an odd one, so that every PE receives at most
+//! the whole vector once: C = B, D = ceil(log2 P) + 1, the datapath does 1.5 B. The third and fourth tree cut squares
+//! the other way. T is about 1.5 B + M + N + 5 D with the largest link load near B.
+//!
+//! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
+
+use unisono_collective::Kind;
+use unisono_lower::Placed;
+use unisono_machine::Grid;
+use unisono_schedule::Builder;
+
+use crate::{
+    Algorithm, AlgorithmError, Case, Param, Params,
+    forest::{Tree, emit, placement},
+};
+
+pub struct KdTree;
+
+/// A rectangle of PEs: first row and column, rows, columns.
+#[derive(Clone, Copy)]
+struct Rect {
+    row: u32,
+    col: u32,
+    rows: u32,
+    cols: u32,
+}
+
+impl Rect {
+    fn pes(self, grid: Grid) -> impl Iterator<Item = u32> {
+        (self.row..self.row + self.rows).flat_map(move |r| (self.col..self.col + self.cols).map(move |c| grid.pe(r, c)))
+    }
+
+    /// Two halves across the longer side; a square is cut between columns, or between rows if asked.
+    fn halves(self, rows_first: bool) -> [Rect; 2] {
+        if self.rows > self.cols || (self.rows == self.cols && rows_first) {
+            let upper = self.rows / 2;
+            [Rect { rows: upper, ..self }, Rect { row: self.row + upper, rows: self.rows - upper, ..self }]
+        } else {
+            let left = self.cols / 2;
+            [Rect { cols: left, ..self }, Rect { col: self.col + left, cols: self.cols - left, ..self }]
+        }
+    }
+}
+
+/// The tree whose receiving PEs have `(row + column) % 2 == parity`, with its top below `root`.
+fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
+    let mut parents: Vec<u32> = vec![u32::MAX; grid.count() as usize];
+    parents[root as usize] = root;
+    let mut todo = vec![(Rect { row: 0, col: 0, rows: grid.rows, cols: grid.cols }, root)];
+    while let Some((rect, parent)) = todo.pop() {
+        let free: Vec<u32> = rect.pes(grid).filter(|&pe| parents[pe as usize] == u32::MAX).take(2).collect();
+        let top = match free[..] {
+            [] => continue,
+            [only] => only,
+            _ => nearest(grid, rect, parity, &parents),
+        };
+        parents[top as usize] = parent;
+        if free.len() > 1 {
+            todo.extend(rect.halves(rows_first).map(|half| (half, top)));
+        }
+    }
+    Tree(parents)
+}
+
+/// The free PE nearest to the middle of a rectangle, of the right parity if there is one; the first of equals.
+fn nearest(grid: Grid, rect: Rect, parity: u32, parents: &[u32]) -> u32 {
+    let wrong = |pe: u32| {
+        let (r, c) = grid.row_col(pe);
+        (r + c) % 2 != parity
+    };
+    // Searched outward, diagonal by diagonal: few PEs in the middle are taken.
+    let (nr, nc) = (rect.row + rect.rows / 2, rect.col + rect.cols / 2);
+    let mut fallback = None;
+    for distance in 0..rect.rows + rect.cols {
+        let rows = nr.saturating_sub(distance).max(rect.row)..=(nr + distance).min(rect.row + rect.rows - 1);
+        for row in rows {
+            let across = distance - row.abs_diff(nr);
+            let sides = [nc.checked_sub(across), (across > 0).then_some(nc + across)];
+            for col in sides.into_iter().flatten().filter(|c| (rect.col..rect.col + rect.cols).contains(c)) {
+                let pe = grid.pe(row, col);
+                if parents[pe as usize] != u32::MAX {
+                    continue;
+                }
+                if !wrong(pe) {
+                    return pe;
+                }
+                fallback.get_or_insert(pe);
+            }
+        }
+    }
+    fallback.expect("the caller saw a free PE")
+}
+
+fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+    let count = params.choice("kd-tree", "trees", &["4", "2"])?;
+    let all = [(0, false), (1, false), (0, true), (1, true)];
+    let some = if count == "2" { &all[..2] } else { &all[..] };
+    Ok(some.iter().map(|&(parity, rows_first)| tree(case.grid, case.collective.root, parity, rows_first)).collect())
+}
+
+impl Algorithm for KdTree {
+    fn name(&self) -> &'static str {
+        "kd-tree"
+    }
+
+    fn summary(&self) -> &'static str {
+        "two or four balanced trees over a grid, each with a share of the vector; best for middle lengths"
+    }
+
+    fn reference(&self) -> &'static str {
+        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Reduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[Param { name: "trees", values: "4, 2 (default: 4)" }]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+        let c = case.collective;
+        params.choice("kd-tree", "trees", &["4", "2"])?;
+        if c.kind != Kind::Reduce || case.grid.is_line() {
+            return no(format!("it reduces over a grid, not {} on {}", c.kind, case.grid));
+        }
+        if !c.operator.commutative() {
+            return no(format!("its trees join PEs in no order, and operator {} does not commute", c.operator));
+        }
+        Ok(())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let mut b = Builder::new(case.collective);
+        b.phase("reduce");
+        let edges = emit(&mut b, &trees(case, params)?);
+        let schedule = b.finish()?;
+        Ok(Placed { placement: placement(case.grid, &schedule, &edges), schedule })
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.grid.is_line() {
+            return Vec::new();
+        }
+        ["2", "4"].map(|t| Params::new().with("trees", t)).to_vec()
+    }
+}

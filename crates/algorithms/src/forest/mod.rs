@@ -1,0 +1,10 @@
+//! Reduces over several trees at once, each with a share of the vector: a PE runs every tree in a lane of its own and
+//! takes its children element by element.
+//!
+//! Every edge goes along the row first or along the column first, chosen so that no link carries much more than the
+//! others; lowering gives every edge a color of its own along its path, so no router ever switches.
+
+mod emit;
+mod routes;
+
+pub use emit::{Tree, emit, placement, shares};

@@ -1,0 +1,62 @@
+//! Colors: those that the placement gives, and for all other streams one of their own along the whole route, so that
+//! two streams that share a router differ and no router ever switches.
+
+use unisono_base::StreamId;
+use unisono_machine::Wafer;
+
+use super::{
+    lower::LowerError,
+    program::Color,
+    way::{Way, ways},
+};
+use crate::Placed;
+
+/// The color of each stream.
+pub struct Colors(Vec<Color>);
+
+impl Colors {
+    pub fn of(&self, stream: StreamId) -> Color {
+        self.0[stream.index()]
+    }
+}
+
+/// Streams without a color of the placement get the least one that is free at all their routers, long routes first.
+pub fn allocate(placed: &Placed, wafer: &Wafer) -> Result<Colors, LowerError> {
+    let schedule = &placed.schedule;
+    let usable: Vec<Color> =
+        (0..wafer.colors.min(128)).filter(|c| !wafer.reserved_colors.contains(c)).map(|c| c as Color).collect();
+    let too_many = |found: usize| LowerError::TooMany {
+        what: "colors",
+        place: format!(" beside the {} reserved ones", wafer.reserved_colors.len()),
+        found,
+        most: usable.len(),
+    };
+    let mut colors = vec![0; schedule.stream_count()];
+    let mut taken = vec![0u128; schedule.node_count()];
+    let mut way: Vec<Way> = Vec::new();
+    let mut open = Vec::new();
+    for stream in schedule.all_streams() {
+        match placed.placement.color(stream) {
+            // The placement counts colors from 0; the machine's usable ones are taken in their order.
+            Some(given) => {
+                let color = *usable.get(usize::from(given)).ok_or_else(|| too_many(usize::from(given) + 1))?;
+                colors[stream.index()] = color;
+                ways(placed, stream, &mut way);
+                way.iter().for_each(|w| taken[w.pe as usize] |= 1 << color);
+            }
+            None => {
+                ways(placed, stream, &mut way);
+                open.push((std::cmp::Reverse(way.len()), stream));
+            }
+        }
+    }
+    open.sort_unstable();
+    for (_, stream) in open {
+        ways(placed, stream, &mut way);
+        let used = way.iter().fold(0u128, |used, w| used | taken[w.pe as usize]);
+        let free = usable.iter().copied().find(|&c| used >> c & 1 == 0).ok_or_else(|| too_many(usable.len() + 1))?;
+        colors[stream.index()] = free;
+        way.iter().for_each(|w| taken[w.pe as usize] |= 1 << free);
+    }
+    Ok(Colors(colors))
+}

@@ -1,0 +1,267 @@
+//! From a placed schedule to the program of a wafer.
+//!
+//! Streams of one color that meet at a router pass it one after the other, in the order in which their readers come in
+//! the schedule. Where two that follow each other take different ways there, the router must change its position in
+//! between, and what sends the first one says so: its own router advances after the last wavelet (`advance`), or a
+//! control wavelet follows and advances every router of the route (`control`). The second is right only if no other
+//! router of the route still needs its position; that is checked, and so is that waiting for each other's colors
+//! closes no cycle.
+//!
+//! For trees in pre-order, colored by the parity of the depth, this gives the routes of the paper's own code: only the
+//! last child of a PE sends a control wavelet. Source: "Near-Optimal Wafer-Scale Reduce", sections 5 and 8.2.
+
+use rustc_hash::FxHashSet;
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId};
+use unisono_machine::Wafer;
+use unisono_schedule::{Flow, Operand, Schedule, topological, topological_with};
+
+use super::{
+    color::{Colors, allocate},
+    program::{Color, ColorRoute, End, Op, PeProgram, Position, Step, WaferProgram},
+    way::{Way, ways},
+};
+use crate::Placed;
+
+/// Why a placed schedule is no program of this wafer.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LowerError {
+    #[error("the schedule or its placement is wrong: {0}")]
+    Wrong(String),
+    #[error("elements of {found} are not 32 bits wide; a wavelet carries one element of f32 or i32")]
+    Dtype { found: &'static str },
+    #[error("the program needs {found} {what}{place}; the machine has {most}")]
+    TooMany { what: &'static str, place: String, found: usize, most: usize },
+    #[error("{0}")]
+    Switching(String),
+    #[error("{instr} waits for an instruction on another PE; only a stream can order those")]
+    Wait { instr: InstrId },
+}
+
+/// # Errors
+/// A schedule that is wrong, or that the wafer's colors, positions, queues or threads cannot hold.
+pub fn lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
+    let schedule = &placed.schedule;
+    let dtype = schedule.collective().dtype;
+    if dtype.bytes() != 4 {
+        return Err(LowerError::Dtype { found: dtype.name() });
+    }
+    let mut found = Diagnostics::default();
+    let flow = Flow::new(schedule, &mut found);
+    placed.placement.check(schedule, &mut found);
+    if let Some(first) = found.into_vec().first() {
+        return Err(LowerError::Wrong(first.to_string()));
+    }
+    let mut found = Diagnostics::default();
+    let order = topological(schedule, &flow, &mut found);
+    if let Some(first) = found.into_vec().first() {
+        return Err(LowerError::Wrong(first.to_string()));
+    }
+    let mut rank = vec![0u32; schedule.instr_count()];
+    for (at, id) in order.iter().enumerate() {
+        rank[id.index()] = at as u32;
+    }
+    let colors = allocate(placed, wafer)?;
+    let mut visits = visits(placed, &flow, &rank, &colors);
+    visits.sort_unstable_by_key(|v| (v.pe, v.color, v.rank));
+    let switching = switching(schedule, &flow, &visits, wafer)?;
+    programs(placed, &flow, wafer, &colors, &visits, &switching)
+}
+
+/// One stream at one router.
+#[derive(Clone, Copy)]
+struct Visit {
+    pe: u32,
+    color: Color,
+    /// Place in the topological order of the stream's first reader: when its turn is.
+    rank: u32,
+    stream: StreamId,
+    position: Position,
+}
+
+fn visits(placed: &Placed, flow: &Flow, rank: &[u32], colors: &Colors) -> Vec<Visit> {
+    let schedule = &placed.schedule;
+    let mut visits = Vec::with_capacity(2 * schedule.stream_count());
+    let mut way: Vec<Way> = Vec::new();
+    for stream in schedule.all_streams() {
+        let turn = flow.readers(stream).iter().map(|p| rank[p.instr.index()]).min().unwrap_or(u32::MAX);
+        ways(placed, stream, &mut way);
+        let color = colors.of(stream);
+        visits.extend(way.iter().map(|w| Visit { pe: w.pe, color, rank: turn, stream, position: w.position }));
+    }
+    visits
+}
+
+/// How each stream's end switches routers.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Switch {
+    /// Routers of the route that must advance after the stream, with and without the source's own.
+    needed: u32,
+    own: bool,
+    /// Routers that must not advance after it: a stream of the same position still comes before the next change.
+    harmed: u32,
+}
+
+fn switching(schedule: &Schedule, flow: &Flow, visits: &[Visit], wafer: &Wafer) -> Result<Vec<Switch>, LowerError> {
+    let mut switches = vec![Switch::default(); schedule.stream_count()];
+    // Pops of the earlier stream come before the last push of the later one, or the colors close a cycle of waits.
+    let mut turns: FxHashSet<(InstrId, InstrId)> = FxHashSet::default();
+    for at in visits.chunk_by(|a, b| (a.pe, a.color) == (b.pe, b.color)) {
+        let positions = 1 + at.windows(2).filter(|w| w[0].position != w[1].position).count();
+        if positions > wafer.switch_positions as usize {
+            return Err(LowerError::TooMany {
+                what: "switch positions",
+                place: format!(" for color {} at PE {}", at[0].color, at[0].pe),
+                found: positions,
+                most: wafer.switch_positions as usize,
+            });
+        }
+        // Whether a change still comes after each visit.
+        let last_change = at.windows(2).rposition(|w| w[0].position != w[1].position);
+        for (n, visit) in at.iter().enumerate() {
+            let switch = &mut switches[visit.stream.index()];
+            let changes = at.get(n + 1).is_some_and(|next| next.position != visit.position);
+            if changes {
+                switch.needed += 1;
+                switch.own |= schedule.stream(visit.stream).source.0 == visit.pe;
+            } else if last_change.is_some_and(|last| n <= last) {
+                switch.harmed += 1;
+            }
+        }
+        for pair in at.windows(2) {
+            let Some(push) = flow.writers(pair[1].stream).last() else { continue };
+            for readers in flow.readers_by_sink(pair[0].stream) {
+                if let Some(pop) = readers.last() {
+                    turns.insert((push.instr, pop.instr));
+                }
+            }
+        }
+    }
+    check_turns(schedule, flow, turns)?;
+    for stream in schedule.all_streams() {
+        let s = switches[stream.index()];
+        let only_own = s.own && s.needed == 1;
+        if s.needed > 0 && !only_own && s.harmed > 0 {
+            return Err(LowerError::Switching(format!(
+                "{stream} must switch {} routers behind it, but {} others on its route still need their position; \
+                 give the streams that meet there different colors",
+                s.needed, s.harmed
+            )));
+        }
+    }
+    Ok(switches)
+}
+
+fn check_turns(schedule: &Schedule, flow: &Flow, turns: FxHashSet<(InstrId, InstrId)>) -> Result<(), LowerError> {
+    if turns.is_empty() {
+        return Ok(());
+    }
+    if let Some((push, _)) = turns.iter().find(|(push, pop)| push == pop) {
+        return Err(LowerError::Switching(format!(
+            "{push} receives and sends on one color at one router, where the first stream must end before the second starts"
+        )));
+    }
+    let mut turns: Vec<_> = turns.into_iter().collect();
+    turns.sort_unstable();
+    let mut found = Diagnostics::default();
+    topological_with(schedule, flow, &turns, &mut found);
+    match found.into_vec().first() {
+        None => Ok(()),
+        Some(first) => Err(LowerError::Switching(format!(
+            "streams of one color wait for each other at routers: {}",
+            first.message
+        ))),
+    }
+}
+
+fn programs(
+    placed: &Placed,
+    flow: &Flow,
+    wafer: &Wafer,
+    colors: &Colors,
+    visits: &[Visit],
+    switches: &[Switch],
+) -> Result<WaferProgram, LowerError> {
+    let schedule = &placed.schedule;
+    let grid = placed.placement.grid;
+    let mut pes = Vec::with_capacity(schedule.node_count());
+    let mut rest = visits;
+    for node in schedule.all_nodes() {
+        let here = rest.partition_point(|v| v.pe == node.0);
+        let (mine, others) = rest.split_at(here);
+        rest = others;
+        let mut pe = PeProgram { scratch: schedule.scratch_elements(node), ..PeProgram::default() };
+        for color in mine.chunk_by(|a, b| a.color == b.color) {
+            let mut positions: Vec<Position> = color.iter().map(|v| v.position).collect();
+            positions.dedup();
+            pe.routes.push(ColorRoute::new(color[0].color, &positions));
+        }
+        for lane in schedule.lanes(node).map(LaneId::new) {
+            let steps = schedule.lane_instrs(lane).map(|i| step(schedule, flow, colors, switches, InstrId::new(i)));
+            pe.threads.push(steps.collect::<Result<_, _>>()?);
+        }
+        waits(schedule, flow, node, &mut pe)?;
+        check_limits(&pe, node, wafer)?;
+        pes.push(pe);
+    }
+    Ok(WaferProgram::assemble(grid, *schedule.collective(), schedule.phases().to_vec(), pes))
+}
+
+fn step(
+    schedule: &Schedule,
+    flow: &Flow,
+    colors: &Colors,
+    switches: &[Switch],
+    id: InstrId,
+) -> Result<Step, LowerError> {
+    let end = |&operand: &Operand| match operand {
+        Operand::In(start) => End::In(start),
+        Operand::Out(start) => End::Out(start),
+        Operand::Tmp(start) => End::Tmp(start),
+        Operand::Stream(s) => End::Fabric(colors.of(s)),
+    };
+    let mut op = Op { instr: id, phase: schedule.phase(id).0 as u16, ..Op::plain(schedule.instr(id).len) };
+    for (stream, span) in flow.pushes(schedule, id) {
+        let switch = switches[stream.index()];
+        if switch.needed == 0 || span.end() < u64::from(schedule.stream(stream).len) {
+            continue;
+        }
+        let slot = if switch.own && switch.needed == 1 { &mut op.advance } else { &mut op.control };
+        if slot.replace(colors.of(stream)).is_some() {
+            return Err(LowerError::Switching(format!("{id} would have to switch two colors at once")));
+        }
+    }
+    Ok((op, schedule.sources(id).iter().map(end).collect(), schedule.sinks(id).iter().map(end).collect()))
+}
+
+/// Explicit dependencies, as operations of the PE counted over its threads.
+fn waits(schedule: &Schedule, flow: &Flow, node: NodeId, pe: &mut PeProgram) -> Result<(), LowerError> {
+    let first = schedule.node_instrs(node).start as u32;
+    for id in schedule.node_instrs(node).map(InstrId::new) {
+        for &(_, earlier) in schedule.after(id) {
+            if flow.node_of(earlier) != node {
+                return Err(LowerError::Wait { instr: id });
+            }
+            pe.waits.push((id.0 - first, earlier.0 - first));
+        }
+    }
+    Ok(())
+}
+
+fn check_limits(pe: &PeProgram, node: NodeId, wafer: &Wafer) -> Result<(), LowerError> {
+    let used = |sources: bool| {
+        let ends = pe.threads.iter().flatten().flat_map(|s| if sources { &s.1 } else { &s.2 });
+        let fabric = ends.filter_map(|e| if let End::Fabric(c) = e { Some(*c) } else { None });
+        fabric.collect::<FxHashSet<_>>().len()
+    };
+    // A PE waits on one queue a color; each microthread is that of a queue.
+    for (what, found, most) in [
+        ("input queues", used(true), wafer.input_queues),
+        ("output queues", used(false), wafer.output_queues),
+        ("microthreads", pe.threads.len(), wafer.input_queues),
+    ] {
+        if found > most as usize {
+            return Err(LowerError::TooMany { what, place: format!(" at PE {}", node.0), found, most: most as usize });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! Placements of unusual size, and of a schedule on a machine.
+
+use std::time::{Duration, Instant};
+
+use unisono_base::NodeId;
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::{Placed, Placement, Route, Segment};
+use unisono_machine::{Direction, Grid};
+use unisono_schedule::{Builder, Operand};
+
+/// A message from the last PE of a row to its first, in single hops.
+fn hop_by_hop(pes: u32) -> Placed {
+    let collective = Collective::new(Kind::Message, pes, 1, 0, Operator::Sum, Dtype::F32).unwrap();
+    let mut b = Builder::new(collective);
+    let stream = b.stream(NodeId(pes - 1), &[NodeId(0)]);
+    b.combine(NodeId(pes - 1), 0, 1, &[Operand::In(0)], &[Operand::Stream(stream)]);
+    b.combine(NodeId(0), 0, 1, &[Operand::Stream(stream)], &[Operand::Out(0)]);
+    let mut placement = Placement::new(Grid::new(1, pes));
+    let west = |from| Segment { from, direction: Direction::West, hops: 1 };
+    placement.routes.set(stream, Route::Path((1..pes).rev().map(west).collect()));
+    Placed { schedule: b.finish().unwrap(), placement }
+}
+
+#[test]
+fn a_path_of_very_many_segments() {
+    let placed = hop_by_hop(200_000);
+    let start = Instant::now();
+    assert_eq!(placed.check(), []);
+    let stream = placed.schedule.all_streams().next().unwrap();
+    let distances = placed.placement.distances(&placed.schedule);
+    assert_eq!(distances.hops(&placed.schedule, stream, NodeId(0)), 199_999);
+    assert!(start.elapsed() < Duration::from_millis(800), "{:?}", start.elapsed());
+}

@@ -1,0 +1,91 @@
+//! Phases as a user may name them: whatever instructions they hold, no time falls under what the machine allows.
+
+mod common;
+
+use common::{DEPTH_CYCLES, case, every_case, label};
+use unisono_algorithms::{Case, Params, find};
+use unisono_collective::{Dtype, Kind, Operator};
+use unisono_cost::{BOUNDS, BoundCase, Evaluator, Model, find_model, measure, models::Modelled};
+use unisono_lower::{File, Placed, parse, print};
+use unisono_machine::{Grid, Machine, Shape};
+use unisono_plan::{Request, plan, predict};
+
+/// The same schedule with the phase of each instruction chosen anew among `phases`.
+fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Placed {
+    let file = File { schedule: placed.schedule.clone(), placement: Some(placed.placement.clone()), machine: None };
+    let mut text = String::new();
+    print(&file, &mut text).unwrap();
+    let relabel = |line: &str| {
+        if line.starts_with("phases") {
+            return format!("phases{}", (0..phases).map(|p| format!(" p{p}")).collect::<String>());
+        }
+        let Some((id, rest)) = line.trim_start().strip_prefix('i').and_then(|l| l.split_once(':')) else {
+            return line.to_owned();
+        };
+        let id: u32 = id.split(' ').next().unwrap().parse().unwrap();
+        format!("i{id} p{}:{rest}", phase_of(id))
+    };
+    let text: Vec<String> = text.lines().map(relabel).collect();
+    let file = parse(&text.join("\n"), "relabelled").unwrap();
+    Placed { schedule: file.schedule, placement: file.placement.unwrap() }
+}
+
+fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {
+    let estimate = model.slowest(measure(placed).unwrap(), DEPTH_CYCLES);
+    Modelled { model, depth_cycles: DEPTH_CYCLES }.evaluate(&estimate).0
+}
+
+/// What no schedule beats: the physical bound of a reduction, a message's time of what only moves data.
+fn least(case: &Case) -> f64 {
+    let c = case.collective;
+    let case = BoundCase { kind: c.kind, grid: case.grid, root: c.root, wavelets: case.wavelets(), ramp_latency: 2 };
+    let bounds = BOUNDS.iter().filter(|b| b.name().starts_with("physical") || b.name() == "message");
+    bounds.filter_map(|b| b.cycles(&case)).map(|c| c.0).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_message_from_phase_to_phase_counts() {
+    let case = case(Kind::Reduce, Grid::new(1, 8), 256, 0, Operator::Sum);
+    let placed = find("chain").unwrap().build(&case, &Params::new()).unwrap();
+    // B = 512 wavelets: a chain takes B + 7 hops + 7 messages of 5 cycles.
+    let paper = find_model("paper").unwrap();
+    assert_eq!(cycles(&placed, paper), 512.0 + 7.0 + 35.0);
+    // In two phases by turns, both take B and share hops and messages.
+    let odd = relabelled(&placed, 2, |i| i % 2);
+    assert_eq!(cycles(&odd, paper), 2.0 * 512.0 + 7.0 + 35.0);
+    // Sent in one phase, read in another: the sender's phase is empty.
+    let message = common::case(Kind::Message, Grid::new(1, 2), 50, 0, Operator::Sum);
+    let placed = find("message").unwrap().build(&message, &Params::new()).unwrap();
+    let split = relabelled(&placed, 2, |i| 1 - i);
+    let phases = measure(&split).unwrap();
+    assert_eq!(phases.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["p1"]);
+    assert_eq!(phases[0].lines, measure(&placed).unwrap()[0].lines);
+}
+
+#[test]
+fn an_empty_schedule_takes_no_time() {
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    let request = Request::new(Kind::Reduce, &wafer, Some(Shape::line(1)), 4, 0, Operator::Sum, Dtype::F32).unwrap();
+    let plan = plan(request.clone(), Some("chain"), &Params::new(), None).unwrap();
+    let predicted = predict(plan.placed().unwrap(), &request, plan.model).unwrap();
+    for cycles in [plan.report().unwrap().predicted.cycles, predicted.cycles] {
+        assert!(cycles == 0.0 && cycles.is_sign_positive(), "{cycles}");
+    }
+}
+
+#[test]
+fn no_labels_go_under_what_the_machine_allows() {
+    every_case(&[1, 5, 64], Operator::Sum, |algorithm, case, params| {
+        let placed = algorithm.build(case, params).unwrap();
+        let least = least(case);
+        let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b9) >> 16) % 3;
+        for labels in [placed.clone(), relabelled(&placed, 2, |i| i % 2), relabelled(&placed, 3, scattered)] {
+            // Eq. 1 averages over links, which says something of a line only.
+            for model in if case.grid.is_line() { &["paper", "links"][..] } else { &["links"][..] } {
+                let cycles = cycles(&labels, find_model(model).unwrap());
+                let name = label(algorithm, case, params);
+                assert!(cycles >= least - 1e-9, "{name}, {model}: {cycles} {least}");
+            }
+        }
+    });
+}

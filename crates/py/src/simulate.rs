@@ -1,0 +1,175 @@
+//! `simulate`: the fabric of a wafer.
+
+use std::time::Instant;
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use unisono_lower::{
+    Placed,
+    wafer::{LowerError, lower},
+};
+use unisono_machine::Machine as Description;
+use unisono_schedule::verify::Method;
+use unisono_sim::fabric::{self, Options, SimError, TraceRequest};
+
+use crate::{
+    convert::index,
+    errors::{UnsupportedError, detached, input, simulation_error, to_python, verify_error},
+    schedule::Schedule,
+};
+
+/// The most PEs of a trace: more would be no picture and no file that a viewer opens.
+const MOST_TRACED: usize = 4096;
+
+/// What a run of the fabric did.
+#[pyclass(frozen, module = "unisono")]
+pub struct Simulation {
+    run: fabric::Run,
+    clock_mhz: f64,
+    wall_seconds: f64,
+    phases: Vec<String>,
+}
+
+#[pymethods]
+impl Simulation {
+    #[getter]
+    fn cycles(&self) -> u64 {
+        self.run.cycles
+    }
+
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.run.cycles as f64 / (self.clock_mhz * 1e6)
+    }
+
+    /// When the last operation of each PE ended, cycles; 0 for a PE without any.
+    #[getter]
+    fn finish<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_slice(py, &self.run.finish)
+    }
+
+    /// Moves of wavelets and element operations.
+    #[getter]
+    fn events(&self) -> u64 {
+        self.run.events
+    }
+
+    /// Moves over links between routers.
+    #[getter]
+    fn hops(&self) -> u64 {
+        self.run.hops
+    }
+
+    /// Cycles that wavelets waited at routers.
+    #[getter]
+    fn stalls(&self) -> u64 {
+        self.run.stalls
+    }
+
+    #[getter]
+    fn result_correct(&self) -> bool {
+        self.run.result_correct
+    }
+
+    /// The first output that differs from plain arithmetic, or None.
+    #[getter]
+    fn mismatch(&self) -> Option<&str> {
+        self.run.mismatch.as_deref()
+    }
+
+    #[getter]
+    fn wall_seconds(&self) -> f64 {
+        self.wall_seconds
+    }
+
+    #[getter]
+    fn phases(&self) -> Vec<String> {
+        self.phases.clone()
+    }
+
+    /// `[{pe, thread, instr, phase, elements, start, end}]` of the traced PEs, in cycles.
+    #[getter]
+    fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.run.trace)
+    }
+
+    fn __repr__(&self) -> String {
+        let correct = if self.run.result_correct { "correct" } else { "wrong" };
+        format!("<unisono.Simulation {} cycles, result {correct}>", self.run.cycles)
+    }
+}
+
+/// Proves a placed schedule, lowers it to a program of its wafer and runs that, data included.
+#[pyfunction]
+#[pyo3(signature = (schedule, queue_depth = None, noop_probability = 0.0, seed = 0, trace_pes = None, controls = true))]
+pub fn simulate(
+    py: Python<'_>,
+    schedule: &Schedule,
+    queue_depth: Option<&Bound<'_, PyAny>>,
+    noop_probability: f64,
+    seed: u64,
+    trace_pes: Option<Vec<u32>>,
+    controls: bool,
+) -> PyResult<Simulation> {
+    let file = schedule.file();
+    let (Some(placement), Some(Description::Wafer(wafer))) = (&file.placement, &file.machine) else {
+        return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
+    };
+    if !(0.0..1.0).contains(&noop_probability) {
+        return Err(input(format!("noop_probability is {noop_probability}; accepted are 0 to below 1")));
+    }
+    let mut pes = trace_pes.unwrap_or_default();
+    pes.sort_unstable();
+    pes.dedup();
+    if pes.len() > MOST_TRACED {
+        return Err(input(format!(
+            "a trace of {} PEs was asked for; at most {MOST_TRACED} are recorded: name some of them, or every n-th",
+            pes.len()
+        )));
+    }
+    if let Some(pe) = pes.last().filter(|&&pe| pe as usize >= file.schedule.node_count()) {
+        return Err(input(format!("PE {pe} does not exist; accepted are 0 to {}", file.schedule.node_count() - 1)));
+    }
+    let options = Options {
+        ramp_latency: wafer.ramp_latency_cycles,
+        queue_depth: queue_depth.map(|d| index("queue_depth", d)).transpose()?.unwrap_or(wafer.queue_depth),
+        noop_probability,
+        seed,
+        trace: TraceRequest { pes },
+        ..Options::default()
+    };
+    let proof = detached(py, || schedule.prove(Method::Auto))?;
+    if !proof.holds() {
+        return Err(verify_error(py, &proof.diagnostics));
+    }
+    let placed = Placed { schedule: file.schedule.clone(), placement: placement.clone() };
+    let start = Instant::now();
+    let run = detached(py, || {
+        let program = lower(&placed, wafer).map_err(Failure::Lower)?;
+        let program = if controls { program } else { program.without_controls() };
+        fabric::run(&program, &options).map_err(Failure::Run)
+    })?;
+    match run {
+        Ok(run) => Ok(Simulation {
+            run,
+            clock_mhz: wafer.clock_mhz,
+            wall_seconds: start.elapsed().as_secs_f64(),
+            phases: file.schedule.phases().to_vec(),
+        }),
+        Err(Failure::Lower(e @ LowerError::Wrong(_))) => Err(input(e)),
+        Err(Failure::Lower(e)) => Err(UnsupportedError::new_err(e.to_string())),
+        Err(Failure::Run(e @ SimError::Unsupported { .. })) => Err(UnsupportedError::new_err(e.to_string())),
+        Err(Failure::Run(e)) => {
+            let stuck = match &e {
+                SimError::Deadlock { stuck, .. } => stuck.iter().map(ToString::to_string).collect(),
+                _ => Vec::new(),
+            };
+            Err(simulation_error(py, e.to_string(), stuck))
+        }
+    }
+}
+
+enum Failure {
+    Lower(LowerError),
+    Run(SimError),
+}

@@ -1,0 +1,150 @@
+//! The data that flows, and what must come out.
+//!
+//! The input of a rank at element `k` is `a(rank) xor b(k)` over a few bits: it is computed where it is needed, differs
+//! between ranks and elements, sums are exact in f32, and the reduction over any number of ranks needs only how many
+//! ranks have each value of `a`.
+
+use unisono_collective::{Collective, Dtype, Operator, Source};
+
+pub struct Data {
+    c: Collective,
+    bits: u32,
+    float: bool,
+    /// Ranks by the value of `a`.
+    counts: Vec<u64>,
+    /// `a` of each rank and `b` of each element: the hot loop asks for every element of every rank.
+    by_rank: Vec<u16>,
+    by_element: Vec<u16>,
+}
+
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+impl Data {
+    pub fn new(c: Collective) -> Self {
+        // Sums of all ranks stay below 2^24, where f32 still counts every integer.
+        let bits = (24 - (u64::from(c.ranks)).next_power_of_two().trailing_zeros()).clamp(1, 12);
+        let mut data = Self {
+            c,
+            bits,
+            float: c.dtype == Dtype::F32,
+            counts: vec![0; 1 << bits],
+            by_rank: Vec::new(),
+            by_element: Vec::new(),
+        };
+        for rank in 0..c.ranks {
+            let a = data.a(rank);
+            data.counts[a as usize] += 1;
+            data.by_rank.push(a as u16);
+        }
+        let elements = (0..c.ranks).map(|r| c.input_len(r)).max().unwrap_or(0);
+        data.by_element = (0..elements).map(|k| data.b(k) as u16).collect();
+        data
+    }
+
+    fn a(&self, rank: u32) -> u32 {
+        (mix(u64::from(rank) + 1) >> 20) as u32 & ((1 << self.bits) - 1)
+    }
+
+    fn b(&self, element: u32) -> u32 {
+        (mix(u64::from(element) ^ 0x9e37_79b9_7f4a_7c15) >> 20) as u32 & ((1 << self.bits) - 1)
+    }
+
+    /// A plain number as the wavelet that carries it. Products of f32 stay exact as 1 and -1.
+    fn wavelet(&self, value: u32) -> u32 {
+        match (self.float, self.c.operator) {
+            (true, Operator::Prod) => (if value.count_ones().is_multiple_of(2) { 1.0f32 } else { -1.0 }).to_bits(),
+            (true, _) => (value as f32).to_bits(),
+            _ => value,
+        }
+    }
+
+    /// The input of a rank.
+    #[inline]
+    pub fn input(&self, rank: u32, element: u32) -> u32 {
+        self.wavelet(u32::from(self.by_rank[rank as usize] ^ self.by_element[element as usize]))
+    }
+
+    #[inline]
+    pub fn combine(&self, x: u32, y: u32) -> u32 {
+        if self.float {
+            let (a, b) = (f32::from_bits(x), f32::from_bits(y));
+            let r = match self.c.operator {
+                Operator::Prod => a * b,
+                Operator::Min => a.min(b),
+                Operator::Max => a.max(b),
+                _ => a + b,
+            };
+            return r.to_bits();
+        }
+        match self.c.operator {
+            Operator::Prod => x.wrapping_mul(y),
+            Operator::Min => (x as i32).min(y as i32) as u32,
+            Operator::Max => (x as i32).max(y as i32) as u32,
+            Operator::And => x & y,
+            Operator::Or => x | y,
+            Operator::Xor => x ^ y,
+            _ => x.wrapping_add(y),
+        }
+    }
+
+    /// The reduction of input element `element` over all ranks of `counts`.
+    fn reduction(&self, counts: &[u64], element: u32) -> u32 {
+        let b = self.b(element);
+        let mut all = counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(a, &n)| (self.wavelet(a as u32 ^ b), n));
+        match (self.c.operator, self.float) {
+            (Operator::Sum, true) => {
+                (all.map(|(v, n)| f64::from(f32::from_bits(v)) * n as f64).sum::<f64>() as f32).to_bits()
+            }
+            (Operator::Sum, false) => all.fold(0, |s, (v, n)| s.wrapping_add(v.wrapping_mul(n as u32))),
+            (Operator::Prod, true) => {
+                let odd: u64 = all.map(|(v, n)| if f32::from_bits(v) < 0.0 { n } else { 0 }).sum();
+                (if odd.is_multiple_of(2) { 1.0f32 } else { -1.0 }).to_bits()
+            }
+            (Operator::Prod, false) => all.fold(1, |s, (v, n)| s.wrapping_mul(v.wrapping_pow(n as u32))),
+            (Operator::Xor, _) => all.fold(0, |s, (v, n)| if n % 2 == 1 { s ^ v } else { s }),
+            _ => {
+                let first = all.next().map_or(0, |(v, _)| v);
+                all.fold(first, |s, (v, _)| self.combine(s, v))
+            }
+        }
+    }
+
+    /// Compares all outputs; the first that is wrong is described.
+    pub fn check<'a>(&self, output: impl Fn(u32) -> &'a [u32]) -> Option<String> {
+        let whole: Vec<u32> = if self.c.kind.reduces() {
+            let len = (0..self.c.ranks.min(1)).map(|r| self.c.input_len(r)).max().unwrap_or(0);
+            (0..len).map(|k| self.reduction(&self.counts, k)).collect()
+        } else {
+            Vec::new()
+        };
+        let mut before = vec![0u64; self.counts.len()];
+        for rank in 0..self.c.ranks {
+            before[self.a(rank) as usize] += 1;
+            let held = output(rank);
+            for required in self.c.required(rank) {
+                for k in 0..required.span.len {
+                    let element = required.input_start + k;
+                    let want = match required.source {
+                        Source::Copy { rank } => self.input(rank, element),
+                        Source::Reduction { ranks } if ranks == self.c.ranks => whole[element as usize],
+                        Source::Reduction { .. } => self.reduction(&before, element),
+                        Source::AtLeastOnce { .. } => continue,
+                    };
+                    let got = held[(required.span.start + k) as usize];
+                    if got != want {
+                        let show = |v: u32| {
+                            if self.float { f32::from_bits(v).to_string() } else { (v as i32).to_string() }
+                        };
+                        let at = required.span.start + k;
+                        return Some(format!("out[{at}] of rank {rank} is {}, not {}", show(got), show(want)));
+                    }
+                }
+            }
+        }
+        None
+    }
+}

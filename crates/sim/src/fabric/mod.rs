@@ -1,0 +1,92 @@
+//! The fabric of a wafer, wavelet by wavelet and cycle by cycle.
+//!
+//! What is simulated, and where it comes from (P: "Near-Optimal Wafer-Scale Reduce", section; M: an assumption that
+//! [`Options`] may vary):
+//!
+//! * A router has five ports. A link carries one wavelet a cycle and direction over all colors; a hop takes one cycle
+//!   (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P 2.2).
+//! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room when the
+//!   cycle began, so a queue of two keeps the full rate. A stalled color does not stall another.
+//! * A wavelet that is multicast moves to all its ports in one cycle or waits (M).
+//! * Heads that want one link take turns (M).
+//! * The current position of a color says which inputs are accepted and where they go; others wait (P 2.2). Two inputs
+//!   that the position accepts with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
+//! * A control wavelet moves by the current position and then advances it, at every router on its way; it reaches no PE.
+//! * A PE does one element operation a cycle, all threads sharing it in turns; an n-source operation takes
+//!   max(1, n - 1) cycles an element, in the order written.
+//!
+//! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is
+//! `h` hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
+//! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
+//!
+//! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move.
+
+mod data;
+mod error;
+mod machine;
+mod pe;
+mod queue;
+mod router;
+mod tables;
+mod trace;
+
+use unisono_lower::wafer::WaferProgram;
+
+pub use error::{SimError, Stuck};
+pub use trace::{TraceEvent, TraceRequest};
+
+/// Parameters of the machine that is simulated.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// T_R.
+    pub ramp_latency: u32,
+    /// Wavelets that wait at a router, per color and input.
+    pub queue_depth: u32,
+    /// Chance that a PE inserts a no-op in a cycle, against overheating (section 8.1).
+    pub noop_probability: f64,
+    /// Cycles after which each PE starts; empty: all at once.
+    pub start: Vec<u32>,
+    pub seed: u64,
+    pub trace: TraceRequest,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ramp_latency: 2,
+            queue_depth: 4,
+            noop_probability: 0.0,
+            start: Vec::new(),
+            seed: 0,
+            trace: TraceRequest::default(),
+        }
+    }
+}
+
+/// What a run did.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// When the last operation ended.
+    pub cycles: u64,
+    /// When the last operation of each PE ended; 0 for a PE without any.
+    pub finish: Vec<u32>,
+    /// Moves of wavelets over links and ramps, and element operations.
+    pub events: u64,
+    /// Moves over links between routers: the energy.
+    pub hops: u64,
+    /// Cycles that wavelets waited at routers beyond the one that a hop takes.
+    pub stalls: u64,
+    /// Whether every output equals plain arithmetic on the inputs.
+    pub result_correct: bool,
+    /// The first output that does not.
+    pub mismatch: Option<String>,
+    pub trace: Vec<TraceEvent>,
+}
+
+/// Runs a program on inputs computed from rank and element.
+///
+/// # Errors
+/// A deadlock with what is stuck where, two wavelets that collide, wavelets that nobody takes, a program too large.
+pub fn run(program: &WaferProgram, options: &Options) -> Result<Run, SimError> {
+    machine::Machine::new(program, options)?.run()
+}

@@ -1,0 +1,299 @@
+//! One cycle of one PE: at most one element operation.
+
+use unisono_lower::wafer::WaferProgram;
+
+use super::{
+    error::{SimError, Stuck},
+    machine::{Machine, Wakes},
+    queue::Wavelet,
+    tables::{NONE, Place, RAMP},
+    trace::TraceEvent,
+};
+
+/// The state of a thread, with what the loop needs of its current operation.
+pub struct Thread {
+    op: u32,
+    end: u32,
+    /// Elements of the operation, and those that are done.
+    len: u32,
+    element: u32,
+    /// Steps of the next element that are done, and all its steps.
+    step: u8,
+    work: u8,
+    sources: u8,
+    /// The operation switches a color at its end: 1 its own router's, 2 all on the way.
+    switches: u8,
+    pace: u16,
+    started: bool,
+    /// Whether other operations must have completed before.
+    waits: bool,
+    /// First row of its places.
+    places: u32,
+    places_end: u32,
+    /// The reduction of the next element so far.
+    held: u32,
+    /// First cycle of the operation; the earliest cycle of the next element.
+    start: u32,
+    earliest: u32,
+}
+
+/// What a step found missing.
+enum Blocked {
+    Input(u32),
+    Room(u32),
+    Turn(usize),
+    Pace,
+}
+
+impl Thread {
+    pub fn new(program: &WaferProgram, op_places: &[u32], thread: usize) -> Self {
+        let ops = program.thread_ops(thread);
+        let mut t = Self {
+            op: ops.start as u32,
+            end: ops.end as u32,
+            len: 0,
+            element: 0,
+            step: 0,
+            work: 1,
+            sources: 0,
+            switches: 0,
+            pace: 1,
+            started: false,
+            waits: false,
+            places: 0,
+            places_end: 0,
+            held: 0,
+            start: 0,
+            earliest: 0,
+        };
+        t.load(program, op_places);
+        t
+    }
+
+    /// Takes what the loop needs of the current operation.
+    fn load(&mut self, program: &WaferProgram, op_places: &[u32]) {
+        if self.is_done() {
+            return;
+        }
+        let op = self.op as usize;
+        let o = program.op(op);
+        self.len = o.len;
+        (self.element, self.step, self.started, self.earliest) = (0, 0, false, 0);
+        self.work = o.work() as u8;
+        self.sources = program.sources(op).len() as u8;
+        self.switches = if o.control.is_some() { 2 } else { u8::from(o.advance.is_some()) };
+        self.pace = o.pace;
+        self.waits = program.waits(op).next().is_some();
+        (self.places, self.places_end) = (op_places[op], op_places[op + 1]);
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.op == self.end
+    }
+
+    /// Elements that must still be done before operation `op` of this thread can start: each takes a cycle.
+    pub fn elements_before(&self, program: &WaferProgram, op: usize) -> u64 {
+        if op <= self.op as usize {
+            return 0;
+        }
+        let later = (self.op as usize + 1..op).map(|o| u64::from(program.op(o).len)).sum::<u64>();
+        u64::from(self.len - self.element) + later
+    }
+
+    pub fn op(&self) -> usize {
+        self.op as usize
+    }
+}
+
+impl Machine<'_> {
+    #[inline]
+    pub(super) fn visit_pe(&mut self, pe: u32, wakes: &mut Wakes) {
+        let first = self.pe_threads[pe as usize] as usize;
+        let count = self.pe_threads[pe as usize + 1] as usize - first;
+        if count == 0 {
+            return;
+        }
+        if self.noisy && (self.cycle < self.start(pe as usize) || self.is_noop(pe)) {
+            let next = self.start(pe as usize).max(self.cycle + 1);
+            wakes.at(self.cycle, next);
+            return;
+        }
+        let turn = usize::from(self.thread_turn[pe as usize]);
+        for n in 0..count {
+            let at = turn + n;
+            let local = if at >= count { at - count } else { at };
+            let thread = first + local;
+            if self.threads[thread].is_done() {
+                continue;
+            }
+            match self.can_step(thread) {
+                Ok(()) => {
+                    self.step(pe, thread, local as u32, wakes);
+                    if count > 1 {
+                        self.thread_turn[pe as usize] = if local + 1 == count { 0 } else { local + 1 } as u8;
+                    }
+                    wakes.next();
+                    return;
+                }
+                Err(Blocked::Pace) => wakes.at(self.cycle, self.threads[thread].earliest),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Whether the next step of the thread's operation has all it needs.
+    #[inline]
+    fn can_step(&self, thread: usize) -> Result<(), Blocked> {
+        let t = &self.threads[thread];
+        if t.waits
+            && !t.started
+            && let Some(wait) = self.program.waits(t.op as usize).find(|&w| !self.op_done[w])
+        {
+            return Err(Blocked::Turn(wait));
+        }
+        if t.step == 0 && self.cycle < t.earliest {
+            return Err(Blocked::Pace);
+        }
+        let places = &self.tables.places[t.places as usize..t.places_end as usize];
+        let (sources, sinks) = places.split_at(usize::from(t.sources));
+        let step = usize::from(t.step);
+        let needed = if step == 0 { &sources[..sources.len().min(2)] } else { &sources[step + 1..step + 2] };
+        for place in needed {
+            if let Place::Queue(q) = *place
+                && self.tables.queues.front(q, self.cycle).is_none()
+            {
+                return Err(Blocked::Input(q));
+            }
+        }
+        if t.step + 1 == t.work {
+            for place in sinks {
+                if let Place::Queue(q) = *place
+                    && !self.tables.queues.has_room(q, self.cycle)
+                {
+                    return Err(Blocked::Room(q));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn step(&mut self, pe: u32, thread: usize, local: u32, wakes: &mut Wakes) {
+        let cycle = self.cycle;
+        let t = &mut self.threads[thread];
+        if !t.started {
+            (t.started, t.start) = (true, cycle);
+        }
+        let (element, step, first, end) = (t.element, t.step, t.places as usize, t.places_end as usize);
+        let (sources, last_step, last) = (usize::from(t.sources), t.step + 1 == t.work, t.element + 1 == t.len);
+        let switches = t.switches;
+        self.events += 1;
+        let mut value = if step == 0 { self.take(pe, self.tables.places[first], element) } else { t.held };
+        if sources > 1 {
+            let next = self.take(pe, self.tables.places[first + usize::from(step) + 1], element);
+            value = self.data.combine(value, next);
+        }
+        if !last_step {
+            let t = &mut self.threads[thread];
+            (t.held, t.step) = (value, step + 1);
+            return;
+        }
+        for n in first + sources..end {
+            match self.tables.places[n] {
+                Place::In(_) => {}
+                Place::Out(at) => self.memory[self.out_start[pe as usize] + (at + element) as usize] = value,
+                Place::Tmp(at) => self.memory[self.tmp_start[pe as usize] + (at + element) as usize] = value,
+                Place::Queue(q) => {
+                    let ready = cycle + 1 + self.options.ramp_latency;
+                    self.tables.queues.push(q, Wavelet::data(value, ready, last && switches == 1));
+                    if last && switches == 2 {
+                        self.tables.queues.push(q, Wavelet::control(ready + 1));
+                        wakes.at(cycle, ready + 1);
+                    }
+                    wakes.at(cycle, ready);
+                }
+            }
+        }
+        let t = &mut self.threads[thread];
+        t.step = 0;
+        t.earliest = cycle + u32::from(t.pace);
+        t.element += 1;
+        if last {
+            self.finish_op(pe, thread, local);
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, pe: u32, place: Place, element: u32) -> u32 {
+        match place {
+            Place::In(at) => self.data.input(pe, at + element),
+            Place::Out(at) => self.memory[self.out_start[pe as usize] + (at + element) as usize],
+            Place::Tmp(at) => self.memory[self.tmp_start[pe as usize] + (at + element) as usize],
+            Place::Queue(q) => self.tables.queues.take(q, self.cycle),
+        }
+    }
+
+    fn finish_op(&mut self, pe: u32, thread: usize, local: u32) {
+        let t = &mut self.threads[thread];
+        let (op, start) = (t.op as usize, t.start);
+        t.op += 1;
+        t.load(self.program, &self.tables.op_places);
+        self.op_done[op] = true;
+        self.finish[pe as usize] = self.cycle + 1;
+        if t.is_done() {
+            self.unfinished -= 1;
+        }
+        if self.traced.get(pe as usize).copied().unwrap_or(false) {
+            let o = self.program.op(op);
+            self.trace.push(TraceEvent {
+                pe,
+                thread: local,
+                instr: o.instr.0,
+                phase: o.phase,
+                elements: o.len,
+                start,
+                end: self.cycle + 1,
+            });
+        }
+    }
+
+    /// Whether the PE inserts a no-op in this cycle.
+    fn is_noop(&self, pe: u32) -> bool {
+        if self.options.noop_probability <= 0.0 {
+            return false;
+        }
+        let x = (u64::from(pe) << 32 | u64::from(self.cycle)) ^ self.options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64 <= self.options.noop_probability
+    }
+
+    /// Names what every unfinished PE waits for.
+    pub(super) fn deadlock(&self) -> SimError {
+        let mut stuck = Vec::new();
+        let mut count = 0;
+        for pe in 0..self.program.pe_count() {
+            let waiting = self.program.threads(pe).find(|&t| !self.threads[t].is_done());
+            let Some(thread) = waiting else { continue };
+            count += 1;
+            if stuck.len() == 16 {
+                continue;
+            }
+            let op = self.threads[thread].op as usize;
+            let color = |queue: u32| {
+                let rows = self.tables.pe_rows[pe] as usize..self.tables.pe_rows[pe + 1] as usize;
+                let row = self.tables.rows[rows].iter().find(|r| r.inputs.contains(&queue) || r.outputs[RAMP] == queue);
+                row.map_or(NONE, |r| u32::from(r.color))
+            };
+            let why = match self.can_step(thread) {
+                Err(Blocked::Input(q)) => format!("waits for a wavelet of color {}", color(q)),
+                Err(Blocked::Room(q)) => format!("cannot send on color {}", color(q)),
+                Err(Blocked::Turn(w)) => format!("waits for i{}", self.program.op(w).instr.0),
+                Err(Blocked::Pace) | Ok(()) => "was not visited".to_owned(),
+            };
+            let (row, col) = self.program.grid.row_col(pe as u32);
+            stuck.push(Stuck { pe: pe as u32, row, col, instr: self.program.op(op).instr.0, why });
+        }
+        SimError::Deadlock { cycle: u64::from(self.cycle), count, stuck }
+    }
+}

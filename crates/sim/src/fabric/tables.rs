@@ -1,0 +1,154 @@
+//! The program as the hot loops want it: queue numbers in place of ports and colors.
+
+use unisono_lower::wafer::{ColorRoute, End, Port, WaferProgram};
+use unisono_machine::Grid;
+
+use super::{error::SimError, queue::Queues};
+
+/// No queue, no operation.
+pub const NONE: u32 = u32::MAX;
+
+/// One color at one router.
+pub struct Row {
+    pub color: u8,
+    pub position: u8,
+    pub positions: u8,
+    /// Bit per port, for each position.
+    pub rx: [u8; 4],
+    pub tx: [u8; 4],
+    /// The queue of each input port that some position accepts; the ramp's is what the PE sends.
+    pub inputs: [u32; 5],
+    /// Where a wavelet goes by each port: the neighbor's queue, or the PE's for the ramp.
+    pub outputs: [u32; 5],
+}
+
+pub const RAMP: usize = 4;
+pub const RAMP_BIT: u8 = 1 << RAMP;
+
+/// An operand with its queue.
+#[derive(Clone, Copy)]
+pub enum Place {
+    In(u32),
+    Out(u32),
+    Tmp(u32),
+    Queue(u32),
+}
+
+pub struct Tables {
+    pub rows: Vec<Row>,
+    /// First row of each PE, and one past the last.
+    pub pe_rows: Vec<u32>,
+    pub queues: Queues,
+    /// Sources then sinks of every operation, at [`Tables::op_places`].
+    pub places: Vec<Place>,
+    pub op_places: Vec<u32>,
+}
+
+impl Tables {
+    pub fn new(program: &WaferProgram, queue_depth: u32, ramp_latency: u32) -> Result<Self, SimError> {
+        // The ramp's wavelets on their way fill slots too, so that the full rate is kept.
+        let down = queue_depth + ramp_latency;
+        let up = down + 2;
+        if up > 200 {
+            return Err(SimError::Unsupported {
+                what: "queue depth plus ramp latency",
+                found: (queue_depth + ramp_latency).to_string(),
+                accepted: "at most 198",
+            });
+        }
+        let mut t = Self {
+            rows: Vec::new(),
+            pe_rows: vec![0],
+            // A control wavelet may follow the wavelet that took the last free slot.
+            queues: Queues::new(up + 1),
+            places: Vec::new(),
+            op_places: vec![0],
+        };
+        for pe in 0..program.pe_count() {
+            for route in program.routes(pe) {
+                let row = t.row(route, queue_depth, up, down);
+                t.rows.push(row);
+            }
+            t.pe_rows.push(t.rows.len() as u32);
+        }
+        t.link(program.grid)?;
+        t.bind(program)?;
+        t.queues.allocate();
+        Ok(t)
+    }
+
+    fn row(&mut self, route: &ColorRoute, depth: u32, up: u32, down: u32) -> Row {
+        let positions = route.positions();
+        let (mut rx, mut tx) = ([0; 4], [0; 4]);
+        for (n, p) in positions.iter().enumerate() {
+            (rx[n], tx[n]) = (p.rx.bits(), p.tx.bits());
+        }
+        let (any_rx, any_tx) = (rx.iter().fold(0, |a, b| a | b), tx.iter().fold(0, |a, b| a | b));
+        let mut inputs = [NONE; 5];
+        for port in Port::ALL.into_iter().filter(|p| any_rx >> p.index() & 1 == 1) {
+            inputs[port.index()] = self.queues.add(if port == Port::Ramp { up } else { depth });
+        }
+        let mut outputs = [NONE; 5];
+        if any_tx & RAMP_BIT != 0 {
+            outputs[RAMP] = self.queues.add(down);
+        }
+        Row { color: route.color, position: 0, positions: positions.len() as u8, rx, tx, inputs, outputs }
+    }
+
+    pub fn pe_row(&self, pe: usize, color: u8) -> Option<usize> {
+        let range = self.pe_rows[pe] as usize..self.pe_rows[pe + 1] as usize;
+        range.clone().find(|&r| self.rows[r].color == color)
+    }
+
+    /// Connects every output with the neighbor's input.
+    fn link(&mut self, grid: Grid) -> Result<(), SimError> {
+        for pe in 0..self.pe_rows.len() - 1 {
+            for r in self.pe_rows[pe] as usize..self.pe_rows[pe + 1] as usize {
+                let color = self.rows[r].color;
+                let any_tx = self.rows[r].tx.iter().fold(0, |a, b| a | b);
+                for port in Port::ALL.into_iter().filter(|p| any_tx >> p.index() & 1 == 1) {
+                    let Some(direction) = port.direction() else { continue };
+                    let neighbor = (grid.room(pe as u32, direction) > 0).then(|| grid.step(pe as u32, direction, 1));
+                    let row = neighbor.and_then(|n| self.pe_row(n as usize, color));
+                    let queue = row.map_or(NONE, |n| self.rows[n].inputs[port.opposite().index()]);
+                    if queue == NONE {
+                        let (row, col) = grid.row_col(pe as u32);
+                        let port = ["north", "south", "west", "east", "PE"][port.index()];
+                        return Err(SimError::NoNeighbor { row, col, color, port });
+                    }
+                    self.rows[r].outputs[port.index()] = queue;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, program: &WaferProgram) -> Result<(), SimError> {
+        for pe in 0..program.pe_count() {
+            for op in program.threads(pe).flat_map(|t| program.thread_ops(t)) {
+                for (ends, sends) in [(program.sources(op), false), (program.sinks(op), true)] {
+                    for &end in ends {
+                        let place = match end {
+                            End::In(at) => Place::In(at),
+                            End::Out(at) => Place::Out(at),
+                            End::Tmp(at) => Place::Tmp(at),
+                            End::Fabric(color) => {
+                                let row = self.pe_row(pe, color).map(|r| &self.rows[r]);
+                                let queue = row.map_or(NONE, |r| if sends { r.inputs[RAMP] } else { r.outputs[RAMP] });
+                                if queue == NONE {
+                                    let (row, col) = program.grid.row_col(pe as u32);
+                                    let instr = program.op(op).instr.0;
+                                    return Err(SimError::NoRoute { row, col, color, instr });
+                                }
+                                Place::Queue(queue)
+                            }
+                        };
+                        self.places.push(place);
+                    }
+                }
+                self.op_places.push(self.places.len() as u32);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+//! Simulators. They run what others chose, and choose nothing.
+
+pub mod fabric;

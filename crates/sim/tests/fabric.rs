@@ -1,0 +1,114 @@
+//! The fabric against closed forms, against plain arithmetic, and against programs that must fail.
+
+use unisono_algorithms::{Case, Params, resolve};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::wafer::{WaferProgram, lower};
+use unisono_machine::{Grid, Machine, Wafer};
+use unisono_sim::fabric::{Options, Run, SimError, run};
+
+fn wse2() -> Wafer {
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    wafer
+}
+
+fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str, params: &Params) -> WaferProgram {
+    let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+    let case = Case { collective: c, grid, depth_cycles: 5.0 };
+    let (algorithm, params) = resolve(algorithm, &case, params).unwrap();
+    lower(&algorithm.build(&case, &params).unwrap(), &wse2()).unwrap()
+}
+
+fn simulate(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> Run {
+    let name = format!("{algorithm} {kind} on {grid} of {elements}");
+    let program = program(kind, grid, elements, algorithm, &Params::new());
+    let run = run(&program, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert!(run.result_correct, "{name}: {:?}", run.mismatch);
+    run
+}
+
+/// B wavelets over h hops: the sender's operation 1, its ramp 2, h hops, the ramp 2, the last of B operations: B + h + 5.
+/// Along a chain every PE adds one hop, two ramps and one operation: B + 6 (P - 1).
+#[test]
+fn uncontended_times_are_the_closed_forms() {
+    for pes in [2u32, 4, 16, 64, 512] {
+        for elements in [1u64, 2, 16, 256, 4096] {
+            let line = Grid::new(1, pes);
+            let (p, b) = (u64::from(pes), elements);
+            assert_eq!(simulate(Kind::Message, line, b, "message").cycles, b + p + 4, "message {p} {b}");
+            assert_eq!(simulate(Kind::Broadcast, line, b, "flood").cycles, b + p + 4, "flood {p} {b}");
+            assert_eq!(simulate(Kind::Reduce, line, b, "chain").cycles, b + 6 * (p - 1), "chain {p} {b}");
+        }
+    }
+    assert_eq!(simulate(Kind::Broadcast, Grid::new(7, 9), 100, "flood").cycles, 100 + 14 + 5);
+    // The farthest PE's wavelet comes last: one hop more than the perfect pipeline of the paper counts.
+    assert_eq!(simulate(Kind::Reduce, Grid::new(1, 512), 1, "star").cycles, 517);
+}
+
+#[test]
+fn every_algorithm_gives_the_right_result() {
+    for grid in [Grid::new(1, 9), Grid::new(4, 4), Grid::new(7, 5), Grid::new(16, 16)] {
+        for elements in [1, 7, 64] {
+            for algorithm in ["star", "chain", "tree", "two-phase", "two-phase-searched", "auto-gen"] {
+                simulate(Kind::Reduce, grid, elements, algorithm);
+                simulate(Kind::Allreduce, grid, elements, algorithm);
+            }
+            if grid.is_line() {
+                simulate(Kind::Allreduce, grid, elements, "ring");
+            } else {
+                for algorithm in ["snake", "kd-tree", "quad-chain"] {
+                    simulate(Kind::Reduce, grid, elements, algorithm);
+                    simulate(Kind::Allreduce, grid, elements, algorithm);
+                }
+                simulate(Kind::Allreduce, grid, elements, "x-y-allreduce");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_without_its_control_wavelets_stops() {
+    for algorithm in ["tree", "two-phase", "auto-gen"] {
+        let program = program(Kind::Reduce, Grid::new(1, 32), 16, algorithm, &Params::new());
+        let error = run(&program.without_controls(), &Options::default()).unwrap_err();
+        assert!(matches!(error, SimError::Deadlock { .. } | SimError::Collision { .. }), "{algorithm}: {error}");
+        if let SimError::Deadlock { stuck, .. } = &error {
+            assert!(stuck.iter().any(|s| s.why.contains("color")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn queue_depth_changes_time_but_not_results() {
+    let program = program(Kind::Reduce, Grid::new(12, 12), 64, "kd-tree", &Params::new());
+    let mut times = Vec::new();
+    for queue_depth in [1, 2, 4, 8, 16] {
+        let run = run(&program, &Options { queue_depth, ..Options::default() }).unwrap();
+        assert!(run.result_correct, "{:?}", run.mismatch);
+        times.push(run.cycles);
+    }
+    assert!(times[0] >= times[1], "a queue of one halves the rate of a link: {times:?}");
+}
+
+#[test]
+fn noise_makes_runs_longer_and_is_repeatable() {
+    let program = program(Kind::Reduce, Grid::new(1, 64), 64, "chain", &Params::new());
+    let quiet = run(&program, &Options::default()).unwrap();
+    let noisy = |seed| run(&program, &Options { noop_probability: 0.1, seed, ..Options::default() }).unwrap();
+    assert!(noisy(1).result_correct && noisy(1).cycles > quiet.cycles);
+    assert_eq!(noisy(1), noisy(1));
+    assert_ne!(noisy(1).cycles, noisy(2).cycles);
+    let late = Options { start: (0..64).map(|pe| if pe == 63 { 1000 } else { 0 }).collect(), ..Options::default() };
+    assert_eq!(run(&program, &late).unwrap().cycles, quiet.cycles + 1000);
+}
+
+#[test]
+fn no_time_goes_under_the_physical_bound() {
+    for grid in [Grid::new(1, 17), Grid::new(9, 13)] {
+        for elements in [1u64, 40, 300] {
+            for algorithm in ["star", "chain", "tree", "two-phase", "auto-gen"] {
+                let bound = elements + u64::from(grid.eccentricity(0)) + 5;
+                assert!(simulate(Kind::Reduce, grid, elements, algorithm).cycles >= bound, "{algorithm} {grid}");
+            }
+        }
+    }
+}

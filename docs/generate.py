@@ -1,0 +1,48 @@
+"""Writes docs/algorithms.md from the registry, and the picture of the README.
+
+With --check it writes nothing and fails where the page is out of date.
+"""
+
+import sys
+from pathlib import Path
+
+import unisono as un
+from unisono import plots
+from unisono._files import write
+from unisono.cli.algorithms import param_names
+from unisono.reproduce import wafer
+
+PAGE = Path(__file__).with_name("algorithms.md")
+PICTURE = Path(__file__).with_name("images") / "fig8.png"
+_HEAD = """# Algorithms
+
+This table is made from the registry by `python docs/generate.py`; `unisono algorithms` prints the same.
+
+| algorithm | collectives | parameters | what it does | source |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    return _HEAD + "".join(
+        f"| `{a['name']}` | {', '.join(a['collectives'])} | {param_names(a['params'])} | {_cell(a['summary'])} "
+        f"| {_cell(a['reference'])} |\n"
+        for a in un.algorithms()
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> None:
+    if "--check" not in sys.argv[1:]:
+        write(PAGE, page())
+        write(PICTURE, plots.speedup_map(wafer.figure_8(), "The best fixed AllReduce on a row of PEs"))
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
+        sys.exit(f"{PAGE.name} is out of date: run 'python docs/generate.py'")
+
+
+if __name__ == "__main__":
+    main()

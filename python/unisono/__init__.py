@@ -1,0 +1,60 @@
+"""Plans, proves, predicts and runs collective communication.
+
+>>> import unisono as un
+>>> machine = un.machine("wse2", shape=512)
+>>> plan = un.plan("reduce", machine, elements=256)
+>>> plan.algorithm
+'auto-gen'
+>>> plan.schedule.verify().complete
+True
+"""
+
+from unisono._core import (
+    Buffer,
+    Error,
+    InputError,
+    Machine,
+    Plan,
+    Proof,
+    Schedule,
+    ScheduleBuilder,
+    SimulationError,
+    Slice,
+    Stream,
+    UnsupportedError,
+    VerifyError,
+    __version__,
+    algorithms,
+    machine_presets,
+    parse_shape,
+)
+from unisono._files import load, save
+from unisono._machines import machine
+from unisono._planning import bounds, plan
+from unisono._sweep import sweep
+
+__all__ = [
+    "Buffer",
+    "Error",
+    "InputError",
+    "Machine",
+    "Plan",
+    "Proof",
+    "Schedule",
+    "ScheduleBuilder",
+    "SimulationError",
+    "Slice",
+    "Stream",
+    "UnsupportedError",
+    "VerifyError",
+    "__version__",
+    "algorithms",
+    "bounds",
+    "load",
+    "machine",
+    "machine_presets",
+    "parse_shape",
+    "plan",
+    "save",
+    "sweep",
+]

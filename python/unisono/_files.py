@@ -1,0 +1,91 @@
+"""Files in and out. What is written appears whole under its name, or not at all."""
+
+import os
+from pathlib import Path
+
+from unisono._core import InputError, Schedule
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it is not UTF-8.
+        OSError: it cannot be read.
+
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"'{os.fspath(path)}' is not a text file: byte {error.start} is no UTF-8") from None
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Fails before long work where :func:`write` is bound to fail after it.
+
+    Raises:
+        InputError: the folder of the file does not exist or cannot be written to, or the path is a folder.
+
+    """
+    if _is_device(path):
+        return
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise InputError(f"cannot write '{os.fspath(path)}': it is a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write '{os.fspath(path)}': there is no folder '{target.parent}'")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot write '{os.fspath(path)}': the folder '{target.parent}' is not writable")
+
+
+def write(path: str | os.PathLike[str], data: str | bytes) -> None:
+    """Writes a file whole: into a neighbour first, which then takes its name.
+
+    Raises:
+        InputError: the path cannot be a file.
+        OSError: it cannot be written; what was there before still is.
+
+    """
+    check_writable(path)
+    raw = data.encode() if isinstance(data, str) else data
+    if _is_device(path):
+        Path(path).write_bytes(raw)
+        return
+    # A link keeps pointing where it did.
+    target = Path(path).resolve()
+    neighbour = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        neighbour.write_bytes(raw)
+        neighbour.replace(target)
+    except BaseException:
+        neighbour.unlink(missing_ok=True)
+        raise
+
+
+def _is_device(path: str | os.PathLike[str]) -> bool:
+    """Whether the path is a pipe, a terminal or the like, which takes data but cannot be replaced."""
+    file = Path(path)
+    return file.exists() and not (file.is_file() or file.is_dir())
+
+
+def load(path: str | os.PathLike[str]) -> Schedule:
+    """The schedule in a ``.sched`` or ``.json`` file.
+
+    Raises:
+        InputError: the file is damaged or of another version; the message names line and place.
+        OSError: it cannot be read.
+
+    """
+    text, origin = read_text(path), os.fspath(path)
+    return Schedule.parse_json(text, origin) if origin.endswith(".json") else Schedule.parse(text, origin)
+
+
+def save(schedule: Schedule, path: str | os.PathLike[str]) -> None:
+    """Writes a schedule: as JSON where the path ends in ``.json``, as text (``.sched``) elsewhere.
+
+    Raises:
+        InputError: the path cannot be a file.
+        OSError: it cannot be written; no half-written file is left.
+
+    """
+    write(path, schedule.to_json() if os.fspath(path).endswith(".json") else schedule.to_text())

@@ -1,0 +1,59 @@
+"""Machines by the name of a preset, or from a TOML file."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from unisono._core import InputError, Machine, machine_presets, parse_shape
+from unisono._files import read_text
+
+#: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
+Shape = str | int | Sequence[int]
+
+
+def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
+    """The shape as the extension module takes it.
+
+    Raises:
+        InputError: it is no shape.
+
+    """
+    if shape is None or isinstance(shape, str):
+        return None if shape is None else parse_shape(shape)
+    sides = [shape] if isinstance(shape, int) else list(shape)
+    # The text form is the one place that says what a shape may be.
+    return parse_shape("x".join(str(int(side)) for side in sides))
+
+
+def machine(name: str | os.PathLike[str], shape: Shape | None = None) -> Machine:
+    """The machine of that name: a preset such as ``"wse2"``, or the path of a TOML file.
+
+    ``shape`` chooses or replaces the machine's size, where its kind has one.
+
+    Raises:
+        InputError: no such preset or file, a damaged file, or a shape beyond the machine.
+
+    """
+    sides = shape_of(shape)
+    text = os.fspath(name)
+    presets = [preset["name"] for preset in machine_presets()]
+    looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)
+    if text in presets or not (looks_like_a_path or Path(text).is_file()):
+        return Machine.preset(text, sides)
+    if not Path(text).exists():
+        raise InputError(f"the machine file '{text}' does not exist; the presets are {', '.join(presets)}")
+    return Machine.from_toml(read_text(text), text, sides)
+
+
+def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape | None) -> Machine:
+    """That machine at that shape; a machine that is ready is used as it is where no shape is asked for.
+
+    Raises:
+        InputError: as :func:`machine` does.
+
+    """
+    if not isinstance(machine_or_name, Machine):
+        return machine(machine_or_name, shape)
+    if shape is None or shape_of(shape) == machine_or_name.shape:
+        return machine_or_name
+    return Machine.from_toml(machine_or_name.to_toml(), machine_or_name.name, shape_of(shape))

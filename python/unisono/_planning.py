@@ -1,0 +1,60 @@
+"""Plans and bounds for one collective on one machine."""
+
+import os
+from typing import Any
+
+from unisono import _core
+from unisono._core import Machine, Plan
+from unisono._inputs import checked_root, element_count
+from unisono._machines import Shape, with_shape
+
+
+def plan(
+    collective: str,
+    machine: Machine | str | os.PathLike[str],
+    *,
+    shape: Shape | None = None,
+    elements: int | None = None,
+    bytes: int | str | None = None,
+    dtype: str = "f32",
+    op: str = "sum",
+    root: int | tuple[int, int] = 0,
+    algorithm: str | None = None,
+    params: dict[str, str] | None = None,
+    model: str | None = None,
+) -> Plan:
+    """The best schedule of a collective by the machine's model, beside every candidate.
+
+    The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
+    row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
+    parameters.
+
+    Raises:
+        InputError: a name, size, shape or root that does not exist.
+        UnsupportedError: the algorithm does not support this case.
+
+    """
+    count = element_count(elements, bytes, dtype)
+    return _core.plan(
+        collective, with_shape(machine, shape), count, dtype, op, checked_root(root), algorithm, params, model
+    )
+
+
+def bounds(
+    collective: str,
+    machine: Machine | str | os.PathLike[str],
+    *,
+    shape: Shape | None = None,
+    elements: int | None = None,
+    bytes: int | str | None = None,
+    dtype: str = "f32",
+    root: int | tuple[int, int] = 0,
+) -> list[dict[str, Any]]:
+    """Every lower bound that applies: ``name``, ``cycles`` and ``seconds``, ``reference``, and what it ``assumes``.
+
+    Raises:
+        InputError: a name, size, shape or root that does not exist.
+
+    """
+    count = element_count(elements, bytes, dtype)
+    return _core.bounds(collective, with_shape(machine, shape), count, dtype, checked_root(root))

@@ -1,0 +1,52 @@
+"""The best algorithm at every point of a grid of shapes and lengths."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from unisono import _core
+from unisono._core import InputError, Machine
+from unisono._inputs import checked_count, checked_root
+from unisono._machines import Shape, with_shape
+
+
+def sweep(
+    collective: str,
+    machine: Machine | str | os.PathLike[str],
+    *,
+    shapes: Sequence[Shape],
+    elements: Sequence[int],
+    algorithms: Sequence[str] | None = None,
+    baseline: str | None = None,
+    dtype: str = "f32",
+    root: int | tuple[int, int] = 0,
+    params: dict[str, str] | None = None,
+    model: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """One point for each shape and length, lengths running fastest.
+
+    A point holds ``shape``, ``elements``, ``best``, ``params``, ``cycles``, ``baseline``, ``baseline_cycles``,
+    ``baseline_ratio`` (how many times faster the best is than the baseline) and ``cycles_by_algorithm``.
+    ``progress`` is called with the number of points done and of all points.
+
+    Raises:
+        InputError: a name, size, shape or root that does not exist, or nothing to sweep over.
+        UnsupportedError: no algorithm supports a point.
+
+    """
+    if not shapes or not elements:
+        raise InputError("a sweep needs at least one shape and one number of elements")
+    chosen = None if algorithms is None else list(algorithms)
+    counts = [checked_count(count) for count in elements]
+    points = []
+    for shape in shapes:
+        sized = with_shape(machine, shape)
+        for count in counts:
+            point = _core.sweep_point(
+                collective, sized, count, chosen, baseline, dtype, checked_root(root), params, model
+            )
+            points.append(point)
+            if progress is not None:
+                progress(len(points), len(shapes) * len(counts))
+    return points

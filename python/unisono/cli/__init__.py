@@ -1,0 +1,45 @@
+"""The program `unisono`: one command a file, each in the list below.
+
+Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted. Failures are one sentence on
+standard error.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from unisono import __version__
+from unisono.cli import _failures
+from unisono.cli.algorithms import algorithms
+from unisono.cli.bound import bound
+from unisono.cli.machines import machines
+from unisono.cli.plan import plan
+from unisono.cli.reproduce import reproduce
+from unisono.cli.schedule import schedule
+from unisono.cli.sweep import sweep
+from unisono.cli.verify import verify
+
+COMMANDS: tuple[click.Command, ...] = (algorithms, bound, machines, plan, reproduce, schedule, sweep, verify)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="unisono", message="%(prog)s %(version)s")
+def program() -> None:
+    """Plans, proves, predicts and runs collective communication."""
+
+
+for _command in COMMANDS:
+    program.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program on the arguments of the process, or on these, and returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with program.make_context("unisono", given or ["--help"]) as context:
+            code = program.invoke(context)
+        sys.stdout.flush()
+    except BaseException as failure:
+        return _failures.report(failure)
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,108 @@
+"""The options that commands share, and what they ask for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+import unisono
+from unisono import InputError, Machine, Plan, parse_shape
+from unisono._inputs import DTYPE_BYTES, element_count
+from unisono.cli._output import working
+from unisono.cli._types import Param, Root
+
+_Decorated = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One collective on one machine, as the options say it."""
+
+    collective: str
+    machine: str
+    shape: str | None
+    elements: int | None
+    bytes: str | None
+    dtype: str
+    op: str
+    root: int | tuple[int, int]
+    algorithm: str | None = None
+    param: tuple[tuple[str, str], ...] = ()
+    model: str | None = None
+
+    def count(self) -> int:
+        """Elements asked for."""
+        return element_count(self.elements, self.bytes, self.dtype)
+
+    def sized_machine(self) -> Machine:
+        """The machine, in the shape asked for."""
+        return unisono.machine(self.machine, None if self.shape is None else parse_shape(self.shape))
+
+    def plan(self) -> Plan:
+        """The best schedule of what was asked for."""
+        if self.param and self.algorithm is None:
+            raise InputError("--param belongs to the algorithm that --algorithm names, and none is named")
+        count, machine = self.count(), self.sized_machine()
+        with working(f"planning {self.collective}"):
+            return unisono.plan(
+                self.collective,
+                machine,
+                elements=count,
+                dtype=self.dtype,
+                op=self.op,
+                root=self.root,
+                algorithm=self.algorithm,
+                params=dict(self.param) or None,
+                model=self.model,
+            )
+
+
+def _stack(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated], _Decorated]:
+    def apply(command: _Decorated) -> _Decorated:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return apply
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+
+machine_option = click.option(
+    "--machine", metavar="NAME|FILE", required=True, help="A preset (see 'unisono machines') or a TOML file."
+)
+
+shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or rows x columns.")
+
+size_options = _stack(
+    click.option("--elements", type=int, metavar="N", help="Length of the vector in elements."),
+    click.option("--bytes", metavar="SIZE", help="Length of the vector in bytes, as in 4096, 64KiB or 1MB."),
+)
+
+data_options = _stack(
+    click.option("--dtype", default="f32", show_default=True, metavar="NAME", help=f"One of {', '.join(DTYPE_BYTES)}."),
+    click.option(
+        "--op", default="sum", show_default=True, metavar="NAME", help="sum, prod, min, max, and, or, xor or ordered."
+    ),
+)
+
+root_option = click.option(
+    "--root", type=Root(), default="0", show_default=True, help="The root: an index (row-major) or row,col."
+)
+
+model_option = click.option(
+    "--model",
+    metavar="NAME",
+    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid).",
+)
+
+algorithm_options = _stack(
+    click.option("--algorithm", metavar="NAME", help="This one only (see 'unisono algorithms'), not the best of all."),
+    click.option("--param", type=Param(), multiple=True, help="A parameter of it, as in group=8; repeatable."),
+    model_option,
+)
+
+plan_options = _stack(
+    machine_option, shape_option, size_options, data_options, root_option, algorithm_options, json_option
+)

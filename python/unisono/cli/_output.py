@@ -1,0 +1,110 @@
+"""What commands print: one JSON object, or text and tables for people."""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+#: Columns of a table that no terminal bounds, so that a pipe always gets the same text.
+_PIPE_WIDTH = 160
+
+
+def _plain(value: Any) -> Any:
+    """The value with JSON's own types; numbers that JSON lacks become null."""
+    match value:
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case np.ndarray() | np.generic():
+            return _plain(value.tolist())
+        case float():
+            return value if math.isfinite(value) else None
+        case _:
+            return value
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Prints exactly one JSON object on standard output."""
+    sys.stdout.write(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """The same object as the text of a file."""
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def print_lines(*lines: str) -> None:
+    """Prints text as it is."""
+    for line in lines:
+        sys.stdout.write(line.rstrip() + "\n")
+
+
+def print_fields(fields: Sequence[tuple[str, str]]) -> None:
+    """Prints names and values, aligned; fields without a value are left out."""
+    width = max((len(name) for name, value in fields if value), default=0)
+    print_lines(*(f"{name:<{width}}  {value}" for name, value in fields if value))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
+    """Prints a table; the columns in ``right`` are aligned to the right."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
+    for row in rows:
+        table.add_row(*row)
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(table)
+    print_lines(*capture.get().splitlines())
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number with at most that many decimals, without trailing zeros."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def cycles_and_time(times: Mapping[str, Any]) -> str:
+    """``1162.47 cycles, 1.368 µs``, or the time alone where a machine has no cycles."""
+    cycles, seconds = times.get("cycles"), times.get("seconds")
+    parts = [f"{number(cycles)} cycles"] if cycles is not None else []
+    parts += [f"{seconds * 1e6:.3f} µs"] if seconds is not None else []
+    return ", ".join(parts)
+
+
+def params_text(params: Mapping[str, Any]) -> str:
+    """``depth=31 contention=2``."""
+    return " ".join(f"{name}={value}" for name, value in params.items())
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal's standard error, told how many of how many are done; silent anywhere else."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign of life on a terminal's standard error while one long step runs; silent anywhere else."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield

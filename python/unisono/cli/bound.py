@@ -1,0 +1,49 @@
+"""`unisono bound`: every lower bound that applies."""
+
+from typing import Any
+
+import click
+
+import unisono
+from unisono.cli._options import (
+    Request,
+    data_options,
+    json_option,
+    machine_option,
+    root_option,
+    shape_option,
+    size_options,
+)
+from unisono.cli._output import number, print_json, print_table
+
+
+@click.command()
+@click.argument("collective")
+@machine_option
+@shape_option
+@size_options
+@data_options
+@root_option
+@json_option
+def bound(as_json: bool, **options: Any) -> None:
+    """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
+    request = Request(**options)
+    machine, count = request.sized_machine(), request.count()
+    bounds = unisono.bounds(request.collective, machine, elements=count, dtype=request.dtype, root=request.root)
+    if as_json:
+        print_json(
+            {
+                "collective": request.collective,
+                "machine": machine.name,
+                "shape": machine.shape,
+                "elements": count,
+                "dtype": request.dtype,
+                "bounds": bounds,
+            }
+        )
+        return
+    rows = [
+        [b["name"], number(b["cycles"]), f"{b['seconds'] * 1e6:.3f}", b["reference"], b.get("assumes") or ""]
+        for b in bounds
+    ]
+    print_table(["bound", "cycles", "µs", "reference", "assumes"], rows, right=["cycles", "µs"])

@@ -1,0 +1,96 @@
+"""`unisono plan`: the best schedule by the machine's model, beside every candidate."""
+
+from typing import Any
+
+import click
+
+from unisono._files import check_writable, save, write
+from unisono._inputs import DTYPE_BYTES
+from unisono.cli._options import Request, plan_options
+from unisono.cli._output import (
+    cycles_and_time,
+    json_text,
+    number,
+    params_text,
+    print_fields,
+    print_json,
+    print_lines,
+    print_table,
+)
+
+_TERMS = ("energy", "distance", "depth", "contention", "links")
+_SHOWN = 10
+
+
+@click.command()
+@click.argument("collective")
+@plan_options
+@click.option("--all", "show_all", is_flag=True, help=f"List every candidate, not the best {_SHOWN}.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report (.json) or the schedule (.sched).")
+def plan(as_json: bool, show_all: bool, output: str | None, **options: Any) -> None:
+    """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
+    if output is not None:
+        if not output.endswith((".json", ".sched")):
+            raise click.BadParameter(f"'{output}' ends in neither .json (the report) nor .sched (the schedule)")
+        check_writable(output)
+    made = Request(**options).plan()
+    report = made.report()
+    if output is not None and output.endswith(".json"):
+        write(output, json_text(report))
+    elif output is not None:
+        save(made.schedule, output)
+    if as_json:
+        print_json(report)
+        return
+    print_report(report, None if show_all else _SHOWN)
+    if output is not None:
+        print_lines("", f"wrote {output}")
+
+
+def subject(report: dict[str, Any]) -> str:
+    """One line that says what a report is about."""
+    shape = "x".join(map(str, report["shape"] or []))
+    size = report["elements"] * DTYPE_BYTES[report["dtype"]]
+    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({size} bytes)"
+    return f"{what} on {report['machine']} {shape}"
+
+
+def print_report(report: dict[str, Any], candidates: int | None) -> None:
+    """Prints the report of a plan for people, with so many candidates (None: all)."""
+    predicted, bound = report["predicted"], report["lower_bound"]
+    print_lines(subject(report))
+    print_fields(
+        [
+            ("algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
+            ("predicted", f"{cycles_and_time(predicted)} (model {report['model']})"),
+            ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
+            ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
+            ("memory", "" if report["fits_sram"] else "the schedule needs more SRAM than a PE has"),
+            ("note", report.get("note") or ""),
+        ]
+    )
+    print_lines("")
+    rows = [
+        [phase["name"], number(phase["cycles"]), *(number(phase["terms"][term]) for term in _TERMS)]
+        for phase in predicted["phases"]
+    ]
+    print_table(["phase", "cycles", *_TERMS], rows, right=["cycles", *_TERMS])
+    print_lines("")
+    print_candidates(report["candidates"], candidates)
+
+
+def print_candidates(candidates: list[dict[str, Any]], limit: int | None) -> None:
+    """Prints a table of candidates, best first."""
+    rows = [
+        [
+            candidate["algorithm"],
+            params_text(candidate["params"]),
+            number(candidate["cycles"]),
+            f"{candidate['seconds'] * 1e6:.3f}",
+            f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
+        ]
+        for candidate in candidates[:limit]
+    ]
+    print_table(["candidate", "parameters", "cycles", "µs", "ratio"], rows, right=["cycles", "µs", "ratio"])
+    if limit is not None and len(candidates) > limit:
+        print_lines(f"and {len(candidates) - limit} more: --all")

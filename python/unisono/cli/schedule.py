@@ -1,0 +1,36 @@
+"""`unisono schedule`: writes the schedule of a plan."""
+
+from typing import Any
+
+import click
+
+from unisono._files import check_writable, save
+from unisono.cli._options import Request, plan_options
+from unisono.cli._output import print_json, print_lines
+
+
+@click.command()
+@click.argument("collective")
+@plan_options
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, help="Where to: text (.sched), or JSON where FILE ends in .json."
+)
+def schedule(as_json: bool, output: str, **options: Any) -> None:
+    """Writes the best schedule for COLLECTIVE, with its machine and placement."""
+    check_writable(output)
+    made = Request(**options).plan()
+    built = made.schedule
+    save(built, output)
+    if as_json:
+        print_json(
+            {
+                "file": output,
+                "instructions": built.instructions,
+                "nodes": built.nodes,
+                "streams": built.streams,
+                "algorithm": made.algorithm,
+                "params": made.params,
+            }
+        )
+        return
+    print_lines(f"wrote {output}: {made.algorithm}, {built.instructions} instructions on {built.nodes} nodes")

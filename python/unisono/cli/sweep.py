@@ -1,0 +1,110 @@
+"""`unisono sweep`: the best algorithm at every point of a grid of shapes and lengths."""
+
+from typing import Any
+
+import click
+
+import unisono
+from unisono._files import check_writable, write
+from unisono._letters import letters
+from unisono.cli._options import data_options, json_option, machine_option, model_option, root_option
+from unisono.cli._output import number, params_text, print_json, print_lines, print_table, progress
+from unisono.cli._types import Lengths, Names, Param, Shapes
+from unisono.tables import sweep_csv
+
+_WIDEST = 16
+
+
+@click.command()
+@click.argument("collective")
+@machine_option
+@click.option("--shapes", type=Shapes(), required=True, help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
+@click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 doubles from 1 to 32768.")
+@click.option("--algorithms", "listed", type=Names(), help="Only these, as in star,chain,tree.")
+@click.option("--algorithm", "named", multiple=True, metavar="NAME", help="Only this one; repeatable.")
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="What the speed-up is over [default on a wafer: chain, or flood for a broadcast].",
+)
+@click.option(
+    "--param", type=Param(), multiple=True, help="A parameter of the algorithms, as in root=middle; repeatable."
+)
+@data_options
+@root_option
+@model_option
+@click.option("-o", "--output", metavar="FILE.csv", help="Write every point as CSV.")
+@click.option("--plot", metavar="FILE.png", help="Draw the map of winners and speed-ups.")
+@json_option
+def sweep(
+    collective: str,
+    machine: str,
+    listed: list[str] | None,
+    named: tuple[str, ...],
+    output: str | None,
+    plot: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Finds the best algorithm for COLLECTIVE at every shape and length, and its speed-up over a baseline."""
+    for path in filter(None, (output, plot)):
+        check_writable(path)
+    # The operator changes no time and no winner; it is accepted so that options can be shared between commands.
+    del options["op"]
+    params = dict(options.pop("param")) or None
+    with progress(f"sweep of {collective}") as on_point:
+        points = unisono.sweep(
+            collective,
+            machine,
+            algorithms=[*(listed or []), *named] or None,
+            params=params,
+            progress=on_point,
+            **options,
+        )
+    if output is not None:
+        write(output, sweep_csv(points))
+    if plot is not None:
+        # Imported here: drawing takes longer to load than everything else to run.
+        from unisono import plots
+
+        write(plot, plots.speedup_map(points, f"{collective} on {machine}"))
+    if as_json:
+        print_json({"collective": collective, "machine": machine, "points": points, "files": _written(output, plot)})
+        return
+    _print(points, len(options["elements"]))
+    for path in _written(output, plot):
+        print_lines(f"wrote {path}")
+
+
+def _written(*paths: str | None) -> list[str]:
+    return [path for path in paths if path is not None]
+
+
+def _print(points: list[dict[str, Any]], lengths: int) -> None:
+    """A map, one row a shape, where it fits the page; else one row a point."""
+    if lengths > _WIDEST:
+        rows = [
+            [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), number(p["cycles"]), _gain(p)]
+            for p in points
+        ]
+        right = ["elements", "cycles", "speed-up"]
+        print_table(["shape", "elements", "best", "parameters", "cycles", "speed-up"], rows, right=right)
+        return
+    letter = letters(point["best"] for point in points)
+    rows = []
+    for start in range(0, len(points), lengths):
+        row = points[start : start + lengths]
+        rows.append([_shape(row[0]), *(f"{letter[p['best']]} {_gain(p)}" for p in row)])
+    columns = [str(point["elements"]) for point in points[:lengths]]
+    print_table(["shape", *columns], rows, right=columns)
+    print_lines("", "  ".join(f"{mark} {name}" for name, mark in letter.items()))
+    print_lines(f"beside each: how many times faster than {points[0]['baseline']}")
+
+
+def _shape(point: dict[str, Any]) -> str:
+    return "x".join(map(str, point["shape"]))
+
+
+def _gain(point: dict[str, Any]) -> str:
+    ratio = point["baseline_ratio"]
+    return "-" if ratio is None else f"{ratio:.2f}"

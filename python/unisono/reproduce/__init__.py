@@ -1,0 +1,110 @@
+"""Papers reproduced: each claim with the value reported, the value found here, and the tolerance, stated beforehand.
+
+A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes.
+"""
+
+import math
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unisono._core import paper_claims
+
+#: The papers that can be reproduced, by name.
+PAPERS = ("wafer",)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim, judged."""
+
+    paper: str
+    id: str
+    section: str
+    text: str
+    reported: Any
+    ours: Any
+    unit: str
+    compare: str
+    tolerance: float
+    holds: bool
+    note: str
+
+    def report(self) -> dict[str, Any]:
+        """The claim as a dictionary for JSON."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a computation found: the value of the paper, ours, and whether they agree where that is not by numbers."""
+
+    reported: Any
+    ours: Any
+    agrees: bool | None = None
+    remark: str = ""
+
+
+def listed_claims(paper: str) -> list[dict[str, Any]]:
+    """The claims of a paper as they stand in its file."""
+    claims: list[dict[str, Any]] = tomllib.loads(paper_claims(paper))["claims"]
+    return claims
+
+
+def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
+    """The claim with its verdict. Lists are compared item by item."""
+    holds = found.agrees
+    if holds is None:
+        holds = _agree(listed["compare"], found.reported, found.ours, listed["tolerance"])
+    return Claim(
+        paper=paper,
+        id=listed["id"],
+        section=listed["section"],
+        text=listed["text"],
+        reported=found.reported,
+        ours=found.ours,
+        unit=listed["unit"],
+        compare=listed["compare"],
+        tolerance=listed["tolerance"],
+        holds=holds,
+        note=" ".join(filter(None, [listed.get("note", ""), found.remark])),
+    )
+
+
+def _agree(compare: str, reported: Any, ours: Any, tolerance: float) -> bool:
+    if isinstance(reported, list):
+        pairs = zip(reported, ours, strict=True)
+        return all(_agree(compare, theirs, mine, tolerance) for theirs, mine in pairs)
+    if not math.isfinite(ours):
+        return False
+    # A float's last digit is not part of a claim.
+    margin = tolerance + 1e-12 * abs(reported)
+    match compare:
+        case "equal":
+            return bool(abs(ours - reported) <= margin)
+        case "at-most":
+            return bool(ours <= reported + margin)
+        case "at-least":
+            return bool(ours >= reported - margin)
+        case _:
+            raise ValueError(f"'{compare}' is no way to compare numbers")
+
+
+def reproduce_paper(
+    paper: str, *, quick: bool, folder: Path | None, progress: Callable[[int, int], None] | None = None
+) -> tuple[list[Claim], list[str]]:
+    """The claims of a paper, judged, and the files of its figures, where a folder for them is given."""
+    # Imported here, for this module is what that one builds on.
+    from unisono.reproduce import wafer
+
+    modules = {"wafer": wafer}
+    listed = [claim for claim in listed_claims(paper) if claim.get("quick", True) or not quick]
+    claims = []
+    for claim in listed:
+        claims.append(judge(paper, claim, modules[paper].check(claim)))
+        if progress is not None:
+            progress(len(claims), len(listed))
+    files = modules[paper].draw(folder) if folder is not None else []
+    return claims, files

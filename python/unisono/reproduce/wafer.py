@@ -1,0 +1,202 @@
+"""Computes what "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) claims. One function a kind of claim."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono import _core, bounds, plan, sweep
+from unisono.reproduce import Finding, wafer_figures
+from unisono.reproduce.wafer_formulas import FORMULAS
+
+MACHINE = "wse2"
+#: B = 1, 2, 4, ..., 32768 wavelets: the lengths of every figure.
+LENGTHS = [2**k for k in range(16)]
+#: Between them too, where the worst ratios lie: for short vectors.
+DENSE_LENGTHS = sorted({*range(1, 33), *LENGTHS})
+PES_MAX = 512
+#: The fixed algorithms of Fig. 8 and of Fig. 10.
+FIXED_1D = ("star", "tree", "two-phase", "chain", "ring")
+FIXED_2D = ("star", "tree", "two-phase", "chain", "snake")
+_LETTERS = {"S": "star", "T": "tree", "2": "two-phase", "C": "chain", "R": "ring", "N": "snake"}
+
+Listed = dict[str, Any]
+
+
+def check(listed: Listed) -> Finding:
+    """Computes a claim as its file lists it."""
+    return _CHECKS[listed["check"]](listed)
+
+
+def draw(folder: Path) -> list[str]:
+    """Draws Figures 1, 8 and 10 as PNG and CSV into the folder, which is made if need be; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = [DENSE_LENGTHS.index(length) for length in LENGTHS]
+    return [
+        *wafer_figures.figure_1(folder, {name: table[:, columns] for name, table in optimality().items()}, LENGTHS),
+        *wafer_figures.map_of_winners(folder, "fig8", "1D AllReduce on a row of PEs", figure_8()),
+        *wafer_figures.map_of_winners(folder, "fig10", "2D AllReduce on a grid of PEs", figure_10()),
+    ]
+
+
+@cache
+def optimality() -> dict[str, npt.NDArray[np.float64]]:
+    """Time over the bound of Lemma 5.5 by algorithm: rows P = 2..512, columns the dense lengths."""
+    return _core.reduce_optimality(PES_MAX, DENSE_LENGTHS)
+
+
+@cache
+def winners(shape: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The fixed algorithms of an AllReduce on this shape at every length."""
+    algorithms = FIXED_1D if len(shape) == 1 else FIXED_2D
+    # Both figures are by Eq. 1.
+    return sweep(
+        "allreduce", MACHINE, shapes=[shape], elements=LENGTHS, algorithms=algorithms, baseline="chain", model="paper"
+    )
+
+
+def figure_8() -> list[dict[str, Any]]:
+    """The points of Fig. 8: rows of 4, 8, ..., 512 PEs."""
+    return [point for k in range(2, 10) for point in winners((2**k,))]
+
+
+def figure_10() -> list[dict[str, Any]]:
+    """The points of Fig. 10: squares of 4 x 4, 8 x 8, ..., 512 x 512 PEs."""
+    return [point for k in range(2, 10) for point in winners((2**k, 2**k))]
+
+
+def _cycles(
+    collective: str,
+    point: list[int],
+    algorithm: str,
+    params: dict[str, str] | None = None,
+    by: str = "schedule",
+) -> float:
+    """Predicted by Eq. 1 for a point [P, B] or [M, N, B]: from the terms of the schedule itself, or by the planner."""
+    *shape, length = point
+    made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=algorithm, params=params, model="paper")
+    predicted = made.predicted if by == "plan" else made.schedule.predict("paper")
+    return float(predicted["cycles"])
+
+
+def _worst_ratio(listed: Listed) -> Finding:
+    ratios = optimality()
+    ours = max(float(ratios[name].max()) for name in listed["algorithms"])
+    row, column = np.unravel_index(int(ratios[listed["algorithms"][0]].argmax()), ratios["chain"].shape)
+    remark = f"Ours is reached at P = {row + 2}, B = {DENSE_LENGTHS[column]}."
+    if "chain" in listed["algorithms"]:
+        remark += f" Star reaches {float(ratios['star'].max()):.0f}."
+    return Finding(listed["reported"], ours, remark=remark)
+
+
+def _least_advantage(listed: Listed) -> Finding:
+    ratios = optimality()
+    rows = slice(listed["pes_min"] - 2, None)
+    columns = [at for at, length in enumerate(DENSE_LENGTHS) if length >= listed["wavelets_min"]]
+    others = np.minimum.reduce([ratios[name] for name in listed["over"]])
+    advantage = others / ratios["auto-gen"]
+    remark = f"Over all of Fig. 1 the least is {float(advantage.min()):.3f}."
+    return Finding(listed["reported"], float(advantage[rows][:, columns].min()), remark=remark)
+
+
+def _formula(listed: Listed) -> Finding:
+    reported = [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
+    collective, algorithm = listed["collective"], listed["algorithm"]
+    params, by = listed.get("params"), listed.get("by", "schedule")
+    ours = [_cycles(collective, point, algorithm, params, by) for point in listed["points"]]
+    return Finding(reported, ours)
+
+
+def _bound_of(collective: str, point: list[int], name: str) -> float:
+    *shape, length = point
+    found = {bound["name"]: bound for bound in bounds(collective, MACHINE, shape=shape, elements=length)}
+    return float(found[name]["cycles"])
+
+
+def _bound(listed: Listed) -> Finding:
+    reported = [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
+    ours = [_bound_of(listed["collective"], point, listed["bound"]) for point in listed["points"]]
+    return Finding(reported, ours)
+
+
+def _broadcast_over_message(listed: Listed) -> Finding:
+    ratios = [_cycles("broadcast", p, "flood") / _cycles("message", p, "message") for p in listed["points"]]
+    return Finding([listed["reported"]] * len(ratios), ratios)
+
+
+def _snake_over_bound(listed: Listed) -> Finding:
+    (point,) = listed["points"]
+    return Finding(
+        listed["reported"], _cycles("reduce", point, "snake") / _bound_of("reduce", point, "lemma-7.2-printed")
+    )
+
+
+def _snake_depth(listed: Listed) -> Finding:
+    ((rows, columns, length),) = listed["points"]
+    made = plan("reduce", MACHINE, shape=(rows, columns), elements=length, algorithm="snake", model="paper")
+    return Finding(listed["reported"], made.predicted["terms"]["depth"])
+
+
+def _winners(listed: Listed) -> Finding:
+    ours, agrees = "", True
+    names = {name: letter for letter, name in _LETTERS.items()}
+    for letter, point in zip(listed["reported"], winners(tuple(listed["shape"])), strict=True):
+        cycles = point["cycles_by_algorithm"]
+        tie = cycles[_LETTERS[letter]] <= min(cycles.values()) * (1 + listed["tolerance"])
+        ours += letter if tie else names[min(cycles, key=cycles.__getitem__)]
+        agrees &= tie
+    return Finding(listed["reported"], ours, agrees)
+
+
+def _gains(listed: Listed) -> Finding:
+    shape, lengths = listed["shape"], LENGTHS[:13]
+    reported = listed.get("reported") or [FORMULAS[listed["formula"]](*shape, length) for length in lengths]
+    points = sweep(
+        listed["collective"],
+        MACHINE,
+        shapes=[shape],
+        elements=lengths,
+        algorithms=["auto-gen", "chain"],
+        baseline="chain",
+        model="paper",
+    )
+    times = [point["cycles_by_algorithm"] for point in points]
+    return Finding(reported, [by["chain"] / by["auto-gen"] for by in times])
+
+
+def _ring_over_best(listed: Listed) -> Finding:
+    choose = {"least": min, "greatest": max}[listed["which"]]
+    gains: dict[int, float] = {}
+    for pes in listed["pes"]:
+        points = [p for p in winners((pes,)) if p["elements"] in listed["wavelets"]]
+        gains[pes] = choose(_without_ring(point) for point in points)
+    remark = "By P: " + ", ".join(f"{pes}: {gain:.2f}" for pes, gain in gains.items()) + "." if len(gains) > 1 else ""
+    return Finding(listed["reported"], choose(gains.values()), remark=remark)
+
+
+def _without_ring(point: dict[str, Any]) -> float:
+    cycles = point["cycles_by_algorithm"]
+    return float(cycles["ring"] / min(time for name, time in cycles.items() if name != "ring"))
+
+
+def _ring_over_chain(listed: Listed) -> Finding:
+    (point,) = listed["points"]
+    return Finding(listed["reported"], _cycles("allreduce", point, "ring") / _cycles("allreduce", point, "chain"))
+
+
+_CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "bound": _bound,
+    "broadcast-over-message": _broadcast_over_message,
+    "formula": _formula,
+    "gains": _gains,
+    "least-advantage": _least_advantage,
+    "ring-over-best": _ring_over_best,
+    "ring-over-chain": _ring_over_chain,
+    "snake-depth": _snake_depth,
+    "snake-over-bound": _snake_over_bound,
+    "winners": _winners,
+    "worst-ratio": _worst_ratio,
+}

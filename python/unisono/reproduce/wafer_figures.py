@@ -1,0 +1,41 @@
+"""Figures 1, 8 and 10 of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024), as PNG and CSV."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono import plots
+from unisono._files import write
+from unisono.tables import csv_text, sweep_csv
+
+_PAPER = "Near-Optimal Wafer-Scale Reduce, HPDC 2024"
+
+
+def figure_1(folder: Path, ratios: dict[str, npt.NDArray[np.float64]], lengths: Sequence[int]) -> list[str]:
+    """Time over the lower bound of every 1D Reduce; returns the paths written."""
+    names = list(ratios)
+    rows = (
+        [row + 2, length, *(float(ratios[name][row, column]) for name in names)]
+        for row in range(ratios[names[0]].shape[0])
+        for column, length in enumerate(lengths)
+    )
+    title = "1D Reduce: predicted time over the lower bound of Lemma 5.5"
+    table = csv_text(["pes", "wavelets", *(f"ratio_{name}" for name in names)], rows)
+    return _both(folder, "fig1", plots.optimality_maps(ratios, lengths, title, f"after Fig. 1 of {_PAPER}"), table)
+
+
+def map_of_winners(folder: Path, name: str, title: str, points: Sequence[dict[str, Any]]) -> list[str]:
+    """The best fixed algorithm of a sweep and its speed-up; returns the paths written."""
+    number = name.removeprefix("fig")
+    image = plots.speedup_map(points, title, f"after Fig. {number} of {_PAPER}; both times as predicted by Eq. 1")
+    return _both(folder, name, image, sweep_csv(points))
+
+
+def _both(folder: Path, name: str, image: bytes, table: str) -> list[str]:
+    files: dict[Path, str | bytes] = {folder / f"{name}.png": image, folder / f"{name}.csv": table}
+    for path, data in files.items():
+        write(path, data)
+    return [str(path) for path in files]

@@ -1,0 +1,125 @@
+"""The formulas of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) as printed, evaluated apart from the library.
+
+P and M x N count PEs, B counts wavelets of the vector, T_R = 2; every result is in cycles. Eq. 1 is
+max(C, E/N + L) + 5 D.
+"""
+
+import math
+from collections.abc import Callable
+
+#: 2 T_R + 1: down the ramp, up the ramp, one cycle to store.
+_STEP = 5
+
+#: 2 T_R.
+_RAMPS = 4
+
+
+def message(pes: int, length: int) -> float:
+    """Section 4.1 and Lemma 4.1: B + P + 2 T_R."""
+    return length + pes + _RAMPS
+
+
+def star(pes: int, length: int) -> float:
+    """Lemma 5.1, an upper bound."""
+    return max(length * (pes - 1), pes / 2 * length + pes - 1) + _STEP
+
+
+def star_sharper(pes: int, length: int) -> float:
+    """Section 5.1, after the lemma: a perfect pipeline."""
+    return length * (pes - 1) + _STEP
+
+
+def chain(pes: int, length: int) -> float:
+    """Lemma 5.2."""
+    return length + (_STEP + 1) * (pes - 1)
+
+
+def tree(pes: int, length: int) -> float:
+    """Lemma 5.3; P is a power of two."""
+    rounds = math.log2(pes)
+    return max(length * rounds, length * pes / (2 * (pes - 1)) * rounds + pes - 1) + _STEP * rounds
+
+
+def two_phase(pes: int, length: int) -> float:
+    """Lemma 5.4; P is a square."""
+    side = math.sqrt(pes)
+    return max(2 * length, 2 * length - 2 * length / side + pes) + (2 * side - 2) * _STEP
+
+
+def ring(pes: int, length: int) -> float:
+    """Lemma 6.1; P divides B."""
+    return 2 * (pes - 1) * length / pes + 4 * pes - 6 + 2 * (pes - 1) * _STEP
+
+
+def broadcast_2d(rows: int, columns: int, length: int) -> float:
+    """Lemma 7.1."""
+    return length + rows + columns - 2 + _STEP
+
+
+def lower_bound_2d(rows: int, columns: int, length: int) -> float:
+    """Lemma 7.2, a lower bound."""
+    return max(length, length / 8 + rows + columns - 1) + _STEP
+
+
+def auto_gen_energy(pes: int, depth: int, contention: int) -> float:
+    """Least energy e(P, D, C) of a tree for one wavelet (section 5.5), infinite where there is no tree.
+
+    The recursion e(P, D, C) = min over i of e(i, D, C-1) + e(P-i, D-1, C) + i is a (min, +) convolution of convex
+    functions: slope k occurs binom(D+k-1, k) times for 1 <= k <= C, and e is the sum of the P-1 smallest slopes.
+    """
+    left, energy = pes - 1, 0
+    for slope in range(1, contention + 1):
+        taken = min(left, math.comb(depth + slope - 1, slope))
+        energy += slope * taken
+        left -= taken
+        if left == 0:
+            break
+    return energy if left == 0 else math.inf
+
+
+def auto_gen(pes: int, length: int) -> float:
+    """Section 5.5: the least of Eq. 1 over depth and contention."""
+    best = math.inf
+    for depth in range(1, pes):
+        contention = 1
+        while math.comb(depth + contention, contention) < pes:
+            contention += 1
+        energy = auto_gen_energy(pes, depth, contention)
+        time = max(length * contention, length * energy / (pes - 1) + pes - 1) + _STEP * depth
+        best = min(best, time)
+    return best if pes > 1 else 0.0
+
+
+def _xy(line: Callable[[int, int], float], rows: int, columns: int, length: int) -> float:
+    return line(columns, length) + line(rows, length)
+
+
+#: By the name that a claim gives; arguments as in `points`.
+FORMULAS: dict[str, Callable[..., float]] = {
+    "auto-gen": auto_gen,
+    "broadcast-2d": broadcast_2d,
+    "chain": chain,
+    "chain-broadcast": lambda pes, length: chain(pes, length) + message(pes, length),
+    "lemma-7.2": lower_bound_2d,
+    "message": message,
+    "ring": ring,
+    "snake": lambda rows, columns, length: chain(rows * columns, length),
+    "star": star,
+    "star-sharper": star_sharper,
+    "tree": tree,
+    "two-phase": two_phase,
+    "xy-chain": lambda rows, columns, length: _xy(chain, rows, columns, length),
+    "xy-chain-broadcast": lambda rows, columns, length: (
+        _xy(chain, rows, columns, length) + broadcast_2d(rows, columns, length)
+    ),
+    "xy-chain-broadcast-per-axis": lambda rows, columns, length: (
+        _xy(chain, rows, columns, length) + _xy(message, rows, columns, length)
+    ),
+    "gain-xy-reduce": lambda rows, columns, length: (
+        _xy(chain, rows, columns, length) / _xy(auto_gen, rows, columns, length)
+    ),
+    "gain-xy-allreduce": lambda rows, columns, length: (
+        (_xy(chain, rows, columns, length) + broadcast_2d(rows, columns, length))
+        / (_xy(auto_gen, rows, columns, length) + broadcast_2d(rows, columns, length))
+    ),
+}

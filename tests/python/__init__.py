@@ -1,0 +1,1 @@
+"""Tests of the command line, the Python module and the house."""

@@ -1,0 +1,224 @@
+"""The Python module: plans, proofs, files, an algorithm of the user's own, data through the interpreter."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import unisono as un
+
+
+def inputs(ranks: int, elements: int, dtype: type = np.float32) -> list[np.ndarray]:
+    """Whole numbers, so that any order of a sum gives the same bits."""
+    random = np.random.default_rng(ranks * 1000 + elements)
+    return [random.integers(-50, 50, elements).astype(dtype) for _ in range(ranks)]
+
+
+def exchange(elements: int = 8) -> un.Schedule:
+    """An allreduce of two ranks: each sends what it has to the other, and both add."""
+    b = un.ScheduleBuilder(ranks=2, elements=elements, name="exchange")
+    streams = [b.stream(0, 1), b.stream(1, 0)]
+    for me in (0, 1):
+        b.combine(me, [b.input(me)], [streams[me]])
+        b.combine(me, [streams[1 - me], b.input(me)], [b.output(me)])
+    return b.build()
+
+
+def test_plan_from_machine_or_name() -> None:
+    machine = un.machine("wse2", shape=(4, 4))
+    plan = un.plan("allreduce", machine, elements=256)
+    assert plan.report() == un.plan("allreduce", "wse2", shape="4x4", bytes="1KiB").report()
+    assert plan.algorithm == plan.candidates[0]["algorithm"]
+    assert plan.bound["cycles"] <= plan.predicted["cycles"]
+    assert plan.ratio == pytest.approx(plan.predicted["cycles"] / plan.bound["cycles"])
+
+
+def test_machine_shapes() -> None:
+    assert un.machine("wse2", shape=512).shape == (512,)
+    assert un.machine("wse2", shape="3x4").shape == (3, 4)
+    assert un.machine("wse2", shape=[3, 4]).shape == (3, 4)
+    assert un.machine("wse2").shape is None
+
+
+def test_machine_file_reads_back(tmp_path: Path) -> None:
+    preset = un.machine("wse2", shape=(3, 4))
+    file = tmp_path / "copy.toml"
+    file.write_text(preset.to_toml())
+    assert un.machine(file).describe() == preset.describe()
+    assert un.machine(str(file), shape=7).shape == (7,)
+
+
+def test_own_algorithm_is_verified_and_runs() -> None:
+    schedule = exchange()
+    proof = schedule.verify()
+    assert proof
+    assert proof.holds
+    assert proof.complete
+    assert proof.deadlock_free
+    assert proof.race_free
+    assert proof.repeatable
+    assert proof.diagnostics == []
+    given = inputs(2, 8)
+    for result in schedule.interpret(given):
+        np.testing.assert_array_equal(result, given[0] + given[1])
+
+
+def test_own_algorithm_that_forgets_an_addition_is_refused() -> None:
+    b = un.ScheduleBuilder(ranks=2, elements=8)
+    streams = [b.stream(0, 1), b.stream(1, 0)]
+    for me in (0, 1):
+        b.combine(me, [b.input(me)], [streams[me]])
+        b.combine(me, [streams[1 - me]], [b.output(me)])
+    proof = b.build().verify()
+    assert not proof
+    assert not proof.complete
+    assert proof.diagnostics[0]["message"]
+
+
+def test_own_algorithm_that_waits_in_a_circle_is_refused() -> None:
+    b = un.ScheduleBuilder(ranks=2, elements=8)
+    streams = [b.stream(0, 1), b.stream(1, 0)]
+    for me in (0, 1):
+        b.combine(me, [streams[1 - me], b.input(me)], [b.output(me)])
+        b.combine(me, [b.input(me)], [streams[me]])
+    proof = b.build().verify()
+    assert not proof.deadlock_free
+
+
+def test_halves_with_slices_and_scratch() -> None:
+    """Each rank reduces one half and passes it on: the ring of two."""
+    b = un.ScheduleBuilder(ranks=2, elements=8)
+    for me, other in ((0, 1), (1, 0)):
+        mine, theirs = (slice(0, 4), slice(4, 8)) if me == 0 else (slice(4, 8), slice(0, 4))
+        out, back = b.stream(me, other), b.stream(other, me)
+        kept = b.scratch(other, 4)
+        assert len(kept) == 4
+        b.combine(me, [b.input(me)[theirs]], [out], lane=0)
+        b.combine(other, [out, b.input(other)[theirs]], [kept, back, b.output(other)[theirs]], lane=1)
+        b.combine(me, [back], [b.output(me)[theirs]], lane=2)
+        assert (b.input(me)[mine].start, b.input(me)[mine].stop) == (mine.start, mine.stop)
+    schedule = b.build()
+    proof = schedule.verify()
+    assert proof, proof.diagnostics
+    assert proof.scratch_bytes_max == 16
+    given = inputs(2, 8)
+    for result in schedule.interpret(given):
+        np.testing.assert_array_equal(result, given[0] + given[1])
+
+
+@pytest.mark.parametrize("name", ["a.sched", "a.json"])
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])
+def test_save_and_load(name: str, collective: str, tmp_path: Path) -> None:
+    schedule = un.plan(collective, "wse2", shape=(3, 3), elements=10).schedule
+    un.save(schedule, tmp_path / name)
+    again = un.load(tmp_path / name)
+    assert again == schedule
+    assert again.to_text() == schedule.to_text()
+    assert again.machine is not None
+    assert again.machine.shape == (3, 3)
+    assert again.predict() == schedule.predict()
+
+
+def test_file_keeps_its_link_and_permissions(tmp_path: Path) -> None:
+    schedule = exchange()
+    un.save(schedule, tmp_path / "real.sched")
+    (tmp_path / "link.sched").symlink_to("real.sched")
+    un.save(un.plan("reduce", "wse2", shape=3, elements=2).schedule, tmp_path / "link.sched")
+    assert (tmp_path / "link.sched").is_symlink()
+    assert un.load(tmp_path / "real.sched").collective == "reduce"
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert (tmp_path / "real.sched").stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.parametrize("algorithm", ["star", "chain", "tree", "two-phase", "auto-gen"])
+@pytest.mark.parametrize("root", [0, 4, 8])
+def test_reduce_gives_the_sum_at_the_root(algorithm: str, root: int) -> None:
+    schedule = un.plan("reduce", "wse2", shape=9, elements=10, root=root, algorithm=algorithm).schedule
+    given = inputs(9, 10)
+    assert schedule.verify()
+    for chunk in (None, 1, 3):
+        result = schedule.interpret(given, chunk=chunk, seed=7)[root]
+        np.testing.assert_array_equal(result, np.sum(given, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("op", "reference"), [("sum", np.add), ("prod", np.multiply), ("min", np.minimum), ("max", np.maximum)]
+)
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("f32", np.float32), ("f64", np.float64), ("i32", np.int32), ("i64", np.int64)]
+)
+def test_operators(op: str, reference: np.ufunc, dtype: str, kind: type) -> None:
+    schedule = un.plan("allreduce", "wse2", shape=5, elements=7, op=op, dtype=dtype, algorithm="chain").schedule
+    given = [np.clip(vector, -3, 3) for vector in inputs(5, 7, kind)]
+    expected = reference.reduce(np.stack(given))
+    for result in schedule.interpret(given):
+        assert result.dtype == kind
+        np.testing.assert_array_equal(result, expected.astype(kind))
+
+
+@pytest.mark.parametrize(("op", "reference"), [("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)])
+def test_bitwise_operators(op: str, reference: np.ufunc) -> None:
+    schedule = un.plan("allreduce", "wse2", shape=5, elements=7, op=op, dtype="i32").schedule
+    given = inputs(5, 7, np.int32)
+    for result in schedule.interpret(given):
+        np.testing.assert_array_equal(result, reference.reduce(np.stack(given)))
+
+
+def test_interpret_refuses_other_data() -> None:
+    schedule = exchange()
+    with pytest.raises(un.InputError):
+        schedule.interpret(inputs(1, 8))
+    with pytest.raises(un.InputError):
+        schedule.interpret(inputs(2, 9))
+    with pytest.raises(un.InputError):
+        schedule.interpret(inputs(2, 8, np.float64))
+
+
+def test_place_an_own_schedule_on_a_machine() -> None:
+    placed = exchange().on(un.machine("wse2", shape=2))
+    assert placed.machine is not None
+    assert placed.predict()["cycles"] > 0
+    with pytest.raises(un.InputError):
+        exchange().on(un.machine("wse2", shape=3))
+
+
+def test_sweep_reports_progress() -> None:
+    seen: list[tuple[int, int]] = []
+    points = un.sweep(
+        "reduce", "wse2", shapes=[4, (2, 3)], elements=[1, 8], progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [point["shape"] for point in points] == [[4], [4], [2, 3], [2, 3]]
+    for point in points:
+        assert point["cycles"] == min(point["cycles_by_algorithm"].values())
+
+
+def test_python_goes_on_while_rust_works() -> None:
+    schedule = un.plan("reduce", "wse2", shape=(128, 128), elements=256, algorithm="chain").schedule
+    done = threading.Event()
+
+    def work() -> None:
+        schedule.verify()
+        done.set()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    # If the lock were held, this thread would not run before the proof is there.
+    ran_meanwhile = not done.wait(0.001)
+    worker.join()
+    assert ran_meanwhile
+
+
+def test_algorithms_are_listed_by_collective() -> None:
+    everything = un.algorithms()
+    for collective in ("broadcast", "reduce", "allreduce"):
+        expected = [a for a in everything if collective in a["collectives"]]
+        assert un.algorithms(collective) == expected
+
+
+def test_objects_print_what_they_are() -> None:
+    machine = un.machine("wse2", shape=4)
+    plan = un.plan("reduce", machine, elements=4)
+    for thing in (machine, plan, plan.schedule, plan.schedule.verify()):
+        assert type(thing).__name__ in repr(thing)

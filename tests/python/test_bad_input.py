@@ -1,0 +1,202 @@
+"""Wrong input: exit 2, one sentence that names the value, nothing on standard output, no file left behind."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .conftest import PROGRAM, Ran, Spawn, call
+
+WSE = ["--machine", "wse2"]
+SIZE = ["--elements", "4"]
+ON_4 = [*WSE, "--shape", "4", *SIZE]
+
+
+def assert_one_sentence(ran: Ran, *words: str) -> None:
+    assert ran.code == 2, ran
+    assert ran.out == ""
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    assert "Traceback" not in ran.err
+    for word in words:
+        assert word in ran.err, ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan", "reduce", *WSE, "--shape", "0", *SIZE], ["0"]),
+        (["plan", "reduce", *WSE, "--shape", "0x4", *SIZE], ["0x4"]),
+        (["plan", "reduce", *WSE, "--shape", "-3", *SIZE], ["-3"]),
+        (["plan", "reduce", *WSE, "--shape", "4x4x4", *SIZE], ["4x4x4"]),
+        (["plan", "reduce", *WSE, "--shape", "99999999999999999999", *SIZE], ["99999999999999999999"]),
+        (["plan", "reduce", *WSE, "--shape", "two", *SIZE], ["two"]),
+        (["plan", "reduce", *WSE, "--shape", "997x997", *SIZE], ["997x997", "996"]),
+        (["plan", "reduce", *WSE, "--shape", "1000", *SIZE], ["1000", "996"]),
+        (["plan", "reduce", *WSE, *SIZE], ["shape"]),
+        (["plan", "reduce", *WSE, "--shape", "4", "--elements", "-1"], ["-1"]),
+        (["plan", "reduce", *WSE, "--shape", "4", "--elements", "1.5"], ["1.5"]),
+        (["plan", "reduce", *WSE, "--shape", "4", "--elements", "9" * 30], ["9" * 30]),
+        (["plan", "reduce", *WSE, "--shape", "4"], ["elements", "bytes"]),
+        (["plan", "reduce", *ON_4, "--bytes", "16"], ["elements", "bytes"]),
+        (["plan", "reduce", *WSE, "--shape", "4", "--bytes", "-16"], ["-16"]),
+        (["plan", "reduce", *WSE, "--shape", "4", "--bytes", "10"], ["10", "f32"]),
+        (["plan", "reduce", *WSE, "--shape", "4", "--bytes", "4 parsecs"], ["4 parsecs", "KiB"]),
+        (["plan", "reduce", *ON_4, "--dtype", "f8"], ["f8", "bf16"]),
+        (["plan", "reduce", *ON_4, "--op", "mean"], ["mean", "xor"]),
+        (["plan", "reduce", *ON_4, "--op", "xor"], ["xor", "f32"]),
+        (["plan", "reduce", *ON_4, "--root", "4"], ["4"]),
+        (["plan", "reduce", *WSE, "--shape", "4x4", *SIZE, "--root", "4,0"], ["4,0"]),
+        (["plan", "reduce", *ON_4, "--root", "-1"], ["-1"]),
+        (["plan", "reduce", *ON_4, "--root", "1,2,3"], ["1,2,3"]),
+        (["plan", "reduce", *ON_4, "--root", "9" * 25], ["9" * 25]),
+        (["plan", "frobnicate", *ON_4], ["frobnicate", "allreduce"]),
+        (["plan", "reduce", *ON_4, "--algorithm", "magic"], ["magic", "chain"]),
+        (["plan", "reduce", *ON_4, "--algorithm", "ring"], ["ring"]),
+        (["plan", "reduce", *ON_4, "--algorithm", "two-phase", "--param", "group=0"], ["group", "0"]),
+        (["plan", "reduce", *ON_4, "--algorithm", "two-phase", "--param", "group=many"], ["group", "many"]),
+        (["plan", "reduce", *ON_4, "--algorithm", "chain", "--param", "speed=9"], ["speed"]),
+        (["plan", "reduce", *ON_4, "--algorithm", "chain", "--param", "speed"], ["speed", "NAME=VALUE"]),
+        (["plan", "reduce", *ON_4, "--param", "group=2"], ["--algorithm"]),
+        (["plan", "reduce", *ON_4, "--model", "wishful"], ["wishful", "links"]),
+        (["plan", "reduce", "--machine", "wse9", "--shape", "4", *SIZE], ["wse9", "wse2"]),
+        (["plan", "reduce", "--machine", "no/such.toml", "--shape", "4", *SIZE], ["no/such.toml"]),
+        (["plan", "reduce", *ON_4, "--frob"], ["--frob"]),
+        (["plan", *ON_4], ["COLLECTIVE"]),
+        (["plan", "reduce", *SIZE], ["--machine"]),
+        (["plan", "reduce", *ON_4, "-o", "plan.txt"], ["plan.txt", ".json"]),
+        (["schedule", "reduce", *ON_4], ["--output"]),
+        (["schedule", "reduce", *ON_4, "-o", "no/such/folder.sched"], ["no/such/folder.sched"]),
+        (["verify", "no-such.sched"], ["no-such.sched"]),
+        (["verify", "reduce", *SIZE], ["--machine"]),
+        (["verify", "reduce", *ON_4, "--method", "prayer"], ["prayer", "exact"]),
+        (["bound", "reduce", *WSE, "--shape", "4", "--elements", "-1"], ["-1"]),
+        (["sweep", "reduce", *WSE, "--shapes", "0,4", "--elements", "1"], ["0"]),
+        (["sweep", "reduce", *WSE, "--shapes", "8..4", "--elements", "1"], ["8..4"]),
+        (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1,,2"], ["''"]),
+        (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "0..8"], ["0..8"]),
+        (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--algorithms", "star,magic"], ["magic"]),
+        (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--baseline", "magic"], ["magic"]),
+        (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "-o", "no/such/folder.csv"], ["no/such"]),
+        (["machines", "wse9"], ["wse9", "wse2"]),
+        (["algorithms", "--collective", "frobnicate"], ["frobnicate"]),
+        (["reproduce", "newspaper"], ["newspaper", "wafer"]),
+        (["conquer"], ["conquer"]),
+    ],
+)
+def test_wrong_input(arguments: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_one_sentence(call(*arguments), *words)
+    assert_one_sentence(call(*arguments, "--json"), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"garbage\n", b"\xff\xfe\x00", b"{}", b"sched 999\n", b"\x00" * 100, "\u202eunisono".encode()],
+)
+@pytest.mark.parametrize("name", ["damaged.sched", "damaged.json"])
+def test_damaged_schedule(content: bytes, name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    assert_one_sentence(call("verify", str(file)), name)
+    with pytest.raises(un.InputError):
+        un.load(file)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not toml at all",
+        b'kind = "wafer"\n',
+        b'name = "x"\nkind = "submarine"\n',
+        b"\xff",
+        b"[[[",
+        b'name = 4\nkind = "wafer"',
+    ],
+)
+def test_damaged_machine(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "damaged.toml"
+    file.write_bytes(content)
+    arguments = ["--shape", "4", "--elements", "1"]
+    assert_one_sentence(call("plan", "reduce", "--machine", str(file), *arguments), "damaged.toml")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    assert_one_sentence(call("verify", str(tmp_path)), tmp_path.name)
+    assert_one_sentence(call("schedule", "reduce", *ON_4, "-o", str(tmp_path)), tmp_path.name)
+
+
+def test_python_raises_the_named_exceptions() -> None:
+    for wrong in (
+        lambda: un.machine("wse9"),
+        lambda: un.machine("wse2", shape=0),
+        lambda: un.machine("wse2", shape=(-1, 4)),
+        lambda: un.machine("wse2", shape=(2000, 2000)),
+        lambda: un.plan("reduce", "wse2", shape=4, elements=-1),
+        lambda: un.plan("reduce", "wse2", shape=4, elements=2**70),
+        lambda: un.plan("reduce", "wse2", shape=4, elements=1, root=4),
+        lambda: un.plan("reduce", "wse2", shape=4, elements=1, root=-1),
+        lambda: un.plan("reduce", "wse2", shape=4, elements=1, root=2**70),
+        lambda: un.plan("reduce", "wse2", shape=4),
+        lambda: un.plan("reduce", "wse2", shape=4, elements=1, bytes=4),
+        lambda: un.plan("frobnicate", "wse2", shape=4, elements=1),
+        lambda: un.sweep("reduce", "wse2", shapes=[], elements=[1]),
+        lambda: un.parse_shape(""),
+    ):
+        with pytest.raises(un.InputError):
+            wrong()
+    with pytest.raises(un.UnsupportedError):
+        un.plan("reduce", "wse2", shape=4, elements=4, algorithm="ring")
+    assert issubclass(un.InputError, un.Error)
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "a.sched"
+    target.write_text("before")
+
+    def full(self: Path, data: bytes) -> int:
+        os.close(os.open(self, os.O_CREAT | os.O_WRONLY))
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    ran = call("schedule", "reduce", *ON_4, "-o", str(target))
+    assert ran.code == 1
+    assert "No space left on device" in ran.err
+    assert target.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.sched"]
+
+
+def test_interrupted_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    ran = call("schedule", "reduce", *ON_4, "-o", str(tmp_path / "a.sched"))
+    assert ran.code == 130
+    assert ran.err == "error: interrupted\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([PROGRAM, "algorithms"], stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert done.stderr == b""
+    assert done.returncode == 1
+
+
+def test_output_can_be_a_pipe_or_device(spawn: Spawn) -> None:
+    ran = spawn("schedule", "reduce", *ON_4, "-o", "/dev/stdout")
+    assert ran.code == 0
+    assert "wrote /dev/stdout" in ran.out
+    assert Path("/dev/stdout").exists()
+
+
+def test_no_progress_bar_in_a_pipe(spawn: Spawn) -> None:
+    ran = spawn("sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--json")
+    assert ran.err == ""

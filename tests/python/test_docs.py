@@ -1,0 +1,68 @@
+"""The documents name every command, option and algorithm, and link to what exists."""
+
+import re
+import runpy
+from pathlib import Path
+
+import click
+import pytest
+import unisono as un
+from unisono.cli import COMMANDS
+
+from .conftest import ROOT
+
+DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
+REFERENCE = (ROOT / "docs" / "commands.md").read_text()
+
+
+def section(command: str) -> str:
+    found = re.search(rf"^## `unisono {command}`.*?(?=^## |\Z)", REFERENCE, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/commands.md has no section '## `unisono {command}`'"
+    return found[0]
+
+
+def test_commands_are_sorted_and_documented() -> None:
+    names = [command.name or "" for command in COMMANDS]
+    assert names == sorted(names)
+    assert re.findall(r"^## `unisono (\S+)`", REFERENCE, re.MULTILINE) == names
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_options_are_documented(command: click.Command) -> None:
+    shared = REFERENCE.partition("## ")[0]
+    text = section(command.name or "") + shared
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert f"`{parameter.opts[-1]}" in text, parameter.opts
+
+
+def test_each_command_is_one_file() -> None:
+    folder = ROOT / "python" / "unisono" / "cli"
+    files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    assert files == {command.name for command in COMMANDS}
+
+
+def test_table_of_algorithms_is_the_registry() -> None:
+    page = runpy.run_path(str(ROOT / "docs" / "generate.py"))["page"]()
+    assert (ROOT / "docs" / "algorithms.md").read_text() == page, "run 'python docs/generate.py'"
+    assert re.findall(r"^\| `(\S+)` \|", page, re.MULTILINE) == [a["name"] for a in un.algorithms()]
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_python_page_runs() -> None:
+    """Every example of docs/python.md, in order, as one program."""
+    text = (ROOT / "docs" / "python.md").read_text()
+    program = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert program
+    exec(compile(program, "docs/python.md", "exec"), {})
+
+
+def test_public_names_are_documented() -> None:
+    text = (ROOT / "docs" / "python.md").read_text()
+    for name in un.__all__:
+        assert f"`{name}" in text or f"un.{name}" in text, name

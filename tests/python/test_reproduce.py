@@ -1,0 +1,71 @@
+"""Papers reproduced: every claim is listed, judged and holds; the judge itself is strict."""
+
+import math
+from pathlib import Path
+
+import pytest
+from unisono.reproduce import PAPERS, Finding, judge, listed_claims, wafer
+from unisono.reproduce.wafer_formulas import FORMULAS
+
+from .conftest import ROOT, Spawn, call
+
+KEYS = {"paper", "id", "text", "reported", "ours", "unit", "tolerance", "holds", "note"}
+
+
+def test_every_claim_of_the_wafer_holds(spawn: Spawn, tmp_path: Path) -> None:
+    ran = spawn("reproduce", "wafer", "--json")
+    claims = ran.json["claims"]
+    missed = [claim for claim in claims if not claim["holds"]]
+    assert not missed
+    assert ran.code == 0
+    assert len(claims) == len(listed_claims("wafer"))
+    assert all(set(claim) >= KEYS for claim in claims)
+    figures = {f"out/wafer/{name}.{kind}" for name in ("fig1", "fig8", "fig10") for kind in ("png", "csv")}
+    assert set(ran.json["files"]) == figures
+    assert all((tmp_path / file).stat().st_size > 1000 for file in figures)
+
+
+def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:
+    ran = spawn("reproduce", "--quick")
+    assert ran.code == 0, ran.err
+    assert "claims hold" in ran.out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_claims_are_complete(paper: str) -> None:
+    claims = listed_claims(paper)
+    ids = [claim["id"] for claim in claims]
+    assert len(ids) == len(set(ids))
+    for claim in claims:
+        assert {"id", "section", "text", "check", "compare", "unit", "tolerance"} <= set(claim), claim["id"]
+        assert ("reported" in claim) != ("formula" in claim), claim["id"]
+        assert claim.get("formula", "chain") in FORMULAS
+        assert claim["check"] in wafer._CHECKS
+    assert (ROOT / "papers" / paper / "claims.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("compare", "reported", "ours", "tolerance", "holds"),
+    [
+        ("equal", 1.4, 1.365, 0.05, True),
+        ("equal", 1.4, 1.34, 0.05, False),
+        ("at-most", 2.4, 2.3, 0.05, True),
+        ("at-most", 2.4, 2.46, 0.05, False),
+        ("at-least", 1.4, 3.8, 0, True),
+        ("at-least", 1.4, 1.39, 0, False),
+        ("equal", [1.0, 2.0], [1.0, 2.1], 0.05, False),
+        ("equal", [1.0, 2.0], [1.0, 2.0], 0, True),
+        ("equal", 1.0, math.nan, 9, False),
+    ],
+)
+def test_the_judge(compare: str, reported: object, ours: object, tolerance: float, holds: bool) -> None:
+    listed = {"id": "x", "section": "1", "text": "", "unit": "", "compare": compare, "tolerance": tolerance}
+    assert judge("wafer", listed, Finding(reported, ours)).holds is holds
+
+
+def test_a_missed_claim_is_the_answer_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wafer, "check", lambda listed: Finding(1, 2, agrees=False))
+    ran = call("reproduce", "wafer", "--quick")
+    assert ran.code == 1
+    assert "MISSED" in ran.out
