@@ -15,51 +15,21 @@ fn check_5_operations_and_queues() {
     let inner = with(&f, "@fadds(tx_c1_4,");
     let pe = |from, to, code| finds(&f, inner, from, to, code);
     pe("@fadds(tx", "@fsubs(tx", "operation");
-    pe(
-        "@fadds(tx_c1_4, input_0_4, rx_c0_4)",
-        "@fadds(tx_c1_4, input_0_4)",
-        "operation",
-    );
+    pe("@fadds(tx_c1_4, input_0_4, rx_c0_4)", "@fadds(tx_c1_4, input_0_4)", "operation");
     pe("input_0_4, rx_c0_4);", "rx_c0_4, input_0_4);", "operand");
     pe("input_0_4, rx_c0_4);", "input_0_4, tx_c1_4);", "operand");
     pe("input_0_4, rx_c0_4);", "input_0_4, nothing);", "operand");
-    pe(
-        "fabin_dsd, .{ .extent = 4",
-        "fabin_dsd, .{ .extent = 5",
-        "extent",
-    );
+    pe("fabin_dsd, .{ .extent = 4", "fabin_dsd, .{ .extent = 5", "extent");
     pe("|i|{4} -> input[i]", "|i|{4} -> input[i + 1]", "extent");
     pe("@get_input_queue(2)", "@get_input_queue(8)", "queue");
     pe("@get_output_queue(2)", "@get_output_queue(6)", "queue");
     pe("@initialize_queue(iq_c0, .{ .color = c0 });", "", "queue");
-    pe(
-        "@initialize_queue(iq_c0, .{ .color = c0 });",
-        "@initialize_queue(iq_c0, .{ .color = c1 });",
-        "queue",
-    );
-    pe(
-        ".fabric_color = c0, .input_queue = iq_c0",
-        ".fabric_color = c0, .input_queue = oq_c1",
-        "queue",
-    );
-    pe(
-        "@constants([1]u32, 23003136)",
-        "@constants([1]u32, 1)",
-        "control",
-    );
-    pe(
-        ".output_queue = oq_c1, .control",
-        ".output_queue = oq_other, .control",
-        "control",
-    );
+    pe("@initialize_queue(iq_c0, .{ .color = c0 });", "@initialize_queue(iq_c0, .{ .color = c1 });", "queue");
+    pe(".fabric_color = c0, .input_queue = iq_c0", ".fabric_color = c0, .input_queue = oq_c1", "queue");
+    pe("@constants([1]u32, 23003136)", "@constants([1]u32, 1)", "control");
+    pe(".output_queue = oq_c1, .control", ".output_queue = oq_other, .control", "control");
     let leaf = with(&f, "@fmovs(tx_c0_4_advance");
-    finds(
-        &f,
-        leaf,
-        "input_0_4);",
-        "input_0_4, .{ .async = true });",
-        "operation",
-    );
+    finds(&f, leaf, "input_0_4);", "input_0_4, .{ .async = true });", "operation");
 }
 
 #[test]
@@ -81,11 +51,7 @@ fn check_6_tasks() {
         "",
         "wake",
     );
-    pe(
-        "done_1 < 1) {\n      waiting_0",
-        "done_1 < 9) {\n      waiting_0",
-        "wake",
-    );
+    pe("done_1 < 1) {\n      waiting_0", "done_1 < 9) {\n      waiting_0", "wake");
     pe("var step_0: u16 = 0", "var step_0: u16 = 1", "task");
 }
 
@@ -93,21 +59,14 @@ fn check_6_tasks() {
 fn check_7_switches() {
     // The star's senders advance once; without the second position that goes nowhere.
     let f = round_trip(&star(5, 4));
-    let switched =
-        ", .switches = .{ .pos1 = .{ .rx = EAST }, .current_switch_pos = 0, .ring_mode = false }";
+    let switched = ", .switches = .{ .pos1 = .{ .rx = EAST }, .current_switch_pos = 0, .ring_mode = false }";
     finds(&f, "layout.csl", switched, "", "advance");
 }
 
 #[test]
 fn check_9_memory() {
     let f = tree_project();
-    finds(
-        &f,
-        "pe_0.csl",
-        "var output = @zeros([4]f32);",
-        "var output = @zeros([9999]f32);",
-        "memory",
-    );
+    finds(&f, "pe_0.csl", "var output = @zeros([4]f32);", "var output = @zeros([9999]f32);", "memory");
 }
 
 #[test]
@@ -118,20 +77,13 @@ fn check_10_the_run() {
     finds(&f, advancing, ", .advance_switch = true", "", "left-over");
     finds(&f, advancing, ", .advance_switch = true", "", "deadlock");
     let controlling = with(&f, "@mov32(control_c0");
-    finds(
-        &f,
-        controlling,
-        "  @mov32(control_c0, advance_0_1);\n",
-        "",
-        "deadlock",
-    );
+    finds(&f, controlling, "  @mov32(control_c0, advance_0_1);\n", "", "deadlock");
     // The root receives once too often, or not often enough.
     let twice = "  @fadds(output_0_4, output_0_4, rx_c0_4);\n";
     finds(&f, "pe_0.csl", twice, &twice.repeat(2), "deadlock");
     finds(&f, "pe_0.csl", twice, "", "left-over");
     let flood = round_trip(&flood(1, 3, 4));
-    let there =
-        "@set_color_config(2, 0, color_5, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });\n";
+    let there = "@set_color_config(2, 0, color_5, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });\n";
     finds(&flood, "layout.csl", there, "", "link");
     finds(&flood, "layout.csl", there, "", "lost");
 }

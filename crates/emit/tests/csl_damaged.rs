@@ -29,10 +29,7 @@ fn damage(text: &str, edits: &[(u8, u32, u32)]) -> String {
                 4 => drop(chars.remove(at)),
                 _ => {
                     // At a digit, if one is near: numbers are where the harm is.
-                    let digit = chars[at..]
-                        .iter()
-                        .position(char::is_ascii_digit)
-                        .map_or(at, |d| at + d);
+                    let digit = chars[at..].iter().position(char::is_ascii_digit).map_or(at, |d| at + d);
                     let numbers = [
                         "0",
                         "1",

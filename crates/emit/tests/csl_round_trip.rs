@@ -32,19 +32,12 @@ fn stars() {
 fn trees_with_controls() {
     // A stream passes a router that has received on its color only where its receiver lies two levels higher, so these
     // have three levels or more.
-    for parents in [
-        vec![0, 1, 2, 0],
-        vec![0, 1, 2, 0, 4, 5, 4, 0],
-        vec![0, 1, 2, 3, 4, 2, 1, 0],
-    ] {
+    for parents in [vec![0, 1, 2, 0], vec![0, 1, 2, 0, 4, 5, 4, 0], vec![0, 1, 2, 3, 4, 2, 1, 0]] {
         let program = tree_row(&parents, 64);
         round_trip(&program);
         let files = emit(&program.without_controls());
         let codes: Vec<_> = findings(&files).iter().map(|f| f.code).collect();
-        assert!(
-            codes.contains(&"deadlock"),
-            "a forgotten control wavelet stalls: {codes:?}"
-        );
+        assert!(codes.contains(&"deadlock"), "a forgotten control wavelet stalls: {codes:?}");
     }
 }
 
@@ -59,12 +52,7 @@ fn floods() {
 fn grids() {
     for allreduce in [false, true] {
         round_trip(&grid_reduce(&[0, 1, 1, 0], &[0, 0, 2], 32, allreduce));
-        round_trip(&grid_reduce(
-            &chain_parents(7),
-            &chain_parents(5),
-            32,
-            allreduce,
-        ));
+        round_trip(&grid_reduce(&chain_parents(7), &chain_parents(5), 32, allreduce));
         round_trip(&grid_reduce(&[0, 1], &[], 8, allreduce));
     }
 }
@@ -91,8 +79,7 @@ fn long_relays_are_split_and_joined() {
     use unisono_lower::wafer::{PeProgram, Port};
     use unisono_machine::Grid;
     let long = 5 * 9_000;
-    let ends =
-        |sources: &[End], sink| -> Vec<_> { (0..5).map(|_| step(9_000, sources, sink)).collect() };
+    let ends = |sources: &[End], sink| -> Vec<_> { (0..5).map(|_| step(9_000, sources, sink)).collect() };
     let mut relay = step(long, &[End::Fabric(0)], End::Fabric(1));
     relay.0.advance = Some(1);
     let pes = vec![
@@ -104,10 +91,7 @@ fn long_relays_are_split_and_joined() {
         PeProgram {
             routes: vec![
                 route(0, &[at(Port::West, &[Port::Ramp])]),
-                route(
-                    1,
-                    &[at(Port::Ramp, &[Port::East]), at(Port::Ramp, &[Port::East])],
-                ),
+                route(1, &[at(Port::Ramp, &[Port::East]), at(Port::Ramp, &[Port::East])]),
             ],
             threads: vec![vec![relay]],
             ..PeProgram::default()
@@ -136,10 +120,7 @@ fn long_relays_are_split_and_joined() {
 #[test]
 fn snapshot_of_a_small_project() {
     let files = round_trip(&tree_row(&[0, 1, 2, 0], 4));
-    let all: String = files
-        .iter()
-        .map(|(name, text)| format!("=== {name}\n{text}"))
-        .collect();
+    let all: String = files.iter().map(|(name, text)| format!("=== {name}\n{text}")).collect();
     insta::assert_snapshot!("tree_of_five", all);
     let files = round_trip(&two_sides(4));
     let root = files.iter().find(|f| f.1.contains("thread_1")).unwrap();

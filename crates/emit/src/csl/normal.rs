@@ -11,21 +11,13 @@ use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 #[must_use]
 pub fn normalised(program: &WaferProgram) -> WaferProgram {
     let pes = (0..program.pe_count()).map(|pe| normalised_pe(program, pe));
-    WaferProgram::assemble(
-        program.grid,
-        program.collective,
-        program.phases().to_vec(),
-        pes,
-    )
+    WaferProgram::assemble(program.grid, program.collective, program.phases().to_vec(), pes)
 }
 
 pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
     let mut threads = Vec::new();
     let mut waits = Vec::new();
-    let first = program
-        .threads(pe)
-        .next()
-        .map_or(0, |t| program.thread_ops(t).start);
+    let first = program.threads(pe).next().map_or(0, |t| program.thread_ops(t).start);
     for thread in program.threads(pe) {
         let ops = program.thread_ops(thread);
         if ops.is_empty() {
@@ -51,10 +43,5 @@ pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
     }
     waits.sort_unstable();
     waits.dedup();
-    PeProgram {
-        routes: program.routes(pe).to_vec(),
-        threads,
-        waits,
-        scratch: program.scratch_elements(pe),
-    }
+    PeProgram { routes: program.routes(pe).to_vec(), threads, waits, scratch: program.scratch_elements(pe) }
 }

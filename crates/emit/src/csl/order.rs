@@ -12,17 +12,12 @@ impl Order {
     /// `lengths` are the steps of each thread, `waits` pairs `(step, step that must have completed)`. None where the
     /// waits form a cycle or name a step that does not exist.
     pub fn new(lengths: &[usize], waits: &[(u32, u32)]) -> Option<Self> {
-        let thread: Vec<u32> = lengths
-            .iter()
-            .enumerate()
-            .flat_map(|(t, &n)| std::iter::repeat_n(t as u32, n))
-            .collect();
+        let thread: Vec<u32> =
+            lengths.iter().enumerate().flat_map(|(t, &n)| std::iter::repeat_n(t as u32, n)).collect();
         let n = thread.len();
         let mut after = vec![Vec::new(); n];
         let mut missing = vec![0u32; n];
-        let in_threads = (1..n)
-            .filter(|&s| thread[s] == thread[s - 1])
-            .map(|s| (s as u32, s as u32 - 1));
+        let in_threads = (1..n).filter(|&s| thread[s] == thread[s - 1]).map(|s| (s as u32, s as u32 - 1));
         for (step, earlier) in in_threads.chain(waits.iter().copied()) {
             *missing.get_mut(step as usize)? += 1;
             after.get_mut(earlier as usize)?.push(step as usize);
@@ -44,11 +39,7 @@ impl Order {
                 }
             }
         }
-        (done == n).then_some(Self {
-            thread,
-            words,
-            before,
-        })
+        (done == n).then_some(Self { thread, words, before })
     }
 
     fn precedes(&self, a: usize, b: usize) -> bool {

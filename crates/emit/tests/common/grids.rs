@@ -14,14 +14,7 @@ pub fn flood(rows: u32, cols: u32, elements: u32) -> WaferProgram {
 }
 
 /// One PE of a flood down column 0 and along the rows.
-pub fn flood_pe(
-    grid: Grid,
-    pe: u32,
-    color: Color,
-    root: End,
-    elements: u32,
-    phase: u16,
-) -> PeProgram {
+pub fn flood_pe(grid: Grid, pe: u32, color: Color, root: End, elements: u32, phase: u16) -> PeProgram {
     let (row, col) = grid.row_col(pe);
     let mut tx = Vec::new();
     if pe > 0 {
@@ -44,12 +37,7 @@ pub fn flood_pe(
         step(elements, &[End::Fabric(color)], End::Out(0))
     };
     one.0.phase = phase;
-    PeProgram {
-        routes: vec![route(color, &[at(rx, &tx)])],
-        threads: vec![vec![one]],
-        waits: Vec::new(),
-        scratch: 0,
-    }
+    PeProgram { routes: vec![route(color, &[at(rx, &tx)])], threads: vec![vec![one]], waits: Vec::new(), scratch: 0 }
 }
 
 /// Rows along `x`, then column 0 along `y`; with a flood of the result an allreduce.
@@ -58,11 +46,7 @@ pub fn grid_reduce(x: &[usize], y: &[usize], elements: u32, allreduce: bool) -> 
     let grid = Grid::new(rows, cols);
     // The sum of a row stands in scratch memory behind what the trees need, at the root in the output.
     let row = |r: u32| {
-        let keep = if r == 0 {
-            End::Out(0)
-        } else {
-            End::Tmp(elements)
-        };
+        let keep = if r == 0 { End::Out(0) } else { End::Tmp(elements) };
         tree(x, ROW, [0, 1], elements, |_| End::In(0), keep)
     };
     let column = tree(
@@ -106,11 +90,7 @@ pub fn grid_reduce(x: &[usize], y: &[usize], elements: u32, allreduce: bool) -> 
     for pe in &mut pes {
         pe.threads.retain(|t| !t.is_empty());
     }
-    let kind = if allreduce {
-        Kind::Allreduce
-    } else {
-        Kind::Reduce
-    };
+    let kind = if allreduce { Kind::Allreduce } else { Kind::Reduce };
     program(kind, grid, elements, pes)
 }
 
@@ -124,10 +104,7 @@ pub fn two_sides(elements: u32) -> WaferProgram {
         scratch: 0,
     };
     let middle = PeProgram {
-        routes: vec![
-            route(0, &[at(Port::West, &[Port::Ramp])]),
-            route(1, &[at(Port::East, &[Port::Ramp])]),
-        ],
+        routes: vec![route(0, &[at(Port::West, &[Port::Ramp])]), route(1, &[at(Port::East, &[Port::Ramp])])],
         threads: vec![
             vec![
                 step(elements, &[End::In(0), End::Fabric(0)], End::Out(0)),
@@ -140,14 +117,6 @@ pub fn two_sides(elements: u32) -> WaferProgram {
     };
     let pes = vec![side(Port::East, 0), middle, side(Port::West, 1)];
     let grid = Grid::new(1, 3);
-    let c = Collective::new(
-        Kind::Reduce,
-        3,
-        elements.into(),
-        1,
-        Operator::Sum,
-        Dtype::F32,
-    )
-    .unwrap();
+    let c = Collective::new(Kind::Reduce, 3, elements.into(), 1, Operator::Sum, Dtype::F32).unwrap();
     WaferProgram::assemble(grid, c, vec!["both sides".to_owned()], pes)
 }

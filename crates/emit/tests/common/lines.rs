@@ -13,14 +13,8 @@ pub struct Line {
     pub neg: Port,
 }
 
-pub const ROW: Line = Line {
-    pos: Port::East,
-    neg: Port::West,
-};
-pub const COLUMN: Line = Line {
-    pos: Port::South,
-    neg: Port::North,
-};
+pub const ROW: Line = Line { pos: Port::East, neg: Port::West };
+pub const COLUMN: Line = Line { pos: Port::South, neg: Port::North };
 
 /// A reduce on a line along a tree in pre-order, `parents[v - 1] < v` being the parent of PE `v`. `out_root` is where the
 /// root keeps the sum; each other PE has scratch memory where it has more than one child. Returns routes and
@@ -34,8 +28,7 @@ pub fn tree(
     out_root: End,
 ) -> Vec<PeProgram> {
     let n = parents.len() + 1;
-    let children =
-        |v: usize| -> Vec<usize> { (v + 1..n).filter(|&c| parents[c - 1] == v).collect() };
+    let children = |v: usize| -> Vec<usize> { (v + 1..n).filter(|&c| parents[c - 1] == v).collect() };
     let mut depth = vec![0; n];
     for v in 1..n {
         depth[v] = depth[parents[v - 1]] + 1;
@@ -82,10 +75,7 @@ pub fn tree(
             let passing = at(pos, &[neg]);
             let both = [first, passing];
             let switched = v > 0;
-            pe.routes.push(route(
-                incoming(v),
-                if switched { &both } else { &both[..1] },
-            ));
+            pe.routes.push(route(incoming(v), if switched { &both } else { &both[..1] }));
         } else if beyond(incoming(v)) {
             pe.routes.push(route(incoming(v), &[at(pos, &[neg])]));
         }
@@ -120,20 +110,14 @@ pub fn chain(n: u32, elements: u32) -> WaferProgram {
         let mut pe = PeProgram::default();
         let mut sources = vec![End::In(0)];
         if v + 1 < n {
-            pe.routes
-                .push(route(incoming, &[at(Port::East, &[Port::Ramp])]));
+            pe.routes.push(route(incoming, &[at(Port::East, &[Port::Ramp])]));
             sources.push(End::Fabric(incoming));
         }
         if v > 0 {
-            pe.routes
-                .push(route(outgoing, &[at(Port::Ramp, &[Port::West])]));
+            pe.routes.push(route(outgoing, &[at(Port::Ramp, &[Port::West])]));
         }
         pe.routes.sort_by_key(|r| r.color);
-        let sink = if v > 0 {
-            End::Fabric(outgoing)
-        } else {
-            End::Out(0)
-        };
+        let sink = if v > 0 { End::Fabric(outgoing) } else { End::Out(0) };
         pe.threads = vec![vec![step(elements, &sources, sink)]];
         pe
     });

@@ -6,9 +6,7 @@ mod lines;
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_emit::csl::{self, Files, Finding, Project, Target};
-use unisono_lower::wafer::{
-    Color, ColorRoute, End, Op, PeProgram, Port, Position, Step, WaferProgram,
-};
+use unisono_lower::wafer::{Color, ColorRoute, End, Op, PeProgram, Port, Position, Step, WaferProgram};
 use unisono_machine::Grid;
 
 pub use grids::*;
@@ -17,10 +15,7 @@ pub use lines::*;
 pub const TARGET: Target = Target::WSE2_SDK_1_0;
 
 pub fn at(rx: Port, tx: &[Port]) -> Position {
-    Position {
-        rx: [rx].into_iter().collect(),
-        tx: tx.iter().copied().collect(),
-    }
+    Position { rx: [rx].into_iter().collect(), tx: tx.iter().copied().collect() }
 }
 
 pub fn route(color: Color, positions: &[Position]) -> ColorRoute {
@@ -61,25 +56,14 @@ pub fn findings(files: &Files) -> Vec<Finding> {
 pub fn round_trip(program: &WaferProgram) -> Files {
     let files = emit(program);
     let again = csl::read(&files).unwrap_or_else(|e| panic!("{e}"));
-    assert!(
-        again == csl::normalised(program),
-        "read back is another program"
-    );
+    assert!(again == csl::normalised(program), "read back is another program");
     let found = findings(&files);
-    assert!(
-        found.is_empty(),
-        "{}",
-        found.iter().map(|f| format!("{f}\n")).collect::<String>()
-    );
+    assert!(found.is_empty(), "{}", found.iter().map(|f| format!("{f}\n")).collect::<String>());
     files
 }
 
 pub fn text<'a>(files: &'a Files, name: &str) -> &'a str {
-    &files
-        .iter()
-        .find(|f| f.0 == name)
-        .unwrap_or_else(|| panic!("no {name}"))
-        .1
+    &files.iter().find(|f| f.0 == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
 /// Replaces a text in a file, which must be there, and returns the codes of what is found.
@@ -89,10 +73,7 @@ pub fn codes(files: &Files, name: &str, from: &str, to: &str) -> Vec<&'static st
     assert!(file.1.contains(from), "{name} has no `{from}`");
     file.1 = file.1.replacen(from, to, 1);
     let project = Project::parse(&files).unwrap_or_else(|e| panic!("{e}"));
-    csl::check(&project, &TARGET)
-        .iter()
-        .map(|f| f.code)
-        .collect()
+    csl::check(&project, &TARGET).iter().map(|f| f.code).collect()
 }
 
 /// The name of the first file with a text.
@@ -103,8 +84,5 @@ pub fn with<'a>(files: &'a Files, text: &str) -> &'a str {
 #[track_caller]
 pub fn finds(files: &Files, name: &str, from: &str, to: &str, code: &str) {
     let found = codes(files, name, from, to);
-    assert!(
-        found.contains(&code),
-        "`{from}` -> `{to}`: {found:?} without `{code}`"
-    );
+    assert!(found.contains(&code), "`{from}` -> `{to}`: {found:?} without `{code}`");
 }

@@ -14,19 +14,11 @@ pub fn check(file: &str, code: &Code, target: &Target, found: &mut Findings) {
     }
     queues(file, code, target, found);
     if let Some(thread) = code.threads.ends.iter().position(|e| !e) {
-        found.add(
-            "end",
-            file,
-            format!("thread {thread} does not let the host go on"),
-        );
+        found.add("end", file, format!("thread {thread} does not let the host go on"));
     }
     let threads = code.threads.steps.len() as u64;
     if code.threads.asynchronous && code.counters.get("running") != Some(&threads) {
-        found.add(
-            "end",
-            file,
-            format!("`running` does not start at {threads}, the number of threads"),
-        );
+        found.add("end", file, format!("`running` does not start at {threads}, the number of threads"));
     }
     memory(file, code, target, found);
 }
@@ -40,11 +32,7 @@ fn operation(file: &str, code: &Code, run: &Run, target: &Target, found: &mut Fi
     };
     if run.operands.len() != arity {
         let n = run.operands.len();
-        return found.add(
-            "operation",
-            place,
-            format!("`{}` with {n} operands; it has {arity}", run.builtin),
-        );
+        return found.add("operation", place, format!("`{}` with {n} operands; it has {arity}", run.builtin));
     }
     let mut operands = Vec::new();
     for name in &run.operands {
@@ -55,21 +43,13 @@ fn operation(file: &str, code: &Code, run: &Run, target: &Target, found: &mut Fi
     }
     let (sink, sources) = (operands[0], &operands[1..]);
     if matches!(sink, Descriptor::In { .. }) {
-        found.add(
-            "operand",
-            &place,
-            "an input from the fabric is no destination",
-        );
+        found.add("operand", &place, "an input from the fabric is no destination");
     }
     if sources.iter().any(|s| matches!(s, Descriptor::Out { .. })) {
         found.add("operand", &place, "an output to the fabric is no source");
     }
     if let [Descriptor::In { .. }, Descriptor::Memory { .. }] = sources {
-        found.add(
-            "operand",
-            &place,
-            "a fabric source stands before a memory source",
-        );
+        found.add("operand", &place, "a fabric source stands before a memory source");
     }
     for descriptor in &operands {
         slice(&place, code, descriptor, found);
@@ -79,21 +59,12 @@ fn operation(file: &str, code: &Code, run: &Run, target: &Target, found: &mut Fi
         found.add("extent", &place, "the operands differ in length");
     }
     if extent == 0 || extent > u64::from(target.extent) {
-        found.add(
-            "extent",
-            &place,
-            format!("length {extent}; 1 to {} are finite", target.extent),
-        );
+        found.add("extent", &place, format!("length {extent}; 1 to {} are finite", target.extent));
     }
-    if let (Descriptor::Out { control: true, .. }, [Descriptor::Memory { array, .. }]) =
-        (sink, sources)
+    if let (Descriptor::Out { control: true, .. }, [Descriptor::Memory { array, .. }]) = (sink, sources)
         && code.words.get(array) != Some(&u64::from(target.advance_word()))
     {
-        found.add(
-            "control",
-            &place,
-            format!("`{array}` is not the command to advance"),
-        );
+        found.add("control", &place, format!("`{array}` is not the command to advance"));
     }
     let fabric = operands.iter().any(|d| !d.is_memory());
     if run.asynchronous != (code.threads.asynchronous && fabric) {
@@ -106,22 +77,13 @@ fn operation(file: &str, code: &Code, run: &Run, target: &Target, found: &mut Fi
 }
 
 fn slice(place: &str, code: &Code, descriptor: &Descriptor, found: &mut Findings) {
-    let Descriptor::Memory {
-        array,
-        start,
-        extent,
-    } = descriptor
-    else {
+    let Descriptor::Memory { array, start, extent } = descriptor else {
         return;
     };
     let size = code.arrays.get(array).map_or(0, |a| a.0);
     if start.saturating_add(*extent) > size {
         let end = start.saturating_add(*extent);
-        found.add(
-            "extent",
-            place,
-            format!("`{array}[{start}..{end}]` of a vector of {size} elements"),
-        );
+        found.add("extent", place, format!("`{array}[{start}..{end}]` of a vector of {size} elements"));
     }
 }
 
@@ -137,9 +99,7 @@ fn queues(file: &str, code: &Code, target: &Target, found: &mut Findings) {
                     found.add(
                         "control",
                         file,
-                        format!(
-                            "what is sent on `{color}` takes two queues and could overtake itself"
-                        ),
+                        format!("what is sent on `{color}` takes two queues and could overtake itself"),
                     );
                 }
                 (color, queue, &code.output_queues)
@@ -147,11 +107,7 @@ fn queues(file: &str, code: &Code, target: &Target, found: &mut Findings) {
             Descriptor::Memory { .. } => continue,
         };
         if !known.contains_key(queue) {
-            found.add(
-                "queue",
-                file,
-                format!("`{queue}` is no queue of that direction"),
-            );
+            found.add("queue", file, format!("`{queue}` is no queue of that direction"));
         }
         if *color_of.entry(queue).or_insert(color) != color {
             found.add("queue", file, format!("`{queue}` serves two colors"));
@@ -160,19 +116,13 @@ fn queues(file: &str, code: &Code, target: &Target, found: &mut Findings) {
             found.add("queue", file, format!("`{color}` is no parameter"));
         }
     }
-    let sides = [
-        ("input", &code.input_queues, target.input_queues),
-        ("output", &code.output_queues, target.output_queues),
-    ];
+    let sides =
+        [("input", &code.input_queues, target.input_queues), ("output", &code.output_queues, target.output_queues)];
     for (side, queues, legal) in sides {
         let mut taken = Vec::new();
         for (name, &id) in queues {
             if !legal.iter().any(|&q| u64::from(q) == id) {
-                found.add(
-                    "queue",
-                    file,
-                    format!("`{name}` is {side} queue {id}; there are {}", legal.len()),
-                );
+                found.add("queue", file, format!("`{name}` is {side} queue {id}; there are {}", legal.len()));
             }
             if taken.contains(&id) {
                 found.add("queue", file, format!("two names for {side} queue {id}"));
@@ -181,48 +131,29 @@ fn queues(file: &str, code: &Code, target: &Target, found: &mut Findings) {
         }
     }
     for queue in code.input_queues.keys() {
-        let given: Vec<&str> = code
-            .queue_colors
-            .iter()
-            .filter(|q| q.0 == *queue)
-            .map(|q| q.1.as_str())
-            .collect();
+        let given: Vec<&str> = code.queue_colors.iter().filter(|q| q.0 == *queue).map(|q| q.1.as_str()).collect();
         let wanted = color_of.get(queue.as_str()).copied();
         if wanted.is_some() && given != wanted.as_slice() {
-            found.add(
-                "queue",
-                file,
-                format!("`{queue}` is not set to its color once"),
-            );
+            found.add("queue", file, format!("`{queue}` is not set to its color once"));
         }
     }
 }
 
 fn memory(file: &str, code: &Code, target: &Target, found: &mut Findings) {
     // All types that are emitted have 4 bytes.
-    let elements = code
-        .arrays
-        .values()
-        .fold(0u64, |sum, a| sum.saturating_add(a.0));
+    let elements = code.arrays.values().fold(0u64, |sum, a| sum.saturating_add(a.0));
     let bytes = elements.saturating_mul(4);
     let limit = target.sram_bytes.saturating_sub(target.code_bytes);
     if bytes > limit {
         found.add(
             "memory",
             file,
-            format!(
-                "vectors take {bytes} bytes; {limit} of {} remain beside the code",
-                target.sram_bytes
-            ),
+            format!("vectors take {bytes} bytes; {limit} of {} remain beside the code", target.sram_bytes),
         );
     }
     for (pointer, array) in &code.pointers {
         if !code.arrays.contains_key(array) {
-            found.add(
-                "export",
-                file,
-                format!("`{pointer}` points to `{array}`, which is not declared"),
-            );
+            found.add("export", file, format!("`{pointer}` points to `{array}`, which is not declared"));
         }
     }
 }

@@ -29,10 +29,7 @@ pub fn neighbor(program: &WaferProgram, pe: usize, port: Port) -> Option<usize> 
 }
 
 pub fn route(program: &WaferProgram, pe: usize, color: Color) -> Option<usize> {
-    program
-        .routes(pe)
-        .binary_search_by_key(&color, |r| r.color)
-        .ok()
+    program.routes(pe).binary_search_by_key(&color, |r| r.color).ok()
 }
 
 fn links(program: &WaferProgram, pe: usize, route: &ColorRoute, found: &mut Findings) {
@@ -40,42 +37,27 @@ fn links(program: &WaferProgram, pe: usize, route: &ColorRoute, found: &mut Find
     let positions = route.positions();
     for p in positions.iter().filter(|p| p.rx.bits() & p.tx.bits() != 0) {
         let ports: Vec<Port> = p.rx.iter().filter(|&q| p.tx.has(q)).collect();
-        found.add(
-            "u-turn",
-            place(program, pe),
-            format!("color {color} leaves by {ports:?}, where it came in"),
-        );
+        found.add("u-turn", place(program, pe), format!("color {color} leaves by {ports:?}, where it came in"));
     }
     let at = |q: usize| self::route(program, q, color).map(|r| &program.routes(q)[r]);
     for port in Port::ALL.into_iter().filter(|&p| p != Port::Ramp) {
         let other = neighbor(program, pe, port);
         if other.is_none() && positions.iter().any(|p| p.tx.has(port)) {
-            found.add(
-                "edge",
-                place(program, pe),
-                format!("color {color} leaves the rectangle by {port:?}"),
-            );
+            found.add("edge", place(program, pe), format!("color {color} leaves the rectangle by {port:?}"));
         }
         // A later position may stay unused: what it does is for the run to tell. Accepting from beyond the edge waits
         // for nothing and does no harm.
         let (Some(q), back) = (other, port.opposite()) else {
             continue;
         };
-        let never = |side: fn(&Position) -> Ports| {
-            at(q).is_none_or(|r| r.positions().iter().all(|p| !side(p).has(back)))
-        };
+        let never =
+            |side: fn(&Position) -> Ports| at(q).is_none_or(|r| r.positions().iter().all(|p| !side(p).has(back)));
         if positions[0].tx.has(port) && never(|p| p.rx) {
-            let message = format!(
-                "color {color} leaves by {port:?}, but {} never accepts it",
-                place(program, q)
-            );
+            let message = format!("color {color} leaves by {port:?}, but {} never accepts it", place(program, q));
             found.add("link", place(program, pe), message);
         }
         if positions[0].rx.has(port) && never(|p| p.tx) {
-            let message = format!(
-                "color {color} is accepted from {port:?}, but {} never sends it",
-                place(program, q)
-            );
+            let message = format!("color {color} is accepted from {port:?}, but {} never sends it", place(program, q));
             found.add("link", place(program, pe), message);
         }
     }
@@ -97,10 +79,7 @@ fn advances(program: &WaferProgram, pe: usize, found: &mut Findings) {
             found.add(
                 "advance",
                 place(program, pe),
-                format!(
-                    "color {} is advanced {n} times; its switch goes {most}",
-                    route.color
-                ),
+                format!("color {} is advanced {n} times; its switch goes {most}", route.color),
             );
         }
     }
@@ -114,29 +93,16 @@ fn no_circle(program: &WaferProgram, found: &mut Findings) -> bool {
         let next = neighbor(program, pe, port);
         let at = next.and_then(|q| Some((q, &program.routes(q)[route(program, q, color)?])));
         let ways = at.into_iter().flat_map(move |(q, r)| {
-            let out = move |to: &Port| {
-                r.positions()
-                    .iter()
-                    .any(|p| p.rx.has(port.opposite()) && p.tx.has(*to))
-            };
-            Port::ALL
-                .into_iter()
-                .filter(move |&to| to != Port::Ramp && out(&to))
-                .map(move |to| (q, color, to))
+            let out = move |to: &Port| r.positions().iter().any(|p| p.rx.has(port.opposite()) && p.tx.has(*to));
+            Port::ALL.into_iter().filter(move |&to| to != Port::Ramp && out(&to)).map(move |to| (q, color, to))
         });
         ways.collect::<Vec<_>>()
     };
     let mut all = Vec::new();
     for pe in 0..program.pe_count() {
         for r in program.routes(pe) {
-            let sends =
-                |port: &Port| *port != Port::Ramp && r.positions().iter().any(|p| p.tx.has(*port));
-            all.extend(
-                Port::ALL
-                    .into_iter()
-                    .filter(sends)
-                    .map(|port| (pe, r.color, port)),
-            );
+            let sends = |port: &Port| *port != Port::Ramp && r.positions().iter().any(|p| p.tx.has(*port));
+            all.extend(Port::ALL.into_iter().filter(sends).map(|port| (pe, r.color, port)));
         }
     }
     for link in &all {
@@ -144,11 +110,7 @@ fn no_circle(program: &WaferProgram, found: &mut Findings) -> bool {
             *into.entry(next).or_default() += 1;
         }
     }
-    let mut ready: Vec<_> = all
-        .iter()
-        .copied()
-        .filter(|l| !into.contains_key(l))
-        .collect();
+    let mut ready: Vec<_> = all.iter().copied().filter(|l| !into.contains_key(l)).collect();
     let mut done = 0;
     while let Some(link) = ready.pop() {
         done += 1;
@@ -163,11 +125,7 @@ fn no_circle(program: &WaferProgram, found: &mut Findings) -> bool {
     }
     if done < all.len() {
         let n = all.len() - done;
-        found.add(
-            "circle",
-            "fabric",
-            format!("{n} links lie on or behind a way that runs in a circle"),
-        );
+        found.add("circle", "fabric", format!("{n} links lie on or behind a way that runs in a circle"));
     }
     done == all.len()
 }

@@ -52,11 +52,7 @@ impl Findings {
 
     fn add(&mut self, code: &'static str, place: impl fmt::Display, message: impl Into<String>) {
         if self.kept.len() < Self::KEPT {
-            self.kept.push(Finding {
-                code,
-                place: place.to_string(),
-                message: message.into(),
-            });
+            self.kept.push(Finding { code, place: place.to_string(), message: message.into() });
         } else {
             self.left_out += 1;
         }
@@ -86,11 +82,7 @@ pub fn check(project: &Project, target: &Target) -> Vec<Finding> {
     }
     if found.left_out > 0 {
         let message = format!("{} more findings left out", found.left_out);
-        found.kept.push(Finding {
-            code: "more",
-            place: "project".to_owned(),
-            message,
-        });
+        found.kept.push(Finding { code: "more", place: "project".to_owned(), message });
     }
     found.kept
 }

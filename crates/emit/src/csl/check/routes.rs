@@ -8,11 +8,7 @@ pub fn check(project: &Project, target: &Target, found: &mut Findings) {
         let place = format!("layout.csl, line {}", config.line);
         positions(config, target, &place, found);
         if project.layout.color(&config.color).is_none() {
-            found.add(
-                "color",
-                &place,
-                format!("`{}` is no color of the layout", config.color),
-            );
+            found.add("color", &place, format!("`{}` is no color of the layout", config.color));
         } else if let Err(e) = project.route(config) {
             found.add("position", &place, e.message);
         }
@@ -25,26 +21,16 @@ fn positions(config: &Config, target: &Target, place: &str, found: &mut Findings
         found.add(
             "position",
             place,
-            format!(
-                "the first position accepts from {rx} and sends to {tx} ports; 1, and 1 or more"
-            ),
+            format!("the first position accepts from {rx} and sends to {tx} ports; 1, and 1 or more"),
         );
     }
     if config.switches.len() > target.extra_positions {
         let n = config.switches.len();
-        found.add(
-            "position",
-            place,
-            format!("{n} switch positions; there are {}", target.extra_positions),
-        );
+        found.add("position", place, format!("{n} switch positions; there are {}", target.extra_positions));
     }
     for (n, switch) in config.switches.iter().enumerate() {
         if usize::from(switch.number) != n + 1 {
-            found.add(
-                "position",
-                place,
-                format!("`pos{}` where `pos{}` is next", switch.number, n + 1),
-            );
+            found.add("position", place, format!("`pos{}` where `pos{}` is next", switch.number, n + 1));
         }
         match (&switch.rx, &switch.tx) {
             (Some(one), None) | (None, Some(one)) if one.len() == 1 => {}
@@ -52,17 +38,10 @@ fn positions(config: &Config, target: &Target, place: &str, found: &mut Findings
                 found.add(
                     "position",
                     place,
-                    format!(
-                        "`pos{}` names both sides; the WSE-2 switches one",
-                        switch.number
-                    ),
+                    format!("`pos{}` names both sides; the WSE-2 switches one", switch.number),
                 );
             }
-            _ => found.add(
-                "position",
-                place,
-                format!("`pos{}` does not name one direction", switch.number),
-            ),
+            _ => found.add("position", place, format!("`pos{}` does not name one direction", switch.number)),
         }
     }
 }

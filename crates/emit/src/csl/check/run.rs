@@ -54,26 +54,18 @@ pub fn check(program: &WaferProgram, found: &mut Findings) {
 
 impl<'a> Run<'a> {
     fn new(program: &'a WaferProgram) -> Self {
-        let (mut pe_of_thread, mut pe_of_route, mut first_route, mut at) =
-            (vec![], vec![], vec![], vec![]);
+        let (mut pe_of_thread, mut pe_of_route, mut first_route, mut at) = (vec![], vec![], vec![], vec![]);
         for pe in 0..program.pe_count() {
             first_route.push(pe_of_route.len() as u32);
             pe_of_route.extend(program.routes(pe).iter().map(|_| pe as u32));
             for thread in program.threads(pe) {
                 pe_of_thread.push(pe as u32);
                 let first = program.thread_ops(thread).start;
-                let len = if program.thread_ops(thread).is_empty() {
-                    0
-                } else {
-                    program.op(first).len
-                };
+                let len = if program.thread_ops(thread).is_empty() { 0 } else { program.op(first).len };
                 at.push((first as u32, u64::from(len)));
             }
         }
-        let work = (0..pe_of_thread.len() as u32)
-            .rev()
-            .map(Work::Thread)
-            .collect();
+        let work = (0..pe_of_thread.len() as u32).rev().map(Work::Thread).collect();
         Self {
             program,
             position: vec![0; pe_of_route.len()],
@@ -109,12 +101,7 @@ impl<'a> Run<'a> {
             let (op, left) = self.at[thread];
             let ops = self.program.thread_ops(thread);
             let number = op as usize;
-            if number >= ops.end
-                || self
-                    .program
-                    .waits(number)
-                    .any(|w| self.ended.get(w) != Some(&true))
-            {
+            if number >= ops.end || self.program.waits(number).any(|w| self.ended.get(w) != Some(&true)) {
                 return;
             }
             let mut ready = left;
@@ -136,14 +123,8 @@ impl<'a> Run<'a> {
             let o = self.program.op(number);
             let items = [
                 (Some(Item::Data(ready)), self.program.sinks(number).first()),
-                (
-                    o.advance.map(|_| Item::Advance),
-                    self.program.sinks(number).first(),
-                ),
-                (
-                    o.control.map(|_| Item::Control),
-                    self.program.sinks(number).first(),
-                ),
+                (o.advance.map(|_| Item::Advance), self.program.sinks(number).first()),
+                (o.control.map(|_| Item::Control), self.program.sinks(number).first()),
             ];
             let last = ready == left;
             for (n, (item, sink)) in items.into_iter().enumerate() {
@@ -160,11 +141,7 @@ impl<'a> Run<'a> {
             }
             self.ended[number] = true;
             let next = number + 1;
-            let len = if next < ops.end {
-                self.program.op(next).len
-            } else {
-                0
-            };
+            let len = if next < ops.end { self.program.op(next).len } else { 0 };
             self.at[thread] = (next as u32, u64::from(len));
             // Others may have waited for this one.
             for other in self.program.threads(pe as usize).filter(|&t| t != thread) {
@@ -231,11 +208,7 @@ impl<'a> Run<'a> {
     fn report(&self, found: &mut Findings) {
         for &(route, port) in &self.lost {
             let (place, color) = self.color(route);
-            found.add(
-                "lost",
-                place,
-                format!("wavelets of color {color} leave by {port:?} to where no route is"),
-            );
+            found.add("lost", place, format!("wavelets of color {color} leave by {port:?} to where no route is"));
         }
         for (thread, &(op, left)) in self.at.iter().enumerate() {
             let ops = self.program.thread_ops(thread);
@@ -245,10 +218,7 @@ impl<'a> Run<'a> {
                 found.add(
                     "deadlock",
                     place,
-                    format!(
-                        "operation {n} of {} still waits with {left} elements to go",
-                        ops.len()
-                    ),
+                    format!("operation {n} of {} still waits with {left} elements to go", ops.len()),
                 );
             }
         }
@@ -256,19 +226,16 @@ impl<'a> Run<'a> {
         stuck.sort_unstable_by_key(|(at, _)| **at);
         for (&(route, port), items) in stuck {
             let (place, color) = self.color(route);
-            let n: u64 = items
-                .iter()
-                .map(|i| if let Item::Data(n) = i { *n } else { 1 })
-                .sum();
-            found.add("left-over", place, format!("{n} wavelets of color {color} wait at {port:?} for a position that accepts them"));
-        }
-        for (route, &n) in self.arrived.iter().enumerate().filter(|a| *a.1 > 0) {
-            let (place, color) = self.color(route as u32);
+            let n: u64 = items.iter().map(|i| if let Item::Data(n) = i { *n } else { 1 }).sum();
             found.add(
                 "left-over",
                 place,
-                format!("{n} wavelets of color {color} arrived and are not received"),
+                format!("{n} wavelets of color {color} wait at {port:?} for a position that accepts them"),
             );
+        }
+        for (route, &n) in self.arrived.iter().enumerate().filter(|a| *a.1 > 0) {
+            let (place, color) = self.color(route as u32);
+            found.add("left-over", place, format!("{n} wavelets of color {color} arrived and are not received"));
         }
     }
 }

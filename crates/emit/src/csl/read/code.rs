@@ -11,31 +11,17 @@ use super::{
 /// A vector operand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Descriptor {
-    Memory {
-        array: String,
-        start: u64,
-        extent: u64,
-    },
-    In {
-        color: String,
-        queue: String,
-        extent: u64,
-    },
-    Out {
-        color: String,
-        queue: String,
-        extent: u64,
-        control: bool,
-        advance: bool,
-    },
+    Memory { array: String, start: u64, extent: u64 },
+    In { color: String, queue: String, extent: u64 },
+    Out { color: String, queue: String, extent: u64, control: bool, advance: bool },
 }
 
 impl Descriptor {
     pub fn extent(&self) -> u64 {
         match self {
-            Descriptor::Memory { extent, .. }
-            | Descriptor::In { extent, .. }
-            | Descriptor::Out { extent, .. } => *extent,
+            Descriptor::Memory { extent, .. } | Descriptor::In { extent, .. } | Descriptor::Out { extent, .. } => {
+                *extent
+            }
         }
     }
 
@@ -80,9 +66,7 @@ impl Code {
             match &s.kind {
                 StmtKind::Param(name, _) => code.params.push(name.clone()),
                 StmtKind::Let { name, value } => code.declare(name, value).map_err(fail)?,
-                StmtKind::Block("fn", name, body) if name == "compute" => {
-                    bodies.compute = Some(body)
-                }
+                StmtKind::Block("fn", name, body) if name == "compute" => bodies.compute = Some(body),
                 StmtKind::Block("task", name, body) => bodies.tasks.push((name, body)),
                 StmtKind::Block("comptime", _, body) => {
                     for s in body {
@@ -91,10 +75,7 @@ impl Code {
                     }
                 }
                 _ => {
-                    return Err(fail(
-                        "a program file has declarations, `compute`, tasks and `comptime`"
-                            .to_owned(),
-                    ));
+                    return Err(fail("a program file has declarations, `compute`, tasks and `comptime`".to_owned()));
                 }
             }
         }
@@ -111,17 +92,13 @@ impl Code {
             Expr::Name(flag) if flag == "false" => self.counters.insert(key, 0).is_none(),
             Expr::Call(function, args) => match (function.as_str(), &args[..]) {
                 ("@import_module", _) => true,
-                ("@zeros", [Expr::Array(Some(n), of)]) => {
-                    self.arrays.insert(key, (*n, of.clone())).is_none()
-                }
+                ("@zeros", [Expr::Array(Some(n), of)]) => self.arrays.insert(key, (*n, of.clone())).is_none(),
                 ("@constants", [Expr::Array(Some(1), of), Expr::Int(word)]) => {
                     self.words.insert(key.clone(), *word);
                     self.arrays.insert(key, (1, of.clone())).is_none()
                 }
                 ("@get_input_queue", [Expr::Int(q)]) => self.input_queues.insert(key, *q).is_none(),
-                ("@get_output_queue", [Expr::Int(q)]) => {
-                    self.output_queues.insert(key, *q).is_none()
-                }
+                ("@get_output_queue", [Expr::Int(q)]) => self.output_queues.insert(key, *q).is_none(),
                 ("@get_local_task_id", [Expr::Int(id)]) => self.tasks.insert(key, *id).is_none(),
                 ("@get_dsd", [Expr::Name(kind), fields]) => {
                     let descriptor = descriptor(kind, fields).ok_or_else(unknown)?;
@@ -131,11 +108,7 @@ impl Code {
             },
             _ => return Err(unknown()),
         };
-        if is_new {
-            Ok(())
-        } else {
-            Err(format!("`{name}` is declared twice"))
-        }
+        if is_new { Ok(()) } else { Err(format!("`{name}` is declared twice")) }
     }
 
     fn setup(&mut self, s: &StmtKind) -> Result<(), String> {
@@ -154,14 +127,9 @@ impl Code {
             ("@block", [Expr::Name(name)]) => self.blocked.push(name.clone()),
             ("@unblock", [Expr::Name(name)]) => self.unblocked.push(name.clone()),
             ("@rpc", [_]) => self.rpc = true,
-            ("@export_symbol", [Expr::Name(name)] | [_, Expr::Str(name)]) => {
-                self.exports.push(name.clone())
-            }
+            ("@export_symbol", [Expr::Name(name)] | [_, Expr::Str(name)]) => self.exports.push(name.clone()),
             _ => {
-                return Err(format!(
-                    "`{name}` with {} arguments is not emitted",
-                    args.len()
-                ));
+                return Err(format!("`{name}` with {} arguments is not emitted", args.len()));
             }
         }
         Ok(())
@@ -170,30 +138,17 @@ impl Code {
 
 fn descriptor(kind: &str, fields: &Expr) -> Option<Descriptor> {
     if kind == "mem1d_dsd" {
-        let Some(Expr::Access {
-            extent,
-            array,
-            offset,
-        }) = fields.field("tensor_access")
-        else {
+        let Some(Expr::Access { extent, array, offset }) = fields.field("tensor_access") else {
             return None;
         };
-        return Some(Descriptor::Memory {
-            array: array.clone(),
-            start: *offset,
-            extent: *extent,
-        });
+        return Some(Descriptor::Memory { array: array.clone(), start: *offset, extent: *extent });
     }
     let extent = fields.field("extent")?.int()?;
     let name = |field: &str| Some(fields.field(field)?.name()?.to_owned());
     let color = name("fabric_color")?;
     let on = |field: &str| fields.field(field).is_some_and(Expr::is_true);
     match kind {
-        "fabin_dsd" => Some(Descriptor::In {
-            color,
-            queue: name("input_queue")?,
-            extent,
-        }),
+        "fabin_dsd" => Some(Descriptor::In { color, queue: name("input_queue")?, extent }),
         "fabout_dsd" => Some(Descriptor::Out {
             color,
             queue: name("output_queue")?,

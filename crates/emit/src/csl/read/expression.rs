@@ -21,11 +21,7 @@ impl Parser<'_> {
     }
 
     fn array(&mut self) -> Parsed<Expr> {
-        let length = if self.take("*") {
-            None
-        } else {
-            Some(self.int()?)
-        };
+        let length = if self.take("*") { None } else { Some(self.int()?) };
         self.want("]")?;
         Ok(Expr::Array(length, self.name()?))
     }
@@ -109,8 +105,7 @@ impl Parser<'_> {
         self.want("{")?;
         let (mut fields, mut items) = (Vec::new(), Vec::new());
         while !self.take("}") {
-            let is_field =
-                self.is(".") && matches!(self.tokens.get(self.at + 1), Some((_, Token::Name(_))));
+            let is_field = self.is(".") && matches!(self.tokens.get(self.at + 1), Some((_, Token::Name(_))));
             if is_field {
                 self.at += 1;
                 let name = self.name()?;
@@ -146,10 +141,6 @@ impl Parser<'_> {
         }
         let offset = if self.take("+") { self.int()? } else { 0 };
         self.want("]")?;
-        Ok(Expr::Access {
-            extent,
-            array,
-            offset,
-        })
+        Ok(Expr::Access { extent, array, offset })
     }
 }

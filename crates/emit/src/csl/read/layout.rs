@@ -48,13 +48,7 @@ impl Layout {
     }
 
     pub fn from_tree(file: &str, statements: &[Stmt]) -> Result<Self, ReadError> {
-        let mut reader = Reader {
-            file,
-            layout: Layout::default(),
-            values: Vec::new(),
-            calls: 0,
-            most_calls: 1000,
-        };
+        let mut reader = Reader { file, layout: Layout::default(), values: Vec::new(), calls: 0, most_calls: 1000 };
         for s in statements {
             reader.top(s)?;
         }
@@ -93,19 +87,13 @@ impl Reader<'_> {
                 match (size("width"), size("height")) {
                     (Some(w), Some(h)) => self.layout.host_link = Some((w, h)),
                     _ => {
-                        return Err(self.error(
-                            s.line,
-                            format!("`{name}` is neither a color nor the host link"),
-                        ));
+                        return Err(self.error(s.line, format!("`{name}` is neither a color nor the host link")));
                     }
                 }
                 Ok(())
             }
             StmtKind::Block("layout", _, body) => body.iter().try_for_each(|s| self.statement(s)),
-            _ => Err(self.error(
-                s.line,
-                "a layout has colors, the host link and one `layout` block",
-            )),
+            _ => Err(self.error(s.line, "a layout has colors, the host link and one `layout` block")),
         }
     }
 
@@ -132,15 +120,8 @@ impl Reader<'_> {
         }
     }
 
-    fn unroll(
-        &mut self,
-        line: u32,
-        range: &Expr,
-        name: &str,
-        body: &[Stmt],
-    ) -> Result<(), ReadError> {
-        let numbers = range_of(range)
-            .ok_or_else(|| self.error(line, "a loop goes over `@range(u16, ..)`"))?;
+    fn unroll(&mut self, line: u32, range: &Expr, name: &str, body: &[Stmt]) -> Result<(), ReadError> {
+        let numbers = range_of(range).ok_or_else(|| self.error(line, "a loop goes over `@range(u16, ..)`"))?;
         for n in numbers {
             self.count(line)?;
             self.values.push((name.to_owned(), n));
@@ -154,10 +135,7 @@ impl Reader<'_> {
     fn count(&mut self, line: u32) -> Result<(), ReadError> {
         self.calls += 1;
         if self.calls > self.most_calls {
-            return Err(self.error(
-                line,
-                format!("more than {} calls with loops unrolled", self.most_calls),
-            ));
+            return Err(self.error(line, format!("more than {} calls with loops unrolled", self.most_calls)));
         }
         Ok(())
     }
@@ -174,14 +152,10 @@ impl Reader<'_> {
         match (name, args) {
             ("@set_rectangle", [w, h]) => {
                 let size = self.value(w).zip(self.value(h));
-                let size =
-                    size.ok_or_else(|| self.error(line, "the rectangle's sides are numbers"))?;
+                let size = size.ok_or_else(|| self.error(line, "the rectangle's sides are numbers"))?;
                 let pes = size.0.saturating_mul(size.1);
                 if pes > MOST_PES {
-                    return Err(self.error(
-                        line,
-                        format!("a rectangle of {pes} PEs; up to {MOST_PES} are read"),
-                    ));
+                    return Err(self.error(line, format!("a rectangle of {pes} PEs; up to {MOST_PES} are read")));
                 }
                 self.most_calls = self.most_calls.max(1000 + pes * MOST_CALLS);
                 self.layout.rectangles.push(size);
@@ -192,19 +166,13 @@ impl Reader<'_> {
                 let host_link = params
                     .field("memcpy_params")
                     .and_then(|p| p.call("memcpy.get_params"))
-                    .is_some_and(
-                        |args| matches!(args, [column] if self.value(column) == Some(at.0)),
-                    );
+                    .is_some_and(|args| matches!(args, [column] if self.value(column) == Some(at.0)));
                 let Expr::Struct(fields) = params else {
                     return Err(self.error(line, "a program takes a structure of parameters"));
                 };
                 let spec = TileSpec {
                     file: file.clone(),
-                    params: fields
-                        .iter()
-                        .filter(|f| f.0 != "memcpy_params")
-                        .cloned()
-                        .collect(),
+                    params: fields.iter().filter(|f| f.0 != "memcpy_params").cloned().collect(),
                     host_link,
                 };
                 let number = intern(&mut self.layout.tile_specs, spec);
@@ -222,10 +190,7 @@ impl Reader<'_> {
                 self.layout.exports.push((name.clone(), kind.clone()));
                 Ok(())
             }
-            _ => Err(self.error(
-                line,
-                format!("`{name}` with {} arguments is not emitted", args.len()),
-            )),
+            _ => Err(self.error(line, format!("`{name}` with {} arguments is not emitted", args.len()))),
         }
     }
 

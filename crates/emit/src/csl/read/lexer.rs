@@ -16,10 +16,8 @@ pub enum Token {
 }
 
 /// Longest first.
-const SYMBOLS: [&str; 22] = [
-    "->", "==", "-=", "+=", "(", ")", "{", "}", "[", "]", "|", ",", ";", ":", ".", "=", "*", "&",
-    "<", "+", "-", "/",
-];
+const SYMBOLS: [&str; 22] =
+    ["->", "==", "-=", "+=", "(", ")", "{", "}", "[", "]", "|", ",", ";", ":", ".", "=", "*", "&", "<", "+", "-", "/"];
 
 pub fn lex(file: &str, text: &str) -> Result<Vec<(u32, Token)>, ReadError> {
     let mut tokens = Vec::new();
@@ -35,11 +33,7 @@ pub fn lex(file: &str, text: &str) -> Result<Vec<(u32, Token)>, ReadError> {
             }
             let (token, length) = word(rest).ok_or_else(|| {
                 let found: String = rest.chars().take(12).collect();
-                ReadError::new(
-                    file,
-                    line_number,
-                    format!("`{found}` is not CSL as it is emitted"),
-                )
+                ReadError::new(file, line_number, format!("`{found}` is not CSL as it is emitted"))
             })?;
             tokens.push((line_number, token));
             rest = rest[length..].trim_start();
@@ -71,9 +65,6 @@ fn word(text: &str) -> Option<(Token, usize)> {
 }
 
 fn name_length(text: &str) -> Option<usize> {
-    let length = text
-        .bytes()
-        .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
-        .count();
+    let length = text.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
     (length > 0).then_some(length)
 }

@@ -39,14 +39,7 @@ impl Thread {
     /// Takes off `if (done_t < n) { done_t = n; if (waiting_w) { .. } }`.
     fn signal<'a>(&mut self, body: &'a [Stmt], n: u64) -> Result<&'a [Stmt], String> {
         let done = format!("done_{}", self.number);
-        let Some((
-            Stmt {
-                kind: StmtKind::If { arms, otherwise },
-                ..
-            },
-            rest,
-        )) = body.split_first()
-        else {
+        let Some((Stmt { kind: StmtKind::If { arms, otherwise }, .. }, rest)) = body.split_first() else {
             return Ok(body);
         };
         let [(condition, told)] = &arms[..] else {
@@ -71,12 +64,7 @@ impl Thread {
     fn step(&mut self, body: &[Stmt], n: u64) -> Result<(), String> {
         let t = self.number;
         let (waits, body) = match body {
-            [
-                Stmt {
-                    kind: StmtKind::If { arms, otherwise },
-                    ..
-                },
-            ] => {
+            [Stmt { kind: StmtKind::If { arms, otherwise }, .. }] => {
                 let [(condition, waiting)] = &arms[..] else {
                     return Err(format!("step {n} waits for one condition"));
                 };
@@ -123,11 +111,7 @@ fn compare(name: &str, operator: &'static str, n: u64) -> Expr {
 }
 
 fn set(name: &str, n: u64) -> StmtKind {
-    StmtKind::Assign {
-        name: name.to_owned(),
-        operator: "=",
-        value: Expr::Int(n),
-    }
+    StmtKind::Assign { name: name.to_owned(), operator: "=", value: Expr::Int(n) }
 }
 
 /// `if (waiting_w) { waiting_w = false; @activate(thread_w_id); }`
@@ -143,11 +127,7 @@ fn wakes(s: &StmtKind) -> Option<u32> {
     let [clear, wake] = &body[..] else {
         return None;
     };
-    let cleared = StmtKind::Assign {
-        name: flag.to_owned(),
-        operator: "=",
-        value: Expr::Name("false".to_owned()),
-    };
+    let cleared = StmtKind::Assign { name: flag.to_owned(), operator: "=", value: Expr::Name("false".to_owned()) };
     let StmtKind::Do(wake) = &wake.kind else {
         return None;
     };
@@ -168,19 +148,13 @@ fn unmet(condition: &Expr) -> Result<Vec<(u32, u64)>, String> {
         let thread = left.name()?.strip_prefix("done_")?.parse().ok()?;
         Some((thread, right.int()?))
     };
-    all.iter()
-        .map(|e| one(e).ok_or_else(|| "a wait is `done_N < n`".to_owned()))
-        .collect()
+    all.iter().map(|e| one(e).ok_or_else(|| "a wait is `done_N < n`".to_owned())).collect()
 }
 
 /// `running -= 1; if (running == 0) { sys_mod.unblock_cmd_stream(); }`
 fn ends(body: &[Stmt]) -> bool {
     let [count, last] = body else { return false };
-    let counted = StmtKind::Assign {
-        name: "running".to_owned(),
-        operator: "-=",
-        value: Expr::Int(1),
-    };
+    let counted = StmtKind::Assign { name: "running".to_owned(), operator: "-=", value: Expr::Int(1) };
     let StmtKind::If { arms, .. } = &last.kind else {
         return false;
     };

@@ -33,10 +33,6 @@ pub struct ReadError {
 
 impl ReadError {
     fn new(file: &str, line: u32, message: impl Into<String>) -> Self {
-        Self {
-            file: file.to_owned(),
-            line,
-            message: message.into(),
-        }
+        Self { file: file.to_owned(), line, message: message.into() }
     }
 }

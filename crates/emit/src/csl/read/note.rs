@@ -4,27 +4,12 @@ use unisono_collective::Collective;
 
 pub fn collective(note: &str) -> Result<Collective, String> {
     let words: Vec<&str> = note.split_whitespace().collect();
-    let [
-        "collective",
-        kind,
-        "ranks",
-        ranks,
-        "elements",
-        elements,
-        "root",
-        root,
-        "operator",
-        operator,
-        "dtype",
-        dtype,
-    ] = words[..]
+    let ["collective", kind, "ranks", ranks, "elements", elements, "root", root, "operator", operator, "dtype", dtype] =
+        words[..]
     else {
         return Err(format!("the note `{note}` is not emitted"));
     };
-    let number = |what, text: &str| {
-        text.parse::<u64>()
-            .map_err(|_| format!("{what} `{text}` is not a number"))
-    };
+    let number = |what, text: &str| text.parse::<u64>().map_err(|_| format!("{what} `{text}` is not a number"));
     let ranks = number("ranks", ranks)?;
     Collective::new(
         kind.parse().map_err(text)?,

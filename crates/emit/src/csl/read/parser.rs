@@ -10,12 +10,7 @@ use super::{
 const DEEPEST: u32 = 48;
 
 pub fn parse(file: &str, text: &str) -> Result<Vec<Stmt>, ReadError> {
-    let mut parser = Parser {
-        file,
-        tokens: lex(file, text)?,
-        at: 0,
-        depth: 0,
-    };
+    let mut parser = Parser { file, tokens: lex(file, text)?, at: 0, depth: 0 };
     let mut statements = Vec::new();
     while *parser.peek() != Token::End {
         statements.push(parser.statement()?);
@@ -57,20 +52,12 @@ impl Parser<'_> {
             Token::Symbol(s) => format!("`{s}`"),
             Token::End => "the end".to_owned(),
         };
-        Err(ReadError::new(
-            self.file,
-            self.line(),
-            format!("{found} where {wanted} is expected"),
-        ))
+        Err(ReadError::new(self.file, self.line(), format!("{found} where {wanted} is expected")))
     }
 
     pub(super) fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEEPEST {
-            return Err(ReadError::new(
-                self.file,
-                self.line(),
-                format!("nested deeper than {DEEPEST}"),
-            ));
+            return Err(ReadError::new(self.file, self.line(), format!("nested deeper than {DEEPEST}")));
         }
         self.depth += 1;
         let result = part(self);
@@ -89,11 +76,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn want(&mut self, symbol: &str) -> Parsed<()> {
-        if self.take(symbol) {
-            Ok(())
-        } else {
-            self.fail(&format!("`{symbol}`"))
-        }
+        if self.take(symbol) { Ok(()) } else { self.fail(&format!("`{symbol}`")) }
     }
 
     pub(super) fn take_word(&mut self, word: &str) -> bool {
@@ -182,11 +165,7 @@ impl Parser<'_> {
                 };
                 let value = self.expression()?;
                 self.want(";")?;
-                return Ok(StmtKind::Assign {
-                    name,
-                    operator,
-                    value,
-                });
+                return Ok(StmtKind::Assign { name, operator, value });
             }
         }
         self.want(";")?;
@@ -224,10 +203,7 @@ impl Parser<'_> {
             self.want(")")?;
             arms.push((condition, self.block()?));
             if !self.take_word("else") {
-                return Ok(StmtKind::If {
-                    arms,
-                    otherwise: Vec::new(),
-                });
+                return Ok(StmtKind::If { arms, otherwise: Vec::new() });
             }
             if !self.take_word("if") {
                 let otherwise = self.block()?;

@@ -30,8 +30,7 @@ impl Project {
                 codes.insert(path.clone(), Code::from_tree(path, &tree)?);
             }
         }
-        let layout = layout
-            .ok_or_else(|| ReadError::new("layout.csl", 1, "the project has no such file"))?;
+        let layout = layout.ok_or_else(|| ReadError::new("layout.csl", 1, "the project has no such file"))?;
         Ok(Self { layout, codes })
     }
 }

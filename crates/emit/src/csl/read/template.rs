@@ -17,8 +17,7 @@ pub struct Template {
 
 pub fn template(file: &str, code: &Code, collective: &Collective) -> Result<Template, ReadError> {
     let array = |name: &str| code.arrays.get(name).map_or(0, |a| a.0);
-    let scratch = u32::try_from(array("scratch"))
-        .map_err(|_| ReadError::new(file, 1, "too much scratch memory"))?;
+    let scratch = u32::try_from(array("scratch")).map_err(|_| ReadError::new(file, 1, "too much scratch memory"))?;
     let (mut threads, mut op_of_step) = (Vec::new(), Vec::new());
     let mut first = 0;
     for steps in &code.threads.steps {
@@ -55,13 +54,7 @@ pub fn template(file: &str, code: &Code, collective: &Collective) -> Result<Temp
     }
     waits.sort_unstable();
     waits.dedup();
-    Ok(Template {
-        threads,
-        waits,
-        scratch,
-        input: array("input"),
-        output: array("output"),
-    })
+    Ok(Template { threads, waits, scratch, input: array("input"), output: array("output") })
 }
 
 /// Adds a vector operation: a new operation, more of the last one, or its control wavelet.
@@ -91,22 +84,11 @@ fn add(code: &Code, run: &Run, collective: &Collective, ops: &mut Vec<Step>) -> 
         Descriptor::Out { advance, .. } => *advance,
         _ => false,
     };
-    let builtin = if sources.len() == 1 {
-        move_builtin(collective.dtype)
-    } else {
-        combine_builtin(collective)?
-    };
+    let builtin = if sources.len() == 1 { move_builtin(collective.dtype) } else { combine_builtin(collective)? };
     if run.builtin != builtin || sources.is_empty() || sources.len() > 2 {
-        return Err(format!(
-            "`{}` with {} sources where `{builtin}` is expected",
-            run.builtin,
-            sources.len()
-        ));
+        return Err(format!("`{}` with {} sources where `{builtin}` is expected", run.builtin, sources.len()));
     }
-    let from = sources
-        .iter()
-        .map(|s| end(code, s))
-        .collect::<Result<Vec<_>, _>>()?;
+    let from = sources.iter().map(|s| end(code, s)).collect::<Result<Vec<_>, _>>()?;
     let advance = match to {
         End::Fabric(c) if advances => Some(c),
         _ => None,
@@ -122,13 +104,7 @@ fn add(code: &Code, run: &Run, collective: &Collective, ops: &mut Vec<Step>) -> 
     Ok(())
 }
 
-fn join(
-    last: &mut Step,
-    len: u32,
-    from: &[End],
-    to: End,
-    advance: Option<Color>,
-) -> Result<(), String> {
+fn join(last: &mut Step, len: u32, from: &[End], to: End, advance: Option<Color>) -> Result<(), String> {
     let (op, sources, sinks) = last;
     let before = op.len;
     let follows = |a: &End, b: &End| match (*a, *b) {
@@ -164,9 +140,7 @@ fn end(code: &Code, descriptor: &Descriptor) -> Result<End, String> {
             let mut colors = code.params.iter().filter(|p| *p != "memcpy_params");
             let number = colors.position(|p| p == color);
             let number = number.and_then(|n| Color::try_from(n).ok());
-            number
-                .map(End::Fabric)
-                .ok_or_else(|| format!("`{color}` is no parameter"))
+            number.map(End::Fabric).ok_or_else(|| format!("`{color}` is no parameter"))
         }
     }
 }

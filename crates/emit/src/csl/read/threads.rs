@@ -54,15 +54,12 @@ pub struct Bodies<'a> {
 
 impl Bodies<'_> {
     pub fn read(&self, file: &str) -> Result<Threads, ReadError> {
-        let compute = self
-            .compute
-            .ok_or_else(|| ReadError::new(file, 1, "the program file has no function `compute`"))?;
+        let compute =
+            self.compute.ok_or_else(|| ReadError::new(file, 1, "the program file has no function `compute`"))?;
         let mut threads = Threads::default();
         if self.tasks.is_empty() {
             let mut sequence = Sequence::default();
-            sequence
-                .read(compute)
-                .map_err(|(line, e)| ReadError::new(file, line, e))?;
+            sequence.read(compute).map_err(|(line, e)| ReadError::new(file, line, e))?;
             threads.ends.push(sequence.ends);
             threads.steps.push(sequence.steps);
             threads.signals.push(Vec::new());
@@ -75,27 +72,17 @@ impl Bodies<'_> {
                     threads.started.extend(activated(e).map(str::to_owned));
                 }
                 _ => {
-                    return Err(ReadError::new(
-                        file,
-                        s.line,
-                        "`compute` only activates tasks",
-                    ));
+                    return Err(ReadError::new(file, s.line, "`compute` only activates tasks"));
                 }
             }
         }
         for (number, (name, body)) in self.tasks.iter().enumerate() {
             let line = body.first().map_or(1, |s| s.line);
-            let fail =
-                |message: String| ReadError::new(file, line, format!("task `{name}`: {message}"));
+            let fail = |message: String| ReadError::new(file, line, format!("task `{name}`: {message}"));
             if *name != format!("thread_{number}") {
-                return Err(fail(format!(
-                    "tasks are `thread_0`, `thread_1` and so on; this is number {number}"
-                )));
+                return Err(fail(format!("tasks are `thread_0`, `thread_1` and so on; this is number {number}")));
             }
-            let mut thread = Thread {
-                number,
-                ..Thread::default()
-            };
+            let mut thread = Thread { number, ..Thread::default() };
             thread.read(body).map_err(fail)?;
             threads.steps.push(thread.steps);
             threads.signals.push(thread.signals);
@@ -113,8 +100,7 @@ pub fn activated(e: &Expr) -> Option<&str> {
 }
 
 pub fn is_unblock(e: &Expr) -> bool {
-    e.call("sys_mod.unblock_cmd_stream")
-        .is_some_and(<[Expr]>::is_empty)
+    e.call("sys_mod.unblock_cmd_stream").is_some_and(<[Expr]>::is_empty)
 }
 
 /// Phase and continuation said by notes before an operation.
@@ -150,15 +136,10 @@ pub fn run(line: u32, e: &Expr, notes: &mut Notes) -> Result<Run, String> {
             Expr::Name(name) => operands.push(name.clone()),
             Expr::Struct(_) if arg.field("async").is_some_and(Expr::is_true) => {
                 asynchronous = true;
-                activates = arg
-                    .field("activate")
-                    .and_then(Expr::name)
-                    .map(str::to_owned);
+                activates = arg.field("activate").and_then(Expr::name).map(str::to_owned);
             }
             _ => {
-                return Err(format!(
-                    "an operand of `{builtin}` is not the name of a descriptor"
-                ));
+                return Err(format!("an operand of `{builtin}` is not the name of a descriptor"));
             }
         }
     }
@@ -188,25 +169,19 @@ impl Sequence {
             match &s.kind {
                 StmtKind::Note(note) => self.notes.take(note).map_err(at)?,
                 StmtKind::For { range, body, .. } => {
-                    let rounds = range_of(range)
-                        .ok_or_else(|| at("a loop goes over `@range(u16, ..)`".to_owned()))?;
+                    let rounds = range_of(range).ok_or_else(|| at("a loop goes over `@range(u16, ..)`".to_owned()))?;
                     for _ in rounds {
                         let before = self.steps.len();
                         self.read(body)?;
                         if self.steps.len() > MOST_STEPS || self.steps.len() == before {
-                            return Err(at(format!(
-                                "a loop of no operations, or of more than {MOST_STEPS}"
-                            )));
+                            return Err(at(format!("a loop of no operations, or of more than {MOST_STEPS}")));
                         }
                     }
                 }
                 StmtKind::Do(e) if is_unblock(e) => self.ends = true,
                 StmtKind::Do(e) => {
                     let run = run(s.line, e, &mut self.notes).map_err(at)?;
-                    self.steps.push(Step {
-                        run,
-                        waits: Vec::new(),
-                    });
+                    self.steps.push(Step { run, waits: Vec::new() });
                 }
                 _ => return Err(at("`compute` has operations and loops of them".to_owned())),
             }

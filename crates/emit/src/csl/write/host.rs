@@ -10,11 +10,7 @@ const RUN: &str = include_str!("run.py.txt");
 /// The template with the collective's numbers, and what each rank must end with.
 pub fn run_script(plan: &Plan) -> String {
     let c = &plan.collective;
-    let dtype = if c.dtype == Dtype::I32 {
-        "int32"
-    } else {
-        "float32"
-    };
+    let dtype = if c.dtype == Dtype::I32 { "int32" } else { "float32" };
     let combine = match c.operator {
         Operator::Max => "np.maximum",
         Operator::Prod => "np.multiply",
@@ -56,16 +52,11 @@ pub fn run_script(plan: &Plan) -> String {
         ("<<output>>", &longest(&output)),
     ];
     let text = RUN.replace("<<expected>>", expected);
-    fields
-        .iter()
-        .fold(text, |t, (field, value)| t.replace(field, value))
+    fields.iter().fold(text, |t, (field, value)| t.replace(field, value))
 }
 
 pub fn commands(plan: &Plan, target: &Target) -> String {
-    let (width, height) = (
-        plan.grid.cols + target.host_columns,
-        plan.grid.rows + target.host_rows,
-    );
+    let (width, height) = (plan.grid.cols + target.host_columns, plan.grid.rows + target.host_rows);
     let [fabric_width, fabric_height] = target.fabric;
     format!(
         "#!/usr/bin/env bash
@@ -84,11 +75,7 @@ cs_python run.py --name out ${{CMADDR:+--cmaddr \"$CMADDR\"}}
 
 pub fn readme(plan: &Plan, target: &Target) -> String {
     let c = &plan.collective;
-    let switched = plan
-        .kinds
-        .iter()
-        .flat_map(|k| &k.routes)
-        .any(|r| r.positions().len() > 1);
+    let switched = plan.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1);
     let again = if switched {
         "Switches end in another position than they started in: load again before a second run."
     } else if !plan.tasks.is_empty() {
@@ -96,11 +83,7 @@ pub fn readme(plan: &Plan, target: &Target) -> String {
     } else {
         "Nothing has to be set back between runs."
     };
-    let colors: Vec<String> = plan
-        .colors
-        .iter()
-        .map(|(c, n)| format!("{c} as {n}"))
-        .collect();
+    let colors: Vec<String> = plan.colors.iter().map(|(c, n)| format!("{c} as {n}")).collect();
     format!(
         "# {} of {} {} on {} PEs
 
@@ -121,11 +104,7 @@ Colors of the program as colors of the fabric: {}. Color {} starts functions.
         c.dtype,
         plan.grid,
         plan.classes.len(),
-        if colors.is_empty() {
-            "none".to_owned()
-        } else {
-            colors.join(", ")
-        },
+        if colors.is_empty() { "none".to_owned() } else { colors.join(", ") },
         target.launch
     )
 }

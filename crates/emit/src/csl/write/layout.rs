@@ -29,9 +29,7 @@ pub fn print(plan: &Plan, target: &Target) -> String {
     }
     text.push('\n');
     if !plan.colors.is_empty() {
-        text.push_str(
-            "// color_N is color N of the program; the host link keeps some of the fabric's.\n",
-        );
+        text.push_str("// color_N is color N of the program; the host link keeps some of the fabric's.\n");
     }
     for (color, number) in &plan.colors {
         let _ = writeln!(text, "const color_{color}: color = @get_color({number});");
@@ -70,10 +68,7 @@ fn place(text: &mut String, kind: &Kind, columns: Progression, rows: Progression
         if start == 0 && step == 1 {
             let _ = writeln!(text, "{indent}for (@range(u16, {end})) |{name}| {{");
         } else {
-            let _ = writeln!(
-                text,
-                "{indent}for (@range(u16, {start}, {end}, {step})) |{name}| {{"
-            );
+            let _ = writeln!(text, "{indent}for (@range(u16, {start}, {end}, {step})) |{name}| {{");
         }
         indent.push_str("  ");
         name.to_owned()
@@ -90,12 +85,7 @@ fn place(text: &mut String, kind: &Kind, columns: Progression, rows: Progression
     }
     text.push_str(" });\n");
     for route in &kind.routes {
-        let _ = writeln!(
-            text,
-            "{indent}@set_color_config({x}, {y}, color_{}, {});",
-            route.color,
-            config(route)
-        );
+        let _ = writeln!(text, "{indent}@set_color_config({x}, {y}, color_{}, {});", route.color, config(route));
     }
     while indent.len() > 2 {
         indent.truncate(indent.len() - 2);
@@ -106,26 +96,14 @@ fn place(text: &mut String, kind: &Kind, columns: Progression, rows: Progression
 fn config(route: &ColorRoute) -> String {
     let positions = route.positions();
     let first = positions[0];
-    let mut text = format!(
-        ".{{ .routes = .{{ .rx = .{{ {} }}, .tx = .{{ {} }} }}",
-        directions(first.rx),
-        directions(first.tx)
-    );
+    let mut text =
+        format!(".{{ .routes = .{{ .rx = .{{ {} }}, .tx = .{{ {} }} }}", directions(first.rx), directions(first.tx));
     if positions.len() > 1 {
         text.push_str(", .switches = .{ ");
         for (n, w) in positions.windows(2).enumerate() {
             // Limits were checked: one side changes, to one direction; a repeated position names its input.
-            let (side, ports) = if w[0].tx == w[1].tx {
-                ("rx", w[1].rx)
-            } else {
-                ("tx", w[1].tx)
-            };
-            let _ = write!(
-                text,
-                ".pos{} = .{{ .{side} = {} }}, ",
-                n + 1,
-                directions(ports)
-            );
+            let (side, ports) = if w[0].tx == w[1].tx { ("rx", w[1].rx) } else { ("tx", w[1].tx) };
+            let _ = write!(text, ".pos{} = .{{ .{side} = {} }}, ", n + 1, directions(ports));
         }
         text.push_str(".current_switch_pos = 0, .ring_mode = false }");
     }

@@ -41,10 +41,7 @@ fn whole(program: &WaferProgram, target: &Target) -> Check {
         ));
     }
     if !matches!(c.dtype, Dtype::F32 | Dtype::I32) {
-        return Err(format!(
-            "datatype {}; a wavelet carries f32 or i32",
-            c.dtype
-        ));
+        return Err(format!("datatype {}; a wavelet carries f32 or i32", c.dtype));
     }
     let colors = program.colors().len();
     if colors > target.colors.len() {
@@ -53,13 +50,9 @@ fn whole(program: &WaferProgram, target: &Target) -> Check {
             target.colors.len()
         ));
     }
-    let bad = |name: &&String| {
-        name.is_empty() || name.trim() != name.as_str() || name.chars().any(char::is_control)
-    };
+    let bad = |name: &&String| name.is_empty() || name.trim() != name.as_str() || name.chars().any(char::is_control);
     if let Some(name) = program.phases().iter().find(bad) {
-        return Err(format!(
-            "phase {name:?}; a name of a phase is written on one line, without spaces around it"
-        ));
+        return Err(format!("phase {name:?}; a name of a phase is written on one line, without spaces around it"));
     }
     Ok(())
 }
@@ -79,11 +72,7 @@ pub fn builtin(c: &Collective) -> Result<&'static str, String> {
 /// Elements of a PE's vectors as declared. The host reads the output of a broadcast as one rectangle, so its root has
 /// one too; no vector is empty.
 pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
-    let out = if c.kind == Kind::Broadcast {
-        c.elements
-    } else {
-        c.output_len(rank)
-    };
+    let out = if c.kind == Kind::Broadcast { c.elements } else { c.output_len(rank) };
     (c.input_len(rank).max(1), out.max(1))
 }
 
@@ -132,9 +121,7 @@ fn positions(route: &ColorRoute, target: &Target) -> Check {
             return Err(format!("position {n} of color {color} leads nowhere"));
         }
         if p.rx.bits() & p.tx.bits() != 0 {
-            return Err(format!(
-                "position {n} of color {color} sends wavelets back to where they came from"
-            ));
+            return Err(format!("position {n} of color {color} sends wavelets back to where they came from"));
         }
     }
     for (n, w) in positions.windows(2).enumerate() {
@@ -185,15 +172,12 @@ fn operation(program: &WaferProgram, pe: usize, op: usize) -> Check {
 }
 
 fn operands(o: &Op, sources: &[End]) -> Check {
-    let fabric = sources
-        .iter()
-        .filter(|s| matches!(s, End::Fabric(_)))
-        .count();
+    let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     match sources {
         [_] => Ok(()),
-        [End::Fabric(a), End::Fabric(b)] if a == b => Err(format!(
-            "both sources are color {a}; a color has one input queue"
-        )),
+        [End::Fabric(a), End::Fabric(b)] if a == b => {
+            Err(format!("both sources are color {a}; a color has one input queue"))
+        }
         [End::Fabric(_), End::Fabric(_)] if o.chunk != 1 => Err(format!(
             "two fabric sources in chunks of {} elements; a vector operation takes one of each in turn",
             o.chunk
@@ -203,24 +187,16 @@ fn operands(o: &Op, sources: &[End]) -> Check {
             "an element-wise chunk: {} sources, {fabric} of them from the fabric, combined element by element; a vector operation has 2 sources",
             sources.len()
         )),
-        _ => Err(format!(
-            "an operation with {} sources; a vector operation has 1 or 2",
-            sources.len()
-        )),
+        _ => Err(format!("an operation with {} sources; a vector operation has 1 or 2", sources.len())),
     }
 }
 
 fn switching(o: &Op, sink: End) -> Check {
-    for (what, color) in [
-        ("advances", o.advance),
-        ("sends a control wavelet on", o.control),
-    ] {
+    for (what, color) in [("advances", o.advance), ("sends a control wavelet on", o.control)] {
         if let Some(c) = color
             && sink != End::Fabric(c)
         {
-            return Err(format!(
-                "an operation {what} color {c} but sends no data on it; only the sender of data may"
-            ));
+            return Err(format!("an operation {what} color {c} but sends no data on it; only the sender of data may"));
         }
     }
     if o.advance.is_some() && o.control.is_some() {
@@ -244,9 +220,7 @@ fn place(program: &WaferProgram, pe: usize, end: End, len: u32) -> Check {
             return if routed {
                 Ok(())
             } else {
-                Err(format!(
-                    "an operation uses color {color}, which has no route here"
-                ))
+                Err(format!("an operation uses color {color}, which has no route here"))
             };
         }
     };

@@ -22,18 +22,14 @@ pub use steps::move_builtin;
 pub type Files = Vec<(String, String)>;
 
 /// Said at the head of every file that is emitted.
-const NOT_COMPILED: &str =
-    "Written for Cerebras SDK 1.0 and the WSE-2. It was not compiled with the vendor's SDK.";
+const NOT_COMPILED: &str = "Written for Cerebras SDK 1.0 and the WSE-2. It was not compiled with the vendor's SDK.";
 
 /// The CSL project of a wafer program.
 ///
 /// # Errors
 /// What the target cannot express, with the number found and the limit.
 pub fn emit(program: &WaferProgram, target: &Target) -> Result<Files, Refused> {
-    let refused = |reason| Refused {
-        target: "csl",
-        reason,
-    };
+    let refused = |reason| Refused { target: "csl", reason };
     limits::check(program, target).map_err(refused)?;
     let plan = Plan::new(program, target).map_err(refused)?;
     let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target))];

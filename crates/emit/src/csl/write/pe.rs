@@ -19,12 +19,7 @@ pub fn print(plan: &Plan, class: &Class, target: &Target) -> String {
     let threads: Vec<Vec<Step>> = key
         .threads
         .iter()
-        .map(|t| {
-            t.iter()
-                .enumerate()
-                .flat_map(|(n, o)| steps::of(plan, n, o, target))
-                .collect()
-        })
+        .map(|t| t.iter().enumerate().flat_map(|(n, o)| steps::of(plan, n, o, target)).collect())
         .collect();
     let mut text = format!(
         "// The program of {} of the {} PEs of a {} of {} {} on a grid of {} rows and columns.\n// {NOT_COMPILED}\n\n",
@@ -38,11 +33,7 @@ pub fn print(plan: &Plan, class: &Class, target: &Target) -> String {
     declarations(&mut text, plan, class, target);
     descriptors(&mut text, class, &threads);
     if let [] | [_] = &threads[..] {
-        sequence(
-            &mut text,
-            key.threads.first().map_or(&[], |t| t),
-            threads.first(),
-        );
+        sequence(&mut text, key.threads.first().map_or(&[], |t| t), threads.first());
     } else {
         tasks(&mut text, plan, class, &threads);
     }
@@ -71,17 +62,10 @@ fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &Target) 
     put!(text, "var output_ptr: [*]{dtype} = &output;\n");
     if key.threads.iter().flatten().any(|o| o.control) {
         text.push_str("// Advances the switch of every router on its way; no PE gets it.\n");
-        put!(
-            text,
-            "var advance_word = @constants([1]u32, {});\n",
-            target.advance_word()
-        );
+        put!(text, "var advance_word = @constants([1]u32, {});\n", target.advance_word());
     }
     text.push('\n');
-    let queues = [
-        ("iq", "input", &class.queues.input),
-        ("oq", "output", &class.queues.output),
-    ];
+    let queues = [("iq", "input", &class.queues.input), ("oq", "output", &class.queues.output)];
     for (short, long, queues) in queues {
         for (c, queue) in queues.iter().enumerate() {
             if let Some(q) = queue {
@@ -115,10 +99,7 @@ fn sequence(text: &mut String, operations: &[Operation], steps: Option<&Vec<Step
     let mut at = 0;
     while at < groups.len() {
         let operation = &operations[at];
-        let same = operations[at..]
-            .iter()
-            .take_while(|o| *o == operation)
-            .count();
+        let same = operations[at..].iter().take_while(|o| *o == operation).count();
         if operation.phase != phase {
             phase = operation.phase;
             put!(text, "  //~ phase {phase}\n");
@@ -131,12 +112,7 @@ fn sequence(text: &mut String, operations: &[Operation], steps: Option<&Vec<Step
             if step.more {
                 put!(text, "{indent}//~ more\n");
             }
-            put!(
-                text,
-                "{indent}{}({});\n",
-                step.builtin,
-                step.operands.join(", ")
-            );
+            put!(text, "{indent}{}({});\n", step.builtin, step.operands.join(", "));
         }
         if same > 1 {
             text.push_str("  }\n");
@@ -151,10 +127,7 @@ fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>]) {
     put!(text, "var running: u16 = {};\n", threads.len());
     for t in 0..threads.len() {
         let id = plan.tasks.get(t).copied().unwrap_or_default();
-        put!(
-            text,
-            "const thread_{t}_id: local_task_id = @get_local_task_id({id});\n"
-        );
+        put!(text, "const thread_{t}_id: local_task_id = @get_local_task_id({id});\n");
         put!(text, "var step_{t}: u16 = 0;\n");
         if waits.is_awaited(t) {
             put!(text, "var done_{t}: u16 = 0;\n");
@@ -189,15 +162,9 @@ fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
     if told.is_empty() {
         return;
     }
-    put!(
-        text,
-        "    if (done_{t} < {done}) {{\n      done_{t} = {done};\n"
-    );
+    put!(text, "    if (done_{t} < {done}) {{\n      done_{t} = {done};\n");
     for w in told {
-        put!(
-            text,
-            "      if (waiting_{w}) {{\n        waiting_{w} = false;\n"
-        );
+        put!(text, "      if (waiting_{w}) {{\n        waiting_{w} = false;\n");
         put!(text, "        @activate(thread_{w}_id);\n      }}\n");
     }
     text.push_str("    }\n");
@@ -206,10 +173,7 @@ fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
 fn start(text: &mut String, t: usize, n: usize, step: &Step, waits: &[(usize, usize)]) {
     let indent = if waits.is_empty() { "    " } else { "      " };
     if !waits.is_empty() {
-        let unmet: Vec<String> = waits
-            .iter()
-            .map(|(t, n)| format!("done_{t} < {n}"))
-            .collect();
+        let unmet: Vec<String> = waits.iter().map(|(t, n)| format!("done_{t} < {n}")).collect();
         put!(text, "    if ({}) {{\n", unmet.join(" or "));
         put!(text, "      waiting_{t} = true;\n    }} else {{\n");
     }
@@ -222,17 +186,9 @@ fn start(text: &mut String, t: usize, n: usize, step: &Step, waits: &[(usize, us
     }
     let operands = step.operands.join(", ");
     if step.fabric {
-        put!(
-            text,
-            "{indent}{}({operands}, .{{ .async = true, .activate = thread_{t}_id }});\n",
-            step.builtin
-        );
+        put!(text, "{indent}{}({operands}, .{{ .async = true, .activate = thread_{t}_id }});\n", step.builtin);
     } else {
-        put!(
-            text,
-            "{indent}{}({operands});\n{indent}@activate(thread_{t}_id);\n",
-            step.builtin
-        );
+        put!(text, "{indent}{}({operands});\n{indent}@activate(thread_{t}_id);\n", step.builtin);
     }
     if !waits.is_empty() {
         text.push_str("    }\n");
@@ -248,10 +204,7 @@ fn setup(text: &mut String, class: &Class, threads: usize) {
     }
     for (c, queue) in class.queues.input.iter().enumerate() {
         if queue.is_some() {
-            put!(
-                text,
-                "  @initialize_queue(iq_c{c}, .{{ .color = c{c} }});\n"
-            );
+            put!(text, "  @initialize_queue(iq_c{c}, .{{ .color = c{c} }});\n");
             put!(text, "  @block(c{c});\n");
         }
     }

@@ -66,10 +66,7 @@ pub fn file_name(class: usize) -> String {
 
 impl Plan {
     pub fn new(program: &WaferProgram, target: &Target) -> Result<Self, String> {
-        let colors = program
-            .colors()
-            .into_iter()
-            .zip(target.colors.iter().copied());
+        let colors = program.colors().into_iter().zip(target.colors.iter().copied());
         let mut plan = Plan {
             grid: program.grid,
             collective: program.collective,
@@ -88,24 +85,15 @@ impl Plan {
                 Some(&class) => class,
                 None => {
                     let (row, col) = program.grid.row_col(pe as u32);
-                    let queues = Queues::assign(&key, target)
-                        .map_err(|e| format!("PE ({row}, {col}): {e}"))?;
+                    let queues = Queues::assign(&key, target).map_err(|e| format!("PE ({row}, {col}): {e}"))?;
                     let class = plan.classes.len() as u32;
                     class_of.insert(key.clone(), class);
-                    plan.classes.push(Class {
-                        key,
-                        queues,
-                        pes: 0,
-                    });
+                    plan.classes.push(Class { key, queues, pes: 0 });
                     class
                 }
             };
             plan.classes[class as usize].pes += 1;
-            let kind = Kind {
-                class,
-                colors,
-                routes: program.routes(pe).to_vec(),
-            };
+            let kind = Kind { class, colors, routes: program.routes(pe).to_vec() };
             let next = kind_of.len() as u32;
             plan.kind_of.push(*kind_of.entry(kind).or_insert(next));
         }
@@ -120,13 +108,7 @@ impl Plan {
         let threads = self.classes.iter().map(|c| c.key.threads.len()).max();
         let wanted = threads.filter(|&n| n > 1).unwrap_or(0);
         let free = |id: &&u8| self.colors.iter().all(|c| c.1 != **id);
-        let ids: Vec<u8> = target
-            .local_tasks
-            .iter()
-            .filter(free)
-            .take(wanted)
-            .copied()
-            .collect();
+        let ids: Vec<u8> = target.local_tasks.iter().filter(free).take(wanted).copied().collect();
         if ids.len() < wanted {
             return Err(format!(
                 "{wanted} threads on a PE; beside {} colors in use {} ids of tasks are free",
@@ -140,12 +122,7 @@ impl Plan {
 
 /// The class of a PE and its colors, in the order of their parameters.
 fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
-    let PeProgram {
-        threads,
-        waits,
-        scratch,
-        ..
-    } = normalised_pe(program, pe);
+    let PeProgram { threads, waits, scratch, .. } = normalised_pe(program, pe);
     let mut colors: Vec<Color> = Vec::new();
     let mut local = |end: End| match end {
         End::Fabric(color) => {
@@ -173,13 +150,6 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
         })
         .collect();
     let (input, output) = limits::vectors(&program.collective, pe as u32);
-    let key = ClassKey {
-        input,
-        output,
-        scratch,
-        colors: colors.len() as u8,
-        threads,
-        waits,
-    };
+    let key = ClassKey { input, output, scratch, colors: colors.len() as u8, threads, waits };
     (key, colors)
 }

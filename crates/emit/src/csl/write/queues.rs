@@ -21,10 +21,7 @@ impl Queues {
             .ok_or("the threads wait for each other in a circle, or for what is not there")?;
         let ops: Vec<&Operation> = key.threads.iter().flatten().collect();
         let colors = usize::from(key.colors);
-        let mut queues = Queues {
-            input: vec![None; colors],
-            output: vec![None; colors],
-        };
+        let mut queues = Queues { input: vec![None; colors], output: vec![None; colors] };
         queues.outputs(&ops, target)?;
         // Numbers that an input queue must avoid, and the colors whose queue gives the microthread.
         let mut avoid = vec![0u32; colors];
@@ -53,9 +50,11 @@ impl Queues {
             if let End::Fabric(c) = op.sink
                 && self.output[usize::from(c)].is_none()
             {
-                self.output[usize::from(c)] = Some(*free.next().ok_or_else(|| {
-                    too_many("sends on", sent(ops), target.output_queues.len(), "output")
-                })?);
+                self.output[usize::from(c)] = Some(
+                    *free
+                        .next()
+                        .ok_or_else(|| too_many("sends on", sent(ops), target.output_queues.len(), "output"))?,
+                );
             }
         }
         Ok(())
@@ -74,8 +73,7 @@ impl Queues {
             return Err(too_many("receives on", all.len(), free.len(), "input"));
         }
         // Those with a choice to make come first.
-        let (bound, rest): (Vec<usize>, Vec<usize>) =
-            all.into_iter().partition(|&c| names_thread[c]);
+        let (bound, rest): (Vec<usize>, Vec<usize>) = all.into_iter().partition(|&c| names_thread[c]);
         for c in bound.into_iter().chain(rest) {
             let at = free.iter().position(|&q| avoid[c] >> q & 1 == 0).ok_or(
                 "no input queue is left whose microthread is not taken by a sender that runs at the same time",
@@ -112,11 +110,7 @@ fn received(ops: &[&Operation]) -> Vec<usize> {
 }
 
 fn sent(ops: &[&Operation]) -> usize {
-    distinct(
-        ops.iter()
-            .flat_map(|o| fabric(std::slice::from_ref(&o.sink))),
-    )
-    .len()
+    distinct(ops.iter().flat_map(|o| fabric(std::slice::from_ref(&o.sink)))).len()
 }
 
 /// The color whose input queue names the microthread.

@@ -21,11 +21,7 @@ fn progressions(sorted: &[u32]) -> Vec<Progression> {
         if count < 3 {
             count = 1;
         }
-        runs.push(Progression {
-            start: rest[0],
-            count: count as u32,
-            step: if count == 1 { 1 } else { step },
-        });
+        runs.push(Progression { start: rest[0], count: count as u32, step: if count == 1 { 1 } else { step } });
         at += count;
     }
     runs
@@ -40,9 +36,8 @@ pub fn rectangles(cells: &[(u32, u32)]) -> Vec<(Progression, Progression)> {
             rows_of.entry(run).or_default().push(row[0].0);
         }
     }
-    let each = rows_of
-        .into_iter()
-        .flat_map(|(columns, rows)| progressions(&rows).into_iter().map(move |r| (columns, r)));
+    let each =
+        rows_of.into_iter().flat_map(|(columns, rows)| progressions(&rows).into_iter().map(move |r| (columns, r)));
     each.collect()
 }
 
@@ -52,10 +47,8 @@ mod tests {
 
     #[test]
     fn every_cell_is_held_once() {
-        let cells: Vec<(u32, u32)> = (0..9)
-            .flat_map(|r| (0..11).map(move |c| (r, c)))
-            .filter(|&(r, c)| (r * 7 + c * 3) % 4 != 1)
-            .collect();
+        let cells: Vec<(u32, u32)> =
+            (0..9).flat_map(|r| (0..11).map(move |c| (r, c))).filter(|&(r, c)| (r * 7 + c * 3) % 4 != 1).collect();
         let mut held = Vec::new();
         for (columns, rows) in rectangles(&cells) {
             for y in 0..rows.count {
@@ -70,9 +63,7 @@ mod tests {
 
     #[test]
     fn every_second_column_of_a_grid_is_one_rectangle() {
-        let cells: Vec<(u32, u32)> = (0..512)
-            .flat_map(|r| (0..256).map(move |c| (r, 2 * c)))
-            .collect();
+        let cells: Vec<(u32, u32)> = (0..512).flat_map(|r| (0..256).map(move |c| (r, 2 * c))).collect();
         assert_eq!(rectangles(&cells).len(), 1);
     }
 }

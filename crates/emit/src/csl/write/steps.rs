@@ -29,10 +29,7 @@ pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &Target) -> Vec<
         let len = (o.len - at).min(target.extent.max(1));
         let last = at + len == o.len;
         let mut descriptors = vec![descriptor(o.sink, at, len, true, o.advance && last)];
-        let sources = o
-            .sources
-            .iter()
-            .map(|&s| descriptor(s, at, len, false, false));
+        let sources = o.sources.iter().map(|&s| descriptor(s, at, len, false, false));
         descriptors.extend(sources);
         steps.push(Step {
             operation,
@@ -45,11 +42,7 @@ pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &Target) -> Vec<
             operands: descriptors.iter().map(|d| d.0.clone()).collect(),
             descriptors,
             more: at > 0,
-            fabric: o
-                .sources
-                .iter()
-                .chain([&o.sink])
-                .any(|e| matches!(e, End::Fabric(_))),
+            fabric: o.sources.iter().chain([&o.sink]).any(|e| matches!(e, End::Fabric(_))),
         });
         at += len;
     }
@@ -61,11 +54,7 @@ pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &Target) -> Vec<
 
 /// What moves a vector of one 32-bit type.
 pub fn move_builtin(dtype: Dtype) -> &'static str {
-    if dtype == Dtype::F32 {
-        "@fmovs"
-    } else {
-        "@mov32"
-    }
+    if dtype == Dtype::F32 { "@fmovs" } else { "@mov32" }
 }
 
 fn combine_builtin(c: &Collective) -> &'static str {
@@ -81,37 +70,18 @@ fn descriptor(end: End, skip: u32, len: u32, sink: bool, advance: bool) -> (Stri
         End::Tmp(start) => return slice("scratch", start + skip, len),
     };
     let (name, kind, queue, field) = match (sink, advance) {
-        (false, _) => (
-            format!("rx_c{c}_{len}"),
-            "fabin_dsd",
-            "input_queue = iq",
-            "",
-        ),
-        (true, false) => (
-            format!("tx_c{c}_{len}"),
-            "fabout_dsd",
-            "output_queue = oq",
-            "",
-        ),
-        (true, true) => (
-            format!("tx_c{c}_{len}_advance"),
-            "fabout_dsd",
-            "output_queue = oq",
-            ", .advance_switch = true",
-        ),
+        (false, _) => (format!("rx_c{c}_{len}"), "fabin_dsd", "input_queue = iq", ""),
+        (true, false) => (format!("tx_c{c}_{len}"), "fabout_dsd", "output_queue = oq", ""),
+        (true, true) => {
+            (format!("tx_c{c}_{len}_advance"), "fabout_dsd", "output_queue = oq", ", .advance_switch = true")
+        }
     };
-    let value = format!(
-        "@get_dsd({kind}, .{{ .extent = {len}, .fabric_color = c{c}, .{queue}_c{c}{field} }})"
-    );
+    let value = format!("@get_dsd({kind}, .{{ .extent = {len}, .fabric_color = c{c}, .{queue}_c{c}{field} }})");
     (name, value)
 }
 
 fn slice(array: &str, start: u32, len: u32) -> (String, String) {
-    let index = if start == 0 {
-        "i".to_owned()
-    } else {
-        format!("i + {start}")
-    };
+    let index = if start == 0 { "i".to_owned() } else { format!("i + {start}") };
     (
         format!("{array}_{start}_{len}"),
         format!("@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{len}}} -> {array}[{index}] }})"),
@@ -146,17 +116,11 @@ impl Waits {
     pub fn new(key: &ClassKey, threads: &[Vec<Step>]) -> Self {
         let mut of: Vec<Vec<Vec<_>>> = threads.iter().map(|t| vec![Vec::new(); t.len()]).collect();
         // Thread and number in it of each operation.
-        let place: Vec<(usize, usize)> = key
-            .threads
-            .iter()
-            .enumerate()
-            .flat_map(|(t, ops)| (0..ops.len()).map(move |n| (t, n)))
-            .collect();
+        let place: Vec<(usize, usize)> =
+            key.threads.iter().enumerate().flat_map(|(t, ops)| (0..ops.len()).map(move |n| (t, n))).collect();
         for &(op, earlier) in &key.waits {
             // Assigning queues found every number to exist.
-            let (Some(&(t, n)), Some(&(u, m))) =
-                (place.get(op as usize), place.get(earlier as usize))
-            else {
+            let (Some(&(t, n)), Some(&(u, m))) = (place.get(op as usize), place.get(earlier as usize)) else {
                 continue;
             };
             let first = threads[t].partition_point(|s| s.operation < n);
