@@ -1,6 +1,8 @@
 //! Emitters: one file each, registered in [`EMITTERS`]. An emitter may refuse a schedule, with the reason, and
 //! never alters its meaning.
 
+pub mod csl;
+
 use unisono_lower::Placed;
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.

@@ -1,0 +1,47 @@
+//! The form of a wafer program that CSL has a place for.
+//!
+//! Dropped: the instruction an operation stems from; the chunk (one element, all that a vector operation knows); threads
+//! without operations; waits for an earlier operation of the same thread. A fabric source stands behind a memory source:
+//! `@fadds` takes them in that order, and all operators that are emitted commute.
+
+use unisono_base::InstrId;
+use unisono_lower::wafer::{End, PeProgram, WaferProgram};
+
+/// The program that reading an emitted project gives back.
+#[must_use]
+pub fn normalised(program: &WaferProgram) -> WaferProgram {
+    let pes = (0..program.pe_count()).map(|pe| normalised_pe(program, pe));
+    WaferProgram::assemble(program.grid, program.collective, program.phases().to_vec(), pes)
+}
+
+pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
+    let mut threads = Vec::new();
+    let mut waits = Vec::new();
+    let first = program.threads(pe).next().map_or(0, |t| program.thread_ops(t).start);
+    for thread in program.threads(pe) {
+        let ops = program.thread_ops(thread);
+        if ops.is_empty() {
+            continue;
+        }
+        for op in ops.clone() {
+            let others = program.waits(op).filter(|w| !(ops.start..op).contains(w));
+            waits.extend(others.map(|w| ((op - first) as u32, (w.wrapping_sub(first)) as u32)));
+        }
+        let steps = ops.map(|op| {
+            let mut o = *program.op(op);
+            o.instr = InstrId(0);
+            o.chunk = 1;
+            let mut sources = program.sources(op).to_vec();
+            if let [End::Fabric(_), second] = sources[..]
+                && !matches!(second, End::Fabric(_))
+            {
+                sources.swap(0, 1);
+            }
+            (o, sources, program.sinks(op).to_vec())
+        });
+        threads.push(steps.collect());
+    }
+    waits.sort_unstable();
+    waits.dedup();
+    PeProgram { routes: program.routes(pe).to_vec(), threads, waits, scratch: program.scratch_elements(pe) }
+}

@@ -1,0 +1,74 @@
+//! Which steps of a PE's threads may run at the same time: those of different threads that no chain of program order
+//! and waits puts one after the other.
+
+/// Steps numbered over all threads; `before[a]` holds the steps that have completed when `a` starts.
+pub struct Order {
+    thread: Vec<u32>,
+    words: usize,
+    before: Vec<u64>,
+}
+
+impl Order {
+    /// `lengths` are the steps of each thread, `waits` pairs `(step, step that must have completed)`. None where the
+    /// waits form a cycle or name a step that does not exist.
+    pub fn new(lengths: &[usize], waits: &[(u32, u32)]) -> Option<Self> {
+        let thread: Vec<u32> =
+            lengths.iter().enumerate().flat_map(|(t, &n)| std::iter::repeat_n(t as u32, n)).collect();
+        let n = thread.len();
+        let mut after = vec![Vec::new(); n];
+        let mut missing = vec![0u32; n];
+        let in_threads = (1..n).filter(|&s| thread[s] == thread[s - 1]).map(|s| (s as u32, s as u32 - 1));
+        for (step, earlier) in in_threads.chain(waits.iter().copied()) {
+            *missing.get_mut(step as usize)? += 1;
+            after.get_mut(earlier as usize)?.push(step as usize);
+        }
+        let words = n.div_ceil(64);
+        let mut before = vec![0u64; n * words];
+        let mut ready: Vec<usize> = (0..n).filter(|&s| missing[s] == 0).collect();
+        let mut done = 0;
+        while let Some(step) = ready.pop() {
+            done += 1;
+            for &next in &after[step] {
+                for w in 0..words {
+                    before[next * words + w] |= before[step * words + w];
+                }
+                before[next * words + step / 64] |= 1 << (step % 64);
+                missing[next] -= 1;
+                if missing[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        (done == n).then_some(Self { thread, words, before })
+    }
+
+    fn precedes(&self, a: usize, b: usize) -> bool {
+        self.before[b * self.words + a / 64] >> (a % 64) & 1 == 1
+    }
+
+    pub fn may_meet(&self, a: usize, b: usize) -> bool {
+        self.thread[a] != self.thread[b] && !self.precedes(a, b) && !self.precedes(b, a)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_order_threads() {
+        // Thread 0 is steps 0 and 1, thread 1 is steps 2 and 3; step 3 waits for step 0.
+        let order = Order::new(&[2, 2], &[(3, 0)]).unwrap();
+        assert!(order.may_meet(0, 2));
+        assert!(!order.may_meet(0, 3));
+        assert!(order.may_meet(1, 3));
+        assert!(!order.may_meet(0, 1));
+    }
+
+    #[test]
+    fn cycles_and_missing_steps_are_none() {
+        assert!(Order::new(&[1, 1], &[(0, 1), (1, 0)]).is_none());
+        assert!(Order::new(&[1], &[(0, 7)]).is_none());
+        assert!(Order::new(&[1], &[(7, 0)]).is_none());
+    }
+}

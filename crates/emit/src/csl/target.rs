@@ -1,0 +1,66 @@
+//! Facts of the target: Cerebras SDK 1.0 on a WSE-2 (CS-2).
+//!
+//! All are parameters, because not all are in the public text. `code_bytes` is an estimate: no size of compiled code is
+//! public, one third party plans with 38 KiB of data in the 48 KiB of a PE.
+
+/// What a project may use. Ids stand in the order in which they are handed out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// Columns and rows that remain beside the host link.
+    pub width: u32,
+    pub height: u32,
+    /// Fabric columns and rows that the host link takes around the program.
+    pub host_columns: u32,
+    pub host_rows: u32,
+    /// The whole fabric, as the compiler wants it for a run on the machine.
+    pub fabric: [u32; 2],
+    /// Colors that a program may route.
+    pub colors: &'static [u8],
+    /// The color by which the host starts functions (SDK 1.0 only).
+    pub launch: u8,
+    /// Ids of local tasks. They share numbers with colors, so those of colors in use are passed over.
+    pub local_tasks: &'static [u8],
+    /// Queues 0 and 1 come last: the host link may use them too.
+    pub input_queues: &'static [u8],
+    pub output_queues: &'static [u8],
+    /// Positions of a color beside the first.
+    pub extra_positions: usize,
+    /// The largest finite length of a vector operation; a length field of 0x7fff means endless.
+    pub extent: u32,
+    pub sram_bytes: u64,
+    /// Memory of a PE kept for code, stack and the host link.
+    pub code_bytes: u64,
+    /// The task that a control wavelet names; 31 is none.
+    pub control_task: u32,
+}
+
+impl Target {
+    pub const WSE2_SDK_1_0: Target = Target {
+        width: 750,
+        height: 994,
+        host_columns: 7,
+        host_rows: 2,
+        fabric: [757, 996],
+        colors: &[0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20],
+        launch: 8,
+        local_tasks: &[20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 26, 25, 24, 7, 6, 5, 4, 3, 2, 1, 0],
+        input_queues: &[2, 3, 4, 5, 6, 7, 1, 0],
+        output_queues: &[2, 3, 4, 5, 1, 0],
+        extra_positions: 3,
+        extent: 32_766,
+        sram_bytes: 48 * 1024,
+        code_bytes: 10 * 1024,
+        control_task: 31,
+    };
+
+    /// Payload of a control wavelet with the one command "advance the switch", not handed to any PE: command in bits 22
+    /// and 23, "not to the PE" in bit 24, task in bits 16 to 21.
+    pub fn advance_word(&self) -> u32 {
+        1 << 22 | 1 << 24 | self.control_task << 16
+    }
+
+    /// Bytes of a PE's memory that its vectors and the word of its control wavelets take.
+    pub fn data_bytes(&self, elements: u64) -> u64 {
+        4 * elements + 4
+    }
+}

@@ -1,0 +1,110 @@
+//! What runs beside the wafer: the script that loads, starts, reads back and checks; the commands; the notes.
+
+use unisono_collective::{Dtype, Kind, Operator};
+
+use super::{NOT_COMPILED, plan::Plan};
+use crate::csl::Target;
+
+const RUN: &str = include_str!("run.py.txt");
+
+/// The template with the collective's numbers, and what each rank must end with.
+pub fn run_script(plan: &Plan) -> String {
+    let c = &plan.collective;
+    let dtype = if c.dtype == Dtype::I32 { "int32" } else { "float32" };
+    let combine = match c.operator {
+        Operator::Max => "np.maximum",
+        Operator::Prod => "np.multiply",
+        _ => "np.add",
+    };
+    let holders = |len: &dyn Fn(u32) -> u32| -> String {
+        let ranks: Vec<u32> = (0..c.ranks).filter(|&r| len(r) > 0).collect();
+        match ranks[..] {
+            [one] => format!("[{one}]"),
+            _ if ranks.len() == c.ranks as usize => format!("range({})", c.ranks),
+            _ => format!("[r for r in range({}) if r != {}]", c.ranks, c.root),
+        }
+    };
+    let longest = |len: &dyn Fn(u32) -> u32| (0..c.ranks).map(len).max().unwrap_or(0).to_string();
+    let expected = match c.kind {
+        Kind::Reduce | Kind::Allreduce => "COMBINE.reduce(data)",
+        Kind::Scan => "COMBINE.reduce(data[: rank + 1])",
+        Kind::ReduceScatter => "COMBINE.reduce(data)[rank * ELEMENTS : (rank + 1) * ELEMENTS]",
+        Kind::Broadcast | Kind::Message => "data[0]",
+        Kind::Scatter => "data[0][rank * ELEMENTS : (rank + 1) * ELEMENTS]",
+        Kind::Gather | Kind::Allgather => "data.reshape(-1)",
+        Kind::Alltoall => "data[:, rank * ELEMENTS : (rank + 1) * ELEMENTS].reshape(-1)",
+        // A barrier has no result but that it ends.
+        Kind::Barrier => "found",
+    };
+    let input = |r| c.input_len(r);
+    let output = |r| c.output_len(r);
+    let fields: [(&str, &str); 11] = [
+        ("<<head>>", NOT_COMPILED),
+        ("<<kind>>", c.kind.name()),
+        ("<<rows>>", &plan.grid.rows.to_string()),
+        ("<<cols>>", &plan.grid.cols.to_string()),
+        ("<<elements>>", &c.elements.to_string()),
+        ("<<dtype>>", dtype),
+        ("<<combine>>", combine),
+        ("<<givers>>", &holders(&input)),
+        ("<<input>>", &longest(&input)),
+        ("<<takers>>", &holders(&output)),
+        ("<<output>>", &longest(&output)),
+    ];
+    let text = RUN.replace("<<expected>>", expected);
+    fields.iter().fold(text, |t, (field, value)| t.replace(field, value))
+}
+
+pub fn commands(plan: &Plan, target: &Target) -> String {
+    let (width, height) = (plan.grid.cols + target.host_columns, plan.grid.rows + target.host_rows);
+    let [fabric_width, fabric_height] = target.fabric;
+    format!(
+        "#!/usr/bin/env bash
+# Compiles and runs: on the simulator, or on a CS-2 with CMADDR=IP:port in the environment.
+# {NOT_COMPILED}
+set -e
+
+dims={width},{height}
+if [ -n \"$CMADDR\" ]; then dims={fabric_width},{fabric_height}; fi
+
+cslc ./layout.csl --fabric-dims=\"$dims\" --fabric-offsets=4,1 -o out --memcpy --channels=1
+cs_python run.py --name out ${{CMADDR:+--cmaddr \"$CMADDR\"}}
+"
+    )
+}
+
+pub fn readme(plan: &Plan, target: &Target) -> String {
+    let c = &plan.collective;
+    let switched = plan.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1);
+    let again = if switched {
+        "Switches end in another position than they started in: load again before a second run."
+    } else if !plan.tasks.is_empty() {
+        "The counters of the threads are not set back: load again before a second run."
+    } else {
+        "Nothing has to be set back between runs."
+    };
+    let colors: Vec<String> = plan.colors.iter().map(|(c, n)| format!("{c} as {n}")).collect();
+    format!(
+        "# {} of {} {} on {} PEs
+
+{NOT_COMPILED}
+
+| file | what |
+|---|---|
+| `layout.csl` | which PE runs which program, and the routes of the colors |
+| `pe_N.csl` | {} programs |
+| `run.py` | loads data, runs, reads back and compares with NumPy |
+| `commands.sh` | compiles and runs, on the simulator or with `CMADDR` on a CS-2 |
+
+Colors of the program as colors of the fabric: {}. Color {} starts functions.
+{again}
+",
+        c.kind,
+        c.elements,
+        c.dtype,
+        plan.grid,
+        plan.classes.len(),
+        if colors.is_empty() { "none".to_owned() } else { colors.join(", ") },
+        target.launch
+    )
+}

@@ -1,0 +1,121 @@
+//! Prints the layout: which PE runs which file with which colors, and the routes of its router.
+//!
+//! CSL's x is the column, y the row.
+
+use std::fmt::Write;
+
+use unisono_lower::wafer::{ColorRoute, Port, Ports};
+
+use super::{
+    NOT_COMPILED,
+    plan::{Kind, Plan, file_name},
+    ranges::{Progression, rectangles},
+};
+use crate::csl::Target;
+
+pub fn print(plan: &Plan, target: &Target) -> String {
+    let (c, grid) = (&plan.collective, plan.grid);
+    let mut text = format!(
+        "// A {} of {} {} on a grid of {grid} rows and columns of PEs.\n// {NOT_COMPILED}\n",
+        c.kind, c.elements, c.dtype
+    );
+    let _ = writeln!(
+        text,
+        "//~ collective {} ranks {} elements {} root {} operator {} dtype {}",
+        c.kind, c.ranks, c.elements, c.root, c.operator, c.dtype
+    );
+    for name in &plan.phases {
+        let _ = writeln!(text, "//~ phase {name}");
+    }
+    text.push('\n');
+    if !plan.colors.is_empty() {
+        text.push_str("// color_N is color N of the program; the host link keeps some of the fabric's.\n");
+    }
+    for (color, number) in &plan.colors {
+        let _ = writeln!(text, "const color_{color}: color = @get_color({number});");
+    }
+    let _ = write!(
+        text,
+        "\nconst LAUNCH: color = @get_color({});\n\nconst memcpy = @import_module(\"<memcpy/get_params>\", .{{ .width = {}, .height = {}, .LAUNCH = LAUNCH }});\n\nlayout {{\n  @set_rectangle({}, {});\n",
+        target.launch, grid.cols, grid.rows, grid.cols, grid.rows
+    );
+    let mut cells: Vec<Vec<(u32, u32)>> = vec![Vec::new(); plan.kinds.len()];
+    for (pe, &kind) in plan.kind_of.iter().enumerate() {
+        cells[kind as usize].push(grid.row_col(pe as u32));
+    }
+    for (kind, cells) in plan.kinds.iter().zip(&cells) {
+        text.push('\n');
+        for (columns, rows) in rectangles(cells) {
+            place(&mut text, kind, columns, rows);
+        }
+    }
+    let _ = write!(
+        text,
+        "\n  @export_name(\"input\", [*]{}, true);\n  @export_name(\"output\", [*]{}, true);\n  @export_name(\"compute\", fn()void);\n}}\n",
+        c.dtype, c.dtype
+    );
+    text
+}
+
+fn place(text: &mut String, kind: &Kind, columns: Progression, rows: Progression) {
+    let mut indent = "  ".to_owned();
+    let mut open = |name: &str, range: Progression, text: &mut String| {
+        if range.count == 1 {
+            return range.start.to_string();
+        }
+        let Progression { start, count, step } = range;
+        let end = start + (count - 1) * step + 1;
+        if start == 0 && step == 1 {
+            let _ = writeln!(text, "{indent}for (@range(u16, {end})) |{name}| {{");
+        } else {
+            let _ = writeln!(text, "{indent}for (@range(u16, {start}, {end}, {step})) |{name}| {{");
+        }
+        indent.push_str("  ");
+        name.to_owned()
+    };
+    let y = open("y", rows, text);
+    let x = open("x", columns, text);
+    let _ = write!(
+        text,
+        "{indent}@set_tile_code({x}, {y}, \"{}\", .{{ .memcpy_params = memcpy.get_params({x})",
+        file_name(kind.class as usize)
+    );
+    for (number, color) in kind.colors.iter().enumerate() {
+        let _ = write!(text, ", .c{number} = color_{color}");
+    }
+    text.push_str(" });\n");
+    for route in &kind.routes {
+        let _ = writeln!(text, "{indent}@set_color_config({x}, {y}, color_{}, {});", route.color, config(route));
+    }
+    while indent.len() > 2 {
+        indent.truncate(indent.len() - 2);
+        let _ = writeln!(text, "{indent}}}");
+    }
+}
+
+fn config(route: &ColorRoute) -> String {
+    let positions = route.positions();
+    let first = positions[0];
+    let mut text =
+        format!(".{{ .routes = .{{ .rx = .{{ {} }}, .tx = .{{ {} }} }}", directions(first.rx), directions(first.tx));
+    if positions.len() > 1 {
+        text.push_str(", .switches = .{ ");
+        for (n, w) in positions.windows(2).enumerate() {
+            // Limits were checked: one side changes, to one direction; a repeated position names its input.
+            let (side, ports) = if w[0].tx == w[1].tx { ("rx", w[1].rx) } else { ("tx", w[1].tx) };
+            let _ = write!(text, ".pos{} = .{{ .{side} = {} }}, ", n + 1, directions(ports));
+        }
+        text.push_str(".current_switch_pos = 0, .ring_mode = false }");
+    }
+    text.push_str(" }");
+    text
+}
+
+fn directions(ports: Ports) -> String {
+    let names: Vec<&str> = ports.iter().map(direction).collect();
+    names.join(", ")
+}
+
+fn direction(port: Port) -> &'static str {
+    ["NORTH", "SOUTH", "WEST", "EAST", "RAMP"][port.index()]
+}

@@ -1,0 +1,234 @@
+//! What the target cannot express, found before anything is written. Each answer names what was found and the limit.
+
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::wafer::{ColorRoute, End, Op, WaferProgram};
+
+use crate::csl::Target;
+
+type Check = Result<(), String>;
+
+pub fn check(program: &WaferProgram, target: &Target) -> Check {
+    whole(program, target)?;
+    for pe in 0..program.pe_count() {
+        let (row, col) = program.grid.row_col(pe as u32);
+        let at = |e: String| format!("PE ({row}, {col}): {e}");
+        memory(program, pe, target).map_err(at)?;
+        for route in program.routes(pe) {
+            positions(route, target).map_err(at)?;
+        }
+        colors_once(program.routes(pe)).map_err(at)?;
+        for op in program.threads(pe).flat_map(|t| program.thread_ops(t)) {
+            operation(program, pe, op).map_err(at)?;
+        }
+    }
+    Ok(())
+}
+
+fn whole(program: &WaferProgram, target: &Target) -> Check {
+    let (grid, c) = (program.grid, &program.collective);
+    if grid.cols > target.width || grid.rows > target.height {
+        return Err(format!(
+            "the grid has {} columns and {} rows; beside the host link {} columns and {} rows remain",
+            grid.cols, grid.rows, target.width, target.height
+        ));
+    }
+    let pes = program.pe_count() as u64;
+    if pes == 0 || grid.count() != pes || u64::from(c.ranks) != pes {
+        return Err(format!(
+            "the grid {grid} has {} PEs, the program {pes}, the collective {} ranks; these must be equal and not zero",
+            grid.count(),
+            c.ranks
+        ));
+    }
+    if !matches!(c.dtype, Dtype::F32 | Dtype::I32) {
+        return Err(format!("datatype {}; a wavelet carries f32 or i32", c.dtype));
+    }
+    let colors = program.colors().len();
+    if colors > target.colors.len() {
+        return Err(format!(
+            "{colors} colors in use; a program on SDK 1.0 has {}, the host link takes the others",
+            target.colors.len()
+        ));
+    }
+    let bad = |name: &&String| name.is_empty() || name.trim() != name.as_str() || name.chars().any(char::is_control);
+    if let Some(name) = program.phases().iter().find(bad) {
+        return Err(format!("phase {name:?}; a name of a phase is written on one line, without spaces around it"));
+    }
+    Ok(())
+}
+
+/// The vector operation of a reduction.
+pub fn builtin(c: &Collective) -> Result<&'static str, String> {
+    match (c.operator, c.dtype) {
+        (Operator::Sum, Dtype::F32) => Ok("@fadds"),
+        (Operator::Max, Dtype::F32) => Ok("@fmaxs"),
+        (Operator::Prod, Dtype::F32) => Ok("@fmuls"),
+        (operator, dtype) => Err(format!(
+            "operator {operator} on {dtype}; the vector operations of 32 bits are sum, max and prod of f32"
+        )),
+    }
+}
+
+/// Elements of a PE's vectors as declared. The host reads the output of a broadcast as one rectangle, so its root has
+/// one too; no vector is empty.
+pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
+    let out = if c.kind == Kind::Broadcast { c.elements } else { c.output_len(rank) };
+    (c.input_len(rank).max(1), out.max(1))
+}
+
+fn memory(program: &WaferProgram, pe: usize, target: &Target) -> Check {
+    let (input, output) = vectors(&program.collective, pe as u32);
+    let scratch = program.scratch_elements(pe);
+    let elements = u64::from(input) + u64::from(output) + u64::from(scratch);
+    let bytes = target.data_bytes(elements);
+    let limit = target.sram_bytes.saturating_sub(target.code_bytes);
+    if bytes > limit {
+        return Err(format!(
+            "input, output and scratch memory take {bytes} bytes; {limit} of the {} remain beside the code",
+            target.sram_bytes
+        ));
+    }
+    Ok(())
+}
+
+fn colors_once(routes: &[ColorRoute]) -> Check {
+    match routes.windows(2).find(|w| w[0].color >= w[1].color) {
+        Some(w) => Err(format!(
+            "routes of color {} and then of color {}; a color has one route at a PE, and routes ascend by color",
+            w[0].color, w[1].color
+        )),
+        None => Ok(()),
+    }
+}
+
+fn positions(route: &ColorRoute, target: &Target) -> Check {
+    let (color, positions) = (route.color, route.positions());
+    if positions.len() > target.extra_positions + 1 {
+        return Err(format!(
+            "color {color} has {} positions; a router has {}",
+            positions.len(),
+            target.extra_positions + 1
+        ));
+    }
+    for (n, p) in positions.iter().enumerate() {
+        if p.rx.count() != 1 {
+            return Err(format!(
+                "position {n} of color {color} accepts from {} ports; on the WSE-2 wavelets from two at once are undefined, so exactly 1 is emitted",
+                p.rx.count()
+            ));
+        }
+        if p.tx.is_empty() {
+            return Err(format!("position {n} of color {color} leads nowhere"));
+        }
+        if p.rx.bits() & p.tx.bits() != 0 {
+            return Err(format!("position {n} of color {color} sends wavelets back to where they came from"));
+        }
+    }
+    for (n, w) in positions.windows(2).enumerate() {
+        if w[0].rx != w[1].rx && w[0].tx != w[1].tx {
+            return Err(format!(
+                "position {} of color {color} changes both where wavelets come from and where they go; on the WSE-2 a position changes one of them",
+                n + 1
+            ));
+        }
+        if w[0].tx != w[1].tx && w[1].tx.count() != 1 {
+            return Err(format!(
+                "position {} of color {color} switches to {} directions; on the WSE-2 a switch position names 1",
+                n + 1,
+                w[1].tx.count()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn operation(program: &WaferProgram, pe: usize, op: usize) -> Check {
+    let o = program.op(op);
+    let (sources, sinks) = (program.sources(op), program.sinks(op));
+    if o.len == 0 {
+        return Err("an operation of 0 elements; a vector operation has 1 or more".to_owned());
+    }
+    if sinks.len() != 1 {
+        return Err(format!(
+            "an operation with {} sinks; a vector operation has one destination, memory or fabric",
+            sinks.len()
+        ));
+    }
+    operands(o, sources)?;
+    if sources.len() == 2 {
+        builtin(&program.collective)?;
+    }
+    if o.pace > 1 {
+        return Err(format!(
+            "an operation paced at {} cycles an element; a vector operation runs as fast as the datapath",
+            o.pace
+        ));
+    }
+    switching(o, sinks[0])?;
+    for &end in sources.iter().chain(sinks) {
+        place(program, pe, end, o.len)?;
+    }
+    Ok(())
+}
+
+fn operands(o: &Op, sources: &[End]) -> Check {
+    let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
+    match sources {
+        [_] => Ok(()),
+        [End::Fabric(a), End::Fabric(b)] if a == b => {
+            Err(format!("both sources are color {a}; a color has one input queue"))
+        }
+        [End::Fabric(_), End::Fabric(_)] if o.chunk != 1 => Err(format!(
+            "two fabric sources in chunks of {} elements; a vector operation takes one of each in turn",
+            o.chunk
+        )),
+        [_, _] => Ok(()),
+        _ if fabric > 1 => Err(format!(
+            "an element-wise chunk: {} sources, {fabric} of them from the fabric, combined element by element; a vector operation has 2 sources",
+            sources.len()
+        )),
+        _ => Err(format!("an operation with {} sources; a vector operation has 1 or 2", sources.len())),
+    }
+}
+
+fn switching(o: &Op, sink: End) -> Check {
+    for (what, color) in [("advances", o.advance), ("sends a control wavelet on", o.control)] {
+        if let Some(c) = color
+            && sink != End::Fabric(c)
+        {
+            return Err(format!("an operation {what} color {c} but sends no data on it; only the sender of data may"));
+        }
+    }
+    if o.advance.is_some() && o.control.is_some() {
+        return Err(
+            "an operation both advances its own router and sends a control wavelet, which would advance it again"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// A slice lies in its vector; a color has a route here.
+fn place(program: &WaferProgram, pe: usize, end: End, len: u32) -> Check {
+    let (input, output) = vectors(&program.collective, pe as u32);
+    let (name, start, size) = match end {
+        End::In(start) => ("input", start, input),
+        End::Out(start) => ("output", start, output),
+        End::Tmp(start) => ("scratch", start, program.scratch_elements(pe)),
+        End::Fabric(color) => {
+            let routed = program.routes(pe).iter().any(|r| r.color == color);
+            return if routed {
+                Ok(())
+            } else {
+                Err(format!("an operation uses color {color}, which has no route here"))
+            };
+        }
+    };
+    if u64::from(start) + u64::from(len) > u64::from(size) {
+        return Err(format!(
+            "an operation takes {name}[{start}..{}], but {name} has {size} elements",
+            u64::from(start) + u64::from(len)
+        ));
+    }
+    Ok(())
+}

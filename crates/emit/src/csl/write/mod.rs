@@ -1,0 +1,43 @@
+//! Writes a project: checks the limits, gathers PEs that run the same code, and prints.
+
+mod host;
+mod layout;
+mod limits;
+mod pe;
+mod plan;
+mod queues;
+mod ranges;
+mod steps;
+
+use unisono_lower::wafer::WaferProgram;
+
+use super::Target;
+use crate::Refused;
+use plan::Plan;
+
+pub use limits::{builtin as combine_builtin, vectors};
+pub use steps::move_builtin;
+
+/// Files by relative path.
+pub type Files = Vec<(String, String)>;
+
+/// Said at the head of every file that is emitted.
+const NOT_COMPILED: &str = "Written for Cerebras SDK 1.0 and the WSE-2. It was not compiled with the vendor's SDK.";
+
+/// The CSL project of a wafer program.
+///
+/// # Errors
+/// What the target cannot express, with the number found and the limit.
+pub fn emit(program: &WaferProgram, target: &Target) -> Result<Files, Refused> {
+    let refused = |reason| Refused { target: "csl", reason };
+    limits::check(program, target).map_err(refused)?;
+    let plan = Plan::new(program, target).map_err(refused)?;
+    let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target))];
+    for (number, class) in plan.classes.iter().enumerate() {
+        files.push((plan::file_name(number), pe::print(&plan, class, target)));
+    }
+    files.push(("run.py".to_owned(), host::run_script(&plan)));
+    files.push(("commands.sh".to_owned(), host::commands(&plan, target)));
+    files.push(("README.md".to_owned(), host::readme(&plan, target)));
+    Ok(files)
+}

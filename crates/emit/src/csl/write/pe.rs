@@ -1,0 +1,215 @@
+//! Prints the program file of a class of PEs.
+//!
+//! One thread: its vector operations run one after the other in `compute`. Several: each is a task that starts one
+//! asynchronous operation, which activates the task again when it ends; `step_N` is the next operation to start,
+//! `done_N` how many have ended where others wait for that, `running` how many threads are left. Tasks do not interrupt
+//! each other, so these need no lock.
+
+use std::fmt::Write;
+
+use super::{
+    NOT_COMPILED,
+    plan::{Class, Operation, Plan},
+    steps::{self, Step},
+};
+use crate::csl::Target;
+
+pub fn print(plan: &Plan, class: &Class, target: &Target) -> String {
+    let key = &class.key;
+    let threads: Vec<Vec<Step>> = key
+        .threads
+        .iter()
+        .map(|t| t.iter().enumerate().flat_map(|(n, o)| steps::of(plan, n, o, target)).collect())
+        .collect();
+    let mut text = format!(
+        "// The program of {} of the {} PEs of a {} of {} {} on a grid of {} rows and columns.\n// {NOT_COMPILED}\n\n",
+        class.pes,
+        plan.grid.count(),
+        plan.collective.kind,
+        plan.collective.elements,
+        plan.collective.dtype,
+        plan.grid
+    );
+    declarations(&mut text, plan, class, target);
+    descriptors(&mut text, class, &threads);
+    if let [] | [_] = &threads[..] {
+        sequence(&mut text, key.threads.first().map_or(&[], |t| t), threads.first());
+    } else {
+        tasks(&mut text, plan, class, &threads);
+    }
+    setup(&mut text, class, threads.len());
+    text
+}
+
+/// Adds formatted text; writing to a string cannot fail.
+macro_rules! put {
+    ($text:expr, $($arg:tt)*) => {{ let _ = write!($text, $($arg)*); }};
+}
+
+fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &Target) {
+    let (key, dtype) = (&class.key, plan.collective.dtype);
+    text.push_str("param memcpy_params: comptime_struct;\n");
+    for c in 0..key.colors {
+        put!(text, "param c{c}: color;\n");
+    }
+    text.push_str("\nconst sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n\n");
+    put!(text, "var input = @zeros([{}]{dtype});\n", key.input);
+    put!(text, "var output = @zeros([{}]{dtype});\n", key.output);
+    if key.scratch > 0 {
+        put!(text, "var scratch = @zeros([{}]{dtype});\n", key.scratch);
+    }
+    put!(text, "var input_ptr: [*]{dtype} = &input;\n");
+    put!(text, "var output_ptr: [*]{dtype} = &output;\n");
+    if key.threads.iter().flatten().any(|o| o.control) {
+        text.push_str("// Advances the switch of every router on its way; no PE gets it.\n");
+        put!(text, "var advance_word = @constants([1]u32, {});\n", target.advance_word());
+    }
+    text.push('\n');
+    let queues = [("iq", "input", &class.queues.input), ("oq", "output", &class.queues.output)];
+    for (short, long, queues) in queues {
+        for (c, queue) in queues.iter().enumerate() {
+            if let Some(q) = queue {
+                put!(text, "const {short}_c{c} = @get_{long}_queue({q});\n");
+            }
+        }
+    }
+}
+
+fn descriptors(text: &mut String, class: &Class, threads: &[Vec<Step>]) {
+    if class.key.colors > 0 {
+        text.push('\n');
+    }
+    let mut seen = rustc_hash::FxHashSet::default();
+    for (name, value) in threads.iter().flatten().flat_map(|s| &s.descriptors) {
+        if seen.insert(name) {
+            put!(text, "const {name} = {value};\n");
+        }
+    }
+    if !class.key.threads.is_empty() {
+        text.push('\n');
+    }
+}
+
+/// One thread, with equal operations in a row as a loop.
+fn sequence(text: &mut String, operations: &[Operation], steps: Option<&Vec<Step>>) {
+    text.push_str("fn compute() void {\n");
+    let steps = steps.map_or(&[][..], |s| s);
+    let groups: Vec<&[Step]> = steps.chunk_by(|a, b| a.operation == b.operation).collect();
+    let mut phase = 0;
+    let mut at = 0;
+    while at < groups.len() {
+        let operation = &operations[at];
+        let same = operations[at..].iter().take_while(|o| *o == operation).count();
+        if operation.phase != phase {
+            phase = operation.phase;
+            put!(text, "  //~ phase {phase}\n");
+        }
+        let indent = if same > 1 { "    " } else { "  " };
+        if same > 1 {
+            put!(text, "  for (@range(u16, {same})) |n| {{\n");
+        }
+        for step in groups[at] {
+            if step.more {
+                put!(text, "{indent}//~ more\n");
+            }
+            put!(text, "{indent}{}({});\n", step.builtin, step.operands.join(", "));
+        }
+        if same > 1 {
+            text.push_str("  }\n");
+        }
+        at += same;
+    }
+    text.push_str("  sys_mod.unblock_cmd_stream();\n}\n\n");
+}
+
+fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>]) {
+    let waits = steps::Waits::new(&class.key, threads);
+    put!(text, "var running: u16 = {};\n", threads.len());
+    for t in 0..threads.len() {
+        let id = plan.tasks.get(t).copied().unwrap_or_default();
+        put!(text, "const thread_{t}_id: local_task_id = @get_local_task_id({id});\n");
+        put!(text, "var step_{t}: u16 = 0;\n");
+        if waits.is_awaited(t) {
+            put!(text, "var done_{t}: u16 = 0;\n");
+        }
+        if waits.waits(t) {
+            put!(text, "var waiting_{t}: bool = false;\n");
+        }
+    }
+    for (t, steps) in threads.iter().enumerate() {
+        put!(text, "\ntask thread_{t}() void {{\n  ");
+        for (n, step) in steps.iter().enumerate() {
+            put!(text, "if (step_{t} == {n}) {{\n");
+            signal(text, &waits, t, n);
+            start(text, t, n, step, waits.of(t, n));
+            text.push_str("  } else ");
+        }
+        text.push_str("{\n");
+        signal(text, &waits, t, steps.len());
+        text.push_str("    running -= 1;\n    if (running == 0) {\n");
+        text.push_str("      sys_mod.unblock_cmd_stream();\n    }\n  }\n}\n");
+    }
+    text.push_str("\nfn compute() void {\n");
+    for t in 0..threads.len() {
+        put!(text, "  @activate(thread_{t}_id);\n");
+    }
+    text.push_str("}\n\n");
+}
+
+/// Tells the threads that wait for step `done - 1` of thread `t` that it has ended, once.
+fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
+    let told = waits.told(t, done);
+    if told.is_empty() {
+        return;
+    }
+    put!(text, "    if (done_{t} < {done}) {{\n      done_{t} = {done};\n");
+    for w in told {
+        put!(text, "      if (waiting_{w}) {{\n        waiting_{w} = false;\n");
+        put!(text, "        @activate(thread_{w}_id);\n      }}\n");
+    }
+    text.push_str("    }\n");
+}
+
+fn start(text: &mut String, t: usize, n: usize, step: &Step, waits: &[(usize, usize)]) {
+    let indent = if waits.is_empty() { "    " } else { "      " };
+    if !waits.is_empty() {
+        let unmet: Vec<String> = waits.iter().map(|(t, n)| format!("done_{t} < {n}")).collect();
+        put!(text, "    if ({}) {{\n", unmet.join(" or "));
+        put!(text, "      waiting_{t} = true;\n    }} else {{\n");
+    }
+    put!(text, "{indent}step_{t} = {};\n", n + 1);
+    if step.phase != 0 {
+        put!(text, "{indent}//~ phase {}\n", step.phase);
+    }
+    if step.more {
+        put!(text, "{indent}//~ more\n");
+    }
+    let operands = step.operands.join(", ");
+    if step.fabric {
+        put!(text, "{indent}{}({operands}, .{{ .async = true, .activate = thread_{t}_id }});\n", step.builtin);
+    } else {
+        put!(text, "{indent}{}({operands});\n{indent}@activate(thread_{t}_id);\n", step.builtin);
+    }
+    if !waits.is_empty() {
+        text.push_str("    }\n");
+    }
+}
+
+fn setup(text: &mut String, class: &Class, threads: usize) {
+    text.push_str("comptime {\n");
+    if threads > 1 {
+        for t in 0..threads {
+            put!(text, "  @bind_local_task(thread_{t}, thread_{t}_id);\n");
+        }
+    }
+    for (c, queue) in class.queues.input.iter().enumerate() {
+        if queue.is_some() {
+            put!(text, "  @initialize_queue(iq_c{c}, .{{ .color = c{c} }});\n");
+            put!(text, "  @block(c{c});\n");
+        }
+    }
+    text.push_str("  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n");
+    text.push_str("  @export_symbol(input_ptr, \"input\");\n");
+    text.push_str("  @export_symbol(output_ptr, \"output\");\n");
+    text.push_str("  @export_symbol(compute);\n}\n");
+}

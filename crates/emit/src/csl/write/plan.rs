@@ -1,0 +1,155 @@
+//! Gathers PEs: a *class* runs one program file, whose colors are parameters; a *kind* is a class with its colors and the
+//! routes of its router. A row of a chain has four kinds (both ends, even and odd), whatever its length.
+
+use rustc_hash::FxHashMap;
+use unisono_collective::Collective;
+use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
+use unisono_machine::Grid;
+
+use super::{limits, queues::Queues};
+use crate::csl::{Target, normal::normalised_pe};
+
+/// What one program file holds. Colors of operations are numbers of parameters, in the order of their first use.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ClassKey {
+    pub input: u32,
+    pub output: u32,
+    pub scratch: u32,
+    pub colors: u8,
+    /// Operations with sources and sinks; the numbers of `Op` that matter here.
+    pub threads: Vec<Vec<Operation>>,
+    pub waits: Vec<(u32, u32)>,
+}
+
+/// An operation that the target has: one sink, one or two sources.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Operation {
+    pub len: u32,
+    pub phase: u16,
+    pub sources: Vec<End>,
+    pub sink: End,
+    pub advance: bool,
+    pub control: bool,
+}
+
+pub struct Class {
+    pub key: ClassKey,
+    pub queues: Queues,
+    pub pes: u32,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+pub struct Kind {
+    pub class: u32,
+    /// The program's color of each parameter.
+    pub colors: Vec<Color>,
+    pub routes: Vec<ColorRoute>,
+}
+
+pub struct Plan {
+    pub grid: Grid,
+    pub collective: Collective,
+    pub phases: Vec<String>,
+    /// The program's colors and the target's, ascending.
+    pub colors: Vec<(Color, u8)>,
+    /// One a thread of the class that has most, where that is more than one.
+    pub tasks: Vec<u8>,
+    pub classes: Vec<Class>,
+    pub kinds: Vec<Kind>,
+    /// The kind of each PE.
+    pub kind_of: Vec<u32>,
+}
+
+pub fn file_name(class: usize) -> String {
+    format!("pe_{class}.csl")
+}
+
+impl Plan {
+    pub fn new(program: &WaferProgram, target: &Target) -> Result<Self, String> {
+        let colors = program.colors().into_iter().zip(target.colors.iter().copied());
+        let mut plan = Plan {
+            grid: program.grid,
+            collective: program.collective,
+            phases: program.phases().to_vec(),
+            colors: colors.collect(),
+            tasks: Vec::new(),
+            classes: Vec::new(),
+            kinds: Vec::new(),
+            kind_of: Vec::new(),
+        };
+        let mut class_of: FxHashMap<ClassKey, u32> = FxHashMap::default();
+        let mut kind_of: FxHashMap<Kind, u32> = FxHashMap::default();
+        for pe in 0..program.pe_count() {
+            let (key, colors) = key(program, pe);
+            let class = match class_of.get(&key) {
+                Some(&class) => class,
+                None => {
+                    let (row, col) = program.grid.row_col(pe as u32);
+                    let queues = Queues::assign(&key, target).map_err(|e| format!("PE ({row}, {col}): {e}"))?;
+                    let class = plan.classes.len() as u32;
+                    class_of.insert(key.clone(), class);
+                    plan.classes.push(Class { key, queues, pes: 0 });
+                    class
+                }
+            };
+            plan.classes[class as usize].pes += 1;
+            let kind = Kind { class, colors, routes: program.routes(pe).to_vec() };
+            let next = kind_of.len() as u32;
+            plan.kind_of.push(*kind_of.entry(kind).or_insert(next));
+        }
+        let mut ordered: Vec<(u32, Kind)> = kind_of.into_iter().map(|(k, n)| (n, k)).collect();
+        ordered.sort_unstable_by_key(|k| k.0);
+        plan.kinds = ordered.into_iter().map(|k| k.1).collect();
+        plan.tasks = plan.task_ids(target)?;
+        Ok(plan)
+    }
+
+    fn task_ids(&self, target: &Target) -> Result<Vec<u8>, String> {
+        let threads = self.classes.iter().map(|c| c.key.threads.len()).max();
+        let wanted = threads.filter(|&n| n > 1).unwrap_or(0);
+        let free = |id: &&u8| self.colors.iter().all(|c| c.1 != **id);
+        let ids: Vec<u8> = target.local_tasks.iter().filter(free).take(wanted).copied().collect();
+        if ids.len() < wanted {
+            return Err(format!(
+                "{wanted} threads on a PE; beside {} colors in use {} ids of tasks are free",
+                self.colors.len(),
+                ids.len()
+            ));
+        }
+        Ok(ids)
+    }
+}
+
+/// The class of a PE and its colors, in the order of their parameters.
+fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
+    let PeProgram { threads, waits, scratch, .. } = normalised_pe(program, pe);
+    let mut colors: Vec<Color> = Vec::new();
+    let mut local = |end: End| match end {
+        End::Fabric(color) => {
+            let number = colors.iter().position(|&c| c == color).unwrap_or_else(|| {
+                colors.push(color);
+                colors.len() - 1
+            });
+            End::Fabric(number as Color)
+        }
+        memory => memory,
+    };
+    let threads = threads
+        .into_iter()
+        .map(|thread| {
+            let operations = thread.into_iter().map(|(op, sources, sinks)| Operation {
+                len: op.len,
+                phase: op.phase,
+                sources: sources.into_iter().map(&mut local).collect(),
+                // Limits were checked: there is exactly one sink.
+                sink: local(sinks.first().copied().unwrap_or(End::Out(0))),
+                advance: op.advance.is_some(),
+                control: op.control.is_some(),
+            });
+            operations.collect()
+        })
+        .collect();
+    let (input, output) = limits::vectors(&program.collective, pe as u32);
+    let key = ClassKey { input, output, scratch, colors: colors.len() as u8, threads, waits };
+    (key, colors)
+}

@@ -1,0 +1,134 @@
+//! Which queue serves which color in a program file.
+//!
+//! A queue serves one color. On the WSE-2 the microthread of an operation is the number of its output queue, or of its
+//! first input queue where it sends nothing; two operations that may run together share neither queue nor microthread.
+
+use unisono_lower::wafer::End;
+
+use super::plan::{ClassKey, Operation};
+use crate::csl::{Target, order::Order};
+
+/// The queue of each color parameter that is received from or sent on.
+pub struct Queues {
+    pub input: Vec<Option<u8>>,
+    pub output: Vec<Option<u8>>,
+}
+
+impl Queues {
+    pub fn assign(key: &ClassKey, target: &Target) -> Result<Self, String> {
+        let lengths: Vec<usize> = key.threads.iter().map(Vec::len).collect();
+        let order = Order::new(&lengths, &key.waits)
+            .ok_or("the threads wait for each other in a circle, or for what is not there")?;
+        let ops: Vec<&Operation> = key.threads.iter().flatten().collect();
+        let colors = usize::from(key.colors);
+        let mut queues = Queues { input: vec![None; colors], output: vec![None; colors] };
+        queues.outputs(&ops, target)?;
+        // Numbers that an input queue must avoid, and the colors whose queue gives the microthread.
+        let mut avoid = vec![0u32; colors];
+        let mut names_thread = vec![false; colors];
+        if key.threads.len() > 1 {
+            for (a, op) in ops.iter().enumerate() {
+                let together = (0..ops.len()).filter(|&b| order.may_meet(a, b));
+                for b in together {
+                    no_color_twice(op, ops[b])?;
+                    if let (Some(c), End::Fabric(sent)) = (receives_only(op), ops[b].sink) {
+                        names_thread[c] = true;
+                        if let Some(q) = queues.output[usize::from(sent)] {
+                            avoid[c] |= 1 << q;
+                        }
+                    }
+                }
+            }
+        }
+        queues.inputs(&ops, &avoid, &names_thread, target)?;
+        Ok(queues)
+    }
+
+    fn outputs(&mut self, ops: &[&Operation], target: &Target) -> Result<(), String> {
+        let mut free = target.output_queues.iter();
+        for op in ops {
+            if let End::Fabric(c) = op.sink
+                && self.output[usize::from(c)].is_none()
+            {
+                self.output[usize::from(c)] = Some(
+                    *free
+                        .next()
+                        .ok_or_else(|| too_many("sends on", sent(ops), target.output_queues.len(), "output"))?,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn inputs(
+        &mut self,
+        ops: &[&Operation],
+        avoid: &[u32],
+        names_thread: &[bool],
+        target: &Target,
+    ) -> Result<(), String> {
+        let all = received(ops);
+        let mut free: Vec<u8> = target.input_queues.to_vec();
+        if all.len() > free.len() {
+            return Err(too_many("receives on", all.len(), free.len(), "input"));
+        }
+        // Those with a choice to make come first.
+        let (bound, rest): (Vec<usize>, Vec<usize>) = all.into_iter().partition(|&c| names_thread[c]);
+        for c in bound.into_iter().chain(rest) {
+            let at = free.iter().position(|&q| avoid[c] >> q & 1 == 0).ok_or(
+                "no input queue is left whose microthread is not taken by a sender that runs at the same time",
+            )?;
+            self.input[c] = Some(free.remove(at));
+        }
+        Ok(())
+    }
+}
+
+fn too_many(what: &str, found: usize, limit: usize, kind: &str) -> String {
+    format!("the PE {what} {found} colors; it has {limit} {kind} queues")
+}
+
+fn fabric(ends: &[End]) -> impl Iterator<Item = usize> + '_ {
+    ends.iter().filter_map(|e| match e {
+        End::Fabric(c) => Some(usize::from(*c)),
+        _ => None,
+    })
+}
+
+fn distinct(colors: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut seen = Vec::new();
+    for c in colors {
+        if !seen.contains(&c) {
+            seen.push(c);
+        }
+    }
+    seen
+}
+
+fn received(ops: &[&Operation]) -> Vec<usize> {
+    distinct(ops.iter().flat_map(|o| fabric(&o.sources)))
+}
+
+fn sent(ops: &[&Operation]) -> usize {
+    distinct(ops.iter().flat_map(|o| fabric(std::slice::from_ref(&o.sink)))).len()
+}
+
+/// The color whose input queue names the microthread.
+fn receives_only(op: &Operation) -> Option<usize> {
+    match op.sink {
+        End::Fabric(_) => None,
+        _ => fabric(&op.sources).next(),
+    }
+}
+
+fn no_color_twice(a: &Operation, b: &Operation) -> Result<(), String> {
+    let shared = fabric(&a.sources).find(|c| fabric(&b.sources).any(|d| d == *c));
+    let sent = matches!((a.sink, b.sink), (End::Fabric(c), End::Fabric(d)) if c == d);
+    if shared.is_some() || sent {
+        let what = if sent { "send on" } else { "receive on" };
+        return Err(format!(
+            "two threads {what} one color at the same time; a color has one queue, which serves one operation"
+        ));
+    }
+    Ok(())
+}

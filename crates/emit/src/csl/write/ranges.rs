@@ -1,0 +1,69 @@
+//! Covers a set of PEs by few loops: rectangles whose columns and rows are arithmetic progressions.
+
+use std::collections::BTreeMap;
+
+/// `start, start + step, ..`, `count` numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Progression {
+    pub start: u32,
+    pub count: u32,
+    pub step: u32,
+}
+
+/// Greedy runs of an ascending list; fewer than three in a row stand alone.
+fn progressions(sorted: &[u32]) -> Vec<Progression> {
+    let mut runs = Vec::new();
+    let mut at = 0;
+    while at < sorted.len() {
+        let rest = &sorted[at..];
+        let step = rest.get(1).map_or(1, |next| next - rest[0]);
+        let mut count = rest.windows(2).take_while(|w| w[1] - w[0] == step).count() + 1;
+        if count < 3 {
+            count = 1;
+        }
+        runs.push(Progression { start: rest[0], count: count as u32, step: if count == 1 { 1 } else { step } });
+        at += count;
+    }
+    runs
+}
+
+/// Rectangles `(columns, rows)` that hold each of `cells`, given as ascending `(row, column)`, exactly once.
+pub fn rectangles(cells: &[(u32, u32)]) -> Vec<(Progression, Progression)> {
+    let mut rows_of: BTreeMap<Progression, Vec<u32>> = BTreeMap::new();
+    for row in cells.chunk_by(|a, b| a.0 == b.0) {
+        let columns: Vec<u32> = row.iter().map(|c| c.1).collect();
+        for run in progressions(&columns) {
+            rows_of.entry(run).or_default().push(row[0].0);
+        }
+    }
+    let each =
+        rows_of.into_iter().flat_map(|(columns, rows)| progressions(&rows).into_iter().map(move |r| (columns, r)));
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_is_held_once() {
+        let cells: Vec<(u32, u32)> =
+            (0..9).flat_map(|r| (0..11).map(move |c| (r, c))).filter(|&(r, c)| (r * 7 + c * 3) % 4 != 1).collect();
+        let mut held = Vec::new();
+        for (columns, rows) in rectangles(&cells) {
+            for y in 0..rows.count {
+                for x in 0..columns.count {
+                    held.push((rows.start + y * rows.step, columns.start + x * columns.step));
+                }
+            }
+        }
+        held.sort_unstable();
+        assert_eq!(held, cells);
+    }
+
+    #[test]
+    fn every_second_column_of_a_grid_is_one_rectangle() {
+        let cells: Vec<(u32, u32)> = (0..512).flat_map(|r| (0..256).map(move |c| (r, 2 * c))).collect();
+        assert_eq!(rectangles(&cells).len(), 1);
+    }
+}

@@ -1,0 +1,150 @@
+//! An operation as the vector operations it takes: parts of at most the target's length, then its control wavelet.
+
+use unisono_collective::{Collective, Dtype};
+use unisono_lower::wafer::End;
+
+use super::{
+    limits,
+    plan::{ClassKey, Operation, Plan},
+};
+use crate::csl::Target;
+
+pub struct Step {
+    /// Number of the operation in its thread.
+    pub operation: usize,
+    pub phase: u16,
+    pub builtin: &'static str,
+    pub operands: Vec<String>,
+    /// Names and values of the operands' descriptors.
+    pub descriptors: Vec<(String, String)>,
+    /// Goes on with the operation of the step before.
+    pub more: bool,
+    pub fabric: bool,
+}
+
+pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &Target) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut at = 0;
+    while at < o.len {
+        let len = (o.len - at).min(target.extent.max(1));
+        let last = at + len == o.len;
+        let mut descriptors = vec![descriptor(o.sink, at, len, true, o.advance && last)];
+        let sources = o.sources.iter().map(|&s| descriptor(s, at, len, false, false));
+        descriptors.extend(sources);
+        steps.push(Step {
+            operation,
+            phase: o.phase,
+            builtin: if o.sources.len() == 1 {
+                move_builtin(plan.collective.dtype)
+            } else {
+                combine_builtin(&plan.collective)
+            },
+            operands: descriptors.iter().map(|d| d.0.clone()).collect(),
+            descriptors,
+            more: at > 0,
+            fabric: o.sources.iter().chain([&o.sink]).any(|e| matches!(e, End::Fabric(_))),
+        });
+        at += len;
+    }
+    if let (true, End::Fabric(c)) = (o.control, o.sink) {
+        steps.push(control(operation, o.phase, c));
+    }
+    steps
+}
+
+/// What moves a vector of one 32-bit type.
+pub fn move_builtin(dtype: Dtype) -> &'static str {
+    if dtype == Dtype::F32 { "@fmovs" } else { "@mov32" }
+}
+
+fn combine_builtin(c: &Collective) -> &'static str {
+    // Limits were checked before.
+    limits::builtin(c).unwrap_or("@fadds")
+}
+
+fn descriptor(end: End, skip: u32, len: u32, sink: bool, advance: bool) -> (String, String) {
+    let c = match end {
+        End::Fabric(c) => c,
+        End::In(start) => return slice("input", start + skip, len),
+        End::Out(start) => return slice("output", start + skip, len),
+        End::Tmp(start) => return slice("scratch", start + skip, len),
+    };
+    let (name, kind, queue, field) = match (sink, advance) {
+        (false, _) => (format!("rx_c{c}_{len}"), "fabin_dsd", "input_queue = iq", ""),
+        (true, false) => (format!("tx_c{c}_{len}"), "fabout_dsd", "output_queue = oq", ""),
+        (true, true) => {
+            (format!("tx_c{c}_{len}_advance"), "fabout_dsd", "output_queue = oq", ", .advance_switch = true")
+        }
+    };
+    let value = format!("@get_dsd({kind}, .{{ .extent = {len}, .fabric_color = c{c}, .{queue}_c{c}{field} }})");
+    (name, value)
+}
+
+fn slice(array: &str, start: u32, len: u32) -> (String, String) {
+    let index = if start == 0 { "i".to_owned() } else { format!("i + {start}") };
+    (
+        format!("{array}_{start}_{len}"),
+        format!("@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{len}}} -> {array}[{index}] }})"),
+    )
+}
+
+/// Behind the data on the same queue, so that it cannot overtake them.
+fn control(operation: usize, phase: u16, c: u8) -> Step {
+    let name = format!("control_c{c}");
+    let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();
+    let out = format!(
+        "@get_dsd(fabout_dsd, .{{ .extent = 1, .fabric_color = c{c}, .output_queue = oq_c{c}, .control = true }})"
+    );
+    Step {
+        operation,
+        phase,
+        builtin: "@mov32",
+        operands: vec![name.clone(), "advance_0_1".to_owned()],
+        descriptors: vec![(name, out), ("advance_0_1".to_owned(), word)],
+        more: false,
+        fabric: true,
+    }
+}
+
+/// The waits of a class, from operations to steps.
+pub struct Waits {
+    /// For each thread and step, `(thread, steps of it that must have ended)`.
+    of: Vec<Vec<Vec<(usize, usize)>>>,
+}
+
+impl Waits {
+    pub fn new(key: &ClassKey, threads: &[Vec<Step>]) -> Self {
+        let mut of: Vec<Vec<Vec<_>>> = threads.iter().map(|t| vec![Vec::new(); t.len()]).collect();
+        // Thread and number in it of each operation.
+        let place: Vec<(usize, usize)> =
+            key.threads.iter().enumerate().flat_map(|(t, ops)| (0..ops.len()).map(move |n| (t, n))).collect();
+        for &(op, earlier) in &key.waits {
+            // Assigning queues found every number to exist.
+            let (Some(&(t, n)), Some(&(u, m))) = (place.get(op as usize), place.get(earlier as usize)) else {
+                continue;
+            };
+            let first = threads[t].partition_point(|s| s.operation < n);
+            let ended = threads[u].partition_point(|s| s.operation <= m);
+            of[t][first].push((u, ended));
+        }
+        Self { of }
+    }
+
+    pub fn of(&self, thread: usize, step: usize) -> &[(usize, usize)] {
+        &self.of[thread][step]
+    }
+
+    pub fn waits(&self, thread: usize) -> bool {
+        self.of[thread].iter().any(|s| !s.is_empty())
+    }
+
+    pub fn is_awaited(&self, thread: usize) -> bool {
+        self.of.iter().flatten().flatten().any(|w| w.0 == thread)
+    }
+
+    /// The threads that wait for `done` steps of `thread`.
+    pub fn told(&self, thread: usize, done: usize) -> Vec<usize> {
+        let waits = |t: &usize| self.of[*t].iter().flatten().any(|&w| w == (thread, done));
+        (0..self.of.len()).filter(waits).collect()
+    }
+}
