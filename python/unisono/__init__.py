@@ -7,6 +7,8 @@
 'auto-gen'
 >>> plan.schedule.verify().complete
 True
+>>> un.simulate(plan.schedule).result_correct
+True
 """
 
 from unisono._core import (
@@ -31,6 +33,7 @@ from unisono._core import (
 from unisono._files import load, save
 from unisono._machines import machine
 from unisono._planning import bounds, plan
+from unisono._simulation import Run, simulate
 from unisono._sweep import sweep
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "Machine",
     "Plan",
     "Proof",
+    "Run",
     "Schedule",
     "ScheduleBuilder",
     "SimulationError",
@@ -56,5 +60,6 @@ __all__ = [
     "parse_shape",
     "plan",
     "save",
+    "simulate",
     "sweep",
 ]

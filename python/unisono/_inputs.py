@@ -83,3 +83,27 @@ def checked_root(root: int | tuple[int, int]) -> int | tuple[int, int]:
         if not 0 <= part <= _LARGEST:
             raise InputError(f"the root is {root}, and must be an index or a row and a column, all from 0 on")
     return root
+
+
+def checked_seed(seed: int) -> int:
+    """The same seed, once it is one.
+
+    Raises:
+        InputError: it is negative, or beyond what 64 bits hold.
+
+    """
+    if not 0 <= seed < 2**64:
+        raise InputError(f"the seed is {seed}, and must be a whole number from 0 to 2^64 - 1")
+    return seed
+
+
+def checked_probability(name: str, value: float) -> float:
+    """The same value, once it is a probability below 1.
+
+    Raises:
+        InputError: it is not.
+
+    """
+    if not 0 <= value < 1:
+        raise InputError(f"{name} is {value}, and must be at least 0 and below 1")
+    return value

@@ -1,9 +1,10 @@
-//! Emitters: one file each, registered in [`EMITTERS`]. An emitter may refuse a schedule, with the reason, and
+//! Emitters: one folder or file each, registered in [`EMITTERS`]. An emitter may refuse a schedule, with the reason, and
 //! never alters its meaning.
 
 pub mod csl;
 
-use unisono_lower::Placed;
+use unisono_lower::{Placed, wafer::LowerError};
+use unisono_machine::Machine;
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -13,16 +14,26 @@ pub struct Refused {
     pub reason: String,
 }
 
+impl Refused {
+    fn lowering(target: &'static str, error: &LowerError) -> Self {
+        Self { target, reason: error.to_string() }
+    }
+}
+
+/// Files by relative path.
+pub type Files = Vec<(String, String)>;
+
 /// One output format.
 pub trait Emitter: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// Says no, with the reason, before anything is written.
-    fn supports(&self, placed: &Placed) -> Result<(), Refused>;
-    /// Files by relative path.
-    fn emit(&self, placed: &Placed) -> Result<Vec<(String, String)>, Refused>;
+    /// The files, or why there are none. What was written is checked before it is handed out.
+    ///
+    /// # Errors
+    /// The reason why the target cannot express the schedule.
+    fn emit(&self, placed: &Placed, machine: &Machine) -> Result<Files, Refused>;
 }
 
 /// Sorted by name.
-pub const EMITTERS: &[&dyn Emitter] = &[];
+pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl];

@@ -17,10 +17,11 @@ from unisono.cli.machines import machines
 from unisono.cli.plan import plan
 from unisono.cli.reproduce import reproduce
 from unisono.cli.schedule import schedule
+from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
 from unisono.cli.verify import verify
 
-COMMANDS: tuple[click.Command, ...] = (algorithms, bound, machines, plan, reproduce, schedule, sweep, verify)
+COMMANDS: tuple[click.Command, ...] = (algorithms, bound, machines, plan, reproduce, schedule, simulate, sweep, verify)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -19,32 +19,32 @@ def report(failure: BaseException) -> int:
         case click.exceptions.Exit():
             return failure.exit_code
         case KeyboardInterrupt() | click.Abort():
-            return _say("interrupted", INTERRUPTED)
+            return say("interrupted", INTERRUPTED)
         case BrokenPipeError():
             # The reader has what it wanted; nothing may be flushed into the closed pipe at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return NO
         case click.UsageError():
-            return _say(_with_help(failure), WRONG_INPUT)
+            return say(_with_help(failure), WRONG_INPUT)
         case click.ClickException():
-            return _say(failure.format_message(), WRONG_INPUT)
+            return say(failure.format_message(), WRONG_INPUT)
         case InputError() | UnsupportedError():
-            return _say(str(failure), WRONG_INPUT)
+            return say(str(failure), WRONG_INPUT)
         case Error():
-            return _say(str(failure), NO)
+            return say(str(failure), NO)
         case OSError():
             about = f"'{failure.filename}': " if failure.filename else ""
             text = f"{about}{failure.strerror or failure}"
-            return _say(text, WRONG_INPUT if isinstance(failure, _PATH_ERRORS) else NO)
+            return say(text, WRONG_INPUT if isinstance(failure, _PATH_ERRORS) else NO)
         case OverflowError():
-            return _say(f"a number is too large: {failure}", WRONG_INPUT)
+            return say(f"a number is too large: {failure}", WRONG_INPUT)
         case MemoryError():
-            return _say("there is not enough memory for this", NO)
+            return say("there is not enough memory for this", NO)
         case _ if "KeyboardInterrupt" in str(failure):
             # It struck while the extension module was importing, and comes back as that module's own failure.
-            return _say("interrupted", INTERRUPTED)
+            return say("interrupted", INTERRUPTED)
         case _:
-            return _say(f"unexpected failure, please report it: {type(failure).__name__}: {failure}", NO)
+            return say(f"unexpected failure, please report it: {type(failure).__name__}: {failure}", NO)
 
 
 def _with_help(failure: click.UsageError) -> str:
@@ -52,7 +52,8 @@ def _with_help(failure: click.UsageError) -> str:
     return f"{failure.format_message().rstrip('.')} (see '{command} --help')"
 
 
-def _say(text: str, code: int) -> int:
+def say(text: str, code: int) -> int:
+    """Prints the sentence on standard error and returns the code."""
     # The messages of parsers may span lines; users and scripts read one.
     print("error:", " ".join(text.split()), file=sys.stderr)  # noqa: T201
     return code

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 import unisono
-from unisono import InputError, Machine, Plan, parse_shape
+from unisono import InputError, Machine, Plan, Schedule, parse_shape
 from unisono._inputs import DTYPE_BYTES, element_count
 from unisono.cli._output import working
 from unisono.cli._types import Param, Root
@@ -56,6 +57,27 @@ class Request:
                 params=dict(self.param) or None,
                 model=self.model,
             )
+
+
+def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Schedule:
+    """The schedule in the file of that name, or the one planned for the collective of that name."""
+    sized = options["elements"] is not None or options["bytes"] is not None
+    if sized and not Path(what).is_file():
+        if machine is None:
+            raise InputError(f"to {verb} a {what} as planned, --machine must say where")
+        return Request(collective=what, machine=machine, **options).plan().schedule
+    if sized:
+        raise InputError(f"'{what}' is a file, and a file has its size; drop --elements or --bytes")
+    if not Path(what).exists():
+        raise InputError(
+            f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
+        )
+    schedule = unisono.load(what)
+    if machine is None:
+        return schedule
+    shape = options["shape"]
+    known = schedule.machine.shape if schedule.machine is not None else None
+    return schedule.on(unisono.machine(machine, known if shape is None else parse_shape(shape)))
 
 
 def _stack(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated], _Decorated]:

@@ -1,11 +1,14 @@
 """Values on the command line that are more than a word: roots, parameters, lists of lengths and of shapes."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from unisono import parse_shape
+from unisono._simulation import sample
 
 _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
@@ -102,6 +105,50 @@ class Names(click.ParamType[list[str]]):
         if not all(names):
             self.fail(f"'{value}' is not a list of names; accepted is A,B,C", param, ctx)
         return names
+
+
+@dataclass(frozen=True)
+class TracedPes:
+    """PEs of a trace: an even sample of so many, or those in a list, or all."""
+
+    sampled: int | None = None
+    listed: tuple[range, ...] = ()
+
+    def of(self, count: int) -> Sequence[int]:
+        """These PEs on a machine of that many; ranges stay ranges until they are known to be few."""
+        if self.sampled is not None:
+            return sample(count, self.sampled)
+        if not self.listed:
+            return range(count)
+        # Of what lies beyond the machine, one PE is enough to be refused.
+        ends = [(part.start, max(part.start + 1, min(part.stop, count + 1))) for part in self.listed]
+        return [pe for first, end in ends for pe in range(first, end)]
+
+
+class TracePes(click.ParamType[TracedPes]):
+    """``all``, ``64`` (an even sample) or ``0,5,64..127``."""
+
+    name = "all|N|LIST"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> TracedPes:
+        """The choice; which PEs it means depends on how many there are."""
+        if isinstance(value, TracedPes):
+            return value
+        if value == "all":
+            return TracedPes()
+        if "," not in value and ".." not in value:
+            size = _whole(self, value, param, ctx)
+            if size == 0:
+                self.fail("a trace of 0 PEs is none; accepted are all, a number from 1 on, or a list", param, ctx)
+            return TracedPes(sampled=size)
+        parts = []
+        for item in value.split(","):
+            ends = _RANGE.fullmatch(item)
+            first, last = (_whole(self, end, param, ctx) for end in (ends.groups() if ends else (item, item)))
+            if not first <= last:
+                self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with FIRST <= LAST", param, ctx)
+            parts.append(range(first, last + 1))
+        return TracedPes(listed=tuple(parts))
 
 
 def _whole(kind: click.ParamType[Any], text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:

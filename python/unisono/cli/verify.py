@@ -1,19 +1,17 @@
 """`unisono verify`: proves a schedule, from a file or as planned."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-import unisono
-from unisono import InputError, Proof, Schedule, parse_shape
+from unisono import Proof, Schedule
 from unisono.cli._failures import NO
 from unisono.cli._options import (
-    Request,
     algorithm_options,
     data_options,
     json_option,
     root_option,
+    schedule_of,
     shape_option,
     size_options,
 )
@@ -40,7 +38,7 @@ _SHOWN = 20
 @json_option
 def verify(file_or_collective: str, machine: str | None, method: str, as_json: bool, **options: Any) -> int:
     """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races."""
-    schedule = _schedule(file_or_collective, machine, options)
+    schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):
         proof = schedule.verify(method)
     if as_json:
@@ -48,26 +46,6 @@ def verify(file_or_collective: str, machine: str | None, method: str, as_json: b
     else:
         _print(proof, schedule)
     return 0 if proof.holds else NO
-
-
-def _schedule(what: str, machine: str | None, options: dict[str, Any]) -> Schedule:
-    sized = options["elements"] is not None or options["bytes"] is not None
-    if sized and not Path(what).is_file():
-        if machine is None:
-            raise InputError(f"to verify a {what} as planned, --machine must say where")
-        return Request(collective=what, machine=machine, **options).plan().schedule
-    if sized:
-        raise InputError(f"'{what}' is a file, and a file has its size; drop --elements or --bytes")
-    if not Path(what).exists():
-        raise InputError(
-            f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
-        )
-    schedule = unisono.load(what)
-    if machine is None:
-        return schedule
-    shape = options["shape"]
-    known = schedule.machine.shape if schedule.machine is not None else None
-    return schedule.on(unisono.machine(machine, known if shape is None else parse_shape(shape)))
 
 
 def _print(proof: Proof, schedule: Schedule) -> None:

@@ -14,10 +14,12 @@ mod normal;
 mod order;
 mod read;
 mod target;
+mod unit;
 mod write;
 
 pub use check::{Finding, check};
 pub use normal::normalised;
 pub use read::{Project, ReadError, read};
 pub use target::Target;
+pub use unit::Csl;
 pub use write::{Files, emit};

@@ -1,0 +1,47 @@
+//! CSL as a registered emitter: lowered, written, read back and checked.
+
+use unisono_lower::{Placed, wafer::lower};
+use unisono_machine::Machine;
+
+use super::{Project, Target, check, emit, normalised, read};
+use crate::{Emitter, Files, Refused};
+
+pub struct Csl;
+
+const NAME: &str = "csl";
+
+impl Emitter for Csl {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "a CSL project for SDK 1.0 on the WSE-2: layout, PE programs, run script, commands"
+    }
+
+    fn reference(&self) -> &'static str {
+        "docs/csl.md"
+    }
+
+    fn emit(&self, placed: &Placed, machine: &Machine) -> Result<Files, Refused> {
+        let Machine::Wafer(wafer) = machine;
+        let program = lower(placed, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
+        let target = Target::WSE2_SDK_1_0;
+        let files = emit(&program, &target)?;
+        // What does not read back to the same program, or breaks a rule of the language, is a fault of this emitter: it
+        // is refused rather than handed to a compiler.
+        let fault = |reason: String| Refused {
+            target: NAME,
+            reason: format!("the emitted project is wrong, please report it: {reason}"),
+        };
+        let again = read(&files).map_err(|e| fault(e.to_string()))?;
+        if again != normalised(&program) {
+            return Err(fault("it reads back to another program".to_owned()));
+        }
+        let project = Project::parse(&files).map_err(|e| fault(e.to_string()))?;
+        match check(&project, &target).first() {
+            Some(finding) => Err(fault(finding.to_string())),
+            None => Ok(files),
+        }
+    }
+}

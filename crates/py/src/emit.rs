@@ -1,0 +1,49 @@
+//! `emit`: code and files for other tools.
+
+use pyo3::{prelude::*, types::PyDict};
+use unisono_emit::EMITTERS;
+use unisono_lower::Placed;
+use unisono_schedule::verify::Method;
+
+use crate::{
+    errors::{UnsupportedError, detached, input, to_python, verify_error},
+    schedule::Schedule,
+};
+
+/// Files by relative path, for a proved schedule; a target that cannot express it raises `UnsupportedError`.
+#[pyfunction]
+pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, format: &str) -> PyResult<Bound<'py, PyDict>> {
+    let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == format) else {
+        let names: Vec<_> = EMITTERS.iter().map(|e| e.name()).collect();
+        return Err(input(format!("'{format}' is not a format; accepted are {}", names.join(", "))));
+    };
+    let file = schedule.file();
+    let (Some(placement), Some(machine)) = (&file.placement, &file.machine) else {
+        return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
+    };
+    let proof = detached(py, || schedule.prove(Method::Auto))?;
+    if !proof.holds() {
+        return Err(verify_error(py, &proof.diagnostics));
+    }
+    let placed = Placed { schedule: file.schedule.clone(), placement: placement.clone() };
+    let files = detached(py, || emitter.emit(&placed, machine))?;
+    let files = files.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
+    let dict = PyDict::new(py);
+    for (path, text) in files {
+        dict.set_item(path, text)?;
+    }
+    Ok(dict)
+}
+
+/// `[{name, summary, reference}]` of all formats.
+#[pyfunction]
+pub fn emitters(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let rows: Vec<_> = EMITTERS
+        .iter()
+        .map(|e| {
+            let row = [("name", e.name()), ("summary", e.summary()), ("reference", e.reference())];
+            row.into_iter().collect::<std::collections::BTreeMap<_, _>>()
+        })
+        .collect();
+    to_python(py, &rows)
+}

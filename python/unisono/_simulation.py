@@ -1,0 +1,202 @@
+"""Schedules run on a simulated machine, and traces of such runs."""
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono import _core
+from unisono._core import InputError, Machine, Schedule, Simulation
+from unisono._files import check_writable, write
+from unisono._inputs import checked_probability, checked_seed
+
+#: The most PEs that one trace records.
+MOST_TRACED = 4096
+#: PEs of a trace where nobody says which.
+SAMPLED = 256
+
+
+@final
+class Run:
+    """One run of a schedule on the simulated fabric of a wafer, data included."""
+
+    def __init__(
+        self, schedule: Schedule, simulation: Simulation, options: tuple[int | None, float, int], traced: list[int]
+    ) -> None:
+        self._schedule = schedule
+        self._simulation = simulation
+        self._options = options
+        self._traced = traced
+
+    @property
+    def cycles(self) -> int:
+        """Cycles until the last operation ended."""
+        return self._simulation.cycles
+
+    @property
+    def seconds(self) -> float:
+        """The same by the machine's clock."""
+        return self._simulation.seconds
+
+    @property
+    def finish(self) -> npt.NDArray[np.uint32]:
+        """For each PE the cycle when its last operation ended; 0 for one without any."""
+        return self._simulation.finish
+
+    @property
+    def events(self) -> int:
+        """Moves of wavelets and element operations that were simulated."""
+        return self._simulation.events
+
+    @property
+    def hops(self) -> int:
+        """Moves of wavelets from one router to the next."""
+        return self._simulation.hops
+
+    @property
+    def stalls(self) -> int:
+        """Cycles that wavelets waited at routers, added up."""
+        return self._simulation.stalls
+
+    @property
+    def result_correct(self) -> bool:
+        """Whether the data that came out is what plain arithmetic gives."""
+        return self._simulation.result_correct
+
+    @property
+    def mismatch(self) -> str | None:
+        """The first element that differs from plain arithmetic."""
+        return self._simulation.mismatch
+
+    @property
+    def wall_seconds(self) -> float:
+        """How long the simulation took."""
+        return self._simulation.wall_seconds
+
+    def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
+        """Writes the run as trace events for Perfetto or ``chrome://tracing``: a track for each thread of each PE.
+
+        One microsecond of the file stands for one cycle. ``pes`` chooses other PEs than the run was asked to record,
+        which repeats the run; without any, an even sample of at most 256 is taken.
+
+        Raises:
+            InputError: a PE does not exist, they are more than 4096, or the path cannot be a file.
+            OSError: it cannot be written; no half-written file is left.
+
+        """
+        check_writable(path)
+        chosen = list(pes) if pes is not None else self._traced or sample(self._schedule.nodes, SAMPLED)
+        if chosen != self._traced:
+            checked = checked_pes(chosen, self._schedule.nodes)
+            self._simulation = _core.simulate(self._schedule, *self._options, checked)
+            self._traced = chosen
+        write(path, trace_text(self._schedule, self._simulation))
+
+    def __repr__(self) -> str:
+        correct = "correct" if self.result_correct else "wrong"
+        return f"<unisono.Run {self.cycles} cycles, result {correct}>"
+
+
+def simulate(
+    schedule: Schedule,
+    machine: Machine | None = None,
+    *,
+    queue_depth: int | None = None,
+    noop_probability: float = 0.0,
+    seed: int = 0,
+    trace_pes: Sequence[int] | None = None,
+) -> Run:
+    """Runs a schedule wavelet by wavelet on the fabric of its wafer, or of ``machine``, with data through it.
+
+    The schedule is proved first. ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and
+    input. With ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by
+    ``seed``. ``trace_pes`` are recorded for :meth:`Run.trace`.
+
+    Raises:
+        InputError: no machine, or a wrong value.
+        UnsupportedError: the schedule needs more colors, switch positions or the like than the machine has.
+        VerifyError: the schedule is refused; ``.diagnostics`` lists why.
+        SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
+
+    """
+    placed = schedule if machine is None else schedule.on(machine)
+    traced = [] if trace_pes is None else list(trace_pes)
+    options = (queue_depth, checked_probability("noop_probability", noop_probability), checked_seed(seed))
+    return Run(placed, _core.simulate(placed, *options, checked_pes(traced, placed.nodes)), options, traced)
+
+
+def checked_pes(pes: Sequence[int], count: int) -> list[int]:
+    """The same PEs, once there are not too many and each exists.
+
+    Raises:
+        InputError: they are more than a trace records, or one does not exist.
+
+    """
+    if len(pes) > MOST_TRACED:
+        raise InputError(
+            f"a trace of {len(pes)} PEs was asked for, and at most {MOST_TRACED} are recorded: "
+            "take an even sample, as --trace-pes 256 does, or name fewer"
+        )
+    for pe in pes:
+        if not 0 <= pe < count:
+            raise InputError(f"PE {pe} of the trace does not exist; accepted are 0 to {count - 1}")
+    return [int(pe) for pe in pes]
+
+
+def sample(count: int, size: int) -> list[int]:
+    """At most that many PEs, evenly spaced, the first and the last among them."""
+    if size >= count:
+        return list(range(count))
+    if size == 1:
+        return [0]
+    return [at * (count - 1) // (size - 1) for at in range(size)]
+
+
+def trace_text(schedule: Schedule, simulation: Simulation) -> str:
+    """The recorded operations as a file of trace events in JSON, one event a line."""
+    machine = schedule.machine
+    shape = machine.shape if machine is not None and machine.shape is not None else (schedule.nodes,)
+    columns = shape[-1]
+    recorded = simulation.trace_events
+    # A track of its own for each thread of a PE; tracks are shown in this order.
+    tracks = sorted({(event["pe"], event["thread"]) for event in recorded})
+    track = {key: at + 1 for at, key in enumerate(tracks)}
+    name = f"{schedule.collective} of {schedule.elements} {schedule.dtype} on {'x'.join(map(str, shape))} PEs"
+    events: list[dict[str, Any]] = [_metadata("process_name", 0, {"name": name})]
+    for (pe, thread), tid in track.items():
+        row, column = divmod(pe, columns)
+        label = f"PE {row},{column}" + (f" thread {thread}" if thread else "")
+        events.append(_metadata("thread_name", tid, {"name": label}))
+        events.append(_metadata("thread_sort_index", tid, {"sort_index": tid}))
+    phases = simulation.phases
+    for event in recorded:
+        phase = phases[event["phase"]] if event["phase"] < len(phases) else ""
+        events.append(
+            {
+                "name": f"{phase} i{event['instr']}".lstrip(),
+                "cat": phase or "operation",
+                "ph": "X",
+                "pid": 1,
+                "tid": track[event["pe"], event["thread"]],
+                "ts": event["start"],
+                "dur": max(event["end"] - event["start"], 1),
+                "args": {"elements": event["elements"], "instruction": event["instr"], "pe": event["pe"]},
+            }
+        )
+    about = {
+        "time": "1 us stands for 1 cycle",
+        "cycles": simulation.cycles,
+        "seconds": simulation.seconds,
+        "machine": machine.name if machine is not None else "",
+        "shape": list(shape),
+    }
+    lines = ",\n".join(json.dumps(event, ensure_ascii=False) for event in events)
+    head = f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about, ensure_ascii=False)},"traceEvents":[\n'
+    return f"{head}{lines}\n]}}\n"
+
+
+def _metadata(name: str, tid: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "ph": "M", "pid": 1, "tid": tid, "args": arguments}

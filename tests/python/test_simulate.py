@@ -1,0 +1,210 @@
+"""Simulated runs: what they say, what they refuse, and the traces they write."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+from click import BadParameter
+from unisono._simulation import sample
+from unisono.cli._types import TracePes
+
+from .conftest import Ran, call, json_of
+
+ON_8 = ["reduce", "--machine", "wse2", "--shape", "8", "--elements", "16", "--algorithm", "chain"]
+KEYS = {
+    "cycles", "seconds", "finish", "events", "hops", "wall_seconds", "result_correct", "stalls", "predicted_cycles",
+    "lower_bound", "queue_depth", "sim",
+}  # fmt: skip
+
+
+def trace_events(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]], dict[int, str]]:
+    """The file, its operations, and the names of its tracks."""
+    whole = json.loads(file.read_text())
+    events = whole["traceEvents"]
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    return whole, [event for event in events if event["ph"] == "X"], names
+
+
+def refused(ran: Ran, code: int, *words: str) -> None:
+    assert ran.code == code, ran
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    for word in words:
+        assert word in ran.err
+
+
+def test_chain_takes_its_closed_form() -> None:
+    report = json_of("simulate", *ON_8)
+    assert set(report) >= KEYS
+    assert report["cycles"] == 16 + 6 * 7
+    assert report["predicted_cycles"] == {"paper": 58, "links": pytest.approx(58, abs=12)}
+    assert report["lower_bound"]["name"] == "physical-1d"
+    assert report["lower_bound"]["cycles"] <= report["cycles"]
+    assert report["result_correct"] is True
+    assert report["mismatch"] is None
+    assert len(report["finish"]) == 8
+    assert max(report["finish"]) == report["cycles"]
+    assert report["queue_depth"] == 4
+    assert report["seconds"] == pytest.approx(58 / 850e6)
+
+
+def test_finish_of_many_pes_is_not_listed() -> None:
+    report = json_of("simulate", "broadcast", "--machine", "wse2", "--shape", "65x64", "--elements", "1")
+    assert report["finish"] is None
+
+
+def test_people_get_a_table() -> None:
+    ran = call("simulate", *ON_8, "--queue-depth", "2")
+    assert ran.code == 0
+    assert "58 cycles" in ran.out
+    assert "queue depth 2" in ran.out
+    assert "correct" in ran.out
+    assert "model paper" in ran.out
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])
+@pytest.mark.parametrize(("shape", "elements"), [("1", 5), ("4", 0), ("1x1", 3), ("3x2", 0)])
+def test_nothing_to_do(collective: str, shape: str, elements: int) -> None:
+    run = un.simulate(un.plan(collective, "wse2", shape=shape, elements=elements).schedule)
+    assert run.result_correct
+    assert run.finish.max() == run.cycles
+
+
+@pytest.mark.parametrize("name", ["a.sched", "a.json"])
+def test_a_file_runs_as_planned(name: str, tmp_path: Path) -> None:
+    file = str(tmp_path / name)
+    assert call("schedule", *ON_8, "-o", file).code == 0
+    assert json_of("simulate", file)["cycles"] == 58
+    assert json_of("simulate", file, "--machine", "wse2")["cycles"] == 58
+    refused(call("simulate", file, "--machine", "wse2", "--shape", "9"), 2, "8 nodes", "9 PEs")
+    refused(call("simulate", file, "--elements", "16"), 2, "file")
+
+
+def test_a_schedule_without_a_machine_needs_one() -> None:
+    b = un.ScheduleBuilder(ranks=2, elements=4, collective="reduce")
+    stream = b.stream(1, 0)
+    b.combine(1, [b.input(1)], [stream])
+    b.combine(0, [stream, b.input(0)], [b.output(0)])
+    mine = b.build()
+    with pytest.raises(un.InputError, match="machine"):
+        un.simulate(mine)
+    run = un.simulate(mine, un.machine("wse2", shape=2))
+    assert run.result_correct
+    assert run.cycles == 4 + 6
+    assert "10 cycles" in repr(run)
+
+
+def test_what_is_not_proved_does_not_run(tmp_path: Path) -> None:
+    plan = un.plan("reduce", "wse2", shape=3, elements=4)
+    wrong = un.Schedule.parse(plan.schedule.to_text().replace("reduce", "allreduce", 1))
+    with pytest.raises(un.VerifyError) as failure:
+        un.simulate(wrong)
+    assert failure.value.diagnostics
+    file = tmp_path / "wrong.sched"
+    un.save(wrong, file)
+    refused(call("simulate", str(file), "--trace", str(tmp_path / "t.json")), 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["wrong.sched"]
+
+
+def test_a_run_that_is_stuck_says_where(tmp_path: Path) -> None:
+    """Two neighbours that both send long vectors before they receive: sound with endless queues, not with these."""
+    b = un.ScheduleBuilder(ranks=2, elements=512)
+    streams = [b.stream(0, 1), b.stream(1, 0)]
+    for me in (0, 1):
+        b.combine(me, [b.input(me)], [streams[me]])
+        b.combine(me, [streams[1 - me], b.input(me)], [b.output(me)])
+    mine = b.build().on(un.machine("wse2", shape=2))
+    assert mine.verify()
+    with pytest.raises(un.SimulationError, match="PE 0,0") as failure:
+        un.simulate(mine)
+    assert len(failure.value.stuck) == 2
+    file = tmp_path / "stuck.sched"
+    un.save(mine, file)
+    ran = call("simulate", str(file), "--json", "--trace", str(tmp_path / "t.json"))
+    refused(ran, 1, "deadlock", "PE 0,0", "PE 0,1")
+    assert ran.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["stuck.sched"]
+
+
+def test_idle_cycles_follow_the_seed() -> None:
+    schedule = un.plan("reduce", "wse2", shape=16, elements=64).schedule
+    quiet = un.simulate(schedule).cycles
+    noisy = [un.simulate(schedule, noop_probability=0.2, seed=seed).cycles for seed in (1, 1, 2, 3, 4)]
+    assert noisy[0] == noisy[1]
+    assert len(set(noisy)) > 1
+    assert min(noisy) > quiet
+    assert json_of("simulate", *ON_8, "--noop-probability", "0.2", "--seed", "3")["cycles"] > 58
+
+
+def test_trace_has_a_track_for_each_pe(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    run = un.simulate(un.plan("reduce", "wse2", shape=(3, 4), elements=8, algorithm="chain").schedule)
+    cycles = run.cycles
+    run.trace(file)
+    whole, operations, names = trace_events(file)
+    assert {name.partition(" thread")[0] for name in names.values()} == {
+        f"PE {r},{c}" for r in range(3) for c in range(4)
+    }
+    assert "1 us stands for 1 cycle" in json.dumps(whole["otherData"])
+    assert max(event["ts"] + event["dur"] for event in operations) == cycles == run.cycles
+    assert {event["tid"] for event in operations} <= set(names)
+    assert all(event["args"]["elements"] == 8 and " i" in event["name"] for event in operations)
+    run.trace(file, pes=[5])
+    assert list(trace_events(file)[2].values()) == ["PE 1,1"]
+
+
+@pytest.mark.parametrize(("chosen", "pes"), [("all", 8), ("3", 3), ("1", 1), ("99", 8), ("0,7", 2), ("2..4,6", 4)])
+def test_trace_of_chosen_pes(chosen: str, pes: int, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    report = json_of("simulate", *ON_8, "--trace", str(file), "--trace-pes", chosen)
+    assert report["trace"] == str(file)
+    assert len(trace_events(file)[2]) == pes
+
+
+def test_choice_of_pes_stays_small() -> None:
+    kind = TracePes()
+    with pytest.raises(BadParameter):
+        kind.convert("0", None, None)
+    assert kind.convert("0..9999999999999", None, None).of(4) == [0, 1, 2, 3, 4]
+    assert sample(10, 4) == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--queue-depth", "0"], ["queue depth"]),
+        (["--queue-depth", "-1"], ["queue_depth", "-1"]),
+        (["--noop-probability", "1"], ["noop_probability", "1"]),
+        (["--noop-probability", "nan"], ["noop_probability"]),
+        (["--seed", "-1"], ["seed", "-1"]),
+        (["--sim", "dice"], ["dice", "fabric"]),
+        (["--dtype", "f64"], ["f64"]),
+        (["--trace-pes", "all"], ["--trace"]),
+        (["--trace", "t.json", "--trace-pes", "8,9"], ["8", "7"]),
+        (["--trace", "t.json", "--trace-pes", "-3"], ["-3"]),
+        (["--trace", "t.json", "--trace-pes", "4..2"], ["4..2"]),
+        (["--trace", "no/such/t.json"], ["no/such"]),
+        (["--machine", "wse9"], ["wse9"]),
+    ],
+)
+def test_wrong_input(options: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(call("simulate", *ON_8, *options), 2, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trace_of_too_many_pes_says_how_to_sample(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    options = ["broadcast", "--machine", "wse2", "--shape", "65x64", "--elements", "1", "--trace-pes", "all"]
+    refused(call("simulate", *options, "--trace", str(file)), 2, "4160", "4096", "--trace-pes 256")
+    assert not file.exists()
+    assert call("simulate", *options[:-1], "16", "--trace", str(file)).code == 0
+    assert len(trace_events(file)[2]) == 16
+
+
+def test_a_machine_with_too_few_colors_is_refused(tmp_path: Path) -> None:
+    machine = tmp_path / "small.toml"
+    machine.write_text(un.machine("wse2", shape=8).to_toml().replace("colors = 24", "colors = 1", 1))
+    refused(call("simulate", *ON_8, "--machine", str(machine)), 2, "color")
