@@ -30,6 +30,7 @@ from unisono._core import (
     machine_presets,
     parse_shape,
 )
+from unisono._emission import emit, emit_files
 from unisono._files import load, save
 from unisono._machines import machine
 from unisono._planning import bounds, plan
@@ -54,6 +55,8 @@ __all__ = [
     "__version__",
     "algorithms",
     "bounds",
+    "emit",
+    "emit_files",
     "load",
     "machine",
     "machine_presets",

@@ -89,3 +89,34 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> None:
 
     """
     write(path, schedule.to_json() if os.fspath(path).endswith(".json") else schedule.to_text())
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Fails before long work where :func:`write_folder` is bound to fail after it.
+
+    Raises:
+        InputError: the path is a file, or its parent does not exist.
+
+    """
+    folder = Path(path).resolve()
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"cannot write to '{os.fspath(path)}': it is a file, not a folder")
+    if not folder.parent.is_dir():
+        raise InputError(f"cannot write to '{os.fspath(path)}': there is no folder '{folder.parent}'")
+
+
+def write_folder(path: str | os.PathLike[str], files: dict[str, str]) -> list[str]:
+    """Writes files, by relative path, into a folder that is made if it is missing; returns their names.
+
+    Raises:
+        InputError: the path cannot be a folder.
+        OSError: a file cannot be written.
+
+    """
+    check_folder(path)
+    folder = Path(path)
+    for name, text in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(target, text)
+    return list(files)

@@ -54,12 +54,12 @@ fn algorithms_read_back_or_are_refused() {
     let refused = refusals();
     let reasons = |name: &str| refused[name].keys().map(String::as_str).collect::<Vec<_>>();
     // Several inputs are added element by element.
-    for name in ["kd-tree", "quad-chain"] {
+    for name in ["kd-tree", "quad-chain", "quad-two-phase", "xy-yx"] {
         assert_eq!(reasons(name), ["a vector operation has 2 sources"]);
     }
     // What arrives is kept and passed on at once.
     assert_eq!(reasons("ring"), ["a vector operation has one destination, memory or fabric"]);
     // Rows and columns are flooded on one color, from other sides.
     assert_eq!(reasons("x-y-allreduce"), ["on the WSE-2 a position changes one of them"]);
-    assert_eq!(refused.len(), 4, "{refused:?}");
+    assert_eq!(refused.len(), 6, "{refused:?}");
 }

@@ -12,10 +12,10 @@ use crate::{
 
 /// Files by relative path, for a proved schedule; a target that cannot express it raises `UnsupportedError`.
 #[pyfunction]
-pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, format: &str) -> PyResult<Bound<'py, PyDict>> {
-    let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == format) else {
+pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, target: &str) -> PyResult<Bound<'py, PyDict>> {
+    let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == target) else {
         let names: Vec<_> = EMITTERS.iter().map(|e| e.name()).collect();
-        return Err(input(format!("'{format}' is not a format; accepted are {}", names.join(", "))));
+        return Err(input(format!("'{target}' is not a format; accepted are {}", names.join(", "))));
     };
     let file = schedule.file();
     let (Some(placement), Some(machine)) = (&file.placement, &file.machine) else {

@@ -13,6 +13,7 @@ from unisono import __version__
 from unisono.cli import _failures
 from unisono.cli.algorithms import algorithms
 from unisono.cli.bound import bound
+from unisono.cli.emit import emit
 from unisono.cli.machines import machines
 from unisono.cli.plan import plan
 from unisono.cli.reproduce import reproduce
@@ -21,7 +22,18 @@ from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
 from unisono.cli.verify import verify
 
-COMMANDS: tuple[click.Command, ...] = (algorithms, bound, machines, plan, reproduce, schedule, simulate, sweep, verify)
+COMMANDS: tuple[click.Command, ...] = (
+    algorithms,
+    bound,
+    emit,
+    machines,
+    plan,
+    reproduce,
+    schedule,
+    simulate,
+    sweep,
+    verify,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -1,0 +1,50 @@
+"""`unisono emit`: writes a schedule as code for a target."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unisono import UnsupportedError, emit_files
+from unisono._files import check_folder, write_folder
+from unisono.cli._failures import NO, say
+from unisono.cli._options import (
+    algorithm_options,
+    data_options,
+    json_option,
+    root_option,
+    schedule_of,
+    shape_option,
+    size_options,
+)
+from unisono.cli._output import print_json, print_lines, working
+
+
+@click.command()
+@click.argument("file_or_collective", metavar="FILE|COLLECTIVE")
+@click.option("--machine", metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on.")
+@shape_option
+@size_options
+@data_options
+@root_option
+@algorithm_options
+@click.option("--format", "target", required=True, metavar="FORMAT", help="The target: csl.")
+@click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder to write to; made if it is missing.")
+@json_option
+def emit(file_or_collective: str, machine: str | None, target: str, output: str, as_json: bool, **options: Any) -> int:
+    """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
+    check_folder(output)
+    schedule = schedule_of(file_or_collective, machine, options, "emit")
+    try:
+        with working("emitting"):
+            files = emit_files(schedule, target)
+    except UnsupportedError as refused:
+        if as_json:
+            print_json({"files": [], "target": target, "refused": str(refused)})
+        return say(str(refused), NO)
+    written = write_folder(output, files)
+    if as_json:
+        print_json({"files": [str(Path(output) / name) for name in written], "target": target, "refused": None})
+    else:
+        print_lines(f"wrote {len(written)} files for {target} to {output}:", *(f"  {name}" for name in written))
+    return 0

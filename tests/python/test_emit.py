@@ -1,0 +1,52 @@
+"""Emission: the command, the function, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+REDUCE = ["--machine", "wse2", "--shape", "8x6", "--elements", "16"]
+
+
+@pytest.mark.parametrize("collective", ["reduce", "allreduce"])
+def test_csl_of_a_plan(tmp_path: Path, collective: str) -> None:
+    out = tmp_path / "csl"
+    report = json_of("emit", collective, *REDUCE, "--algorithm", "auto-gen", "--format", "csl", "-o", str(out))
+    assert report["target"] == "csl"
+    assert report["refused"] is None
+    assert {Path(f).name for f in report["files"]} >= {"layout.csl", "pe_0.csl", "run.py", "commands.sh", "README.md"}
+    for file in report["files"]:
+        assert "not compiled with the vendor's SDK" in Path(file).read_text()
+
+
+def test_csl_of_a_file(tmp_path: Path) -> None:
+    plan = un.plan("reduce", "wse2", shape=16, elements=8)
+    un.save(plan.schedule, tmp_path / "a.sched")
+    ran = call("emit", str(tmp_path / "a.sched"), "--format", "csl", "-o", str(tmp_path / "out"))
+    assert ran.code == 0, ran.err
+    assert "layout.csl" in ran.out
+    assert set(un.emit(plan.schedule, "csl", tmp_path / "again")) == set(un.emit_files(plan.schedule, "csl"))
+
+
+def test_what_csl_cannot_say_is_refused_with_the_reason(tmp_path: Path) -> None:
+    out = tmp_path / "csl"
+    ran = call("emit", "reduce", *REDUCE, "--algorithm", "kd-tree", "--format", "csl", "-o", str(out), "--json")
+    assert ran.code == 1
+    assert "element-wise" in ran.json["refused"]
+    assert ran.json["files"] == []
+    assert not out.exists()
+
+
+def test_wrong_input(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = call("emit", "reduce", *REDUCE, "--format", "cls", "-o", str(out))
+    assert ran.code == 2
+    assert "'cls' is not a format; accepted are csl" in ran.err
+    file = tmp_path / "file"
+    file.write_text("")
+    ran = call("emit", "reduce", *REDUCE, "--format", "csl", "-o", str(file))
+    assert ran.code == 2
+    assert "is a file" in ran.err
+    assert not out.exists()
