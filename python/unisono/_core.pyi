@@ -1,6 +1,7 @@
 """The extension module. Users import `unisono`; this module converts and does nothing else."""
 
-from typing import Any, final
+from collections.abc import Iterable
+from typing import Any, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
@@ -149,7 +150,7 @@ class Schedule:
     def verify(self, method: str = "auto") -> Proof: ...
     def predict(self, model: str = "paper") -> dict[str, Any]: ...
     def interpret(
-        self, inputs: list[npt.NDArray[Any]], chunk: int | None = None, seed: int = 0
+        self, inputs: list[npt.NDArray[Any]], chunk: int | None = None, seed: int | None = None
     ) -> list[npt.NDArray[Any]]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -199,27 +200,32 @@ class Buffer:
 class ScheduleBuilder:
     def __new__(
         cls,
-        ranks: int,
-        elements: int,
+        ranks: SupportsIndex,
+        elements: SupportsIndex,
         collective: str = "allreduce",
-        root: int | None = None,
+        root: SupportsIndex | None = None,
         operator: str = "sum",
         dtype: str = "f32",
         name: str = "",
     ) -> ScheduleBuilder: ...
-    def input(self, node: int) -> Buffer: ...
-    def output(self, node: int) -> Buffer: ...
-    def scratch(self, node: int, elements: int) -> Buffer: ...
+    def input(self, node: SupportsIndex) -> Buffer: ...
+    def output(self, node: SupportsIndex) -> Buffer: ...
+    def scratch(self, node: SupportsIndex, elements: SupportsIndex) -> Buffer: ...
     def switch(self) -> int: ...
     def phase(self, name: str) -> None: ...
-    def stream(self, source: int, sinks: int | list[int], capacity: int | None = None) -> Stream: ...
+    def stream(
+        self,
+        source: SupportsIndex,
+        sinks: SupportsIndex | Iterable[SupportsIndex],
+        capacity: SupportsIndex | None = None,
+    ) -> Stream: ...
     def combine(
         self,
-        node: int,
+        node: SupportsIndex,
         sources: list[Stream | Slice | Buffer],
         sinks: list[Stream | Slice | Buffer],
-        lane: int = 0,
-        length: int | None = None,
+        lane: SupportsIndex | None = None,
+        length: SupportsIndex | None = None,
         after: list[int] | None = None,
     ) -> int: ...
     def build(self) -> Schedule: ...
@@ -252,6 +258,7 @@ def sweep_point(
     algorithms: list[str] | None = None,
     baseline: str | None = None,
     dtype: str = "f32",
+    operator: str = "sum",
     root: int | tuple[int, int] | None = None,
     params: dict[str, str] | None = None,
     model: str | None = None,

@@ -1,19 +1,28 @@
 """Files in and out. What is written appears whole under its name, or not at all."""
 
 import os
+import stat
 from pathlib import Path
 
 from unisono._core import InputError, Schedule
+
+#: The largest file that is read: 4 GiB.
+MOST_BYTES = 2**32
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a file.
 
     Raises:
-        InputError: it is not UTF-8.
+        InputError: it is no regular file (a device may never end), has more than 4 GiB, or is not UTF-8.
         OSError: it cannot be read.
 
     """
+    found = Path(path).stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"'{os.fspath(path)}' is not a regular file")
+    if found.st_size > MOST_BYTES:
+        raise InputError(f"'{os.fspath(path)}' has {found.st_size} bytes, and files are read up to {MOST_BYTES} bytes")
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -3,9 +3,15 @@
 What is checked here is only what cannot be handed to the extension module; everything else it checks itself.
 """
 
+import operator
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex, TypeGuard
 
 from unisono._core import InputError
+
+#: An index in row-major order, or a row and a column.
+Root = SupportsIndex | Sequence[SupportsIndex]
 
 #: Bytes of one element, by the name of its datatype.
 DTYPE_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i32": 4, "i64": 8}
@@ -33,7 +39,7 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * _UNITS[unit]
 
 
-def element_count(elements: int | None, bytes: int | str | None, dtype: str) -> int:
+def element_count(elements: SupportsIndex | None, bytes: SupportsIndex | str | None, dtype: str) -> int:
     """Elements of ``dtype`` that exactly one of ``elements`` and ``bytes`` asks for.
 
     Raises:
@@ -46,55 +52,63 @@ def element_count(elements: int | None, bytes: int | str | None, dtype: str) -> 
     if (elements is None) == (bytes is None):
         given = "neither is" if elements is None else "both are"
         raise InputError(f"the size is given by the elements or by the bytes, and {given} given")
-    if elements is None:
-        size = parse_bytes(bytes) if isinstance(bytes, str) else int(bytes or 0)
-        if size < 0:
-            raise InputError(f"the size in bytes is {size}, and must be 0 or more")
-        elements, rest = divmod(size, DTYPE_BYTES[dtype])
-        if rest:
-            raise InputError(
-                f"{size} bytes are no whole number of elements of {dtype} ({DTYPE_BYTES[dtype]} bytes each)"
-            )
-    return checked_count(elements)
+    if elements is not None:
+        return checked_count(elements)
+    size = parse_bytes(bytes) if isinstance(bytes, str) else whole("the size in bytes", bytes)
+    if size < 0:
+        raise InputError(f"the size in bytes is {size}, and must be 0 or more")
+    count, rest = divmod(size, DTYPE_BYTES[dtype])
+    if rest:
+        raise InputError(f"{size} bytes are no whole number of elements of {dtype} ({DTYPE_BYTES[dtype]} bytes each)")
+    return checked_count(count)
 
 
-def checked_count(elements: int) -> int:
+def checked_count(elements: SupportsIndex) -> int:
     """The same count, once it is known to be one.
 
     Raises:
-        InputError: it is negative, or beyond what a machine word holds.
+        InputError: it is no whole number, negative, or beyond what a machine word holds.
 
     """
-    if elements < 0:
-        raise InputError(f"the number of elements is {elements}, and must be 0 or more")
-    if elements > _LARGEST:
-        raise InputError(f"the number of elements is {elements}, and must be at most {_LARGEST}")
-    return elements
+    count = whole("the number of elements", elements)
+    if count < 0:
+        raise InputError(f"the number of elements is {count}, and must be 0 or more")
+    if count > _LARGEST:
+        raise InputError(f"the number of elements is {count}, and must be at most {_LARGEST}")
+    return count
 
 
-def checked_root(root: int | tuple[int, int]) -> int | tuple[int, int]:
+def checked_root(root: Root) -> int | tuple[int, int]:
     """The same root, once no part of it is negative or beyond what a machine word holds.
 
     Raises:
-        InputError: one is.
+        InputError: it is neither an index nor a row and a column, or a part of it is out of range.
 
     """
-    for part in (root,) if isinstance(root, int) else root:
-        if not 0 <= part <= _LARGEST:
-            raise InputError(f"the root is {root}, and must be an index or a row and a column, all from 0 on")
-    return root
+    message = f"the root is {root!r}, and must be an index or a row and a column, all from 0 on"
+    match [root] if is_whole(root) else items(root, message):
+        case [index] if _fits(index):
+            return operator.index(index)
+        case [row, column] if _fits(row) and _fits(column):
+            return operator.index(row), operator.index(column)
+    raise InputError(message)
 
 
-def checked_seed(seed: int) -> int:
+def _fits(part: object) -> bool:
+    return is_whole(part) and 0 <= operator.index(part) <= _LARGEST
+
+
+def checked_seed(seed: SupportsIndex) -> int:
     """The same seed, once it is one.
 
     Raises:
-        InputError: it is negative, or beyond what 64 bits hold.
+        InputError: it is no whole number, negative, or beyond what 64 bits hold.
 
     """
-    if not 0 <= seed < 2**64:
-        raise InputError(f"the seed is {seed}, and must be a whole number from 0 to 2^64 - 1")
-    return seed
+    number = whole("the seed", seed)
+    if not 0 <= number < 2**64:
+        raise InputError(f"the seed is {number}, and must be a whole number from 0 to 2^64 - 1")
+    return number
 
 
 def checked_probability(name: str, value: float) -> float:
@@ -107,3 +121,43 @@ def checked_probability(name: str, value: float) -> float:
     if not 0 <= value < 1:
         raise InputError(f"{name} is {value}, and must be at least 0 and below 1")
     return value
+
+
+def is_whole(value: object) -> TypeGuard[SupportsIndex]:
+    """Whether a value is a whole number, of Python or NumPy; a truth value is none, although Python counts with it."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        # An array says that it can be an index, and only one of a single whole number is.
+        return False
+    return True
+
+
+def whole(what: str, value: object) -> int:
+    """The value as a number of Python.
+
+    Raises:
+        InputError: it is not a whole number.
+
+    """
+    if not is_whole(value):
+        raise InputError(f"{what} is {value!r}, and must be a whole number")
+    return operator.index(value)
+
+
+def items(values: object, message: str) -> list[Any]:
+    """What a sequence holds; text is none, although Python goes through its letters.
+
+    Raises:
+        InputError: it is no sequence, with this message.
+
+    """
+    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
+        raise InputError(message)
+    try:
+        return list(values)
+    except TypeError:
+        # An array without dimensions.
+        raise InputError(message) from None

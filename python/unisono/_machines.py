@@ -3,12 +3,14 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import SupportsIndex
 
 from unisono._core import InputError, Machine, machine_presets, parse_shape
 from unisono._files import read_text
+from unisono._inputs import is_whole, items, whole
 
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
-Shape = str | int | Sequence[int]
+Shape = str | SupportsIndex | Sequence[SupportsIndex]
 
 
 def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
@@ -20,9 +22,10 @@ def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
     """
     if shape is None or isinstance(shape, str):
         return None if shape is None else parse_shape(shape)
-    sides = [shape] if isinstance(shape, int) else list(shape)
+    message = f"{shape!r} is not a shape; accepted are N, (rows, columns), and text such as '4x4'"
+    sides = [shape] if is_whole(shape) else items(shape, message)
     # The text form is the one place that says what a shape may be.
-    return parse_shape("x".join(str(int(side)) for side in sides))
+    return parse_shape("x".join(str(whole("a side of the shape", side)) for side in sides))
 
 
 def machine(name: str | os.PathLike[str], shape: Shape | None = None) -> Machine:

@@ -1,11 +1,11 @@
 """Plans and bounds for one collective on one machine."""
 
 import os
-from typing import Any
+from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import Machine, Plan
-from unisono._inputs import checked_root, element_count
+from unisono._inputs import Root, checked_root, element_count
 from unisono._machines import Shape, with_shape
 
 
@@ -14,11 +14,11 @@ def plan(
     machine: Machine | str | os.PathLike[str],
     *,
     shape: Shape | None = None,
-    elements: int | None = None,
-    bytes: int | str | None = None,
+    elements: SupportsIndex | None = None,
+    bytes: SupportsIndex | str | None = None,
     dtype: str = "f32",
     op: str = "sum",
-    root: int | tuple[int, int] = 0,
+    root: Root = 0,
     algorithm: str | None = None,
     params: dict[str, str] | None = None,
     model: str | None = None,
@@ -27,7 +27,7 @@ def plan(
 
     The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
     row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
-    parameters.
+    parameters; without it, ``params`` leave only candidates that have them.
 
     Raises:
         InputError: a name, size, shape or root that does not exist.
@@ -45,10 +45,10 @@ def bounds(
     machine: Machine | str | os.PathLike[str],
     *,
     shape: Shape | None = None,
-    elements: int | None = None,
-    bytes: int | str | None = None,
+    elements: SupportsIndex | None = None,
+    bytes: SupportsIndex | str | None = None,
     dtype: str = "f32",
-    root: int | tuple[int, int] = 0,
+    root: Root = 0,
 ) -> list[dict[str, Any]]:
     """Every lower bound that applies: ``name``, ``cycles`` and ``seconds``, ``reference``, and what it ``assumes``.
 

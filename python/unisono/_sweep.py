@@ -1,12 +1,12 @@
 """The best algorithm at every point of a grid of shapes and lengths."""
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
-from unisono._inputs import checked_count, checked_root
+from unisono._inputs import Root, checked_count, checked_root, items
 from unisono._machines import Shape, with_shape
 
 
@@ -14,12 +14,13 @@ def sweep(
     collective: str,
     machine: Machine | str | os.PathLike[str],
     *,
-    shapes: Sequence[Shape],
-    elements: Sequence[int],
+    shapes: Iterable[Shape],
+    elements: Iterable[SupportsIndex],
     algorithms: Sequence[str] | None = None,
     baseline: str | None = None,
     dtype: str = "f32",
-    root: int | tuple[int, int] = 0,
+    op: str = "sum",
+    root: Root = 0,
     params: dict[str, str] | None = None,
     model: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -35,18 +36,20 @@ def sweep(
         UnsupportedError: no algorithm supports a point.
 
     """
-    if not shapes or not elements:
+    listed = items(shapes, f"shapes is {shapes!r}, and must be a list of shapes")
+    lengths = items(elements, f"elements is {elements!r}, and must be a list of numbers of elements")
+    if not listed or not lengths:
         raise InputError("a sweep needs at least one shape and one number of elements")
     chosen = None if algorithms is None else list(algorithms)
-    counts = [checked_count(count) for count in elements]
+    counts = [checked_count(count) for count in lengths]
     points = []
-    for shape in shapes:
+    for shape in listed:
         sized = with_shape(machine, shape)
         for count in counts:
             point = _core.sweep_point(
-                collective, sized, count, chosen, baseline, dtype, checked_root(root), params, model
+                collective, sized, count, chosen, baseline, dtype, op, checked_root(root), params, model
             )
             points.append(point)
             if progress is not None:
-                progress(len(points), len(shapes) * len(counts))
+                progress(len(points), len(listed) * len(counts))
     return points

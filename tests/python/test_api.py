@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,6 +182,48 @@ def test_place_an_own_schedule_on_a_machine() -> None:
     assert placed.predict()["cycles"] > 0
     with pytest.raises(un.InputError):
         exchange().on(un.machine("wse2", shape=3))
+
+
+def test_numbers_of_numpy() -> None:
+    machine = un.machine("wse2", shape=(np.int64(3), np.uint8(4)))
+    assert machine.shape == (3, 4)
+    assert un.machine("wse2", shape=np.array([3, 4])).shape == (3, 4)
+    assert un.machine("wse2", shape=np.int32(4)).shape == (4,)
+    plain = un.plan("reduce", machine, elements=8, root=7).report()
+    assert un.plan("reduce", machine, elements=np.int64(8), root=np.int16(7)).report() == plain
+    assert un.plan("reduce", machine, bytes=np.int64(32), root=np.array([1, 3])).report() == plain
+    assert un.plan("reduce", machine, bytes=np.array(32), root=[1, 3]).report() == plain
+    assert len(un.sweep("reduce", "wse2", shapes=np.array([4, 8]), elements=np.array([1, 2]))) == 4
+    b = un.ScheduleBuilder(ranks=np.int64(3), elements=8)
+    assert b.stream(0, np.array([1, 2])).id == 0
+    cut = b.input(np.int64(0))[np.int64(-4) : np.int64(8)]
+    assert (cut.start, cut.stop) == (4, 8)
+
+
+def test_a_collective_over_nothing_can_be_built() -> None:
+    assert exchange(0).verify()
+
+
+def test_sweep_takes_an_operator() -> None:
+    options: dict[str, Any] = {"shapes": [(3, 4)], "elements": [1000], "model": "links", "dtype": "i64"}
+    assert "snake" in un.sweep("reduce", "wse2", **options)[0]["cycles_by_algorithm"]
+    # A snake combines every second row backwards.
+    assert "snake" not in un.sweep("reduce", "wse2", op="ordered", **options)[0]["cycles_by_algorithm"]
+
+
+def test_a_phase_notes_what_was_searched() -> None:
+    plan = un.plan("allreduce", "wse2", shape=(4, 64), elements=64, algorithm="two-phase-searched")
+    notes = {phase["name"]: phase["note"] for phase in plan.predicted["phases"]}
+    assert notes["row-reduce"].startswith("groups of ")
+    assert notes["broadcast"] is None
+
+
+def test_a_placement_beyond_its_machine_is_refused() -> None:
+    text = un.plan("reduce", "wse2", shape=5, elements=4).schedule.to_text()
+    assert un.Schedule.parse(text).verify()
+    proof = un.Schedule.parse(text.replace("| max_shape = [757, 996]", "| max_shape = [2, 2]")).verify()
+    assert [found["code"] for found in proof.diagnostics] == ["placement-machine"]
+    assert "2x2" in proof.diagnostics[0]["message"]
 
 
 def test_sweep_reports_progress() -> None:

@@ -2,8 +2,11 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import unisono as un
 
@@ -59,7 +62,16 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
         (["plan", "reduce", *ON_4, "--algorithm", "two-phase", "--param", "group=many"], ["group", "many"]),
         (["plan", "reduce", *ON_4, "--algorithm", "chain", "--param", "speed=9"], ["speed"]),
         (["plan", "reduce", *ON_4, "--algorithm", "chain", "--param", "speed"], ["speed", "NAME=VALUE"]),
-        (["plan", "reduce", *ON_4, "--param", "group=2"], ["--algorithm"]),
+        (["plan", "reduce", *ON_4, "--param", "speed=9"], ["speed=9"]),
+        (
+            ["plan", "reduce", *WSE, "--shape", "4x8", *SIZE, "--algorithm", "chain", "--param", "x=tree"],
+            ["tree", "x-y"],
+        ),
+        (["plan", "reduce", *ON_4, "--ranks", "4"], ["--shape 4", "--ranks 4"]),
+        (["plan", "reduce", *WSE, "--ranks", "0", *SIZE], ["--ranks", "0"]),
+        (["plan", "reduce", *WSE, "--ranks", "-4", *SIZE], ["--ranks", "-4"]),
+        (["plan", "reduce", *WSE, "--ranks", "4x4", *SIZE], ["4x4"]),
+        (["verify", "reduce", *ON_4, "--ranks", "4"], ["--shape 4", "--ranks 4"]),
         (["plan", "reduce", *ON_4, "--model", "wishful"], ["wishful", "links"]),
         (["plan", "reduce", "--machine", "wse9", "--shape", "4", *SIZE], ["wse9", "wse2"]),
         (["plan", "reduce", "--machine", "no/such.toml", "--shape", "4", *SIZE], ["no/such.toml"]),
@@ -80,6 +92,9 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
         (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--algorithms", "star,magic"], ["magic"]),
         (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--baseline", "magic"], ["magic"]),
         (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "-o", "no/such/folder.csv"], ["no/such"]),
+        (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--op", "xor"], ["xor", "f32"]),
+        (["verify", "/dev/zero"], ["/dev/zero", "regular file"]),
+        (["machines", "/dev/zero"], ["/dev/zero", "regular file"]),
         (["machines", "wse9"], ["wse9", "wse2"]),
         (["algorithms", "--collective", "frobnicate"], ["frobnicate"]),
         (["reproduce", "newspaper"], ["newspaper", "wafer"]),
@@ -152,6 +167,96 @@ def test_python_raises_the_named_exceptions() -> None:
     with pytest.raises(un.UnsupportedError):
         un.plan("reduce", "wse2", shape=4, elements=4, algorithm="ring")
     assert issubclass(un.InputError, un.Error)
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, 4.0, 4.5, "4", b"4", True, np.float64(4), np.bool_(True), [4], (1, 2, 3), 2**70, -1]
+)
+def test_python_numbers_are_whole(wrong: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: un.plan("reduce", "wse2", shape=4, elements=wrong),
+        lambda: un.bounds("reduce", "wse2", shape=4, elements=wrong),
+        lambda: un.plan("reduce", "wse2", shape=4, elements=1, root=wrong),
+        lambda: un.sweep("reduce", "wse2", shapes=[4], elements=[wrong]),
+        lambda: un.sweep("reduce", "wse2", shapes=[(4, wrong)], elements=[1]),
+        lambda: un.machine("wse2", shape=(wrong, 3)),
+        lambda: un.ScheduleBuilder(ranks=2, elements=wrong),
+        lambda: un.ScheduleBuilder(ranks=2, elements=1).input(wrong),
+    ]
+    if wrong != "4":
+        calls.append(lambda: un.plan("reduce", "wse2", shape=4, bytes=wrong))
+    if wrong is not None and not isinstance(wrong, str | list):
+        calls.append(lambda: un.machine("wse2", shape=wrong))
+    for attempt in calls:
+        with pytest.raises(un.InputError):
+            attempt()
+
+
+def test_python_lists_of_a_sweep_are_lists() -> None:
+    for wrong in (4, "44", None):
+        with pytest.raises(un.InputError):
+            un.sweep("reduce", "wse2", shapes=wrong, elements=[1])  # type: ignore[arg-type]
+        with pytest.raises(un.InputError):
+            un.sweep("reduce", "wse2", shapes=[4], elements=wrong)  # type: ignore[arg-type]
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    file = tmp_path / "huge.sched"
+    with file.open("wb") as sparse:
+        sparse.truncate(2**32 + 1)
+    assert_one_sentence(call("verify", str(file)), "huge.sched", str(2**32))
+    with pytest.raises(un.InputError):
+        un.load(file)
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        slice(0, 9),
+        slice(9, 9),
+        slice(10, None),
+        slice(-9, 4),
+        slice(4, -9),
+        slice(3, 1),
+        slice(0, 2**100),
+        slice(-(2**200), None),
+        slice(0.0, 1.0),
+        slice(True, 4),
+        slice("0", None),
+        slice(0, 8, 2),
+        slice(None, None, -1),
+        3,
+        None,
+    ],
+)
+def test_a_span_stays_in_its_buffer(span: Any) -> None:
+    buffer = un.ScheduleBuilder(2, 8).input(0)
+    with pytest.raises(un.InputError):
+        buffer[span]
+
+
+def test_a_builder_refuses_what_would_not_be_built() -> None:
+    b, other = un.ScheduleBuilder(3, 8), un.ScheduleBuilder(3, 8)
+    stream, foreign = b.stream(0, 1), other.stream(0, 1)
+    calls: list[Callable[[], object]] = [
+        lambda: b.combine(0, [b.input(0)[4:4]], [stream]),
+        lambda: b.combine(0, [b.input(0)[4:4]], [b.output(0)[2:2]]),
+        lambda: b.combine(1, [stream], [b.scratch(1, 0)]),
+        lambda: b.combine(0, [b.input(0)], [foreign]),
+        lambda: b.combine(0, [other.input(0)], [stream]),
+        lambda: b.combine(0, [other.input(0)[0:4]], [stream]),
+        lambda: b.combine(0, [b.input(0)], [stream], length=0),
+        lambda: b.combine(0, [b.input(0)], [stream], lane=-1),
+        lambda: b.combine(0, [b.input(0)], [stream], after=[-1]),
+        lambda: b.stream(0, [1, 1]),
+        lambda: b.stream(0, [1, 2, 1]),
+        lambda: b.stream(0, []),
+        lambda: b.stream(0, True),
+        lambda: b.stream(0, "1"),  # type: ignore[arg-type]
+    ]
+    for attempt in calls:
+        with pytest.raises(un.InputError):
+            attempt()
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

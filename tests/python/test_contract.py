@@ -65,6 +65,34 @@ def test_nothing_to_do_is_valid(collective: str, shape: str, elements: str) -> N
     assert json_of("verify", *options)["complete"]
 
 
+def test_ranks_are_a_row() -> None:
+    for command in ("plan", "bound", "verify"):
+        options = [command, "reduce", "--machine", "wse2", "--elements", "8"]
+        assert json_of(*options, "--ranks", "9") == json_of(*options, "--shape", "9")
+
+
+def test_a_parameter_alone_restricts_the_candidates() -> None:
+    row = ["plan", "reduce", "--machine", "wse2", "--shape", "16", "--elements", "8"]
+    assert [c["params"] for c in json_of(*row, "--param", "group=4")["candidates"]] == [{"group": "4"}]
+    grid = ["plan", "reduce", "--machine", "wse2", "--shape", "4x8", "--elements", "8"]
+    for candidate in json_of(*grid, "--param", "group=4")["candidates"]:
+        named = {candidate["algorithm"].removeprefix("quad-"), *candidate["params"].values()}
+        assert "two-phase" in named, candidate
+
+
+def test_notes_of_phases_are_shown() -> None:
+    options = ["plan", "reduce", *ROW, "--elements", "256", "--algorithm", "two-phase-searched"]
+    note = json_of(*options)["predicted"]["phases"][0]["note"]
+    assert note.startswith("groups of ")
+    assert f"reduce: {note}\n" in call(*options).out
+
+
+def test_sweep_by_operator() -> None:
+    options = ["sweep", "allreduce", "--machine", "wse2", "--shapes", "8", "--elements", "4096", "--dtype", "i64"]
+    assert "ring" in json_of(*options)["points"][0]["cycles_by_algorithm"]
+    assert "ring" not in json_of(*options, "--op", "ordered")["points"][0]["cycles_by_algorithm"]
+
+
 def test_large_grid_defaults_to_links_and_the_physical_bound() -> None:
     report = json_of("plan", "allreduce", "--machine", "wse2", "--shape", "16x16", "--elements", "64")
     assert report["model"] == "links"

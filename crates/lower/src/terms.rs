@@ -20,7 +20,8 @@ pub struct Terms {
     pub links: f64,
     /// The most wavelets that pass one directed link.
     pub max_link_load: f64,
-    /// The most element operations of one PE: an n-source combine costs max(1, n - 1) an element.
+    /// The most element operations of one PE, as the wavelets that hold the elements: an n-source combine costs
+    /// max(1, n - 1) of them for each wavelet of its length.
     pub datapath: f64,
 }
 
@@ -38,6 +39,8 @@ pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
+    /// What the algorithm chose for itself, in a few words.
+    pub note: Option<String>,
 }
 
 /// What is known of a schedule before it runs.
@@ -48,7 +51,7 @@ pub struct Estimate {
 
 impl Phase {
     pub fn new(name: &str, terms: Terms) -> Self {
-        Self { name: name.to_owned(), terms, sharper: None }
+        Self { name: name.to_owned(), terms, sharper: None, note: None }
     }
 }
 

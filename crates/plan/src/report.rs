@@ -16,8 +16,8 @@ pub struct PhaseReport {
     pub cycles: f64,
     /// Of the slowest of the phase's parallel lines.
     pub terms: Terms,
-    /// Why the time is sharper than the model's, where it is.
-    pub note: Option<&'static str>,
+    /// What the algorithm chose for itself, and why the time is sharper than the model's, where it is.
+    pub note: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -68,8 +68,10 @@ pub struct PlanReport {
     pub candidates: Vec<CandidateReport>,
 }
 
-const UNDER_ONE: &str =
-    "the bound speaks of Eq. 1; the time is proved sharper than Eq. 1 for this algorithm, so the ratio may go under 1";
+const IMPROVED_STAR: &str = "the bound rests on Eq. 1; the paper's improved form for star is not Eq. 1 and leaves out \
+    the first hop, so the ratio may go under 1";
+const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
+    carry; the model links does not";
 
 impl Plan {
     /// # Errors
@@ -100,7 +102,10 @@ impl Plan {
             model: self.model.name(),
             fits_sram: self.placed()?.fits_sram(request.wafer.sram_bytes),
             predicted: prediction(&best.estimate, self.model, request),
-            note: best_ratio.filter(|&r| r < 1.0).map(|_| UNDER_ONE),
+            note: best_ratio.filter(|&r| r < 1.0).map(|_| {
+                let sharper = best.estimate.phases.iter().any(|p| p.sharper.is_some());
+                if sharper { IMPROVED_STAR } else { AVERAGED }
+            }),
             ratio: best_ratio,
             candidates: self.candidates.iter().map(candidate).collect(),
             lower_bound: bound,
@@ -125,7 +130,7 @@ fn prediction(estimate: &Estimate, model: &dyn Model, request: &Request) -> Pred
             name: p.name.clone(),
             cycles: model.phase(p, depth_cycles).0,
             terms: p.terms,
-            note: p.sharper.map(|s| s.why),
+            note: p.note.clone().or_else(|| p.sharper.map(|s| s.why.to_owned())),
         })
         .collect();
     let cycles: Cycles = phases.iter().map(|p| Cycles(p.cycles)).sum();

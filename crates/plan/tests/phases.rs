@@ -89,3 +89,19 @@ fn no_labels_go_under_what_the_machine_allows() {
         }
     });
 }
+
+#[test]
+fn a_report_says_what_was_searched_and_what_is_not_eq_1() {
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    let report = |pes, elements, algorithm| {
+        let shape = Some(Shape::line(pes));
+        let request = Request::new(Kind::Reduce, &wafer, shape, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+        plan(request, Some(algorithm), &Params::new(), None).unwrap().report().unwrap()
+    };
+    let searched = report(512, 256, "two-phase-searched");
+    assert!(searched.predicted.phases[0].note.as_ref().unwrap().starts_with("groups of "), "{searched:?}");
+    // B(P-1) + 5 stays as the paper has it, one cycle under B + P-1 + 5 where P = 2.
+    let star = report(2, 100, "star");
+    assert_eq!(star.predicted.cycles, 105.0);
+    assert!(star.note.unwrap().contains("not Eq. 1 and leaves out the first hop"));
+}

@@ -1,5 +1,7 @@
 //! `ScheduleBuilder`: algorithms of a user's own, verified like any other.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use pyo3::{prelude::*, types::PySlice};
 use unisono_base::{NodeId, StreamId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -11,8 +13,20 @@ use crate::{convert, errors::input, schedule::Schedule};
 /// A FIFO of elements from one node to others.
 #[pyclass(frozen, module = "unisono")]
 pub struct Stream {
+    builder: Token,
     #[pyo3(get)]
     id: u32,
+}
+
+/// Tells builders apart, so that what one made is not used with another.
+#[derive(Clone, Copy, PartialEq)]
+struct Token(u64);
+
+impl Token {
+    fn next() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -25,6 +39,7 @@ enum Memory {
 /// A stretch of a buffer of one node.
 #[pyclass(frozen, module = "unisono")]
 pub struct Slice {
+    builder: Token,
     memory: Memory,
     node: u32,
     #[pyo3(get)]
@@ -38,6 +53,7 @@ pub struct Slice {
 /// A buffer of one node; slice it for operands, `buffer[4:8]`.
 #[pyclass(frozen, module = "unisono")]
 pub struct Buffer {
+    builder: Token,
     memory: Memory,
     node: u32,
     base: u32,
@@ -50,27 +66,36 @@ impl Buffer {
         self.len as usize
     }
 
-    fn __getitem__(&self, span: &Bound<'_, PySlice>) -> PyResult<Slice> {
-        let s = span.indices(self.len as isize)?;
-        if s.step != 1 || s.stop < s.start {
-            return Err(input(format!(
-                "{span} is not a span of this buffer; accepted are slices a:b within 0:{}",
-                self.len
-            )));
+    fn __getitem__(&self, span: &Bound<'_, PyAny>) -> PyResult<Slice> {
+        let wrong = || {
+            let accepted = format!("accepted are slices a:b within 0:{}", self.len);
+            input(format!("{span} is not a span of this buffer of {} elements; {accepted}", self.len))
+        };
+        let slice = span.cast::<PySlice>().map_err(|_| wrong())?;
+        // Python cuts a slice that reaches past an end; a schedule must not move fewer elements than were asked for.
+        let end = |name: &str, default: u32| {
+            let value = slice.getattr(name)?;
+            if value.is_none() {
+                return Ok(default);
+            }
+            let at = convert::whole(&format!("{name} of the slice"), &value)?;
+            let len = i128::from(self.len);
+            let at = if at < 0 { at.saturating_add(len) } else { at };
+            u32::try_from(at).ok().filter(|&at| at <= self.len).ok_or_else(wrong)
+        };
+        let (start, stop) = (end("start", 0)?, end("stop", self.len)?);
+        let step = slice.getattr("step")?;
+        if stop < start || !(step.is_none() || convert::whole("step of the slice", &step)? == 1) {
+            return Err(wrong());
         }
-        // Python cuts a slice that reaches past the end; a schedule must not move fewer elements than were asked for.
-        if let Ok(stop) = span.getattr("stop")?.extract::<i64>()
-            && stop > i64::from(self.len)
-        {
-            return Err(input(format!("{span} reaches past the end of the buffer, which has {} elements", self.len)));
-        }
-        Ok(Slice { memory: self.memory, node: self.node, start: s.start as u32, stop: s.stop as u32, base: self.base })
+        Ok(Slice { builder: self.builder, memory: self.memory, node: self.node, start, stop, base: self.base })
     }
 }
 
 /// Makes a schedule instruction by instruction. Nodes are ranks, then switches.
 #[pyclass(module = "unisono")]
 pub struct ScheduleBuilder {
+    token: Token,
     builder: Option<Builder>,
 }
 
@@ -97,7 +122,7 @@ impl ScheduleBuilder {
             Memory::In => c.input_len(node),
             _ => c.output_len(node),
         };
-        Ok(Buffer { memory, node, base: 0, len })
+        Ok(Buffer { builder: self.token, memory, node, base: 0, len })
     }
 }
 
@@ -122,7 +147,7 @@ impl ScheduleBuilder {
         let collective = Collective::new(kind, ranks, elements, root, operator, dtype).map_err(input)?;
         let mut builder = Builder::new(collective);
         builder.origin(name);
-        Ok(Self { builder: Some(builder) })
+        Ok(Self { token: Token::next(), builder: Some(builder) })
     }
 
     /// The read-only input of a rank.
@@ -140,7 +165,7 @@ impl ScheduleBuilder {
         let node = self.node(node)?;
         let len = convert::index("elements", elements)?;
         let base = self.get()?.scratch(node, len);
-        Ok(Buffer { memory: Memory::Tmp, node: node.0, base, len })
+        Ok(Buffer { builder: self.token, memory: Memory::Tmp, node: node.0, base, len })
     }
 
     /// Adds a node that computes but is no rank, and returns it.
@@ -163,14 +188,13 @@ impl ScheduleBuilder {
         capacity: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Stream> {
         let source = self.node(source)?;
-        let mut to = Vec::new();
-        match sinks.extract::<Vec<Bound<'_, PyAny>>>() {
-            Ok(many) => {
-                for node in &many {
-                    to.push(self.node(node)?);
-                }
-            }
-            Err(_) => to.push(self.node(sinks)?),
+        let mut to = match sinks.try_iter() {
+            Ok(many) => many.map(|node| self.node(&node?)).collect::<PyResult<Vec<_>>>()?,
+            Err(_) => vec![self.node(sinks)?],
+        };
+        to.sort_unstable();
+        if let Some(twice) = to.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(input(format!("a stream from {source} names {} twice among its sinks", twice[0])));
         }
         if to.is_empty() || to.contains(&source) {
             return Err(input(format!("a stream from {source} must lead to at least one other node and not back")));
@@ -181,30 +205,38 @@ impl ScheduleBuilder {
         if let Some(capacity) = capacity {
             b.capacity(stream, capacity);
         }
-        Ok(Stream { id: stream.0 })
+        Ok(Stream { builder: self.token, id: stream.0 })
     }
 
     /// combine(sources) -> sinks, next in a lane of `node`; returns the instruction for `after=`.
     /// The length is that of the slices; it must be given where all operands are streams.
-    #[pyo3(signature = (node, sources, sinks, lane = 0, length = None, after = None))]
+    #[pyo3(signature = (node, sources, sinks, lane = None, length = None, after = None))]
     fn combine(
         &mut self,
         node: &Bound<'_, PyAny>,
         sources: Vec<Bound<'_, PyAny>>,
         sinks: Vec<Bound<'_, PyAny>>,
-        lane: u32,
+        lane: Option<&Bound<'_, PyAny>>,
         length: Option<&Bound<'_, PyAny>>,
-        after: Option<Vec<u32>>,
+        after: Option<Vec<Bound<'_, PyAny>>>,
     ) -> PyResult<u32> {
         let node = self.node(node)?;
         let mut len = length.map(|l| convert::index("length", l)).transpose()?;
-        let mut operand = |o: &Bound<'_, PyAny>| operand(o, node, &mut len);
+        let lane = lane.map(|l| convert::index("lane", l)).transpose()?.unwrap_or(0);
+        let after = after.unwrap_or_default();
+        let after = after.iter().map(|id| convert::index("after", id)).collect::<PyResult<Vec<_>>>()?;
+        let token = self.token;
+        let mut operand = |o: &Bound<'_, PyAny>| operand(o, token, node, &mut len);
         let sources = sources.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let len = len.ok_or_else(|| input("all operands are streams, so length= must say how many elements"))?;
         let b = self.get()?;
+        // What moves nothing would not be made. Only a collective over nothing is made of such instructions.
+        if len == 0 && b.collective().elements > 0 {
+            return Err(input(format!("an instruction of {node} is over no elements; leave it out")));
+        }
         let id = b.combine(node, lane, len, &sources, &sinks);
-        for earlier in after.unwrap_or_default() {
+        for earlier in after {
             b.after(id, unisono_base::InstrId(earlier));
         }
         Ok(id.0)
@@ -219,15 +251,22 @@ impl ScheduleBuilder {
     }
 }
 
-fn operand(object: &Bound<'_, PyAny>, node: NodeId, len: &mut Option<u32>) -> PyResult<Operand> {
+fn operand(object: &Bound<'_, PyAny>, token: Token, node: NodeId, len: &mut Option<u32>) -> PyResult<Operand> {
+    let mine = |owner: Token, what: &str| {
+        let message = || input(format!("an instruction of {node} names a {what} of another builder"));
+        (owner == token).then_some(()).ok_or_else(message)
+    };
     if let Ok(stream) = object.cast::<Stream>() {
+        mine(stream.get().builder, "stream")?;
         return Ok(Operand::Stream(StreamId(stream.get().id)));
     }
     let (memory, owner, start, count) = if let Ok(s) = object.cast::<Slice>() {
         let s = s.get();
+        mine(s.builder, "slice")?;
         (s.memory, s.node, s.base + s.start, s.stop - s.start)
     } else if let Ok(b) = object.cast::<Buffer>() {
         let b = b.get();
+        mine(b.builder, "buffer")?;
         (b.memory, b.node, b.base, b.len)
     } else {
         return Err(input(format!("{object} is no operand; accepted are streams, buffers and their slices")));

@@ -1,6 +1,9 @@
 //! Arguments as Python users give them.
 
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{
+    prelude::*,
+    types::{PyBool, PyDict},
+};
 use unisono_algorithms::Params;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Grid, Shape};
@@ -11,10 +14,15 @@ use crate::{
     machine::Machine,
 };
 
+/// A whole number; a truth value is none, although Python counts with it.
+pub fn whole(what: &str, value: &Bound<'_, PyAny>) -> PyResult<i128> {
+    let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<i128>().ok() };
+    number.ok_or_else(|| input(format!("{what} is {value}; accepted is a whole number")))
+}
+
 /// A whole number of at least 0 that fits 64 bits.
 pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let number =
-        value.extract::<i128>().map_err(|_| input(format!("{what} is {value}; accepted is a whole number")))?;
+    let number = whole(what, value)?;
     u64::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u64::MAX)))
 }
 
@@ -25,8 +33,11 @@ pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
 }
 
 /// `(n,)` or `(m, n)`.
-pub fn shape(value: Option<Vec<i128>>) -> PyResult<Option<Shape>> {
-    let Some(dims) = value else { return Ok(None) };
+pub fn shape(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Shape>> {
+    let Some(value) = value else { return Ok(None) };
+    let sides = value.extract::<Vec<Bound<'_, PyAny>>>();
+    let sides = sides.map_err(|_| input(format!("shape is {value}; accepted are (n,) and (rows, columns)")))?;
+    let dims = sides.iter().map(|side| whole("a side of the shape", side)).collect::<PyResult<Vec<_>>>()?;
     let side = |n: i128| u32::try_from(n).ok().filter(|&n| n > 0);
     let shape = match dims[..] {
         [n] => side(n).map(Shape::line),

@@ -45,13 +45,13 @@ impl Machine {
 impl Machine {
     #[staticmethod]
     #[pyo3(signature = (name, shape = None))]
-    fn preset(name: &str, shape: Option<Vec<i128>>) -> PyResult<Self> {
+    fn preset(name: &str, shape: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Self::new(Description::preset(name).map_err(input)?, convert::shape(shape)?)
     }
 
     #[staticmethod]
     #[pyo3(signature = (text, origin, shape = None))]
-    fn from_toml(text: &str, origin: &str, shape: Option<Vec<i128>>) -> PyResult<Self> {
+    fn from_toml(text: &str, origin: &str, shape: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Self::new(Description::from_toml(text, origin).map_err(input)?, convert::shape(shape)?)
     }
 

@@ -136,7 +136,7 @@ pub fn bounds<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, algorithms = None, baseline = None, dtype = "f32", root = None, params = None, model = None))]
+#[pyo3(signature = (collective, machine, elements, algorithms = None, baseline = None, dtype = "f32", operator = "sum", root = None, params = None, model = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn sweep_point<'py>(
     py: Python<'py>,
@@ -146,11 +146,12 @@ pub fn sweep_point<'py>(
     algorithms: Option<Vec<String>>,
     baseline: Option<&str>,
     dtype: &str,
+    operator: &str,
     root: Option<&Bound<'py, PyAny>>,
     params: Option<&Bound<'py, PyDict>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?)?;
+    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?)?;
     let params = convert::params(params)?;
     let names = algorithms.unwrap_or_default();
     let point = detached(py, || unisono_plan::sweep_point(&request, &names, baseline, &params, model))?;

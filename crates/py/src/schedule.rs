@@ -193,14 +193,15 @@ impl Schedule {
 
     /// Pushes one input a rank through the schedule; returns one output a rank. `chunk` elements move at a time (None:
     /// whole spans), lanes advance in an order drawn from `seed`. bf16 values travel as float32 arrays.
-    #[pyo3(signature = (inputs, chunk = None, seed = 0))]
+    #[pyo3(signature = (inputs, chunk = None, seed = None))]
     fn interpret<'py>(
         &self,
         py: Python<'py>,
         inputs: Vec<Bound<'py, PyAny>>,
         chunk: Option<&Bound<'py, PyAny>>,
-        seed: u64,
+        seed: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let seed = seed.map(|s| convert::count("seed", s)).transpose()?.unwrap_or(0);
         let chunk = chunk.map(|c| convert::index("chunk", c)).transpose()?;
         if chunk == Some(0) {
             return Err(input("chunk is 0; accepted is at least 1, or None for whole spans"));

@@ -23,6 +23,7 @@ class Request:
     collective: str
     machine: str
     shape: str | None
+    ranks: int | None
     elements: int | None
     bytes: str | None
     dtype: str
@@ -38,12 +39,10 @@ class Request:
 
     def sized_machine(self) -> Machine:
         """The machine, in the shape asked for."""
-        return unisono.machine(self.machine, None if self.shape is None else parse_shape(self.shape))
+        return unisono.machine(self.machine, asked_shape(self.shape, self.ranks))
 
     def plan(self) -> Plan:
         """The best schedule of what was asked for."""
-        if self.param and self.algorithm is None:
-            raise InputError("--param belongs to the algorithm that --algorithm names, and none is named")
         count, machine = self.count(), self.sized_machine()
         with working(f"planning {self.collective}"):
             return unisono.plan(
@@ -75,9 +74,24 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
     schedule = unisono.load(what)
     if machine is None:
         return schedule
-    shape = options["shape"]
     known = schedule.machine.shape if schedule.machine is not None else None
-    return schedule.on(unisono.machine(machine, known if shape is None else parse_shape(shape)))
+    return schedule.on(unisono.machine(machine, asked_shape(options["shape"], options["ranks"]) or known))
+
+
+def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
+    """The shape that ``--shape`` or ``--ranks`` asks for: so many ranks are a row of PEs.
+
+    Raises:
+        InputError: both are given, or no such shape exists.
+
+    """
+    if ranks is None:
+        return None if shape is None else parse_shape(shape)
+    if shape is not None:
+        raise InputError(f"--shape {shape} and --ranks {ranks} both say which part of the machine to use; give one")
+    if ranks < 1:
+        raise InputError(f"--ranks is {ranks}; accepted is a whole number from 1 on")
+    return (ranks,)
 
 
 def _stack(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated], _Decorated]:
@@ -96,6 +110,11 @@ machine_option = click.option(
 )
 
 shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or rows x columns.")
+
+shape_options = _stack(
+    shape_option,
+    click.option("--ranks", type=int, metavar="P", help="In place of --shape: so many ranks, on a wafer a row of PEs."),
+)
 
 size_options = _stack(
     click.option("--elements", type=int, metavar="N", help="Length of the vector in elements."),
@@ -121,10 +140,15 @@ model_option = click.option(
 
 algorithm_options = _stack(
     click.option("--algorithm", metavar="NAME", help="This one only (see 'unisono algorithms'), not the best of all."),
-    click.option("--param", type=Param(), multiple=True, help="A parameter of it, as in group=8; repeatable."),
+    click.option(
+        "--param",
+        type=Param(),
+        multiple=True,
+        help="A parameter of it, as in group=8, or of all candidates where none is named; repeatable.",
+    ),
     model_option,
 )
 
 plan_options = _stack(
-    machine_option, shape_option, size_options, data_options, root_option, algorithm_options, json_option
+    machine_option, shape_options, size_options, data_options, root_option, algorithm_options, json_option
 )

@@ -11,7 +11,7 @@ from unisono.cli._options import (
     json_option,
     machine_option,
     root_option,
-    shape_option,
+    shape_options,
     size_options,
 )
 from unisono.cli._output import number, print_json, print_table
@@ -20,7 +20,7 @@ from unisono.cli._output import number, print_json, print_table
 @click.command()
 @click.argument("collective")
 @machine_option
-@shape_option
+@shape_options
 @size_options
 @data_options
 @root_option

@@ -75,7 +75,7 @@ def print_report(report: dict[str, Any], candidates: int | None) -> None:
         for phase in predicted["phases"]
     ]
     print_table(["phase", "cycles", *_TERMS], rows, right=["cycles", *_TERMS])
-    print_lines("")
+    print_lines(*(f"{phase['name']}: {phase['note']}" for phase in predicted["phases"] if phase["note"]), "")
     print_candidates(report["candidates"], candidates)
 
 

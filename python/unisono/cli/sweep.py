@@ -49,8 +49,6 @@ def sweep(
     """Finds the best algorithm for COLLECTIVE at every shape and length, and its speed-up over a baseline."""
     for path in filter(None, (output, plot)):
         check_writable(path)
-    # The operator changes no time and no winner; it is accepted so that options can be shared between commands.
-    del options["op"]
     params = dict(options.pop("param")) or None
     with progress(f"sweep of {collective}") as on_point:
         points = unisono.sweep(

@@ -4,7 +4,7 @@
 use super::two_phase::grouped;
 use crate::{
     AlgorithmError, Params,
-    line::{LineTree, Side},
+    line::{LineTree, Side, Sides},
 };
 
 pub struct TwoPhaseSearched;
@@ -36,12 +36,43 @@ impl LineTree for TwoPhaseSearched {
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, _: &Params) -> Result<Side, AlgorithmError> {
         Ok(grouped(pes, best_group(pes, wavelets, depth_cycles)))
     }
+
+    fn note(&self, sides: &Sides) -> Option<String> {
+        let mut sizes: Vec<String> = [&sides.left, &sides.right].into_iter().filter_map(group).collect();
+        sizes.dedup();
+        (!sizes.is_empty()).then(|| format!("groups of {}", sizes.join(" and ")))
+    }
+}
+
+/// The size of the groups that a side has, where there was a choice.
+fn group(side: &Side) -> Option<String> {
+    let pes = side.len();
+    // The last group is whole. It starts where a PE is not its neighbor's child; a line without such a PE is one group
+    // beside the root.
+    let start = (1..pes).rev().find(|&i| side.parent(i) != i - 1).unwrap_or(1);
+    (pes > 2).then(|| (pes - start).to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Sides;
+
+    #[test]
+    fn the_note_says_the_group() {
+        let note = |left: u32, right: u32, wavelets| {
+            let sides = TwoPhaseSearched.sides(left, right, wavelets, 5.0, &Params::new()).unwrap();
+            (TwoPhaseSearched.note(&sides), [left, right].map(|far| best_group(far + 1, wavelets, 5.0)))
+        };
+        for pes in 3..200 {
+            for wavelets in [1, 64, 5000] {
+                let (note, [_, group]) = note(0, pes - 1, wavelets);
+                assert_eq!(note, Some(format!("groups of {group}")), "{pes} {wavelets}");
+            }
+        }
+        let (both, [left, right]) = note(20, 90, 64);
+        assert_eq!(both, Some(format!("groups of {left} and {right}")));
+        assert_eq!(note(0, 1, 64).0, None);
+    }
 
     #[test]
     fn the_closed_form_is_that_of_the_tree() {

@@ -98,11 +98,12 @@ impl Sides {
         self.left.len() + self.right.len() - 1
     }
 
-    /// Cost terms for a vector of `wavelets`. A PE that only sends does one operation an element too.
+    /// Cost terms for a vector of `wavelets`. A PE that only sends does one operation an element too; one PE alone only
+    /// copies its vector, which no term counts.
     pub fn terms(&self, wavelets: u64) -> Terms {
         let pes = self.count();
         if pes == 1 || wavelets == 0 {
-            return Terms { datapath: wavelets as f64, ..Terms::default() };
+            return Terms::default();
         }
         let (l, r) = (self.left.scalar(), self.right.scalar());
         let b = wavelets as f64;
@@ -116,5 +117,19 @@ impl Sides {
             max_link_load: b * f64::from(l.link_load.max(r.link_load)),
             datapath: b * f64::from(most),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_in_place_costs_nothing() {
+        let alone = Sides { left: Side::new(vec![0]), right: Side::new(vec![0]) };
+        assert_eq!(alone.terms(9), Terms::default());
+        let two = Sides { left: Side::new(vec![0]), right: Side::new(vec![0, 0]) };
+        assert_eq!(two.terms(0), Terms::default());
+        assert_eq!(two.terms(9).datapath, 9.0);
     }
 }

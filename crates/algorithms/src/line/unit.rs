@@ -47,6 +47,11 @@ pub trait LineTree: Sync {
     fn sharper(&self, _sides: &Sides, _wavelets: u64) -> Option<Sharper> {
         None
     }
+
+    /// What the tree chose for itself that its parameters do not say, in a few words.
+    fn note(&self, _sides: &Sides) -> Option<String> {
+        None
+    }
 }
 
 /// The sides for a root at `root` of a line of `pes`, for the vector of `case`.
@@ -63,7 +68,8 @@ pub fn line_case(
 
 /// One phase of a reduce over `sides`.
 pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, wavelets: u64) -> Phase {
-    Phase { sharper: tree.sharper(sides, wavelets), ..Phase::new(name, sides.terms(wavelets)) }
+    let (sharper, note) = (tree.sharper(sides, wavelets), tree.note(sides));
+    Phase { sharper, note, ..Phase::new(name, sides.terms(wavelets)) }
 }
 
 /// Makes an algorithm of a tree.
