@@ -14,7 +14,7 @@ from unisono.cli._options import (
     json_option,
     root_option,
     schedule_of,
-    shape_option,
+    shape_options,
     size_options,
 )
 from unisono.cli._output import print_json, print_lines, working
@@ -23,7 +23,7 @@ from unisono.cli._output import print_json, print_lines, working
 @click.command()
 @click.argument("file_or_collective", metavar="FILE|COLLECTIVE")
 @click.option("--machine", metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on.")
-@shape_option
+@shape_options
 @size_options
 @data_options
 @root_option
