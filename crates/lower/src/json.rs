@@ -20,6 +20,12 @@ struct Placing {
     /// The color of each stream; 255 leaves it to lowering. Empty: all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     colors: Vec<u8>,
+    #[serde(default = "full_speed")]
+    pace: u16,
+}
+
+fn full_speed() -> u16 {
+    1
 }
 
 pub fn to_json(file: &File) -> String {
@@ -30,6 +36,7 @@ pub fn to_json(file: &File) -> String {
         cols: p.grid.cols,
         routes: p.routes.others().iter().map(|(s, r)| (s.0, text::show(r, p.grid))).collect(),
         colors: p.colors.clone(),
+        pace: p.pace,
     });
     serde_json::to_string(&document).expect("tables of numbers and strings always serialise")
 }
@@ -54,6 +61,7 @@ fn placement(placing: &Placing, streams: usize) -> Result<Placement, String> {
         return Err(format!("there are {} colors for {streams} streams", placing.colors.len()));
     }
     placement.colors.clone_from(&placing.colors);
+    placement.pace = placing.pace.max(1);
     for (stream, route) in &placing.routes {
         if *stream as usize >= streams {
             return Err(format!("a route is given for stream s{stream}; there are {streams}"));

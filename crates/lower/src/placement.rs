@@ -13,6 +13,9 @@ pub struct Placement {
     pub routes: Routes,
     /// The color of each stream, counted from 0 over the colors a machine lets programs use; empty: lowering allocates.
     pub colors: Vec<u8>,
+    /// Cycles from one element of a leaf to the next; 1 is as fast as the datapath. Leaves that run ahead fill queues on
+    /// the way, and PEs behind them take what has come instead of what is due.
+    pub pace: u16,
 }
 
 /// In [`Placement::colors`]: this stream has none, lowering allocates one.
@@ -20,7 +23,7 @@ pub const ANY_COLOR: u8 = u8::MAX;
 
 impl Placement {
     pub fn new(grid: Grid) -> Self {
-        Self { grid, routes: Routes::default(), colors: Vec::new() }
+        Self { grid, routes: Routes::default(), colors: Vec::new(), pace: 1 }
     }
 
     /// The same with colors for streams, in the order of their ids; unless the schedule came out without streams.

@@ -5,6 +5,7 @@
 //! | name = "wse2"                        ; the machine's TOML, line by line behind a bar
 //! placement 1x4
 //! colors 0 1 0x14 *                      ; of the streams in their order; x repeats, * leaves it to lowering
+//! pace 6                                 ; cycles from one element of a leaf to the next; default 1
 //! route s0: yx
 //! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
 //! ```
@@ -44,6 +45,9 @@ pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
             if run.len() > 1 { write!(to, " {color}x{}", run.len())? } else { write!(to, " {color}")? }
         }
         writeln!(to)?;
+    }
+    if placement.pace > 1 {
+        writeln!(to, "pace {}", placement.pace)?;
     }
     for (stream, route) in placement.routes.others() {
         writeln!(to, "route {stream}: {}", show(route, placement.grid))?;
@@ -107,6 +111,15 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             toml = Some((number, String::new()));
         } else if line.take("placement") {
             file.placement = Some(placement(&mut line).map_err(named)?);
+        } else if line.take("pace") {
+            let Some(placement) = &mut file.placement else {
+                return Err(named(line.error("a pace stands before the placement".into())));
+            };
+            placement.pace = line.number("a number of cycles").map_err(named)?;
+            if placement.pace == 0 {
+                return Err(named(line.error("the pace is 0; accepted are 1 to 65535 cycles".into())));
+            }
+            line.end().map_err(named)?;
         } else if line.take("colors") {
             let streams = file.schedule.stream_count();
             read_colors(&mut line, file.placement.as_mut(), streams).map_err(named)?;

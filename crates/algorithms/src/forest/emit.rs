@@ -92,5 +92,20 @@ pub fn build(case: &Case, trees: &[Tree]) -> Result<Placed, AlgorithmError> {
     b.phase("reduce");
     let edges = emit(&mut b, trees);
     let schedule = b.finish()?;
-    Ok(Placed { placement: placement(case.grid, &schedule, &edges), schedule })
+    let mut placement = placement(case.grid, &schedule, &edges);
+    placement.pace = pace(trees);
+    Ok(Placed { placement, schedule })
+}
+
+/// Cycles that the busiest PE needs for one element of every tree: a leaf that sends faster only fills queues.
+fn pace(trees: &[Tree]) -> u16 {
+    let pes = trees.first().map_or(0, |t| t.0.len());
+    let mut work = vec![0u16; pes];
+    for tree in trees {
+        let mut children = vec![0u16; pes];
+        let edges = tree.0.iter().enumerate().filter(|&(pe, &parent)| pe != parent as usize);
+        edges.for_each(|(_, &parent)| children[parent as usize] += 1);
+        work.iter_mut().zip(children).for_each(|(w, c)| *w = w.saturating_add(c.max(1)));
+    }
+    work.into_iter().max().unwrap_or(1).max(1)
 }

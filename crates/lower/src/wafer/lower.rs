@@ -196,7 +196,7 @@ fn programs(
             pe.routes.push(ColorRoute::new(color[0].color, &positions));
         }
         for lane in schedule.lanes(node).map(LaneId::new) {
-            let steps = schedule.lane_instrs(lane).map(|i| step(schedule, flow, colors, switches, InstrId::new(i)));
+            let steps = schedule.lane_instrs(lane).map(|i| step(placed, flow, colors, switches, InstrId::new(i)));
             pe.threads.push(steps.collect::<Result<_, _>>()?);
         }
         waits(schedule, flow, node, &mut pe)?;
@@ -206,13 +206,8 @@ fn programs(
     Ok(WaferProgram::assemble(grid, *schedule.collective(), schedule.phases().to_vec(), pes))
 }
 
-fn step(
-    schedule: &Schedule,
-    flow: &Flow,
-    colors: &Colors,
-    switches: &[Switch],
-    id: InstrId,
-) -> Result<Step, LowerError> {
+fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: InstrId) -> Result<Step, LowerError> {
+    let schedule = &placed.schedule;
     let end = |&operand: &Operand| match operand {
         Operand::In(start) => End::In(start),
         Operand::Out(start) => End::Out(start),
@@ -220,6 +215,11 @@ fn step(
         Operand::Stream(s) => End::Fabric(colors.of(s)),
     };
     let mut op = Op { instr: id, phase: schedule.phase(id).0 as u16, ..Op::plain(schedule.instr(id).len) };
+    // Only leaves are paced; all others take the pace of what arrives.
+    let memory = |o: &Operand| !matches!(o, Operand::Stream(_));
+    if schedule.sources(id).iter().all(memory) && !schedule.sinks(id).iter().all(memory) {
+        op.pace = placed.placement.pace;
+    }
     for (stream, span) in flow.pushes(schedule, id) {
         let switch = switches[stream.index()];
         if switch.needed == 0 || span.end() < u64::from(schedule.stream(stream).len) {
