@@ -1,8 +1,8 @@
 """Simulated 2D reduces that go beyond the paper, beside the best of the paper's, as a markdown table.
 
-`make bench` runs the four points of `--small`; all points take some ten minutes. `--large` adds
-256 x 256 at B = 1024 and 512 x 512 at B = 256, and `--points` names others. All run on the fabric simulator with the machine's queue depth; the snake is by its formula,
-which the simulator meets.
+`make bench` runs the four points of `--small`; all points take some ten minutes. `--large` adds 256 x 256 at B = 1024
+and 512 x 512 at B = 256, and `--points` names others. All run on the fabric simulator with the machine's queue depth;
+the snake is by its formula, which the simulator meets.
 """
 
 import argparse

@@ -196,7 +196,7 @@ def _ring_over_chain(listed: Listed) -> Finding:
 
 
 def _simulated_closed_form(listed: Listed) -> Finding:
-    worst, pes, length = runs.worst_difference(listed["collective"], listed["algorithm"], FORMULAS[listed["formula"]])
+    worst, pes, length = runs.worst_difference(listed["collective"], listed["algorithm"], FORMULAS[listed["form"]])
     return Finding(listed["reported"], worst, remark=f"Largest at P = {pes}, B = {length}." if worst else "")
 
 
