@@ -42,6 +42,8 @@ bench: build ## speed of the library and of the command line
 	@$(SHARED) cargo bench --workspace --locked
 	$(say) "sweep of Fig. 8"
 	@$(BIN)/python benches/sweep.py
+	$(say) "2D reduces beyond the paper"
+	@$(BIN)/python benches/beyond.py --small
 
 setup: $(VENV)/.tools $(VENV)/.crates ## .venv with the exact tools, and the crates
 

@@ -4,7 +4,8 @@ Colours are from cividis and viridis, which read alike for people who see colour
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -20,6 +21,7 @@ from unisono._letters import letters
 _DPI = 150
 #: Above this many cells a map has no room for a letter in each.
 _LETTERED = 400
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def speedup_map(points: Sequence[dict[str, Any]], title: str, source: str = "") -> bytes:
@@ -83,6 +85,41 @@ def optimality_maps(
         ticks = [1, 1.5, 2, 3, 5, 10]
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
+    return _png(figure)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot of :func:`model_and_runs`: for each name its points (x, predicted, simulated or None)."""
+
+    title: str
+    xlabel: str
+    curves: Mapping[str, Sequence[tuple[float, float, float | None]]]
+
+
+def model_and_runs(panels: Sequence[Panel], title: str, source: str = "") -> bytes:
+    """Plots side by side with logarithmic axes: predictions as lines, simulated runs as markers, one color a name."""
+    figure = Figure(figsize=(4.4 * len(panels) + 0.4, 4.6), layout="constrained")
+    names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
+    shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(names), 2)))
+    style = {name: (shades[at], _MARKERS[at % len(_MARKERS)]) for at, name in enumerate(names)}
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        for name, points in panel.curves.items():
+            color, marker = style[name]
+            axes.plot([x for x, _, _ in points], [y for _, y, _ in points], color=color, linewidth=1.4)
+            ran = [(x, y) for x, _, y in points if y is not None]
+            axes.plot(*zip(*ran, strict=True), linestyle="", marker=marker, color=color, markersize=5) if ran else None
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_title(panel.title, fontsize=10)
+        axes.set_xlabel(panel.xlabel)
+        axes.set_ylabel("cycles")
+        axes.grid(color="0.9", linewidth=0.6)
+    handles = [
+        Line2D([], [], color=color, marker=marker, markersize=5, linewidth=1.4) for color, marker in style.values()
+    ]
+    figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 8), frameon=False)
+    figure.suptitle(f"{title}: lines by Eq. 1, markers simulated" + (f"\n{source}" if source else ""), fontsize=11)
     return _png(figure)
 
 

@@ -32,6 +32,13 @@ def test_optimality_maps() -> None:
     assert plots.optimality_maps(ratios, [1, 2, 4, 8], "Reduce").startswith(b"\x89PNG")
 
 
+def test_model_and_runs() -> None:
+    panel = plots.Panel("reduce", "PEs", {"chain": [(4, 10.0, 11), (8, 20.0, None)], "star": [(4, 12.0, None)]})
+    image = plots.model_and_runs([panel, panel], "two")
+    assert image.startswith(b"\x89PNG")
+    assert image == plots.model_and_runs([panel, panel], "two")
+
+
 def test_table_reads_back() -> None:
     swept = points()
     rows = list(csv.DictReader(io.StringIO(sweep_csv(swept))))

@@ -1,10 +1,11 @@
 """Papers reproduced: every claim is listed, judged and holds; the judge itself is strict."""
 
+import csv
 import math
 from pathlib import Path
 
 import pytest
-from unisono.reproduce import PAPERS, Finding, judge, listed_claims, wafer
+from unisono.reproduce import PAPERS, Finding, judge, listed_claims, wafer, wafer_simulated
 from unisono.reproduce.wafer_formulas import FORMULAS
 
 from .conftest import ROOT, Spawn, call
@@ -12,17 +13,30 @@ from .conftest import ROOT, Spawn, call
 KEYS = {"paper", "id", "text", "reported", "ours", "unit", "tolerance", "holds", "note"}
 
 
-def test_every_claim_of_the_wafer_holds(spawn: Spawn, tmp_path: Path) -> None:
+#: Bounds of this project's own that the simulated fabric does not keep; docs/wafer-model.md says why.
+MISSED = {"simulated-eq1-auto-gen", "simulated-eq1-tree"}
+
+
+def test_claims_of_the_wafer(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "wafer", "--json")
     claims = ran.json["claims"]
-    missed = [claim for claim in claims if not claim["holds"]]
-    assert not missed
-    assert ran.code == 0
-    assert len(claims) == len(listed_claims("wafer"))
+    missed = {claim["id"]: claim["note"] for claim in claims if not claim["holds"]}
+    assert set(missed) == MISSED
+    assert all("beyond it" in note for note in missed.values())
+    assert ran.code == 1
+    assert len(claims) == sum(not claim.get("full", False) for claim in listed_claims("wafer"))
     assert all(set(claim) >= KEYS for claim in claims)
-    figures = {f"out/wafer/{name}.{kind}" for name in ("fig1", "fig8", "fig10") for kind in ("png", "csv")}
+    figures = {
+        f"out/wafer/{name}.{kind}"
+        for name in ("fig1", "fig8", "fig10", "fig11", "fig12", "fig13")
+        for kind in ("png", "csv")
+    }
     assert set(ran.json["files"]) == figures
     assert all((tmp_path / file).stat().st_size > 1000 for file in figures)
+    rows = list(csv.DictReader((tmp_path / "out/wafer/fig11.csv").read_text().splitlines()))
+    chains = [row for row in rows if (row["panel"], row["algorithm"]) == ("b", "chain")]
+    assert [float(row["predicted_cycles"]) for row in chains] == [float(row["simulated_cycles"]) for row in chains]
+    assert [int(row["elements"]) for row in chains] == [2**k for k in range(13)]
 
 
 def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:
@@ -30,6 +44,19 @@ def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> N
     assert ran.code == 0, ran.err
     assert "claims hold" in ran.out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_quick_and_full_exclude_each_other() -> None:
+    ran = call("reproduce", "--quick", "--full")
+    assert ran.code == 2
+    assert "--quick" in ran.err
+
+
+def test_a_simulated_point_may_be_predicted_only() -> None:
+    ran = wafer_simulated.point("reduce", (8,), 16, "chain")
+    assert (ran.predicted, ran.simulated, ran.error) == (58, 58, 0)
+    only = wafer_simulated.predicted_only("reduce", (8,), 16, "chain")
+    assert (only.predicted, only.simulated, only.error) == (58, None, None)
 
 
 @pytest.mark.parametrize("paper", PAPERS)

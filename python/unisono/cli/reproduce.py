@@ -15,18 +15,21 @@ from unisono.reproduce import PAPERS, Claim, reproduce_paper
 @click.command()
 @click.argument("paper", required=False)
 @click.option("--quick", is_flag=True, help="Fewer points and no figures.")
+@click.option("--full", is_flag=True, help="The largest simulations too (512 x 512 PEs), which take minutes.")
 @click.option("-o", "--output", metavar="DIR", help="Where the figures go [default: out/PAPER].")
 @json_option
-def reproduce(paper: str | None, quick: bool, output: str | None, as_json: bool) -> int:
+def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, as_json: bool) -> int:
     """Checks every numeric claim of PAPER (all papers by default) that needs no hardware."""
     if paper is not None and paper not in PAPERS:
         raise InputError(f"'{paper}' is not a paper; accepted are {', '.join(PAPERS)}")
+    if quick and full:
+        raise InputError("--quick and --full exclude each other")
     claims: list[Claim] = []
     files: list[str] = []
     for name in PAPERS if paper is None else [paper]:
         folder = None if quick else Path(output or f"out/{name}")
         with progress(f"reproducing {name}") as on_step:
-            found, written = reproduce_paper(name, quick=quick, folder=folder, progress=on_step)
+            found, written = reproduce_paper(name, quick=quick, folder=folder, full=full, progress=on_step)
         claims += found
         files += written
     if as_json:

@@ -93,18 +93,27 @@ def _agree(compare: str, reported: Any, ours: Any, tolerance: float) -> bool:
 
 
 def reproduce_paper(
-    paper: str, *, quick: bool, folder: Path | None, progress: Callable[[int, int], None] | None = None
+    paper: str,
+    *,
+    quick: bool,
+    folder: Path | None,
+    full: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[Claim], list[str]]:
     """The claims of a paper, judged, and the files of its figures, where a folder for them is given."""
     # Imported here, for this module is what that one builds on.
     from unisono.reproduce import wafer
 
     modules = {"wafer": wafer}
-    listed = [claim for claim in listed_claims(paper) if claim.get("quick", True) or not quick]
+    listed = [
+        claim
+        for claim in listed_claims(paper)
+        if (claim.get("quick", True) or not quick) and (full or not claim.get("full", False))
+    ]
     claims = []
     for claim in listed:
         claims.append(judge(paper, claim, modules[paper].check(claim)))
         if progress is not None:
             progress(len(claims), len(listed))
-    files = modules[paper].draw(folder) if folder is not None else []
+    files = modules[paper].draw(folder, full) if folder is not None else []
     return claims, files

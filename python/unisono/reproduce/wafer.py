@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from unisono import _core, bounds, plan, sweep
 from unisono.reproduce import Finding, wafer_figures
+from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
+from unisono.reproduce.wafer_simulated_figures import figure as draw_runs
 
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 32768 wavelets: the lengths of every figure.
@@ -31,14 +33,20 @@ def check(listed: Listed) -> Finding:
     return _CHECKS[listed["check"]](listed)
 
 
-def draw(folder: Path) -> list[str]:
-    """Draws Figures 1, 8 and 10 as PNG and CSV into the folder, which is made if need be; returns their paths."""
+def draw(folder: Path, full: bool = False) -> list[str]:
+    """Draws Figures 1, 8 and 10 to 13 as PNG and CSV into the folder, which is made if need be; returns their paths.
+
+    A full run has the grids up to 512 x 512 in Fig. 13c, for minutes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     columns = [DENSE_LENGTHS.index(length) for length in LENGTHS]
     return [
         *wafer_figures.figure_1(folder, {name: table[:, columns] for name, table in optimality().items()}, LENGTHS),
         *wafer_figures.map_of_winners(folder, "fig8", "1D AllReduce on a row of PEs", figure_8()),
         *wafer_figures.map_of_winners(folder, "fig10", "2D AllReduce on a grid of PEs", figure_10()),
+        *draw_runs(folder, 11, "A row of 512 PEs", runs.figure_11()),
+        *draw_runs(folder, 12, "Vectors of 1 KB", runs.figure_12()),
+        *draw_runs(folder, 13, "Grids of PEs", runs.figure_13(full)),
     ]
 
 
@@ -187,6 +195,56 @@ def _ring_over_chain(listed: Listed) -> Finding:
     return Finding(listed["reported"], _cycles("allreduce", point, "ring") / _cycles("allreduce", point, "chain"))
 
 
+def _simulated_closed_form(listed: Listed) -> Finding:
+    worst, pes, length = runs.worst_difference(listed["collective"], listed["algorithm"], FORMULAS[listed["form"]])
+    return Finding(listed["reported"], worst, remark=f"Largest at P = {pes}, B = {length}." if worst else "")
+
+
+def _simulated_model_error(listed: Listed) -> Finding:
+    name = listed["algorithm"]
+    points = [runs.point("reduce", (pes,), length, name) for pes in listed["pes"] for length in runs.LENGTHS]
+    found = sorted(((abs(at.error or 0), at) for at in points), key=lambda pair: -pair[0])
+    above = [f"{(at.error or 0):+.1%} at P = {at.shape[0]}, B = {at.elements}" for error, at in found if error > 0.06]
+    mean = sum(error for error, _ in found) / len(found)
+    remark = f"Mean {mean:.1%} of {len(found)} points" + (f"; beyond it: {', '.join(above)}." if above else ".")
+    return Finding(listed["reported"], found[0][0], remark=remark)
+
+
+def _simulated_mean_error(listed: Listed) -> Finding:
+    found = runs.errors(listed["panel"])
+    means = {name: sum(values) / len(values) for name, values in found.items()}
+    remark = ", ".join(f"{name} {mean:.1%} of {len(found[name])} points" for name, mean in means.items()) + "."
+    return Finding(listed["reported"], max(means.values()), remark=remark)
+
+
+def _simulated_mispredictions(listed: Listed) -> Finding:
+    lost = runs.mispredictions()
+    if not lost:
+        return Finding(listed["reported"], 0, remark="Every pair of patterns is put in the right order.")
+    cycles, length, chosen, better = lost[0]
+    remark = f"{len(lost)} pairs; the worst at B = {length}: {chosen} is predicted to beat {better}."
+    return Finding(listed["reported"], cycles, remark=remark)
+
+
+def _simulated_gain(listed: Listed) -> Finding:
+    gains = runs.gains(listed["collective"])
+    remark = "By B = 1, 2, 4, ...: " + " ".join(f"{gain:.2f}" for gain in gains) + "."
+    return Finding(listed["reported"], max(gains), remark=remark)
+
+
+def _simulated_gain_2d(listed: Listed) -> Finding:
+    (point,) = listed["points"]
+    *shape, length = point
+    chain, best = (
+        runs.point("reduce", tuple(shape), length, name, runs.MOST_WORK_FULL) for name in ("chain", "auto-gen")
+    )
+    remark = (
+        f"Simulated: {chain.simulated} and {best.simulated} cycles; by Eq. 1 {chain.predicted / best.predicted:.2f}x."
+    )
+    ours = (chain.simulated or float("nan")) / (best.simulated or float("nan"))
+    return Finding(FORMULAS[listed["formula"]](*point), ours, remark=remark)
+
+
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bound": _bound,
     "broadcast-over-message": _broadcast_over_message,
@@ -195,6 +253,12 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "least-advantage": _least_advantage,
     "ring-over-best": _ring_over_best,
     "ring-over-chain": _ring_over_chain,
+    "simulated-closed-form": _simulated_closed_form,
+    "simulated-gain": _simulated_gain,
+    "simulated-gain-2d": _simulated_gain_2d,
+    "simulated-mean-error": _simulated_mean_error,
+    "simulated-mispredictions": _simulated_mispredictions,
+    "simulated-model-error": _simulated_model_error,
     "snake-depth": _snake_depth,
     "snake-over-bound": _snake_over_bound,
     "winners": _winners,

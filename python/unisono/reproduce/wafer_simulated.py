@@ -1,0 +1,164 @@
+"""Points of Figures 11 to 13 of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024): predicted, and simulated.
+
+The paper measured them on hardware. Here they run on the simulated fabric, so that what differs from Eq. 1 is the
+model's error alone.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from unisono import UnsupportedError, plan, simulate
+
+MACHINE = "wse2"
+#: B = 1, 2, 4, ..., 4096 wavelets.
+LENGTHS = tuple(2**k for k in range(13))
+#: The vector of 1 KB of Fig. 12 and of Fig. 13c.
+FIXED_LENGTH = 256
+PES = tuple(2**k for k in range(2, 10))
+ROW = (512,)
+#: Stands for the grid of 512 x 512 of the paper in all but a full run.
+GRID = (64, 64)
+FULL_GRID = (512, 512)
+REDUCES_1D = ("star", "chain", "tree", "two-phase", "auto-gen")
+REDUCES_2D = (*REDUCES_1D, "snake")
+#: Points of more PEs x cycles than this (a second or so each) are predicted only; and the same for a full run.
+MOST_WORK = 7e7
+MOST_WORK_FULL = 2e9
+
+
+@dataclass(frozen=True)
+class Point:
+    """One algorithm at one shape and length: cycles by Eq. 1, and of the simulated fabric where it ran."""
+
+    collective: str
+    shape: tuple[int, ...]
+    elements: int
+    algorithm: str
+    predicted: float
+    simulated: int | None
+
+    @property
+    def error(self) -> float | None:
+        """How far the prediction is from the simulated cycles, as a share of these."""
+        return None if not self.simulated else self.predicted / self.simulated - 1
+
+
+@cache
+def point(
+    collective: str, shape: tuple[int, ...], elements: int, algorithm: str, most_work: float = MOST_WORK
+) -> Point:
+    """Plans that algorithm, and runs it where that is affordable.
+
+    Raises:
+        RuntimeError: the simulated result is wrong.
+
+    """
+    made = plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, model="paper")
+    simulated = None
+    if math.prod(shape) * made.predicted["cycles"] <= most_work:
+        run = simulate(made.schedule)
+        if not run.result_correct:
+            raise RuntimeError(f"{algorithm} on {shape} at {elements}: {run.mismatch}")
+        simulated = run.cycles
+    return Point(collective, shape, elements, algorithm, float(made.predicted["cycles"]), simulated)
+
+
+def predicted_only(collective: str, shape: tuple[int, ...], elements: int, algorithm: str) -> Point:
+    """The point without a run, as the paper has its ring."""
+    return point(collective, shape, elements, algorithm, most_work=-1)
+
+
+def figure_11() -> dict[str, list[Point]]:
+    """Panels of Fig. 11: a row of 512 PEs and B = 1, 2, ..., 4096."""
+    return {
+        "a broadcast": [point("broadcast", ROW, length, "flood") for length in LENGTHS],
+        "b reduce": [point("reduce", ROW, length, name) for name in REDUCES_1D for length in LENGTHS],
+        "c allreduce": [
+            *(point("allreduce", ROW, length, name) for name in REDUCES_1D for length in LENGTHS),
+            *(predicted_only("allreduce", ROW, length, "ring") for length in LENGTHS),
+        ],
+    }
+
+
+def figure_12() -> dict[str, list[Point]]:
+    """Panels of Fig. 12: vectors of 1 KB on rows of 4, 8, ..., 512 PEs."""
+    rows = [(pes,) for pes in PES]
+    return {
+        "a broadcast": [point("broadcast", row, FIXED_LENGTH, "flood") for row in rows],
+        "b reduce": [point("reduce", row, FIXED_LENGTH, name) for name in REDUCES_1D for row in rows],
+        "c allreduce": [
+            *(point("allreduce", row, FIXED_LENGTH, name) for name in REDUCES_1D for row in rows),
+            *(predicted_only("allreduce", row, FIXED_LENGTH, "ring") for row in rows),
+        ],
+    }
+
+
+def figure_13(full: bool) -> dict[str, list[Point]]:
+    """Panels of Fig. 13, on 64 x 64 PEs; a full run adds the grids up to 512 x 512 for vectors of 1 KB."""
+    grids = [(pes, pes) for pes in PES if full or pes <= GRID[0]]
+    return {
+        "a reduce": list(_of_grid("reduce")),
+        "b allreduce": list(_of_grid("allreduce")),
+        "c reduce": [
+            point("reduce", grid, FIXED_LENGTH, name, MOST_WORK_FULL if grid > GRID else MOST_WORK)
+            for name in REDUCES_2D
+            for grid in grids
+        ],
+    }
+
+
+def worst_difference(collective: str, algorithm: str, expected: Callable[[int, int], float]) -> tuple[float, int, int]:
+    """The largest distance from a closed form on rows of 4, 8, ..., 512 PEs at B = 1, ..., 4096, and where."""
+    return max(
+        (abs(_cycles(point(collective, (pes,), length, algorithm)) - expected(pes, length)), pes, length)
+        for pes in PES
+        for length in LENGTHS
+    )
+
+
+def errors(panel: str) -> dict[str, list[float]]:
+    """The errors of Eq. 1 at the points of a panel that ran, as shares of the simulated cycles, by algorithm."""
+    points = {"11b": lambda: figure_11()["b reduce"], "12b": lambda: figure_12()["b reduce"]}[panel]()
+    found: dict[str, list[float]] = {}
+    for at in points:
+        if at.error is not None:
+            found.setdefault(at.algorithm, []).append(abs(at.error))
+    return found
+
+
+def mispredictions() -> list[tuple[int, int, str, str]]:
+    """Where Eq. 1 puts two patterns of Fig. 11b in the wrong order: cycles lost, B, the one chosen, the better one."""
+    lost = []
+    for length in LENGTHS:
+        points = [point("reduce", ROW, length, name) for name in REDUCES_1D]
+        ran = [at for at in points if at.simulated is not None]
+        for chosen in ran:
+            for other in ran:
+                if chosen.predicted < other.predicted and _cycles(chosen) > _cycles(other):
+                    lost.append((_cycles(chosen) - _cycles(other), length, chosen.algorithm, other.algorithm))
+    return sorted(lost, reverse=True)
+
+
+def gains(collective: str) -> list[float]:
+    """Simulated cycles of the chain over Auto-Gen's on 512 PEs, for each length."""
+    return [
+        _cycles(point(collective, ROW, length, "chain")) / _cycles(point(collective, ROW, length, "auto-gen"))
+        for length in LENGTHS
+    ]
+
+
+def _cycles(at: Point) -> int:
+    if at.simulated is None:
+        raise RuntimeError(f"{at.algorithm} at {at.elements} was not run")
+    return at.simulated
+
+
+def _of_grid(collective: str) -> Iterator[Point]:
+    for name in REDUCES_2D:
+        for length in LENGTHS:
+            try:
+                yield point(collective, GRID, length, name)
+            except UnsupportedError:
+                yield predicted_only(collective, GRID, length, name)
