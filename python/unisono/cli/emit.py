@@ -8,26 +8,12 @@ import click
 from unisono import UnsupportedError, emit_files
 from unisono._files import check_folder, write_folder
 from unisono.cli._failures import NO, say
-from unisono.cli._options import (
-    algorithm_options,
-    data_options,
-    json_option,
-    root_option,
-    schedule_of,
-    shape_options,
-    size_options,
-)
+from unisono.cli._options import file_or_plan_options, json_option, schedule_of
 from unisono.cli._output import print_json, print_lines, working
 
 
 @click.command()
-@click.argument("file_or_collective", metavar="FILE|COLLECTIVE")
-@click.option("--machine", metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on.")
-@shape_options
-@size_options
-@data_options
-@root_option
-@algorithm_options
+@file_or_plan_options
 @click.option("--format", "target", required=True, metavar="FORMAT", help="The target: csl.")
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder to write to; made if it is missing.")
 @json_option

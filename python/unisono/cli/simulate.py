@@ -10,15 +10,7 @@ from unisono._files import check_writable
 from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import SAMPLED, checked_pes
 from unisono.cli._failures import NO, say
-from unisono.cli._options import (
-    algorithm_options,
-    data_options,
-    json_option,
-    root_option,
-    schedule_of,
-    shape_options,
-    size_options,
-)
+from unisono.cli._options import file_or_plan_options, json_option, schedule_of
 from unisono.cli._output import cycles_and_time, number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._types import TracedPes, TracePes
 
@@ -28,13 +20,7 @@ _MODELS = ("paper", "links")
 
 
 @click.command()
-@click.argument("file_or_collective", metavar="FILE|COLLECTIVE")
-@click.option("--machine", metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on.")
-@shape_options
-@size_options
-@data_options
-@root_option
-@algorithm_options
+@file_or_plan_options
 @click.option(
     "--sim",
     type=click.Choice(["fabric"]),

@@ -6,28 +6,14 @@ import click
 
 from unisono import Proof, Schedule
 from unisono.cli._failures import NO
-from unisono.cli._options import (
-    algorithm_options,
-    data_options,
-    json_option,
-    root_option,
-    schedule_of,
-    shape_options,
-    size_options,
-)
+from unisono.cli._options import file_or_plan_options, json_option, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
 
 _SHOWN = 20
 
 
 @click.command()
-@click.argument("file_or_collective", metavar="FILE|COLLECTIVE")
-@click.option("--machine", metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on.")
-@shape_options
-@size_options
-@data_options
-@root_option
-@algorithm_options
+@file_or_plan_options
 @click.option(
     "--method",
     type=click.Choice(["auto", "exact", "fingerprint"]),
