@@ -2,10 +2,12 @@
 
 mod diagnostic;
 mod id;
+mod mix;
 mod span;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use id::{InstrId, LaneId, NodeId, PhaseId, StreamId};
+pub use mix::mix;
 pub use span::Span;
 pub use units::{Bytes, Cycles, Wavelets};

@@ -140,7 +140,7 @@ impl<'a, T: Element> Machine<'a, T> {
         while !self.ready.is_empty() {
             // SplitMix64: every seed gives another order of lanes.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let pick = (crate::verify::mix(self.random) % self.ready.len() as u64) as usize;
+            let pick = (unisono_base::mix(self.random) % self.ready.len() as u64) as usize;
             let lane = self.ready.swap_remove(pick);
             self.queued[lane.index()] = false;
             self.step(lane);

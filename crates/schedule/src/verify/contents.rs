@@ -4,7 +4,7 @@
 //! Every combination that a collective can ask for aligns equal input indices (element `i` with element `i`), so a
 //! segment is an expression over ranks and one shift from its place to the input index.
 
-use unisono_base::{Diagnostics, InstrId, NodeId, Span};
+use unisono_base::{Diagnostics, InstrId, NodeId, Span, mix};
 use unisono_collective::{Kind, Source};
 
 use super::Outcome;
@@ -277,13 +277,6 @@ impl<D: Domain> Machine<'_, D> {
 
 fn missing(findings: &mut Diagnostics, node: NodeId, span: Span) {
     findings.push("missing", Some(node), None, || format!("nothing writes out{span} of rank {}", node.0));
-}
-
-/// A bijective mixing of 64 bits (the finaliser of SplitMix64).
-pub fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 fn push_merged<V: Copy + PartialEq>(into: &mut Segments<V>, segment: Segment<V>) {

@@ -2,9 +2,10 @@
 //! expressions equal to it up to swapping operands, and whether its ranks stand in ascending order.
 
 use rustc_hash::FxHashMap;
+use unisono_base::mix;
 use unisono_collective::{Collective, Kind, Source};
 
-use super::contents::{Domain, Fault, mix};
+use super::contents::{Domain, Fault};
 
 /// Intervals of ranks that [`super::Method::Auto`] spends before it turns to fingerprints: 8 bytes each.
 pub const DEFAULT_BUDGET: usize = 1 << 25;

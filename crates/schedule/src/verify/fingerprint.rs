@@ -7,9 +7,10 @@
 //!   (affine maps compose associatively and do not commute); degree P, hence at most P / 2^61;
 //! * repeatability: a hash symmetric in its two operands and not associative, 64 bits.
 
+use unisono_base::mix;
 use unisono_collective::{Collective, Source};
 
-use super::contents::{Domain, Fault, mix};
+use super::contents::{Domain, Fault};
 
 const PRIME: u64 = (1 << 61) - 1;
 

@@ -20,11 +20,10 @@ mod race;
 use std::str::FromStr;
 
 use serde::Serialize;
-use unisono_base::{Bytes, Diagnostic, Diagnostics};
+use unisono_base::{Bytes, Diagnostic, Diagnostics, mix};
 
 use crate::{flow::Flow, order::topological, schedule::Schedule};
 
-pub(crate) use contents::mix;
 pub use exact::DEFAULT_BUDGET;
 
 /// How contents are proved.

@@ -4,6 +4,7 @@
 //! between ranks and elements, sums are exact in f32, and the reduction over any number of ranks needs only how many
 //! ranks have each value of `a`.
 
+use unisono_base::mix;
 use unisono_collective::{Collective, Dtype, Operator, Source};
 
 pub struct Data {
@@ -15,12 +16,6 @@ pub struct Data {
     /// `a` of each rank and `b` of each element: the hot loop asks for every element of every rank.
     by_rank: Vec<u16>,
     by_element: Vec<u16>,
-}
-
-fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 impl Data {

@@ -263,9 +263,7 @@ impl Machine<'_> {
             return false;
         }
         let x = (u64::from(pe) << 32 | u64::from(self.cycle)) ^ self.options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64 <= self.options.noop_probability
+        (unisono_base::mix(x) >> 11) as f64 / (1u64 << 53) as f64 <= self.options.noop_probability
     }
 
     /// Names what every unfinished PE waits for.
