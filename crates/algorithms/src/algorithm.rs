@@ -2,24 +2,105 @@
 
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Estimate, Placed};
+use unisono_lower::{Estimate, Placed, Round};
 use unisono_machine::Grid;
+use unisono_schedule::Schedule;
 
 use crate::{AlgorithmError, Params, line::LineTree};
 
-/// What a schedule is wanted for. Rank `k` is PE `k` of the grid, row-major.
+/// What a schedule is wanted for, and on what.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Case {
     pub collective: Collective,
-    pub grid: Grid,
-    /// Cycles one step of the depth costs (2 T_R + 1), for algorithms that choose their shape by the model.
-    pub depth_cycles: f64,
+    pub place: Place,
+}
+
+/// What the ranks run on, as far as an algorithm's shape depends on it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Place {
+    /// PEs of a wafer; rank `k` is PE `k`, row-major. One step of the depth costs `depth_cycles` (2 T_R + 1), for
+    /// algorithms that choose their shape by the model.
+    Grid { grid: Grid, depth_cycles: f64 },
+    /// Ranks that all reach each other by messages.
+    Ranks(Ranks),
+}
+
+/// What a stage of messages costs among ranks, for algorithms that choose their shape by it: `messages` of `bytes` each
+/// take `latency_ns + messages * (issue_ns + bytes * ns_per_byte)`, and their reduction `bytes * reduce_ns_per_byte` each.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Ranks {
+    pub latency_ns: f64,
+    pub issue_ns: f64,
+    pub ns_per_byte: f64,
+    pub reduce_ns_per_byte: f64,
+    /// Ranks that a node of the machine holds, where it has such a level: consecutive ones, so algorithms keep early
+    /// stages inside.
+    pub node_ranks: Option<u32>,
+}
+
+/// The kinds of [`Place`], by the kinds of machines users know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlaceKind {
+    Wafer,
+    Endpoint,
+}
+
+impl PlaceKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            PlaceKind::Wafer => "wafer",
+            PlaceKind::Endpoint => "endpoint",
+        }
+    }
 }
 
 impl Case {
+    pub fn on_grid(collective: Collective, grid: Grid, depth_cycles: f64) -> Self {
+        Self { collective, place: Place::Grid { grid, depth_cycles } }
+    }
+
+    pub fn on_ranks(collective: Collective, ranks: Ranks) -> Self {
+        Self { collective, place: Place::Ranks(ranks) }
+    }
+
+    pub fn kind(&self) -> PlaceKind {
+        match self.place {
+            Place::Grid { .. } => PlaceKind::Wafer,
+            Place::Ranks(_) => PlaceKind::Endpoint,
+        }
+    }
+
+    /// The grid; where there is none, the ranks in a row.
+    pub fn grid(&self) -> Grid {
+        match self.place {
+            Place::Grid { grid, .. } => grid,
+            Place::Ranks(_) => Grid::new(1, self.collective.ranks),
+        }
+    }
+
+    pub fn depth_cycles(&self) -> f64 {
+        match self.place {
+            Place::Grid { depth_cycles, .. } => depth_cycles,
+            Place::Ranks(_) => 0.0,
+        }
+    }
+
+    /// What stages cost among ranks; on a grid nothing.
+    pub fn ranks(&self) -> Ranks {
+        match self.place {
+            Place::Grid { .. } => Ranks::default(),
+            Place::Ranks(ranks) => ranks,
+        }
+    }
+
     /// B: wavelets of the whole vector.
     pub fn wavelets(&self) -> u64 {
         Wavelets::of(u64::from(self.collective.elements), self.collective.dtype.bytes()).0
+    }
+
+    /// Bytes of `elements`.
+    pub fn bytes(&self, elements: u32) -> u64 {
+        u64::from(elements) * self.collective.dtype.bytes()
     }
 
     /// The same place with another collective.
@@ -48,17 +129,38 @@ pub trait Algorithm: Sync {
         &[]
     }
 
+    /// The kinds of machines it runs on.
+    fn runs_on(&self) -> &'static [PlaceKind] {
+        &[PlaceKind::Wafer]
+    }
+
     /// # Errors
     /// The reason why there is no schedule for this case, or which parameter is wrong.
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// The schedule with its placement. Only called on what [`Algorithm::supports`] accepts.
+    /// On a grid: the schedule with its placement. Only called on what [`Algorithm::supports`] accepts.
     ///
     /// # Errors
     /// The schedule is larger than its tables can hold.
-    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError>;
+    fn build(&self, _case: &Case, _params: &Params) -> Result<Placed, AlgorithmError> {
+        Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it is not for a wafer".to_owned() })
+    }
 
-    /// The cost terms in closed form, so that ranking need not build; `None`: they are computed from the schedule.
+    /// Among ranks: the schedule. Only called on what [`Algorithm::supports`] accepts.
+    ///
+    /// # Errors
+    /// The schedule is larger than its tables can hold.
+    fn schedule(&self, _case: &Case, _params: &Params) -> Result<Schedule, AlgorithmError> {
+        Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it is for wafers only".to_owned() })
+    }
+
+    /// Among ranks: the rounds of an algorithm in which all ranks do the same, so that a case too large to build can be
+    /// timed. Tests compare it with a simulation.
+    fn rounds(&self, _case: &Case, _params: &Params) -> Option<Vec<Round>> {
+        None
+    }
+
+    /// On a grid: the cost terms in closed form, so that ranking need not build; `None`: they are computed from the schedule.
     /// Tests compare both. Only called on what [`Algorithm::supports`] accepts.
     fn estimate(&self, _case: &Case, _params: &Params) -> Option<Estimate> {
         None

@@ -53,16 +53,27 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
     let serves = |k| named.collectives().contains(&k);
     let (algorithm, params) = if kind == Kind::Allreduce && !serves(kind) && serves(Kind::Reduce) {
         stands_for(named, "reduce-broadcast", &["reduce"], params)?
-    } else if named.line_tree().is_some() && !case.grid.is_line() {
+    } else if named.line_tree().is_some() && !case.grid().is_line() {
         stands_for(named, "x-y", &["x", "y"], params)?
-    } else if name == RING && kind == Kind::Allreduce && !case.grid.is_line() {
+    } else if name == RING && kind == Kind::Allreduce && !case.grid().is_line() {
         stands_for(named, "x-y-allreduce", &["x", "y"], params)?
     } else {
         (named, params.clone())
     };
     check_names(algorithm, &params)?;
+    check_place(algorithm, case)?;
     algorithm.supports(case, &params)?;
     Ok((algorithm, params))
+}
+
+/// The algorithm must be one for the kind of machine.
+fn check_place(algorithm: &dyn Algorithm, case: &Case) -> Result<(), AlgorithmError> {
+    if algorithm.runs_on().contains(&case.kind()) {
+        return Ok(());
+    }
+    let kinds = algorithm.runs_on().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
+    let reason = format!("it runs on machines of kind {kinds}, not {}", case.kind().name());
+    Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason })
 }
 
 /// The composed algorithm with the named one as all of `parts`.

@@ -1,7 +1,7 @@
 //! Generators of schedules, one a file in [`catalog`], registered there.
 //!
 //! Most reduces on a line of PEs are trees in pre-order; such a unit only says its tree ([`line::LineTree`]) and gets
-//! everything else, its use inside `x-y` and `reduce-broadcast` included.
+//! everything else, its use inside `x-y` and `reduce-broadcast` included. Algorithms among ranks are [`ranks::Among`].
 
 mod algorithm;
 pub mod catalog;
@@ -10,8 +10,9 @@ mod error;
 pub mod forest;
 pub mod line;
 mod params;
+pub mod ranks;
 
-pub use algorithm::{Algorithm, Case, Param};
+pub use algorithm::{Algorithm, Case, Param, Place, PlaceKind, Ranks};
 pub use catalog::ALGORITHMS;
 pub use compose::{find, resolve};
 pub use error::AlgorithmError;

@@ -1,6 +1,7 @@
 //! Cost: the terms of any placed schedule, models that make times of them, and lower bounds. Nothing is simulated.
 
 pub mod bounds;
+pub mod endpoint;
 mod measure;
 pub mod models;
 

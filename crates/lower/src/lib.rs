@@ -12,5 +12,5 @@ pub use json::{from_json, to_json};
 pub use placed::{File, FileError, Placed};
 pub use placement::{ANY_COLOR, Distances, Placement};
 pub use route::{Route, Routes, Segment};
-pub use terms::{Estimate, Phase, Sharper, Terms};
+pub use terms::{Estimate, Phase, Round, Sharper, Terms};
 pub use text::{parse, print};

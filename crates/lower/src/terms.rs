@@ -70,3 +70,14 @@ impl Estimate {
         })
     }
 }
+
+/// One round of messages among ranks, the same on every rank (or on the slowest): each sends `messages` of `bytes`
+/// back to back, receives as many, and reduces `reduced` bytes.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Round {
+    pub messages: u32,
+    pub bytes: u64,
+    pub reduced: u64,
+    /// So many equal rounds follow each other.
+    pub repeat: u32,
+}

@@ -14,4 +14,6 @@ pub enum MachineError {
     TooLarge { found: String, machine: String, max: String },
     #[error("{machine} is a grid of PEs: say which part of it to use with a shape, N or MxN, up to {max}")]
     NoShape { machine: String, max: String },
+    #[error("ranks is {found}; say how many ranks of {machine} to use, at least 1")]
+    NoRanks { machine: String, found: String },
 }

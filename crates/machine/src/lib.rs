@@ -1,11 +1,13 @@
 //! Machine descriptions: what a machine is, in numbers with units, read from TOML. No instruction is known here.
 
+mod endpoint;
 mod error;
 mod grid;
 mod machine;
 mod presets;
 mod wafer;
 
+pub use endpoint::{Endpoint, EndpointModel, Level, Parameters, RankOrder};
 pub use error::MachineError;
 pub use grid::{Direction, Grid, Shape};
 pub use machine::Machine;

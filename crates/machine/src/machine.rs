@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MachineError, PRESETS, Wafer};
+use crate::{Endpoint, MachineError, PRESETS, Wafer};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Machine {
+    Endpoint(Endpoint),
     Wafer(Wafer),
 }
 
@@ -32,6 +33,7 @@ impl Machine {
         };
         let kind: KindOnly = toml::from_str(text).map_err(wrong)?;
         match kind.kind.as_str() {
+            "endpoint" => Ok(Machine::Endpoint(Endpoint::from_toml(text, origin, wrong)?)),
             "wafer" => {
                 let wafer: Wafer = toml::from_str(text).map_err(wrong)?;
                 wafer.check(origin)?;
@@ -41,7 +43,7 @@ impl Machine {
                 origin: origin.to_owned(),
                 key: "kind",
                 found: format!("'{other}'"),
-                accepted: "wafer",
+                accepted: "endpoint, wafer",
             }),
         }
     }
@@ -60,18 +62,21 @@ impl Machine {
 
     pub fn name(&self) -> &str {
         match self {
+            Machine::Endpoint(e) => &e.name,
             Machine::Wafer(w) => &w.name,
         }
     }
 
     pub fn kind(&self) -> &str {
         match self {
+            Machine::Endpoint(e) => &e.kind,
             Machine::Wafer(w) => &w.kind,
         }
     }
 
     pub fn summary(&self) -> &str {
         match self {
+            Machine::Endpoint(e) => &e.summary,
             Machine::Wafer(w) => &w.summary,
         }
     }
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn shapes_fit_in_either_orientation() {
-        let Machine::Wafer(w) = Machine::preset("wse2").unwrap();
+        let Machine::Wafer(w) = Machine::preset("wse2").unwrap() else { panic!("a wafer") };
         for text in ["512", "996", "757x996", "996x757", "1x1"] {
             assert!(w.choose(Some(text.parse::<Shape>().unwrap())).is_ok(), "{text}");
         }
@@ -111,12 +116,16 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_their_place() {
-        let text = PRESETS[0].toml.replace("colors = 24", "colours = 24");
+        let wse2 = PRESETS.iter().find(|p| p.name == "wse2").unwrap();
+        let text = wse2.toml.replace("colors = 24", "colours = 24");
         let e = Machine::from_toml(&text, "my.toml").unwrap_err().to_string();
         assert!(e.starts_with("my.toml, line 11: unknown field `colours`"), "{e}");
         let e = Machine::from_toml("kind = 'toaster'", "t.toml").unwrap_err().to_string();
-        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is wafer");
+        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, wafer");
         let e = Machine::preset("wse9").unwrap_err().to_string();
-        assert_eq!(e, "'wse9' is neither a machine preset nor a machine file; presets are wse2");
+        assert_eq!(
+            e,
+            "'wse9' is neither a machine preset nor a machine file; presets are archer, archer-median, paper-sim, wse2"
+        );
     }
 }

@@ -6,4 +6,9 @@ pub struct Preset {
 }
 
 /// Sorted by name; one entry a file of `machines/`.
-pub const PRESETS: &[Preset] = &[Preset { name: "wse2", toml: include_str!("../../../machines/wse2.toml") }];
+pub const PRESETS: &[Preset] = &[
+    Preset { name: "archer", toml: include_str!("../../../machines/archer.toml") },
+    Preset { name: "archer-median", toml: include_str!("../../../machines/archer-median.toml") },
+    Preset { name: "paper-sim", toml: include_str!("../../../machines/paper-sim.toml") },
+    Preset { name: "wse2", toml: include_str!("../../../machines/wse2.toml") },
+];

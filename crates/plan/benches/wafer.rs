@@ -13,7 +13,7 @@ use unisono_schedule::verify::{Method, verify};
 fn case(kind: Kind, grid: Grid, elements: u64) -> Case {
     let collective =
         Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).expect("a sound case");
-    Case { collective, grid, depth_cycles: 5.0 }
+    Case::on_grid(collective, grid, 5.0)
 }
 
 fn auto_gen(c: &mut Criterion) {

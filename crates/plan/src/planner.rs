@@ -75,10 +75,10 @@ pub fn evaluate(
                 algorithm: algorithm.name().to_owned(),
                 message: found.first().map_or_else(String::new, ToString::to_string),
             })?;
-            model.slowest(phases, case.depth_cycles)
+            model.slowest(phases, case.depth_cycles())
         }
     };
-    let cycles = Modelled { model, depth_cycles: case.depth_cycles }.evaluate(&estimate);
+    let cycles = Modelled { model, depth_cycles: case.depth_cycles() }.evaluate(&estimate);
     Ok(Chosen { algorithm, params, estimate, cycles })
 }
 

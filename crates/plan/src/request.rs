@@ -46,7 +46,7 @@ impl Request {
     }
 
     pub fn case(&self) -> Case {
-        Case { collective: self.collective, grid: self.shape.grid, depth_cycles: self.wafer.depth_cycles() }
+        Case::on_grid(self.collective, self.shape.grid, self.wafer.depth_cycles())
     }
 
     pub fn bound_case(&self) -> BoundCase {

@@ -79,7 +79,7 @@ fn what_an_axis_may_be_is_listed_whole() {
 
 #[test]
 fn a_restriction_keeps_what_it_speaks_of() {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
     let shape = Shape::rect(4, 8);
     let request = Request::new(Kind::Reduce, &wafer, Some(shape), 8, 0, Operator::Sum, Dtype::F32).unwrap();
     let plan = plan(request, None, &params(&[("group", "4")]), None).unwrap();

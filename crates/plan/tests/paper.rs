@@ -6,7 +6,7 @@ use unisono_machine::{Machine, Shape, Wafer};
 use unisono_plan::{Request, bounds, plan, sweep_point};
 
 fn wse2() -> Wafer {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
     wafer
 }
 

@@ -38,7 +38,7 @@ fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {
 /// What no schedule beats: the physical bound of a reduction, a message's time of what only moves data.
 fn least(case: &Case) -> f64 {
     let c = case.collective;
-    let case = BoundCase { kind: c.kind, grid: case.grid, root: c.root, wavelets: case.wavelets(), ramp_latency: 2 };
+    let case = BoundCase { kind: c.kind, grid: case.grid(), root: c.root, wavelets: case.wavelets(), ramp_latency: 2 };
     let bounds = BOUNDS.iter().filter(|b| b.name().starts_with("physical") || b.name() == "message");
     bounds.filter_map(|b| b.cycles(&case)).map(|c| c.0).fold(0.0, f64::max)
 }
@@ -64,7 +64,7 @@ fn a_message_from_phase_to_phase_counts() {
 
 #[test]
 fn an_empty_schedule_takes_no_time() {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
     let request = Request::new(Kind::Reduce, &wafer, Some(Shape::line(1)), 4, 0, Operator::Sum, Dtype::F32).unwrap();
     let plan = plan(request.clone(), Some("chain"), &Params::new(), None).unwrap();
     let predicted = predict(plan.placed().unwrap(), &request, plan.model).unwrap();
@@ -81,7 +81,7 @@ fn no_labels_go_under_what_the_machine_allows() {
         let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b9) >> 16) % 3;
         for labels in [placed.clone(), relabelled(&placed, 2, |i| i % 2), relabelled(&placed, 3, scattered)] {
             // Eq. 1 averages over links, which says something of a line only.
-            for model in if case.grid.is_line() { &["paper", "links"][..] } else { &["links"][..] } {
+            for model in if case.grid().is_line() { &["paper", "links"][..] } else { &["links"][..] } {
                 let cycles = cycles(&labels, find_model(model).unwrap());
                 let name = label(algorithm, case, params);
                 assert!(cycles >= least - 1e-9, "{name}, {model}: {cycles} {least}");
@@ -92,7 +92,7 @@ fn no_labels_go_under_what_the_machine_allows() {
 
 #[test]
 fn a_report_says_what_was_searched_and_what_is_not_eq_1() {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
     let report = |pes, elements, algorithm| {
         let shape = Some(Shape::line(pes));
         let request = Request::new(Kind::Reduce, &wafer, shape, elements, 0, Operator::Sum, Dtype::F32).unwrap();

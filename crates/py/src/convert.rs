@@ -70,7 +70,7 @@ pub fn request(
     let dtype: Dtype = dtype.parse().map_err(input)?;
     let operator: Operator = operator.parse().map_err(input)?;
     let elements = count("elements", elements)?;
-    let wafer = machine.wafer();
+    let wafer = machine.wafer()?;
     let shape = wafer.choose(machine.asked()).map_err(input)?;
     let root = match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
         Ok((row, col)) => {

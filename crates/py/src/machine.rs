@@ -19,9 +19,16 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(description: Description, shape: Option<Shape>) -> PyResult<Self> {
-        let Description::Wafer(wafer) = &description;
-        if shape.is_some() {
-            wafer.choose(shape).map_err(input)?;
+        match &description {
+            Description::Wafer(wafer) if shape.is_some() => {
+                wafer.choose(shape).map_err(input)?;
+            }
+            Description::Endpoint(endpoint) => {
+                if let Some(shape) = shape.filter(|s| !s.grid.is_line()) {
+                    return Err(input(format!("{} has ranks, not a shape {shape}; say how many", endpoint.name)));
+                }
+            }
+            Description::Wafer(_) => {}
         }
         Ok(Self { description: Arc::new(description), shape })
     }
@@ -30,9 +37,15 @@ impl Machine {
         &self.description
     }
 
-    pub fn wafer(&self) -> &Wafer {
-        let Description::Wafer(wafer) = &*self.description;
-        wafer
+    /// The wafer.
+    ///
+    /// # Errors
+    /// The machine is another kind.
+    pub fn wafer(&self) -> PyResult<&Wafer> {
+        match &*self.description {
+            Description::Wafer(wafer) => Ok(wafer),
+            other => Err(input(format!("{} is of kind {}; this needs a wafer", other.name(), other.kind()))),
+        }
     }
 
     /// The shape that was asked for.
@@ -72,13 +85,16 @@ impl Machine {
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let shape = self.wafer().choose(self.shape).ok();
+        let shape = match &*self.description {
+            Description::Wafer(wafer) => wafer.choose(self.shape).ok(),
+            Description::Endpoint(endpoint) => self.shape.or(endpoint.ranks.map(Shape::line)),
+        };
         shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
     #[getter]
-    fn clock_mhz(&self) -> f64 {
-        self.wafer().clock_mhz
+    fn clock_mhz(&self) -> PyResult<f64> {
+        self.wafer().map(|wafer| wafer.clock_mhz)
     }
 
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -134,7 +134,7 @@ impl Schedule {
     /// The same schedule placed on a machine: node k on PE k of its shape, or of a row where it has none.
     fn on(&self, machine: &Machine) -> PyResult<Self> {
         let nodes = self.inner().node_count();
-        let wafer = machine.wafer();
+        let wafer = machine.wafer()?;
         let shape = match wafer.choose(machine.asked()) {
             Ok(shape) if machine.asked().is_some() || shape.grid.count() == nodes as u64 => shape,
             _ => wafer.choose(Some(unisono_machine::Shape::line(nodes as u32))).map_err(input)?,

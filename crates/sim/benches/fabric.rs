@@ -25,7 +25,7 @@ fn main() {
             continue;
         }
         let c = Collective::new(Kind::Reduce, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32);
-        let case = Case { collective: c.expect("a sound case"), grid, depth_cycles: 5.0 };
+        let case = Case::on_grid(c.expect("a sound case"), grid, 5.0);
         let (algorithm, params) = resolve(algorithm, &case, &Params::new()).expect("it applies");
         let placed = algorithm.build(&case, &params).expect("it builds");
         let program = lower(&placed, &wafer).expect("it fits the wafer");

@@ -7,13 +7,13 @@ use unisono_machine::{Grid, Machine, Wafer};
 use unisono_sim::fabric::{Options, Run, SimError, run};
 
 fn wse2() -> Wafer {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap();
+    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
     wafer
 }
 
 fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str, params: &Params) -> WaferProgram {
     let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
-    let case = Case { collective: c, grid, depth_cycles: 5.0 };
+    let case = Case::on_grid(c, grid, 5.0);
     let (algorithm, params) = resolve(algorithm, &case, params).unwrap();
     lower(&algorithm.build(&case, &params).unwrap(), &wse2()).unwrap()
 }

@@ -67,11 +67,11 @@ impl Algorithm for Flood {
         let mut keep = Keep::default();
         broadcast(&mut b, NodeId(case.collective.root), Operand::In(0), nodes, &mut keep, 0);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
+        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
-        let terms = flood_terms(case.grid, case.collective.root, case.wavelets());
+        let terms = flood_terms(case.grid(), case.collective.root, case.wavelets());
         Some(Estimate { phases: vec![Phase::new("broadcast", terms)] })
     }
 }

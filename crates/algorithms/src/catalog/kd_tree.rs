@@ -98,7 +98,7 @@ fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
     let count = params.choice("kd-tree", "trees", &["4", "2"])?;
     let all = [(0, false), (1, false), (0, true), (1, true)];
     let some = if count == "2" { &all[..2] } else { &all[..] };
-    Ok(some.iter().map(|&(parity, rows_first)| tree(case.grid, case.collective.root, parity, rows_first)).collect())
+    Ok(some.iter().map(|&(parity, rows_first)| tree(case.grid(), case.collective.root, parity, rows_first)).collect())
 }
 
 impl Algorithm for KdTree {
@@ -132,7 +132,7 @@ impl Algorithm for KdTree {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() {
+        if case.grid().is_line() {
             return Vec::new();
         }
         ["2", "4"].map(|t| Params::new().with("trees", t)).to_vec()

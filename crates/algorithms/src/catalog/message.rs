@@ -44,7 +44,8 @@ impl Algorithm for Message {
             algorithm: self.name(),
             reason: format!(
                 "one message makes collective 'message', or a broadcast on 2 PEs, not {} on {}; flood does",
-                c.kind, case.grid
+                c.kind,
+                case.grid()
             ),
         })
     }
@@ -60,14 +61,14 @@ impl Algorithm for Message {
         } else if c.kind == Kind::Message {
             b.combine(NodeId(0), 0, c.elements, &[Operand::In(0)], &[Operand::Out(0)]);
         }
-        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid) })
+        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid()) })
     }
 
     fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
         let b = case.wavelets() as f64;
         let terms = match ends(case) {
             Some((from, to)) if b > 0.0 => {
-                let hops = f64::from(case.grid.distance(from.0, to.0));
+                let hops = f64::from(case.grid().distance(from.0, to.0));
                 Terms {
                     energy: b * hops,
                     distance: hops,

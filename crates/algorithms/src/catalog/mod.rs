@@ -7,6 +7,7 @@ mod kd_tree;
 mod message;
 mod quad_chain;
 mod quad_two_phase;
+mod recursive_doubling;
 mod reduce_broadcast;
 mod ring;
 mod snake;
@@ -18,7 +19,7 @@ mod x_y;
 mod x_y_allreduce;
 mod xy_yx;
 
-use crate::{Algorithm, line::Line};
+use crate::{Algorithm, line::Line, ranks::Among};
 
 pub use auto_gen::{Shape as AutoGenShape, best as auto_gen_best, energy as auto_gen_energy};
 
@@ -30,6 +31,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &message::Message,
     &quad_chain::QuadChain,
     &quad_two_phase::QuadTwoPhase,
+    &Among(recursive_doubling::RecursiveDoubling),
     &reduce_broadcast::ReduceBroadcast,
     &ring::Ring,
     &snake::Snake,

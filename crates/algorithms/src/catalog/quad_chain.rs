@@ -44,11 +44,11 @@ impl Algorithm for QuadChain {
     }
 
     fn build(&self, case: &Case, _: &Params) -> Result<Placed, AlgorithmError> {
-        let trees = View::from(case.grid, case.collective.root).map_or_else(Vec::new, |view| quad(view, &Chain));
+        let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &Chain));
         build(case, &trees)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() { Vec::new() } else { vec![Params::new()] }
+        if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
     }
 }

@@ -36,7 +36,7 @@ impl Lines for Groups {
 }
 
 fn size(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
-    let longer = case.grid.rows.max(case.grid.cols);
+    let longer = case.grid().rows.max(case.grid().cols);
     Ok(params.number("quad-two-phase", "group", 2..=longer.max(2))?.unwrap_or_else(|| longer.isqrt().max(2)))
 }
 
@@ -68,11 +68,11 @@ impl Algorithm for QuadTwoPhase {
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let groups = Groups { size: size(case, params)? };
-        let trees = View::from(case.grid, case.collective.root).map_or_else(Vec::new, |view| quad(view, &groups));
+        let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &groups));
         build(case, &trees)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() { Vec::new() } else { vec![Params::new()] }
+        if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
     }
 }

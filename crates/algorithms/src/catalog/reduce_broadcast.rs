@@ -21,11 +21,11 @@ const NAME: &str = "reduce-broadcast";
 /// The reduce to use, with its case and its own parameters.
 fn part(case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Case, Params), AlgorithmError> {
     let root = match params.choice(NAME, "root", &["end", "middle"])? {
-        "middle" => case.grid.pe(case.grid.rows / 2, case.grid.cols / 2),
+        "middle" => case.grid().pe(case.grid().rows / 2, case.grid().cols / 2),
         _ => 0,
     };
     let inner = case.with(Kind::Reduce, root);
-    let default = if case.grid.is_line() { "auto-gen" } else { "x-y" };
+    let default = if case.grid().is_line() { "auto-gen" } else { "x-y" };
     let name = params.get("reduce").unwrap_or(default);
     let rest = params.only(|k| k != "root" && k != "reduce");
     if !find(name)?.collectives().contains(&Kind::Reduce) {
@@ -86,15 +86,15 @@ impl Algorithm for ReduceBroadcast {
         b.phase("broadcast");
         broadcast(&mut b, root, Operand::Out(0), (0..case.collective.ranks).map(NodeId), &mut keep, color);
         let schedule = b.finish()?;
-        let colors = keep.placement(case.grid, &schedule).colors;
+        let colors = keep.placement(case.grid(), &schedule).colors;
         Ok(Placed { placement: placement.with_colors(&schedule, colors), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let (reduce, inner, rest) = part(case, params).ok()?;
         let mut estimate = reduce.estimate(&inner, &rest)?;
-        if case.grid.count() > 1 {
-            let terms = flood_terms(case.grid, inner.collective.root, case.wavelets());
+        if case.grid().count() > 1 {
+            let terms = flood_terms(case.grid(), inner.collective.root, case.wavelets());
             estimate.phases.push(Phase::new("broadcast", terms));
         }
         Some(estimate)
@@ -110,7 +110,7 @@ impl Algorithm for ReduceBroadcast {
         for reduce in reduces {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
                 // A tree on a line means x-y with it twice on a grid, and x-y lists all pairs itself.
-                if reduce.line_tree().is_some() && !case.grid.is_line() {
+                if reduce.line_tree().is_some() && !case.grid().is_line() {
                     continue;
                 }
                 for root in ["end", "middle"] {

@@ -165,8 +165,8 @@ impl Algorithm for Ring {
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
         let c = case.collective;
-        if c.kind != Kind::Allreduce || !case.grid.is_line() {
-            return no(format!("it makes an allreduce along one row or column, not {} on {}", c.kind, case.grid));
+        if c.kind != Kind::Allreduce || !case.grid().is_line() {
+            return no(format!("it makes an allreduce along one row or column, not {} on {}", c.kind, case.grid()));
         }
         if !c.operator.commutative() {
             return no(format!(
@@ -185,7 +185,7 @@ impl Algorithm for Ring {
         let mut b = Builder::new(case.collective);
         b.reserve(2 * line.len() * line.len(), 2 * line.len());
         emit(&mut b, &line, Operand::In, PHASES, params)?;
-        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid) })
+        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid()) })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {

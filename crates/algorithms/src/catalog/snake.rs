@@ -54,7 +54,7 @@ impl Algorithm for Snake {
         if case.collective.kind != Kind::Reduce {
             return no(format!("it makes a reduce, not {}", case.collective.kind));
         }
-        if !case.collective.operator.commutative() && !case.grid.is_line() {
+        if !case.collective.operator.commutative() && !case.grid().is_line() {
             return no(format!(
                 "it combines every second row backwards, and operator {} does not commute; x-y keeps the order",
                 case.collective.operator
@@ -65,8 +65,8 @@ impl Algorithm for Snake {
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let c = case.collective;
-        let line = path(case.grid);
-        let sides = line_case(&Chain, case, c.ranks, position(case.grid, c.root), params)?;
+        let line = path(case.grid());
+        let sides = line_case(&Chain, case, c.ranks, position(case.grid(), c.root), params)?;
         let mut b = Builder::new(c);
         b.reserve(line.len() + 1, line.len());
         b.phase("reduce");
@@ -74,17 +74,17 @@ impl Algorithm for Snake {
         let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
         copy_to_output(&mut b, NodeId(c.root), at);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
+        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
-        let sides = line_case(&Chain, case, c.ranks, position(case.grid, c.root), params).ok()?;
+        let sides = line_case(&Chain, case, c.ranks, position(case.grid(), c.root), params).ok()?;
         Some(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case.wavelets())] })
     }
 
     /// On a line it is the chain.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() { Vec::new() } else { vec![Params::new()] }
+        if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
     }
 }

@@ -18,9 +18,9 @@ pub struct XY;
 
 const DEFAULT: &str = "auto-gen";
 
-/// Reduces over `case.grid` to `root`, and says where the root holds the result.
+/// Reduces over the grid of `case` to `root`, and says where the root holds the result.
 fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Keep) -> Result<Operand, AlgorithmError> {
-    let grid = case.grid;
+    let grid = case.grid();
     let (root_row, root_col) = grid.row_col(root);
     let mut sums = Vec::with_capacity(grid.rows as usize);
     let rows = line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, grid.cols, root_col, params)?;
@@ -41,10 +41,10 @@ fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Kee
 
 /// The phases of [`emit`] in closed form.
 pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
-    let (root_row, root_col) = case.grid.row_col(root);
+    let (root_row, root_col) = case.grid().row_col(root);
     let mut phases = Vec::new();
     for (name, param, pes, at) in
-        [("row-reduce", "x", case.grid.cols, root_col), ("column-reduce", "y", case.grid.rows, root_row)]
+        [("row-reduce", "x", case.grid().cols, root_col), ("column-reduce", "y", case.grid().rows, root_row)]
     {
         let tree = line_param("x-y", param, DEFAULT, &[], params).ok()?;
         if pes > 1 {
@@ -83,21 +83,21 @@ impl Algorithm for XY {
             let reason = format!("it makes a reduce, not {}", case.collective.kind);
             return Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
         }
-        let (root_row, root_col) = case.grid.row_col(case.collective.root);
-        line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, case.grid.cols, root_col, params)?;
-        line_case(line_param("x-y", "y", DEFAULT, &[], params)?, case, case.grid.rows, root_row, params)?;
+        let (root_row, root_col) = case.grid().row_col(case.collective.root);
+        line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, case.grid().cols, root_col, params)?;
+        line_case(line_param("x-y", "y", DEFAULT, &[], params)?, case, case.grid().rows, root_row, params)?;
         Ok(())
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let c = case.collective;
         let mut b = Builder::new(c);
-        b.reserve(c.ranks as usize + case.grid.rows as usize, c.ranks as usize);
+        b.reserve(c.ranks as usize + case.grid().rows as usize, c.ranks as usize);
         let mut keep = Keep::default();
         let at = emit(&mut b, case, c.root, params, &mut keep)?;
         copy_to_output(&mut b, NodeId(c.root), at);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
+        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
@@ -109,7 +109,7 @@ impl Algorithm for XY {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() {
+        if case.grid().is_line() {
             return Vec::new();
         }
         let pairs = line_names().flat_map(|x| line_names().map(move |y| (x, y)));

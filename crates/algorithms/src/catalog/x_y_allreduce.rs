@@ -109,7 +109,7 @@ impl Algorithm for XYAllreduce {
         }
         let mut instructions = 0;
         for (axis, [pes, lines]) in
-            AXES.iter().zip([[case.grid.cols, case.grid.rows], [case.grid.rows, case.grid.cols]])
+            AXES.iter().zip([[case.grid().cols, case.grid().rows], [case.grid().rows, case.grid().cols]])
         {
             if !is_ring(axis, params) {
                 line_case(tree(axis, params)?, case, pes, 0, params)?;
@@ -125,7 +125,7 @@ impl Algorithm for XYAllreduce {
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        let grid = case.grid;
+        let grid = case.grid();
         let mut b = Builder::new(case.collective);
         let mut keep = Keep::default();
         for r in 0..grid.rows {
@@ -145,7 +145,7 @@ impl Algorithm for XYAllreduce {
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
         let mut phases = Vec::new();
-        for (axis, pes) in AXES.iter().zip([case.grid.cols, case.grid.rows]).filter(|(_, pes)| *pes > 1) {
+        for (axis, pes) in AXES.iter().zip([case.grid().cols, case.grid().rows]).filter(|(_, pes)| *pes > 1) {
             if is_ring(axis, params) {
                 phases.extend(ring::estimate(pes, c.elements, c.dtype.bytes(), axis.ring, &ring_params(params))?);
                 continue;
@@ -163,7 +163,7 @@ impl Algorithm for XYAllreduce {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() {
+        if case.grid().is_line() {
             return Vec::new();
         }
         let names = || line_names().chain([RING]);

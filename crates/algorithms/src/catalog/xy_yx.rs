@@ -22,7 +22,7 @@ const CHILDREN: u32 = 2;
 /// Rows by one tree, then column 0 by another.
 fn tree(v: View, case: &Case) -> Tree {
     let half = case.wavelets().div_ceil(2);
-    let side = |pes: u32| within(pes, half, case.depth_cycles, CHILDREN);
+    let side = |pes: u32| within(pes, half, case.depth_cycles(), CHILDREN);
     let (across, down) = (side(v.cols()), side(v.rows()));
     let mut parents = vec![v.pe(0, 0); v.grid.count() as usize];
     for r in 0..v.rows() {
@@ -56,11 +56,11 @@ impl Algorithm for XyYx {
     }
 
     fn build(&self, case: &Case, _: &Params) -> Result<Placed, AlgorithmError> {
-        let view = View::from(case.grid, case.collective.root);
+        let view = View::from(case.grid(), case.collective.root);
         build(case, &view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)]))
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid.is_line() { Vec::new() } else { vec![Params::new()] }
+        if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
     }
 }

@@ -69,7 +69,7 @@ fn placement(grid: Grid, schedule: &Schedule, edges: &[Edge]) -> Placement {
 /// The reason why not.
 pub fn supports(algorithm: &'static str, case: &Case, corner: bool) -> Result<(), AlgorithmError> {
     let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm, reason });
-    let (c, grid) = (case.collective, case.grid);
+    let (c, grid) = (case.collective, case.grid());
     if c.kind != Kind::Reduce || grid.is_line() {
         return no(format!("it reduces over a grid, not {} on {grid}", c.kind));
     }
@@ -92,7 +92,7 @@ pub fn build(case: &Case, trees: &[Tree]) -> Result<Placed, AlgorithmError> {
     b.phase("reduce");
     let edges = emit(&mut b, trees);
     let schedule = b.finish()?;
-    let mut placement = placement(case.grid, &schedule, &edges);
+    let mut placement = placement(case.grid(), &schedule, &edges);
     placement.pace = pace(trees);
     Ok(Placed { placement, schedule })
 }

@@ -63,7 +63,7 @@ pub fn line_case(
     params: &Params,
 ) -> Result<Sides, AlgorithmError> {
     let mine = params.only(|name| tree.params().iter().any(|p| p.name == name));
-    tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles, &mine)
+    tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles(), &mine)
 }
 
 /// One phase of a reduce over `sides`.
@@ -97,10 +97,10 @@ impl<T: LineTree> Algorithm for Line<T> {
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        if case.collective.kind != Kind::Reduce || !case.grid.is_line() {
+        if case.collective.kind != Kind::Reduce || !case.grid().is_line() {
             return Err(AlgorithmError::Unsupported {
                 algorithm: self.name(),
-                reason: format!("it reduces along one row or column, not {} on {}", case.collective.kind, case.grid),
+                reason: format!("it reduces along one row or column, not {} on {}", case.collective.kind, case.grid()),
             });
         }
         line_case(&self.0, case, case.collective.ranks, case.collective.root, params).map(|_| ())
@@ -117,7 +117,7 @@ impl<T: LineTree> Algorithm for Line<T> {
         let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
         copy_to_output(&mut b, NodeId(c.root), at);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid, &schedule), schedule })
+        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
     }
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {

@@ -24,7 +24,9 @@ impl Emitter for Csl {
     }
 
     fn emit(&self, placed: &Placed, machine: &Machine) -> Result<Files, Refused> {
-        let Machine::Wafer(wafer) = machine;
+        let Machine::Wafer(wafer) = machine else {
+            return Err(Refused { target: NAME, reason: format!("{} is no wafer", machine.name()) });
+        };
         let program = lower(placed, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
         let target = Target::WSE2_SDK_1_0;
         let files = emit(&program, &target)?;

@@ -1,0 +1,113 @@
+//! An algorithm among ranks, as a registered algorithm.
+
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Schedule};
+
+use crate::{Algorithm, AlgorithmError, Case, Param, Params, PlaceKind};
+
+/// A way to make collectives among ranks. A new one is a file in `catalog/` that says this, and its line there.
+pub trait RankAlgorithm: Sync {
+    fn name(&self) -> &'static str;
+    fn summary(&self) -> &'static str;
+    fn reference(&self) -> &'static str;
+    fn collectives(&self) -> &'static [Kind];
+
+    fn params(&self) -> &'static [Param] {
+        &[]
+    }
+
+    /// Whether it combines the ranks' operands in their order, as operators that do not commute need it.
+    fn keeps_order(&self, _collective: &Collective) -> bool {
+        false
+    }
+
+    /// # Errors
+    /// A parameter that does not fit, or the reason why it cannot make this collective; that it is one of
+    /// [`RankAlgorithm::collectives`] and that the operator may be reordered is checked before.
+    fn check(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
+        Ok(())
+    }
+
+    /// Adds the instructions of all ranks. Node `k` is rank `k`; one rank alone and no elements are valid cases.
+    ///
+    /// # Errors
+    /// As [`RankAlgorithm::check`].
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
+
+    /// Where all ranks do the same in rounds: these rounds, so that cases too large to build can be timed.
+    fn rounds(&self, _case: &Case, _params: &Params) -> Option<Vec<Round>> {
+        None
+    }
+
+    /// Parameters worth ranking for a case.
+    fn candidates(&self, _case: &Case) -> Vec<Params> {
+        vec![Params::new()]
+    }
+}
+
+/// Makes an algorithm of a way among ranks.
+pub struct Among<T>(pub T);
+
+impl<T: RankAlgorithm> Algorithm for Among<T> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn summary(&self) -> &'static str {
+        self.0.summary()
+    }
+
+    fn reference(&self) -> &'static str {
+        self.0.reference()
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        self.0.collectives()
+    }
+
+    fn params(&self) -> &'static [Param] {
+        self.0.params()
+    }
+
+    fn runs_on(&self) -> &'static [PlaceKind] {
+        &[PlaceKind::Endpoint]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        supports(&self.0, case, params)
+    }
+
+    fn schedule(&self, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
+        schedule(&self.0, case, params)
+    }
+
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        self.0.rounds(case, params)
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        self.0.candidates(case)
+    }
+}
+
+/// Whether `unit` makes the collective of `case`.
+pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+    let c = &case.collective;
+    let no = |reason| Err(AlgorithmError::Unsupported { algorithm: unit.name(), reason });
+    if !unit.collectives().contains(&c.kind) {
+        let made = unit.collectives().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
+        return no(format!("it makes {made}, not {}", c.kind));
+    }
+    if c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() && !unit.keeps_order(c) {
+        return no(format!("it reorders operands, and operator {} does not commute", c.operator));
+    }
+    unit.check(case, params)
+}
+
+/// The schedule of `unit` in `case`.
+pub fn schedule(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
+    let mut b = Builder::new(case.collective);
+    unit.emit(&mut b, case, params)?;
+    Ok(b.finish()?)
+}

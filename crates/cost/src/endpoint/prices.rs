@@ -1,0 +1,207 @@
+//! Every endpoint model as one linear form in the length of a message.
+//!
+//! A send holds its sender's CPU and its network interface for a while each, and the message comes to the receiver after
+//! a flight; there it holds the CPU and the interface again. The models differ only in these five times:
+//!
+//! | model | send, CPU | send, interface | flight | receive, CPU | receive, interface |
+//! |---|---|---|---|---|---|
+//! | hockney | alpha + n beta | the same | the same | 0 | alpha + n beta |
+//! | postal | alpha + n beta | the same | the same | 0 | 0 |
+//! | pipelining-postal | alpha_r + n beta | the same | alpha_r + n beta + alpha_p | 0 | 0 |
+//! | logp, logfp | o | g | o + L | o | g |
+//! | loggp | o | g + (n-1) G | o + L | o + (n-1) G | g + (n-1) G |
+//! | loggops | o + (n-1) O | g + (n-1) G | o + L | o + (n-1) max(O, G) | g + (n-1) G |
+//!
+//! The LogP family is that of LogGOPSim, which prices a message's bytes at the receiver ("LogGOPSim", Hoefler, Schneider,
+//! Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections 2 and 3 (Eq. 1 and 3). Hockney's ports
+//! take one message at a time in each direction. LogfP lets f messages leave before the gap is felt, and earns one of
+//! them back every g ("LogfP", Hoefler et al., 2006).
+
+use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};
+
+/// Clocks count picoseconds, so that parameters such as 0.4 ns a byte stay whole.
+pub const TICKS_PER_NS: f64 = 1000.0;
+
+/// Seconds of so many ticks.
+pub fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / (TICKS_PER_NS * 1e9)
+}
+
+/// What a send costs, in ticks from its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Send {
+    pub cpu: u64,
+    pub nic: u64,
+    /// Until the message is at the receiver.
+    pub flight: u64,
+}
+
+/// What an arrived message costs its receiver, in ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Receive {
+    pub cpu: u64,
+    pub nic: u64,
+}
+
+/// What an endpoint simulator asks of a machine.
+pub trait Prices {
+    fn send(&self, from: u32, to: u32, bytes: u64) -> Send;
+    fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive;
+    /// Ticks to reduce `bytes` of operands on one rank.
+    fn reduce(&self, bytes: u64) -> u64;
+    /// A longer message than this is done at its sender only when it is received.
+    fn eager_bytes(&self) -> u64;
+    /// Ticks by which a network interface may run ahead of its gap (LogfP: f g); 0 elsewhere.
+    fn gap_slack(&self) -> u64 {
+        0
+    }
+}
+
+/// A time in the length of a message: `base + bytes * per_byte` ticks, rounded.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Line {
+    base: f64,
+    per_byte: f64,
+}
+
+impl Line {
+    fn at(self, bytes: u64) -> u64 {
+        // Casts saturate; parameters are finite and not negative, but a first byte may be priced in the base.
+        (self.base + self.per_byte * bytes as f64).round() as u64
+    }
+}
+
+/// The prices between two ranks, whoever they are.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Linear {
+    send_cpu: Line,
+    send_nic: Line,
+    flight: Line,
+    receive_cpu: Line,
+    receive_nic: Line,
+    reduce: Line,
+    eager_bytes: u64,
+    gap_slack: u64,
+}
+
+impl Linear {
+    /// The prices of a model; parameters that are not there count as 0.
+    pub fn new(model: EndpointModel, p: &Parameters) -> Self {
+        let ticks = |ns: Option<f64>| ns.unwrap_or(0.0) * TICKS_PER_NS;
+        let line = |base: f64, per_byte: f64| Line { base, per_byte };
+        // Bytes after the first.
+        let rest = |base: f64, per_byte: f64| Line { base: base - per_byte, per_byte };
+        let (alpha, beta) = (ticks(p.alpha_ns), ticks(p.beta_ns_per_byte));
+        let (latency, o, g) = (ticks(p.L_ns), ticks(p.o_ns), ticks(p.g_ns));
+        let (big_g, big_o) = (ticks(p.G_ns_per_byte), ticks(p.O_ns_per_byte));
+        let none = Line::default();
+        let of = |send_cpu, send_nic, flight, receive_cpu, receive_nic| Self {
+            send_cpu,
+            send_nic,
+            flight,
+            receive_cpu,
+            receive_nic,
+            reduce: line(ticks(p.compute_ns), ticks(p.gamma_ns_per_byte)),
+            eager_bytes: u64::MAX,
+            gap_slack: 0,
+        };
+        let whole = line(alpha, beta);
+        match model {
+            EndpointModel::Hockney => of(whole, whole, whole, none, whole),
+            EndpointModel::Postal => of(whole, whole, whole, none, none),
+            EndpointModel::PipeliningPostal => {
+                let (issue, latency) = (ticks(p.alpha_r_ns), ticks(p.alpha_p_ns));
+                of(line(issue, beta), line(issue, beta), line(issue + latency, beta), none, none)
+            }
+            EndpointModel::LogP => of(line(o, 0.0), line(g, 0.0), line(o + latency, 0.0), line(o, 0.0), line(g, 0.0)),
+            EndpointModel::LogfP => Self {
+                gap_slack: (f64::from(p.f_messages.unwrap_or(0)) * g).round() as u64,
+                ..of(line(o, 0.0), line(g, 0.0), line(o + latency, 0.0), line(o, 0.0), line(g, 0.0))
+            },
+            EndpointModel::LogGP => {
+                of(line(o, 0.0), rest(g, big_g), line(o + latency, 0.0), rest(o, big_g), rest(g, big_g))
+            }
+            EndpointModel::LogGOPS => Self {
+                eager_bytes: p.S_bytes.unwrap_or(u64::MAX),
+                ..of(rest(o, big_o), rest(g, big_g), line(o + latency, 0.0), rest(o, big_o.max(big_g)), rest(g, big_g))
+            },
+        }
+    }
+
+    pub fn send(&self, bytes: u64) -> Send {
+        Send { cpu: self.send_cpu.at(bytes), nic: self.send_nic.at(bytes), flight: self.flight.at(bytes) }
+    }
+
+    pub fn receive(&self, bytes: u64) -> Receive {
+        Receive { cpu: self.receive_cpu.at(bytes), nic: self.receive_nic.at(bytes) }
+    }
+
+    pub fn reduce(&self, bytes: u64) -> u64 {
+        self.reduce.at(bytes)
+    }
+}
+
+/// The prices of a machine, whose levels may have prices of their own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LevelPrices {
+    /// Of each level, innermost first, and of the machine at large last.
+    levels: Vec<Linear>,
+    /// Places of one member of each level.
+    sizes: Vec<u32>,
+    /// The place of each rank; empty: ranks lie in order.
+    places: Vec<u32>,
+}
+
+impl LevelPrices {
+    /// # Errors
+    /// The machine does not say what the model needs.
+    pub fn new(machine: &Endpoint, model: EndpointModel, ranks: u32) -> Result<Self, MachineError> {
+        if let Some(&key) = machine.missing(model).first() {
+            return Err(MachineError::Value {
+                origin: machine.name.clone(),
+                key,
+                found: "missing".to_owned(),
+                accepted: "a number from 0 on, which the model needs",
+            });
+        }
+        let own = machine.levels.iter().map(|level| level.parameters.or(machine.parameters));
+        let levels = own.chain(std::iter::once(machine.parameters)).map(|p| Linear::new(model, &p)).collect();
+        let in_order = (0..ranks).all(|rank| machine.place(rank, ranks) == rank);
+        let places = if in_order { Vec::new() } else { (0..ranks).map(|r| machine.place(r, ranks)).collect() };
+        Ok(Self { levels, sizes: machine.level_ranks(), places })
+    }
+
+    /// The prices between two ranks.
+    pub fn between(&self, a: u32, b: u32) -> &Linear {
+        let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
+        let same = self.sizes.iter().position(|size| place(a) / size == place(b) / size);
+        &self.levels[same.unwrap_or(self.sizes.len())]
+    }
+
+    /// The prices of the machine at large.
+    pub fn outermost(&self) -> &Linear {
+        &self.levels[self.sizes.len()]
+    }
+}
+
+impl Prices for LevelPrices {
+    fn send(&self, from: u32, to: u32, bytes: u64) -> Send {
+        self.between(from, to).send(bytes)
+    }
+
+    fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive {
+        self.between(from, to).receive(bytes)
+    }
+
+    fn reduce(&self, bytes: u64) -> u64 {
+        self.outermost().reduce(bytes)
+    }
+
+    fn eager_bytes(&self) -> u64 {
+        self.outermost().eager_bytes
+    }
+
+    fn gap_slack(&self) -> u64 {
+        self.outermost().gap_slack
+    }
+}

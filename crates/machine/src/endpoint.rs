@@ -1,0 +1,297 @@
+//! Endpoints: ranks that reach each other by messages, at costs that no network between them changes.
+//!
+//! Sources: Hockney, 1994 (alpha, beta); "Recursive multiplying" (Int. J. HPC Appl., 2014 ff.), section 3, for the postal and
+//! the pipelining postal model; Culler et al., 1993 (LogP); Alexandrov et al., 1995 (LogGP); Hoefler et al., 2006
+//! (LogfP); Hoefler, Schneider, Lumsdaine, 2010 (LogGOPS).
+
+use serde::{Deserialize, Serialize};
+
+use crate::MachineError;
+
+/// A model of what messages cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndpointModel {
+    Hockney,
+    Postal,
+    #[serde(rename = "pipelining-postal")]
+    PipeliningPostal,
+    LogP,
+    LogGP,
+    LogfP,
+    LogGOPS,
+}
+
+impl EndpointModel {
+    pub const ALL: &[EndpointModel] =
+        &[Self::Hockney, Self::LogfP, Self::LogGOPS, Self::LogGP, Self::LogP, Self::PipeliningPostal, Self::Postal];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hockney => "hockney",
+            Self::Postal => "postal",
+            Self::PipeliningPostal => "pipelining-postal",
+            Self::LogP => "logp",
+            Self::LogGP => "loggp",
+            Self::LogfP => "logfp",
+            Self::LogGOPS => "loggops",
+        }
+    }
+
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Hockney => "a message takes alpha + n beta; a port sends one and receives one at a time",
+            Self::Postal => "a message takes alpha + n beta of its sender; receives are free",
+            Self::PipeliningPostal => "a message takes alpha_r + n beta of its sender and arrives alpha_p later",
+            Self::LogP => "latency, overhead and gap, whatever the length",
+            Self::LogGP => "LogP with a gap per byte",
+            Self::LogfP => "LogP where f messages leave before the gap is felt",
+            Self::LogGOPS => "LogGP with an overhead per byte and a rendezvous beyond S bytes",
+        }
+    }
+
+    /// What a machine must say for the model.
+    fn needs(self) -> &'static [&'static str] {
+        match self {
+            Self::Hockney | Self::Postal => &["alpha_ns", "beta_ns_per_byte"],
+            Self::PipeliningPostal => &["alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte"],
+            Self::LogP => &["L_ns", "o_ns", "g_ns"],
+            Self::LogGP => &["L_ns", "o_ns", "g_ns", "G_ns_per_byte"],
+            Self::LogfP => &["L_ns", "o_ns", "g_ns", "f_messages"],
+            Self::LogGOPS => &["L_ns", "o_ns", "g_ns", "G_ns_per_byte", "O_ns_per_byte", "S_bytes"],
+        }
+    }
+}
+
+/// Parameters of the models; what a model does not read may be there for another one.
+///
+/// Times are nanoseconds. A level of a machine takes those it does not say from the machine.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(non_snake_case, reason = "the field's own names")]
+pub struct Parameters {
+    /// Latency of a message (Hockney, postal).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha_ns: Option<f64>,
+    /// From the end of a message's issue to its arrival (pipelining postal).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha_p_ns: Option<f64>,
+    /// The sender's time for one message (pipelining postal).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha_r_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta_ns_per_byte: Option<f64>,
+    /// Reduction of one byte of one operand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gamma_ns_per_byte: Option<f64>,
+    /// Every reduction costs this beside its bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compute_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub L_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub o_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub g_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub G_ns_per_byte: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub O_ns_per_byte: Option<f64>,
+    /// LogGOPS: longer messages than this wait for their receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub S_bytes: Option<u64>,
+    /// LogfP: messages that leave back to back before the gap is felt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub f_messages: Option<u32>,
+}
+
+impl Parameters {
+    /// Keys and values, in nanoseconds, bytes or messages.
+    fn all(&self) -> [(&'static str, Option<f64>); 13] {
+        [
+            ("alpha_ns", self.alpha_ns),
+            ("alpha_p_ns", self.alpha_p_ns),
+            ("alpha_r_ns", self.alpha_r_ns),
+            ("beta_ns_per_byte", self.beta_ns_per_byte),
+            ("gamma_ns_per_byte", self.gamma_ns_per_byte),
+            ("compute_ns", self.compute_ns),
+            ("L_ns", self.L_ns),
+            ("o_ns", self.o_ns),
+            ("g_ns", self.g_ns),
+            ("G_ns_per_byte", self.G_ns_per_byte),
+            ("O_ns_per_byte", self.O_ns_per_byte),
+            ("S_bytes", self.S_bytes.map(|n| n as f64)),
+            ("f_messages", self.f_messages.map(f64::from)),
+        ]
+    }
+
+    /// These, and `other`'s where these say nothing.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            alpha_ns: self.alpha_ns.or(other.alpha_ns),
+            alpha_p_ns: self.alpha_p_ns.or(other.alpha_p_ns),
+            alpha_r_ns: self.alpha_r_ns.or(other.alpha_r_ns),
+            beta_ns_per_byte: self.beta_ns_per_byte.or(other.beta_ns_per_byte),
+            gamma_ns_per_byte: self.gamma_ns_per_byte.or(other.gamma_ns_per_byte),
+            compute_ns: self.compute_ns.or(other.compute_ns),
+            L_ns: self.L_ns.or(other.L_ns),
+            o_ns: self.o_ns.or(other.o_ns),
+            g_ns: self.g_ns.or(other.g_ns),
+            G_ns_per_byte: self.G_ns_per_byte.or(other.G_ns_per_byte),
+            O_ns_per_byte: self.O_ns_per_byte.or(other.O_ns_per_byte),
+            S_bytes: self.S_bytes.or(other.S_bytes),
+            f_messages: self.f_messages.or(other.f_messages),
+        }
+    }
+}
+
+/// Ranks that are nearer to each other than the machine at large: the cores of a node, the nodes of a group.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Level {
+    pub name: String,
+    /// Members: of the first level ranks, of each further one members of the level before.
+    pub size: u32,
+    #[serde(flatten)]
+    pub parameters: Parameters,
+}
+
+/// How consecutive ranks lie on the innermost level.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RankOrder {
+    /// One node is filled after the other.
+    #[default]
+    Block,
+    /// Consecutive ranks lie on consecutive nodes.
+    Cyclic,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Endpoint {
+    pub name: String,
+    pub kind: String,
+    #[serde(default)]
+    pub summary: String,
+    pub model: EndpointModel,
+    /// Ranks used where none are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<u32>,
+    #[serde(default)]
+    pub placement: RankOrder,
+    #[serde(flatten)]
+    pub parameters: Parameters,
+    /// Innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
+    /// What a calibration says of its fit; nothing here reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<toml::Table>,
+}
+
+/// Keys of a machine beside its parameters, and those of a level.
+const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "fit"];
+const LEVEL_KEYS: &[&str] = &["name", "size"];
+
+impl Endpoint {
+    /// Reads the description that `text` holds; `wrong` words a mistake of the TOML reader.
+    pub(crate) fn from_toml(
+        text: &str,
+        origin: &str,
+        wrong: impl Fn(toml::de::Error) -> MachineError,
+    ) -> Result<Self, MachineError> {
+        let table: toml::Table = toml::from_str(text).map_err(&wrong)?;
+        let levels = table.get("levels").and_then(toml::Value::as_array).into_iter().flatten();
+        let unknown = unknown_key(&table, MACHINE_KEYS)
+            .or_else(|| levels.filter_map(toml::Value::as_table).find_map(|level| unknown_key(level, LEVEL_KEYS)));
+        if let Some((key, own)) = unknown {
+            let accepted = own.iter().copied().chain(Parameters::default().all().map(|(name, _)| name));
+            return Err(MachineError::Toml {
+                origin: format!("{origin}{}", line_of(text, key)),
+                message: format!("unknown field `{key}`, expected one of {}", accepted.collect::<Vec<_>>().join(", ")),
+            });
+        }
+        let machine: Self = toml::from_str(text).map_err(&wrong)?;
+        machine.check(text, origin)?;
+        Ok(machine)
+    }
+
+    fn check(&self, text: &str, origin: &str) -> Result<(), MachineError> {
+        let bad = |key: &'static str, found: String, accepted| {
+            Err(MachineError::Value { origin: format!("{origin}{}", line_of(text, key)), key, found, accepted })
+        };
+        for parameters in std::iter::once(&self.parameters).chain(self.levels.iter().map(|l| &l.parameters)) {
+            for (key, value) in parameters.all() {
+                // A day in nanoseconds: what is longer is no latency, and times would not fit the clock.
+                if let Some(value) = value.filter(|v| !(0.0..=8.64e13).contains(v)) {
+                    return bad(key, value.to_string(), "a number from 0 on");
+                }
+            }
+        }
+        if let Some(&missing) = self.missing(self.model).first() {
+            return bad(missing, "missing".into(), "a number from 0 on, which the model needs");
+        }
+        if self.ranks == Some(0) {
+            return bad("ranks", "0".into(), "at least 1");
+        }
+        let mut members = 1u64;
+        for level in &self.levels {
+            members = members.saturating_mul(u64::from(level.size));
+            if level.size == 0 || members > u64::from(u32::MAX) {
+                return bad("size", level.size.to_string(), "at least 1, all levels together below 2^32 ranks");
+            }
+        }
+        Ok(())
+    }
+
+    /// Parameters that `model` needs and the machine does not say.
+    pub fn missing(&self, model: EndpointModel) -> Vec<&'static str> {
+        let said = self.parameters.all();
+        model.needs().iter().copied().filter(|need| !said.iter().any(|(k, v)| k == need && v.is_some())).collect()
+    }
+
+    /// Ranks to plan for: those asked for, or the file's own.
+    ///
+    /// # Errors
+    /// None are given, or none are left.
+    pub fn choose(&self, asked: Option<u32>) -> Result<u32, MachineError> {
+        match asked.or(self.ranks) {
+            Some(0) => Err(MachineError::NoRanks { machine: self.name.clone(), found: "0".to_owned() }),
+            Some(ranks) => Ok(ranks),
+            None => Err(MachineError::NoRanks { machine: self.name.clone(), found: "missing".to_owned() }),
+        }
+    }
+
+    /// Ranks of one member of each level, innermost first.
+    pub fn level_ranks(&self) -> Vec<u32> {
+        let members = |all: &mut u32, level: &Level| {
+            *all = all.saturating_mul(level.size);
+            Some(*all)
+        };
+        self.levels.iter().scan(1, members).collect()
+    }
+
+    /// The place of a rank of `ranks`: ranks of one node lie next to each other.
+    pub fn place(&self, rank: u32, ranks: u32) -> u32 {
+        match (self.placement, self.levels.first()) {
+            (RankOrder::Cyclic, Some(node)) => {
+                let nodes = ranks.div_ceil(node.size);
+                rank % nodes * node.size + rank / nodes
+            }
+            _ => rank,
+        }
+    }
+}
+
+/// A key of `table` that is neither one of `own` nor a parameter, with `own`.
+fn unknown_key<'a>(table: &'a toml::Table, own: &'static [&'static str]) -> Option<(&'a str, &'static [&'static str])> {
+    let parameters = Parameters::default().all();
+    let known = |key: &str| own.contains(&key) || parameters.iter().any(|(name, _)| *name == key);
+    table.keys().find(|key| !known(key)).map(|key| (key.as_str(), own))
+}
+
+/// `, line N` of the first line that sets `key`; nothing where none does.
+fn line_of(text: &str, key: &str) -> String {
+    let sets = |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
+    text.lines().position(sets).map_or_else(String::new, |at| format!(", line {}", at + 1))
+}
