@@ -18,6 +18,8 @@ pub enum PlanError {
     RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
     NoCandidate { kind: String, shape: String, machine: String, hint: String },
+    #[error("a schedule of {algorithm} has no time by {evaluator}: {message}")]
+    NotTimed { algorithm: String, evaluator: &'static str, message: String },
     #[error("a schedule of {algorithm} failed its proof: {message}")]
     NotProved { algorithm: String, message: String },
 }

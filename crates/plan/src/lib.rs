@@ -1,5 +1,6 @@
 //! The planner: every algorithm that applies, over its parameters, ranked by the model it is handed.
 
+pub mod endpoint;
 mod error;
 mod planner;
 mod report;

@@ -104,8 +104,9 @@ pub fn plan(
     Ok(Plan { request, model, candidates, placed: OnceLock::new() })
 }
 
-/// Parameters without an algorithm restrict the candidates: those that contradict them are left out.
-fn rank(request: &Request, case: &Case, wanted: &Params, model: &'static dyn Model) -> Result<Vec<Chosen>, PlanError> {
+/// What is worth ranking for a case. Parameters without an algorithm restrict the candidates: those that contradict
+/// them are left out.
+pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
     let mut candidates = Vec::new();
     for &algorithm in ALGORITHMS.iter().filter(|a| a.collectives().contains(&case.collective.kind)) {
         for params in algorithm.candidates(case) {
@@ -118,10 +119,17 @@ fn rank(request: &Request, case: &Case, wanted: &Params, model: &'static dyn Mod
                 continue;
             };
             if !contradicts && same.name() == algorithm.name() {
-                candidates.push(evaluate(algorithm, merged, case, model)?);
+                candidates.push((algorithm, merged));
             }
         }
     }
+    candidates
+}
+
+fn rank(request: &Request, case: &Case, wanted: &Params, model: &'static dyn Model) -> Result<Vec<Chosen>, PlanError> {
+    let timed =
+        candidates(case, wanted).into_iter().map(|(algorithm, params)| evaluate(algorithm, params, case, model));
+    let mut candidates = timed.collect::<Result<Vec<_>, _>>()?;
     if candidates.is_empty() {
         return Err(PlanError::NoCandidate {
             kind: request.collective.kind.to_string(),

@@ -113,7 +113,7 @@ impl Plan {
     }
 }
 
-fn map(params: &Params) -> BTreeMap<String, String> {
+pub(crate) fn map(params: &Params) -> BTreeMap<String, String> {
     params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 

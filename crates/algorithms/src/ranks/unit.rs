@@ -95,6 +95,9 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = &case.collective;
     let no = |reason| Err(AlgorithmError::Unsupported { algorithm: unit.name(), reason });
+    if case.kind() != PlaceKind::Endpoint {
+        return no("it needs ranks that all reach each other, not a wafer".to_owned());
+    }
     if !unit.collectives().contains(&c.kind) {
         let made = unit.collectives().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
         return no(format!("it makes {made}, not {}", c.kind));

@@ -1,7 +1,13 @@
 //! What messages and reductions cost at endpoints: one linear form for all models, its closed forms, and lower bounds.
 
+pub mod bounds;
+mod evaluator;
 mod prices;
 mod rounds;
+mod terms;
 
+pub use bounds::{ENDPOINT_BOUNDS, EndpointBound, EndpointCase, tightest_endpoint};
+pub use evaluator::ScheduleEvaluator;
 pub use prices::{LevelPrices, Linear, Prices, Receive, Send, TICKS_PER_NS, seconds};
 pub use rounds::rounds_ns;
+pub use terms::schedule_terms;

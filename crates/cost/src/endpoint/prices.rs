@@ -139,6 +139,37 @@ impl Linear {
     pub fn reduce(&self, bytes: u64) -> u64 {
         self.reduce.at(bytes)
     }
+
+    pub fn reduce_ticks_per_byte(&self) -> f64 {
+        self.reduce.per_byte
+    }
+
+    /// Ticks that a sent byte, and a received one, cost at least, in long messages or alone.
+    pub fn ticks_per_byte(&self) -> (f64, f64) {
+        let least = |cpu: Line, nic: Line| {
+            let of = |line: Line| line.per_byte.min(line.base + line.per_byte);
+            of(cpu).max(of(nic))
+        };
+        (least(self.send_cpu, self.send_nic), least(self.receive_cpu, self.receive_nic))
+    }
+
+    /// Of each price the smaller one.
+    fn least(self, other: Self) -> Self {
+        let line = |a: Line, b: Line| {
+            // The line through the smaller first byte and with the smaller slope lies below both.
+            let per_byte = a.per_byte.min(b.per_byte);
+            Line { base: (a.base + a.per_byte).min(b.base + b.per_byte) - per_byte, per_byte }
+        };
+        Self {
+            send_cpu: line(self.send_cpu, other.send_cpu),
+            send_nic: line(self.send_nic, other.send_nic),
+            flight: line(self.flight, other.flight),
+            receive_cpu: line(self.receive_cpu, other.receive_cpu),
+            receive_nic: line(self.receive_nic, other.receive_nic),
+            reduce: line(self.reduce, other.reduce),
+            ..self
+        }
+    }
 }
 
 /// The prices of a machine, whose levels may have prices of their own.
@@ -176,6 +207,21 @@ impl LevelPrices {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
         let same = self.sizes.iter().position(|size| place(a) / size == place(b) / size);
         &self.levels[same.unwrap_or(self.sizes.len())]
+    }
+
+    /// Of each price the cheapest of all levels.
+    pub fn cheapest(&self) -> Linear {
+        self.levels.iter().copied().reduce(Linear::least).unwrap_or_default()
+    }
+
+    /// Whether messages may leave before the gap is felt.
+    pub fn may_run_ahead(&self) -> bool {
+        self.outermost().gap_slack > 0
+    }
+
+    /// Whether all pairs of ranks have the same prices.
+    pub fn is_flat(&self) -> bool {
+        self.levels.len() == 1
     }
 
     /// The prices of the machine at large.

@@ -1,0 +1,91 @@
+//! The fewest rounds: one rank's share must come to all others, and each rank that has it can pass it on.
+//!
+//! With N(t) ranks informed at time t, each sends one message after the other; T is the first t with N(t) >= P. The share
+//! passes at least one reduction on its way where there is one. A reduce is a broadcast backwards.
+//! Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal model", 1992; Karp, Sahay, Santos,
+//! Schauser, "Optimal broadcast and summation in the LogP model", 1993.
+
+use std::collections::BTreeMap;
+
+use unisono_collective::Kind;
+
+use super::{EndpointBound, EndpointCase};
+use crate::endpoint::TICKS_PER_NS;
+
+pub struct FanOut;
+
+impl EndpointBound for FanOut {
+    fn name(&self) -> &'static str {
+        "fan-out"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Bar-Noy and Kipnis, 1992 (postal model); Karp, Sahay, Santos, Schauser, 1993 (LogP)"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "nothing beyond the model: shortest messages, receivers that are never busy"
+    }
+
+    fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
+        if case.is_local() {
+            return Some(0.0);
+        }
+        let cheapest = case.prices.cheapest();
+        let (send, receive) = (cheapest.send(1), cheapest.receive(1));
+        // The gap may be run ahead of for a while (LogfP), so a bound may not count on it.
+        let issue = if case.prices.may_run_ahead() { send.cpu } else { send.cpu.max(send.nic) };
+        let fan_out = match case.collective.kind {
+            Kind::Message | Kind::Gather | Kind::Scatter | Kind::Alltoall | Kind::Scan => 2,
+            _ => u64::from(case.collective.ranks),
+        };
+        let reduction = if case.collective.kind.reduces() && case.collective.kind != Kind::Barrier {
+            cheapest.reduce(case.collective.dtype.bytes())
+        } else {
+            0
+        };
+        let spread = broadcast_ticks(fan_out, issue, send.flight + receive.cpu);
+        Some((spread + reduction) as f64 / TICKS_PER_NS)
+    }
+}
+
+/// Ticks until `ranks` are informed where a sender issues a message every `issue` ticks, and each informs its receiver
+/// `flight` ticks after its issue began.
+fn broadcast_ticks(ranks: u64, issue: u64, flight: u64) -> u64 {
+    if ranks <= 1 {
+        return 0;
+    }
+    if issue == 0 || flight == 0 {
+        return flight;
+    }
+    // Arrivals to come, by time: how many messages. A sender's next message arrives one issue later.
+    let mut arrivals = BTreeMap::from([(flight, 1u64)]);
+    let mut informed = 1u64;
+    while let Some((now, count)) = arrivals.pop_first() {
+        informed = informed.saturating_add(count);
+        if informed >= ranks {
+            return now;
+        }
+        for next in [now + issue, now + flight] {
+            let messages = arrivals.entry(next).or_default();
+            *messages = messages.saturating_add(count);
+        }
+    }
+    unreachable!("every arrival brings two more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::broadcast_ticks;
+
+    #[test]
+    fn doubles_in_the_telephone_model_and_is_fibonacci_at_latency_two() {
+        for (ranks, rounds) in [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1024, 10), (1025, 11)] {
+            assert_eq!(broadcast_ticks(ranks, 1, 1), rounds, "{ranks}");
+        }
+        // Bar-Noy and Kipnis: with latency 2 the informed ranks are the Fibonacci numbers.
+        for (ranks, ticks) in [(2, 2), (3, 3), (5, 4), (8, 5), (13, 6), (21, 7), (14, 7)] {
+            assert_eq!(broadcast_ticks(ranks, 1, 2), ticks, "{ranks}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Lower bounds at endpoints. One file each, registered in [`ENDPOINT_BOUNDS`]; each says what it assumes.
+
+mod bandwidth;
+mod fan_out;
+mod work;
+
+use unisono_collective::{Collective, Kind};
+
+use super::LevelPrices;
+
+/// What is bounded: a collective at the prices of a machine; where levels differ, the cheapest of each price counts.
+pub struct EndpointCase<'a> {
+    pub collective: Collective,
+    pub prices: &'a LevelPrices,
+}
+
+impl EndpointCase<'_> {
+    /// Nothing has to travel.
+    fn is_local(&self) -> bool {
+        self.collective.ranks == 1 || (self.collective.elements == 0 && self.collective.kind != Kind::Barrier)
+    }
+
+    /// Bytes of what one rank gives or keeps, whichever the collective counts.
+    fn bytes(&self) -> f64 {
+        (u64::from(self.collective.elements) * self.collective.dtype.bytes()) as f64
+    }
+}
+
+pub trait EndpointBound: Sync {
+    fn name(&self) -> &'static str;
+    fn reference(&self) -> &'static str;
+    /// What must hold of an algorithm for the bound to apply to it.
+    fn assumes(&self) -> &'static str;
+    /// Nanoseconds; `None` where the bound says nothing about the case.
+    fn nanoseconds(&self, case: &EndpointCase) -> Option<f64>;
+}
+
+/// Sorted by name.
+pub const ENDPOINT_BOUNDS: &[&dyn EndpointBound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
+
+/// The largest bound: the one that plans are measured against.
+pub fn tightest_endpoint(case: &EndpointCase) -> Option<(&'static dyn EndpointBound, f64)> {
+    let all = ENDPOINT_BOUNDS.iter().filter_map(|&bound| Some((bound, bound.nanoseconds(case)?)));
+    all.max_by(|a, b| a.1.total_cmp(&b.1))
+}

@@ -1,0 +1,36 @@
+//! Reduction work: P-1 operands of every element must be combined, on P ranks at once at best.
+//!
+//! Source: Chan, Heimlich, Purkayastha, van de Geijn, 2007, section 2.
+
+use unisono_collective::Kind;
+
+use super::{EndpointBound, EndpointCase};
+use crate::endpoint::TICKS_PER_NS;
+
+pub struct Work;
+
+impl EndpointBound for Work {
+    fn name(&self) -> &'static str {
+        "work"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Chan, Heimlich, Purkayastha, van de Geijn, 2007, section 2"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "nothing beyond the model: one reduction at a time on a rank"
+    }
+
+    fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
+        let (ranks, n) = (f64::from(case.collective.ranks), case.bytes());
+        let bytes = match case.collective.kind {
+            Kind::Reduce | Kind::Allreduce => n * (ranks - 1.0) / ranks,
+            Kind::ReduceScatter => n * (ranks - 1.0),
+            // The last rank alone needs as many operands as a reduce.
+            Kind::Scan => n * (ranks - 1.0) / ranks,
+            _ => return None,
+        };
+        Some(if case.is_local() { 0.0 } else { bytes * case.prices.cheapest().reduce_ticks_per_byte() / TICKS_PER_NS })
+    }
+}

@@ -1,0 +1,68 @@
+//! The cost terms of a schedule among ranks, as far as they are the machine's: a hop a message, loads in bytes.
+
+use rustc_hash::FxHashSet;
+use unisono_base::{Diagnostic, Diagnostics, InstrId};
+use unisono_lower::Terms;
+use unisono_schedule::{Flow, Schedule, topological};
+
+/// Terms over the whole schedule: energy is bytes sent in all, distance and depth the messages along the longest chain of
+/// dependent ones, contention the most bytes that a rank sends, or receives, links the ordered pairs of ranks that
+/// exchange something, `max_link_load` the most bytes of such a pair, datapath the most bytes that a rank reduces.
+///
+/// # Errors
+/// What is wrong with a schedule that is not well-formed, or that cannot run.
+pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
+    let mut found = Diagnostics::default();
+    let flow = Flow::new(schedule, &mut found);
+    let order = if found.is_empty() { topological(schedule, &flow, &mut found) } else { Vec::new() };
+    if !found.is_empty() {
+        return Err(found.into_vec());
+    }
+    let width = schedule.collective().dtype.bytes();
+    let nodes = schedule.node_count();
+    let (mut sent, mut received, mut work) = (vec![0u64; nodes], vec![0u64; nodes], vec![0u64; nodes]);
+    let mut pairs = rustc_hash::FxHashMap::<(u32, u32), u64>::default();
+    for id in schedule.all_streams() {
+        let stream = schedule.stream(id);
+        let bytes = u64::from(stream.len) * width;
+        for sink in schedule.stream_sinks(id) {
+            sent[stream.source.index()] += bytes;
+            received[sink.index()] += bytes;
+            *pairs.entry((stream.source.0, sink.0)).or_default() += bytes;
+        }
+    }
+    let mut chain = vec![0u32; order.len()];
+    let mut deepest = 0;
+    let mut writers = FxHashSet::<InstrId>::default();
+    for &id in &order {
+        let mut longest = 0;
+        let before = InstrId(id.0.wrapping_sub(1));
+        if id.0 > 0 && flow.lane_of(before) == flow.lane_of(id) {
+            longest = chain[before.index()];
+        }
+        for &(_, earlier) in schedule.after(id) {
+            longest = longest.max(chain[earlier.index()]);
+        }
+        writers.clear();
+        for (stream, span) in flow.pops(schedule, id) {
+            writers.extend(Flow::touching(schedule, flow.writers(stream), span).iter().map(|p| p.instr));
+        }
+        for writer in &writers {
+            longest = longest.max(chain[writer.index()] + 1);
+        }
+        chain[id.index()] = longest;
+        deepest = deepest.max(longest);
+        let operands = schedule.sources(id).len() as u64 - 1;
+        work[flow.node_of(id).index()] += u64::from(schedule.instr(id).len) * width * operands;
+    }
+    let most = |bytes: &[u64]| bytes.iter().copied().max().unwrap_or(0) as f64;
+    Ok(Terms {
+        energy: sent.iter().sum::<u64>() as f64,
+        distance: f64::from(deepest),
+        depth: f64::from(deepest),
+        contention: most(&sent).max(most(&received)),
+        links: pairs.len() as f64,
+        max_link_load: pairs.values().copied().max().unwrap_or(0) as f64,
+        datapath: most(&work),
+    })
+}

@@ -1,0 +1,11 @@
+//! Plans among ranks that reach each other by messages: the same algorithms registry, times in seconds.
+
+mod planner;
+mod report;
+mod request;
+mod sweep;
+
+pub use planner::{EndpointPlan, Timed, plan_endpoint};
+pub use report::{EndpointPrediction, EndpointReport, endpoint_bounds, predict_endpoint};
+pub use request::EndpointRequest;
+pub use sweep::{EndpointPoint, endpoint_sweep_point};
