@@ -250,6 +250,7 @@ def bounds(
     elements: int,
     dtype: str = "f32",
     root: int | tuple[int, int] | None = None,
+    model: str | None = None,
 ) -> list[dict[str, Any]]: ...
 def sweep_point(
     collective: str,

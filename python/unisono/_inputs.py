@@ -39,8 +39,10 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * _UNITS[unit]
 
 
-def element_count(elements: SupportsIndex | None, bytes: SupportsIndex | str | None, dtype: str) -> int:
-    """Elements of ``dtype`` that exactly one of ``elements`` and ``bytes`` asks for.
+def element_count(
+    elements: SupportsIndex | None, bytes: SupportsIndex | str | None, dtype: str, collective: str = ""
+) -> int:
+    """Elements of ``dtype`` that exactly one of ``elements`` and ``bytes`` asks for; a barrier needs neither.
 
     Raises:
         InputError: none or both are given, the size is negative or too large, the datatype is unknown, or the bytes
@@ -49,6 +51,8 @@ def element_count(elements: SupportsIndex | None, bytes: SupportsIndex | str | N
     """
     if dtype not in DTYPE_BYTES:
         raise InputError(f"'{dtype}' is not a datatype; accepted are {', '.join(DTYPE_BYTES)}")
+    if collective == "barrier" and elements is None and bytes is None:
+        return 0
     if (elements is None) == (bytes is None):
         given = "neither is" if elements is None else "both are"
         raise InputError(f"the size is given by the elements or by the bytes, and {given} given")

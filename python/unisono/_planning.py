@@ -34,7 +34,7 @@ def plan(
         UnsupportedError: the algorithm does not support this case.
 
     """
-    count = element_count(elements, bytes, dtype)
+    count = element_count(elements, bytes, dtype, collective)
     return _core.plan(
         collective, with_shape(machine, shape), count, dtype, op, checked_root(root), algorithm, params, model
     )
@@ -49,12 +49,15 @@ def bounds(
     bytes: SupportsIndex | str | None = None,
     dtype: str = "f32",
     root: Root = 0,
+    model: str | None = None,
 ) -> list[dict[str, Any]]:
     """Every lower bound that applies: ``name``, ``cycles`` and ``seconds``, ``reference``, and what it ``assumes``.
+
+    Among ranks there are no cycles, and ``model`` chooses one that the machine has the parameters for.
 
     Raises:
         InputError: a name, size, shape or root that does not exist.
 
     """
-    count = element_count(elements, bytes, dtype)
-    return _core.bounds(collective, with_shape(machine, shape), count, dtype, checked_root(root))
+    count = element_count(elements, bytes, dtype, collective)
+    return _core.bounds(collective, with_shape(machine, shape), count, dtype, checked_root(root), model)

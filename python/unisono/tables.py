@@ -7,25 +7,29 @@ from typing import Any
 
 
 def sweep_csv(points: Sequence[dict[str, Any]]) -> str:
-    """One row a point of a sweep, with a column of cycles for every algorithm that ran at any point."""
-    algorithms = sorted({name for point in points for name in point["cycles_by_algorithm"]})
-    head = ["shape", "elements", "best", "params", "cycles", "seconds", "baseline", "baseline_cycles", "baseline_ratio"]
+    """One row a point of a sweep, with a column of times for every algorithm that ran at any point.
+
+    Times are cycles on a wafer, seconds elsewhere.
+    """
+    unit = "cycles" if any("cycles" in point for point in points) else "seconds"
+    algorithms = sorted({name for point in points for name in point[f"{unit}_by_algorithm"]})
+    times = ["cycles", "seconds"] if unit == "cycles" else ["seconds"]
+    head = ["shape", "elements", "best", "params", *times, "baseline", f"baseline_{unit}", "baseline_ratio"]
     rows = (
         [
             "x".join(map(str, point["shape"])),
             point["elements"],
             point["best"],
             " ".join(f"{name}={value}" for name, value in point["params"].items()),
-            point["cycles"],
-            point["seconds"],
+            *(point[time] for time in times),
             point["baseline"],
-            point["baseline_cycles"],
+            point[f"baseline_{unit}"],
             point["baseline_ratio"],
-            *(point["cycles_by_algorithm"].get(name) for name in algorithms),
+            *(point[f"{unit}_by_algorithm"].get(name) for name in algorithms),
         ]
         for point in points
     )
-    return csv_text([*head, *(f"cycles_{name}" for name in algorithms)], rows)
+    return csv_text([*head, *(f"{unit}_{name}" for name in algorithms)], rows)
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

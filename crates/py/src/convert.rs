@@ -6,8 +6,8 @@ use pyo3::{
 };
 use unisono_algorithms::Params;
 use unisono_collective::{Dtype, Kind, Operator};
-use unisono_machine::{Grid, Shape};
-use unisono_plan::Request;
+use unisono_machine::{Grid, Machine as Description, Shape};
+use unisono_plan::{Request, endpoint::EndpointRequest};
 
 use crate::{
     errors::{input, plan_error},
@@ -57,7 +57,14 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
-/// A checked request; the root is a rank or `(row, column)`.
+/// A request of either kind of machine.
+pub enum AnyRequest {
+    Wafer(Request),
+    Endpoint(Box<EndpointRequest>),
+}
+
+/// A checked request; the root is a rank or, on a grid, `(row, column)`. `model` is read where the machine's kind fixes
+/// the request by it.
 pub fn request(
     collective: &str,
     machine: &Machine,
@@ -65,12 +72,21 @@ pub fn request(
     dtype: &str,
     operator: &str,
     root: &Bound<'_, PyAny>,
-) -> PyResult<Request> {
+    model: Option<&str>,
+) -> PyResult<AnyRequest> {
     let kind: Kind = collective.parse().map_err(input)?;
     let dtype: Dtype = dtype.parse().map_err(input)?;
     let operator: Operator = operator.parse().map_err(input)?;
     let elements = count("elements", elements)?;
-    let wafer = machine.wafer()?;
+    let wafer = match machine.description() {
+        Description::Wafer(wafer) => wafer,
+        Description::Endpoint(endpoint) => {
+            let root = count("root", root)?;
+            let ranks = machine.asked().map(|s| s.grid.count() as u32);
+            let made = EndpointRequest::new(kind, endpoint, ranks, elements, root, operator, dtype, model);
+            return made.map(|made| AnyRequest::Endpoint(Box::new(made))).map_err(plan_error);
+        }
+    };
     let shape = wafer.choose(machine.asked()).map_err(input)?;
     let root = match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
         Ok((row, col)) => {
@@ -78,5 +94,6 @@ pub fn request(
         }
         Err(_) => count("root", root)?,
     };
-    Request::new(kind, wafer, Some(shape), elements, root, operator, dtype).map_err(plan_error)
+    let made = Request::new(kind, wafer, Some(shape), elements, root, operator, dtype);
+    made.map(AnyRequest::Wafer).map_err(plan_error)
 }

@@ -5,6 +5,7 @@
 mod builder;
 mod convert;
 mod emit;
+mod endpoint;
 mod errors;
 mod machine;
 mod plan;

@@ -9,10 +9,14 @@ use unisono_algorithms::ALGORITHMS;
 use unisono_collective::Kind;
 use unisono_lower::File;
 use unisono_machine::Machine as Description;
-use unisono_plan::PlanReport;
+use unisono_plan::{
+    PlanReport,
+    endpoint::{EndpointPlan, EndpointReport, endpoint_bounds, endpoint_sweep_point, plan_endpoint},
+};
 
 use crate::{
-    convert,
+    convert::{self, AnyRequest},
+    endpoint::Simulated,
     errors::{detached, input, plan_error, to_python},
     machine::Machine,
     schedule::Schedule,
@@ -21,77 +25,99 @@ use crate::{
 /// The candidates of a request, best first, and the schedule of the best.
 #[pyclass(frozen, module = "unisono")]
 pub struct Plan {
-    plan: unisono_plan::Plan,
-    report: PlanReport,
+    made: Made,
+}
+
+enum Made {
+    Wafer { plan: Box<unisono_plan::Plan>, report: Box<PlanReport> },
+    Endpoint { plan: Box<EndpointPlan>, report: Box<EndpointReport> },
+}
+
+impl Plan {
+    /// One answer from the report, whichever the kind of machine.
+    fn of<T>(&self, wafer: impl FnOnce(&PlanReport) -> T, endpoint: impl FnOnce(&EndpointReport) -> T) -> T {
+        match &self.made {
+            Made::Wafer { report, .. } => wafer(report),
+            Made::Endpoint { report, .. } => endpoint(report),
+        }
+    }
 }
 
 #[pymethods]
 impl Plan {
     #[getter]
-    fn collective(&self) -> &str {
-        self.report.collective
+    fn collective(&self) -> &'static str {
+        self.of(|r| r.collective, |r| r.collective)
     }
 
     #[getter]
-    fn algorithm(&self) -> &str {
-        self.report.algorithm
+    fn algorithm(&self) -> &'static str {
+        self.of(|r| r.algorithm, |r| r.algorithm)
     }
 
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.report.params)
+        self.of(|r| to_python(py, &r.params), |r| to_python(py, &r.params))
     }
 
     #[getter]
-    fn model(&self) -> &str {
-        self.report.model
+    fn model(&self) -> &'static str {
+        self.of(|r| r.model, |r| r.model)
     }
 
     #[getter]
     fn fits_sram(&self) -> bool {
-        self.report.fits_sram
+        self.of(|r| r.fits_sram, |r| r.fits_sram)
     }
 
-    /// `{cycles, seconds, terms, phases}`.
+    /// `{cycles, seconds, terms, phases}`; among ranks `{seconds, source, terms}`.
     #[getter]
     fn predicted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.report.predicted)
+        self.of(|r| to_python(py, &r.predicted), |r| to_python(py, &r.predicted))
     }
 
-    /// `{name, cycles, seconds, source, assumes}`, or None.
+    /// `{name, cycles, seconds, source, assumes}`, or None; among ranks without cycles.
     #[getter]
     fn bound<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.report.lower_bound)
+        self.of(|r| to_python(py, &r.lower_bound), |r| to_python(py, &r.lower_bound))
     }
 
     #[getter]
     fn ratio(&self) -> Option<f64> {
-        self.report.ratio
+        self.of(|r| r.ratio, |r| r.ratio)
     }
 
     #[getter]
     fn candidates<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.report.candidates)
+        self.of(|r| to_python(py, &r.candidates), |r| to_python(py, &r.candidates))
     }
 
     /// The schedule of the best candidate with its machine and placement; `.verify()` proves it.
     #[getter]
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
-        let placed = detached(py, || self.plan.placed().cloned())?.map_err(plan_error)?;
-        Ok(Schedule::new(File {
-            schedule: placed.schedule,
-            placement: Some(placed.placement),
-            machine: Some(Description::Wafer(self.plan.request.wafer.clone())),
-        }))
+        let file = detached(py, || match &self.made {
+            Made::Wafer { plan, .. } => plan.placed().cloned().map(|placed| File {
+                schedule: placed.schedule,
+                placement: Some(placed.placement),
+                machine: Some(Description::Wafer(plan.request.wafer.clone())),
+            }),
+            Made::Endpoint { plan, .. } => plan.schedule().cloned().map(|schedule| File {
+                schedule,
+                placement: None,
+                machine: Some(Description::Endpoint(plan.request.machine.clone())),
+            }),
+        })?;
+        file.map(Schedule::new).map_err(plan_error)
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.report)
+        self.of(|r| to_python(py, r), |r| to_python(py, r))
     }
 
     fn __repr__(&self) -> String {
-        let r = &self.report;
-        format!("<unisono.Plan {} by {}: {:.2} cycles>", r.collective, r.algorithm, r.predicted.cycles)
+        let time = self
+            .of(|r| format!("{:.2} cycles", r.predicted.cycles), |r| format!("{:.3} us", r.predicted.seconds * 1e6));
+        format!("<unisono.Plan {} by {}: {time}>", self.collective(), self.algorithm())
     }
 }
 
@@ -110,19 +136,26 @@ pub fn plan(
     params: Option<&Bound<'_, PyDict>>,
     model: Option<&str>,
 ) -> PyResult<Plan> {
-    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?)?;
+    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?, model)?;
     let params = convert::params(params)?;
-    let made = detached(py, || {
-        let plan = unisono_plan::plan(request, algorithm, &params, model)?;
-        let report = plan.report()?;
-        Ok(Plan { plan, report })
+    let made = detached(py, || match request {
+        AnyRequest::Wafer(request) => {
+            let plan = Box::new(unisono_plan::plan(request, algorithm, &params, model)?);
+            let report = Box::new(plan.report()?);
+            Ok(Made::Wafer { plan, report })
+        }
+        AnyRequest::Endpoint(request) => {
+            let plan = Box::new(plan_endpoint(*request, algorithm, &params, &Simulated)?);
+            let report = Box::new(plan.report());
+            Ok(Made::Endpoint { plan, report })
+        }
     })?;
-    made.map_err(plan_error)
+    made.map(|made| Plan { made }).map_err(plan_error)
 }
 
-/// `[{name, cycles, seconds, reference, assumes}]` of all bounds that apply.
+/// `[{name, cycles, seconds, reference, assumes}]` of all bounds that apply; among ranks without cycles.
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", root = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", root = None, model = None))]
 pub fn bounds<'py>(
     py: Python<'py>,
     collective: &str,
@@ -130,9 +163,12 @@ pub fn bounds<'py>(
     elements: &Bound<'py, PyAny>,
     dtype: &str,
     root: Option<&Bound<'py, PyAny>>,
+    model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?)?;
-    to_python(py, &detached(py, || unisono_plan::bounds(&request))?)
+    match convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?, model)? {
+        AnyRequest::Wafer(request) => to_python(py, &detached(py, || unisono_plan::bounds(&request))?),
+        AnyRequest::Endpoint(request) => to_python(py, &detached(py, || endpoint_bounds(&request))?),
+    }
 }
 
 #[pyfunction]
@@ -151,11 +187,19 @@ pub fn sweep_point<'py>(
     params: Option<&Bound<'py, PyDict>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?)?;
+    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?, model)?;
     let params = convert::params(params)?;
     let names = algorithms.unwrap_or_default();
-    let point = detached(py, || unisono_plan::sweep_point(&request, &names, baseline, &params, model))?;
-    to_python(py, &point.map_err(plan_error)?)
+    match request {
+        AnyRequest::Wafer(request) => {
+            let point = detached(py, || unisono_plan::sweep_point(&request, &names, baseline, &params, model))?;
+            to_python(py, &point.map_err(plan_error)?)
+        }
+        AnyRequest::Endpoint(request) => {
+            let point = detached(py, || endpoint_sweep_point(&request, &names, baseline, &params, &Simulated))?;
+            to_python(py, &point.map_err(plan_error)?)
+        }
+    }
 }
 
 fn or_zero<'py>(py: Python<'py>, root: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
@@ -176,6 +220,7 @@ struct Row {
     name: &'static str,
     collectives: Vec<&'static str>,
     params: Vec<Param>,
+    machines: Vec<&'static str>,
     reference: &'static str,
     summary: &'static str,
 }
@@ -193,6 +238,7 @@ pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bo
                 name: a.name(),
                 collectives: a.collectives().iter().map(|k| k.name()).collect(),
                 params: a.params().iter().map(|p| Param { name: p.name, values: p.values }).collect(),
+                machines: a.runs_on().iter().map(|k| k.name()).collect(),
                 reference: a.reference(),
                 summary: a.summary(),
             },

@@ -127,13 +127,26 @@ impl Schedule {
         let Some(description) = &self.file.machine else {
             return Ok(None);
         };
-        let shape = self.file.placement.as_ref().map(Placement::shape);
+        let shape = match description {
+            Description::Endpoint(_) => Some(unisono_machine::Shape::line(self.ranks())),
+            Description::Wafer(_) => self.file.placement.as_ref().map(Placement::shape),
+        };
         Machine::new(description.clone(), shape).map(Some)
     }
 
     /// The same schedule placed on a machine: node k on PE k of its shape, or of a row where it has none.
     fn on(&self, machine: &Machine) -> PyResult<Self> {
         let nodes = self.inner().node_count();
+        if let Description::Endpoint(_) = machine.description() {
+            if machine.asked().is_some_and(|s| s.grid.count() != u64::from(self.ranks())) {
+                return Err(input(format!("the schedule is for {} ranks, not another number", self.ranks())));
+            }
+            return Ok(Self::new(File {
+                schedule: self.inner().clone(),
+                placement: None,
+                machine: Some(machine.description().clone()),
+            }));
+        }
         let wafer = machine.wafer()?;
         let shape = match wafer.choose(machine.asked()) {
             Ok(shape) if machine.asked().is_some() || shape.grid.count() == nodes as u64 => shape,

@@ -35,7 +35,7 @@ class Request:
 
     def count(self) -> int:
         """Elements asked for."""
-        return element_count(self.elements, self.bytes, self.dtype)
+        return element_count(self.elements, self.bytes, self.dtype, self.collective)
 
     def sized_machine(self) -> Machine:
         """The machine, in the shape asked for."""
@@ -135,7 +135,8 @@ root_option = click.option(
 model_option = click.option(
     "--model",
     metavar="NAME",
-    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid).",
+    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid). Among "
+    "ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's].",
 )
 
 algorithm_options = _stack(

@@ -84,6 +84,16 @@ def cycles_and_time(times: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def time_of(times: Mapping[str, Any]) -> str:
+    """The time in the machine's own unit: cycles, or microseconds where it has none."""
+    return number(times["cycles"]) if "cycles" in times else f"{times['seconds'] * 1e6:.3f}"
+
+
+def unit_of(times: Mapping[str, Any]) -> str:
+    """The unit of :func:`time_of`."""
+    return "cycles" if "cycles" in times else "µs"
+
+
 def params_text(params: Mapping[str, Any]) -> str:
     """``depth=31 contention=2``."""
     return " ".join(f"{name}={value}" for name, value in params.items())

@@ -49,7 +49,7 @@ def plan(as_json: bool, show_all: bool, output: str | None, **options: Any) -> N
 
 def subject(report: dict[str, Any]) -> str:
     """One line that says what a report is about."""
-    shape = "x".join(map(str, report["shape"] or []))
+    shape = f"{report['ranks']} ranks" if "ranks" in report else "x".join(map(str, report["shape"] or []))
     size = report["elements"] * DTYPE_BYTES[report["dtype"]]
     what = f"{report['collective']} of {report['elements']} {report['dtype']} ({size} bytes)"
     return f"{what} on {report['machine']} {shape}"
@@ -70,27 +70,37 @@ def print_report(report: dict[str, Any], candidates: int | None) -> None:
         ]
     )
     print_lines("")
+    if "phases" in predicted:
+        _print_phases(predicted)
+    elif predicted["terms"] is not None:
+        print_table(list(_TERMS), [[number(predicted["terms"][term]) for term in _TERMS]], right=_TERMS)
+        print_lines("")
+    print_candidates(report["candidates"], candidates)
+
+
+def _print_phases(predicted: dict[str, Any]) -> None:
     rows = [
         [phase["name"], number(phase["cycles"]), *(number(phase["terms"][term]) for term in _TERMS)]
         for phase in predicted["phases"]
     ]
     print_table(["phase", "cycles", *_TERMS], rows, right=["cycles", *_TERMS])
     print_lines(*(f"{phase['name']}: {phase['note']}" for phase in predicted["phases"] if phase["note"]), "")
-    print_candidates(report["candidates"], candidates)
 
 
 def print_candidates(candidates: list[dict[str, Any]], limit: int | None) -> None:
     """Prints a table of candidates, best first."""
+    cycles = ["cycles"] if "cycles" in candidates[0] else []
     rows = [
         [
             candidate["algorithm"],
             params_text(candidate["params"]),
-            number(candidate["cycles"]),
+            *(number(candidate[key]) for key in cycles),
             f"{candidate['seconds'] * 1e6:.3f}",
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
         ]
         for candidate in candidates[:limit]
     ]
-    print_table(["candidate", "parameters", "cycles", "µs", "ratio"], rows, right=["cycles", "µs", "ratio"])
+    right = [*cycles, "µs", "ratio"]
+    print_table(["candidate", "parameters", *right], rows, right=right)
     if limit is not None and len(candidates) > limit:
         print_lines(f"and {len(candidates) - limit} more: --all")

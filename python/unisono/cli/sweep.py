@@ -8,7 +8,7 @@ import unisono
 from unisono._files import check_writable, write
 from unisono._letters import letters
 from unisono.cli._options import data_options, json_option, machine_option, model_option, root_option
-from unisono.cli._output import number, params_text, print_json, print_lines, print_table, progress
+from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._types import Lengths, Names, Param, Shapes
 from unisono.tables import sweep_csv
 
@@ -25,7 +25,8 @@ _WIDEST = 16
 @click.option(
     "--baseline",
     metavar="NAME",
-    help="What the speed-up is over [default on a wafer: chain, or flood for a broadcast].",
+    help="What the speed-up is over [default on a wafer: chain, or flood for a broadcast; among ranks what "
+    "libraries use for short vectors].",
 )
 @click.option(
     "--param", type=Param(), multiple=True, help="A parameter of the algorithms, as in root=middle; repeatable."
@@ -82,11 +83,12 @@ def _print(points: list[dict[str, Any]], lengths: int) -> None:
     """A map, one row a shape, where it fits the page; else one row a point."""
     if lengths > _WIDEST:
         rows = [
-            [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), number(p["cycles"]), _gain(p)]
+            [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), time_of(p), _gain(p)]
             for p in points
         ]
-        right = ["elements", "cycles", "speed-up"]
-        print_table(["shape", "elements", "best", "parameters", "cycles", "speed-up"], rows, right=right)
+        unit = unit_of(points[0])
+        right = ["elements", unit, "speed-up"]
+        print_table(["shape", "elements", "best", "parameters", unit, "speed-up"], rows, right=right)
         return
     letter = letters(point["best"] for point in points)
     rows = []
