@@ -18,18 +18,22 @@ _HEAD = """# Algorithms
 
 This table is made from the registry by `python docs/generate.py`; `unisono algorithms` prints the same.
 
-| algorithm | collectives | parameters | what it does | source |
-|---|---|---|---|---|
+| algorithm | collectives | machines | parameters | what it does | source |
+|---|---|---|---|---|---|
 """
 
 
 def page() -> str:
     """The text of the page."""
     return _HEAD + "".join(
-        f"| `{a['name']}` | {', '.join(a['collectives'])} | {param_names(a['params'])} | {_cell(a['summary'])} "
-        f"| {_cell(a['reference'])} |\n"
+        f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} | {param_names(a['params'])} "
+        f"| {_cell(a['summary'])} | {_cell(a['reference'])} |\n"
         for a in un.algorithms()
     )
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names)
 
 
 def _cell(text: str) -> str:

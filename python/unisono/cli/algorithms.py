@@ -19,9 +19,17 @@ def algorithms(collective: str | None, as_json: bool) -> None:
         print_json({"algorithms": listed})
         return
     rows = [
-        [a["name"], ", ".join(a["collectives"]), param_names(a["params"]), a["summary"], a["reference"]] for a in listed
+        [
+            a["name"],
+            ", ".join(a["collectives"]),
+            ", ".join(a["machines"]),
+            param_names(a["params"]),
+            a["summary"],
+            a["reference"],
+        ]
+        for a in listed
     ]
-    print_table(["algorithm", "collectives", "parameters", "summary", "reference"], rows)
+    print_table(["algorithm", "collectives", "machines", "parameters", "summary", "reference"], rows)
 
 
 def param_names(params: Any) -> str:

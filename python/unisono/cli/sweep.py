@@ -83,8 +83,7 @@ def _print(points: list[dict[str, Any]], lengths: int) -> None:
     """A map, one row a shape, where it fits the page; else one row a point."""
     if lengths > _WIDEST:
         rows = [
-            [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), time_of(p), _gain(p)]
-            for p in points
+            [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), time_of(p), _gain(p)] for p in points
         ]
         unit = unit_of(points[0])
         right = ["elements", unit, "speed-up"]
