@@ -28,8 +28,8 @@ def sweep(
     """One point for each shape and length, lengths running fastest.
 
     A point holds ``shape``, ``elements``, ``best``, ``params``, ``cycles``, ``baseline``, ``baseline_cycles``,
-    ``baseline_ratio`` (how many times faster the best is than the baseline) and ``cycles_by_algorithm``. Where a
-    machine has no cycles, these keys say ``seconds``, and each algorithm counts at the best of its candidate parameters.
+    ``baseline_ratio`` (how many times faster the best is than the baseline) and ``cycles_by_algorithm``. On a machine
+    without cycles keys say ``seconds``, and each algorithm counts at the best of its candidate parameters.
     ``progress`` is called with the number of points done and of all points.
 
     Raises:
