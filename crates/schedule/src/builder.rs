@@ -16,6 +16,10 @@ pub enum BuildError {
     Missing { what: &'static str, found: u32, count: u64 },
     #[error("stream {stream} leads back to its own {node}; name other nodes")]
     ToItself { stream: u32, node: NodeId },
+    #[error("a part for {ranks} ranks is placed on {nodes} nodes; it needs one node a rank")]
+    PartNodes { ranks: u32, nodes: usize },
+    #[error("the input and output of a part lie in memory; {found} is a stream")]
+    PartPlace { found: StreamId },
 }
 
 /// The id of an instruction over no elements, which is not made.
@@ -32,6 +36,9 @@ pub struct Builder {
     instrs: Vec<Instr>,
     /// `(node, lane of the node)` of each instruction, in the order of their making.
     places: Vec<(NodeId, u32)>,
+    /// The instruction made before each one on its node, and the last one of each node; [`NOTHING`] where there is none.
+    previous: Vec<InstrId>,
+    last: Vec<InstrId>,
     operands: Vec<Operand>,
     streams: Vec<Stream>,
     bounded: Vec<(StreamId, u32)>,
@@ -52,6 +59,8 @@ impl Builder {
             scratch: vec![0; collective.ranks as usize],
             instrs: Vec::new(),
             places: Vec::new(),
+            previous: Vec::new(),
+            last: vec![NOTHING; collective.ranks as usize],
             operands: Vec::new(),
             streams: Vec::new(),
             bounded: Vec::new(),
@@ -75,6 +84,10 @@ impl Builder {
                 let rows = schedule.lane_instrs(unisono_base::LaneId::new(id));
                 b.places.extend(rows.map(|_| (node, lane as u32)));
             }
+        }
+        b.last.resize(schedule.node_count(), NOTHING);
+        for (id, place) in b.places.iter().enumerate() {
+            b.previous.push(std::mem::replace(&mut b.last[place.0.index()], InstrId::new(id)));
         }
         let moved = |n: usize| to_output[n];
         b.scratch = schedule.scratch.iter().enumerate().map(|(n, &s)| if moved(n) { 0 } else { s }).collect();
@@ -120,6 +133,7 @@ impl Builder {
     pub fn reserve(&mut self, instrs: usize, streams: usize) {
         self.instrs.reserve(instrs);
         self.places.reserve(instrs);
+        self.previous.reserve(instrs);
         self.operands.reserve(3 * instrs);
         self.streams.reserve(streams);
         self.sinks.reserve(streams);
@@ -128,6 +142,7 @@ impl Builder {
     /// Adds a node that computes but is no rank, such as a switch.
     pub fn switch(&mut self) -> NodeId {
         self.scratch.push(0);
+        self.last.push(NOTHING);
         NodeId::new(self.scratch.len() - 1)
     }
 
@@ -266,6 +281,7 @@ impl Builder {
             phase: PhaseId16(self.phase),
         });
         self.places.push((node, lane));
+        self.previous.push(std::mem::replace(&mut self.last[node.index()], id));
         id
     }
 
@@ -276,13 +292,20 @@ impl Builder {
         }
     }
 
+    /// The last instruction so far of each lane of a node, with the lane.
+    pub(crate) fn ends(&self, node: NodeId) -> std::collections::BTreeMap<u32, InstrId> {
+        let mut ends = std::collections::BTreeMap::new();
+        let mut at = self.last.get(node.index()).copied().unwrap_or(NOTHING);
+        while at != NOTHING {
+            ends.entry(self.places[at.index()].1).or_insert(at);
+            at = self.previous[at.index()];
+        }
+        ends
+    }
+
     /// The last instruction so far of each lane of a node.
     pub fn lane_ends(&self, node: NodeId) -> Vec<InstrId> {
-        let mut ends: std::collections::BTreeMap<u32, InstrId> = std::collections::BTreeMap::new();
-        for (i, place) in self.places.iter().enumerate().filter(|(_, place)| place.0 == node) {
-            ends.insert(place.1, InstrId::new(i));
-        }
-        ends.into_values().collect()
+        self.ends(node).into_values().collect()
     }
 
     fn check_node(&mut self, node: NodeId) -> bool {
@@ -293,7 +316,7 @@ impl Builder {
         exists
     }
 
-    fn fail(&mut self, error: BuildError) {
+    pub(crate) fn fail(&mut self, error: BuildError) {
         self.error.get_or_insert(error);
     }
 

@@ -13,6 +13,7 @@
 //! [`verify`] proves them.
 
 mod builder;
+mod embed;
 mod flow;
 pub mod interpret;
 pub mod json;
