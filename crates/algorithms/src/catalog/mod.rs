@@ -3,6 +3,7 @@
 mod auto_gen;
 mod chain;
 mod flood;
+mod hierarchical;
 mod kd_tree;
 mod message;
 mod quad_chain;
@@ -27,6 +28,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(auto_gen::AutoGen),
     &Line(chain::Chain),
     &flood::Flood,
+    &Among(hierarchical::Hierarchical),
     &kd_tree::KdTree,
     &message::Message,
     &quad_chain::QuadChain,

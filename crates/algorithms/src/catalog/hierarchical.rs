@@ -1,0 +1,262 @@
+//! Two levels: one algorithm inside each node, another among nodes.
+//!
+//! `leaders`: each node reduces to its first rank, these ranks make the collective among them, and each gives the result to
+//! its node. `lanes`: each node reduce-scatters, rank k of all nodes make an allreduce of block k, and each node
+//! allgathers; every rank then uses the network, which pays where a node's ranks have an interface each, or one rank
+//! cannot fill it. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication", 2020 (lanes);
+//! MVAPICH2 and Open MPI's HAN (leaders).
+
+use unisono_base::NodeId;
+use unisono_collective::{Collective, Kind};
+use unisono_schedule::{Builder, Operand, Schedule};
+
+use crate::{Algorithm, AlgorithmError, Case, Param, Params, ranks::RankAlgorithm, resolve};
+
+pub struct Hierarchical;
+
+const NAME: &str = "hierarchical";
+const MODES: [&str; 2] = ["leaders", "lanes"];
+
+/// What the parameters say, for one case.
+struct Levels<'a> {
+    case: &'a Case,
+    params: &'a Params,
+    /// Ranks of a node; the last node may have fewer.
+    node: u32,
+    lanes: bool,
+}
+
+impl<'a> Levels<'a> {
+    fn new(case: &'a Case, params: &'a Params) -> Result<Self, AlgorithmError> {
+        let ranks = case.collective.ranks;
+        let node = params.number(NAME, "node", 1..=ranks)?.or(case.ranks().node_ranks);
+        let lanes = params.choice(NAME, "mode", &MODES)? == "lanes";
+        let no = |reason: &str| Err(AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_owned() });
+        let Some(node) = node else {
+            return no("the machine has no levels; say with node= how many ranks a node has");
+        };
+        let node = node.min(ranks);
+        if lanes && (case.collective.kind != Kind::Allreduce || !ranks.is_multiple_of(node)) {
+            return no("lanes make an allreduce, on nodes that all have as many ranks");
+        }
+        Ok(Self { case, params, node, lanes })
+    }
+
+    /// The ranks of each node.
+    fn nodes(&self) -> Vec<Vec<NodeId>> {
+        let all: Vec<NodeId> = (0..self.case.collective.ranks).map(NodeId).collect();
+        all.chunks(self.node as usize).map(<[_]>::to_vec).collect()
+    }
+
+    /// The algorithm that parameter `param` names for a part of the work, and the part's case.
+    fn part(
+        &self,
+        param: &'static str,
+        default: &str,
+        kind: Kind,
+        ranks: u32,
+        elements: u32,
+        root: u32,
+    ) -> Result<(&'static dyn Algorithm, Case, Params), AlgorithmError> {
+        let collective = Collective { kind, ranks, elements, root, ..self.case.collective };
+        let case = Case { collective, ..*self.case };
+        let (algorithm, params) = resolve(self.params.get(param).unwrap_or(default), &case, &Params::new())?;
+        if algorithm.name() == NAME {
+            return Err(AlgorithmError::Param {
+                algorithm: NAME,
+                param,
+                found: NAME.to_owned(),
+                accepted: format!("an algorithm for {kind} of one level"),
+            });
+        }
+        Ok((algorithm, case, params))
+    }
+
+    fn schedule(
+        &self,
+        param: &'static str,
+        default: &str,
+        kind: Kind,
+        ranks: u32,
+        elements: u32,
+        root: u32,
+    ) -> Result<Schedule, AlgorithmError> {
+        let (algorithm, case, params) = self.part(param, default, kind, ranks, elements, root)?;
+        algorithm.schedule(&case, &params)
+    }
+
+    /// The parts that this case has: each must be supported.
+    fn check(&self) -> Result<(), AlgorithmError> {
+        let c = self.case.collective;
+        let nodes = c.ranks.div_ceil(self.node);
+        let has_root = c.kind.has_root();
+        let (home, lead) = if has_root { (c.root / self.node, c.root % self.node) } else { (0, 0) };
+        self.part("among", among(c.kind), c.kind, nodes, c.elements, home)?;
+        if self.lanes {
+            let block = c.elements / self.node;
+            self.part("scatter", "recursive-halving", Kind::ReduceScatter, self.node, block, 0)?;
+            self.part("gather", "ring", Kind::Allgather, self.node, block, 0)?;
+        }
+        for (param, kind, other) in
+            [("reduce", Kind::Reduce, Kind::Broadcast), ("broadcast", Kind::Broadcast, Kind::Reduce)]
+        {
+            if c.kind != other {
+                // The root's node may be the last, smaller one; an algorithm takes any number of ranks or none.
+                self.part(param, "binomial", kind, self.node, c.elements, 0)?;
+                self.part(param, "binomial", kind, self.node, c.elements, lead)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An allreduce of `len` elements from `start` over the nodes' leaders.
+    fn allreduce_leaders(&self, b: &mut Builder, start: u32, len: u32) -> Result<(), AlgorithmError> {
+        let nodes = self.nodes();
+        let mut leaders = Vec::new();
+        let mut sums = Vec::new();
+        for ranks in &nodes {
+            let sum = if nodes.len() > 1 { Operand::Tmp(b.scratch(ranks[0], len)) } else { Operand::Out(start) };
+            let part = self.schedule("reduce", "binomial", Kind::Reduce, ranks.len() as u32, len, 0)?;
+            b.embed(&part, ranks, |_| Operand::In(start), |_| sum);
+            leaders.push(ranks[0]);
+            sums.push(sum);
+        }
+        if nodes.len() > 1 {
+            let part = self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, leaders.len() as u32, len, 0)?;
+            b.embed(&part, &leaders, |k| sums[k as usize], |_| Operand::Out(start));
+        }
+        for ranks in &nodes {
+            let part = self.schedule("broadcast", "binomial", Kind::Broadcast, ranks.len() as u32, len, 0)?;
+            b.embed(&part, ranks, |_| Operand::Out(start), |_| Operand::Out(start));
+        }
+        Ok(())
+    }
+
+    /// An allreduce in which rank k of each node carries block k; what the blocks leave over goes by the leaders.
+    fn allreduce_lanes(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
+        let (nodes, block) = (self.nodes(), self.case.collective.elements / self.node);
+        if block > 0 {
+            let scatter = self.schedule("scatter", "recursive-halving", Kind::ReduceScatter, self.node, block, 0)?;
+            let gather = self.schedule("gather", "ring", Kind::Allgather, self.node, block, 0)?;
+            let lane = self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, nodes.len() as u32, block, 0)?;
+            // Of each rank its block within the node, and over all nodes.
+            let all = self.case.collective.ranks;
+            let kept: Vec<[u32; 2]> = (0..all).map(|r| [0; 2].map(|_| b.scratch(NodeId(r), block))).collect();
+            for ranks in &nodes {
+                let at = |k: u32| kept[ranks[k as usize].index()];
+                b.embed(&scatter, ranks, |_| Operand::In(0), |k| Operand::Tmp(at(k)[0]));
+            }
+            for k in 0..self.node as usize {
+                let lane_ranks: Vec<NodeId> = nodes.iter().map(|ranks| ranks[k]).collect();
+                let at = |n: u32| kept[lane_ranks[n as usize].index()];
+                b.embed(&lane, &lane_ranks, |n| Operand::Tmp(at(n)[0]), |n| Operand::Tmp(at(n)[1]));
+            }
+            for ranks in &nodes {
+                let at = |k: u32| kept[ranks[k as usize].index()];
+                b.embed(&gather, ranks, |k| Operand::Tmp(at(k)[1]), |_| Operand::Out(0));
+            }
+        }
+        let done = block * self.node;
+        let left = self.case.collective.elements - done;
+        if left > 0 { self.allreduce_leaders(b, done, left) } else { Ok(()) }
+    }
+
+    /// A reduce to the root, or a broadcast from it: the root leads its node.
+    fn rooted(&self, b: &mut Builder, kind: Kind) -> Result<(), AlgorithmError> {
+        let c = self.case.collective;
+        let nodes = self.nodes();
+        let home = c.root / self.node;
+        let lead = |n: usize| if n as u32 == home { c.root % self.node } else { 0 };
+        let leaders: Vec<NodeId> = nodes.iter().enumerate().map(|(n, ranks)| ranks[lead(n) as usize]).collect();
+        let among = self.schedule("among", among(kind), kind, leaders.len() as u32, c.elements, home)?;
+        if kind == Kind::Broadcast {
+            b.embed(&among, &leaders, |_| Operand::In(0), |_| Operand::Out(0));
+            for (n, ranks) in nodes.iter().enumerate() {
+                let part = self.schedule("broadcast", "binomial", kind, ranks.len() as u32, c.elements, lead(n))?;
+                let held = if n as u32 == home { Operand::In(0) } else { Operand::Out(0) };
+                b.embed(&part, ranks, |_| held, |_| Operand::Out(0));
+            }
+            return Ok(());
+        }
+        let mut sums = Vec::new();
+        for (n, ranks) in nodes.iter().enumerate() {
+            let sum = Operand::Tmp(b.scratch(leaders[n], c.elements));
+            let part = self.schedule("reduce", "binomial", kind, ranks.len() as u32, c.elements, lead(n))?;
+            b.embed(&part, ranks, |_| Operand::In(0), |_| sum);
+            sums.push(sum);
+        }
+        b.embed(&among, &leaders, |n| sums[n as usize], |_| Operand::Out(0));
+        Ok(())
+    }
+}
+
+/// The algorithm among nodes where none is named.
+fn among(kind: Kind) -> &'static str {
+    if kind == Kind::Allreduce { "recursive-doubling" } else { "binomial" }
+}
+
+impl RankAlgorithm for Hierarchical {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "one algorithm inside each node and another among nodes, over one leader a node or over all ranks as lanes"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Traeff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, 2020"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce, Kind::Broadcast, Kind::Reduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[
+            Param { name: "mode", values: "leaders, lanes (default: leaders)" },
+            Param { name: "node", values: "ranks of a node (default: the machine's first level)" },
+            Param { name: "among", values: "an algorithm among nodes (default: recursive-doubling, binomial)" },
+            Param { name: "reduce", values: "a reduce inside a node (default: binomial)" },
+            Param { name: "broadcast", values: "a broadcast inside a node (default: binomial)" },
+            Param { name: "scatter", values: "with lanes: a reduce-scatter inside (default: recursive-halving)" },
+            Param { name: "gather", values: "with lanes: an allgather inside (default: ring)" },
+        ]
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        // Nodes are consecutive ranks; whether the parts keep the order is checked with them.
+        true
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        Levels::new(case, params)?.check()
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let levels = Levels::new(case, params)?;
+        match case.collective.kind {
+            Kind::Allreduce if levels.lanes => levels.allreduce_lanes(b),
+            Kind::Allreduce => levels.allreduce_leaders(b, 0, case.collective.elements),
+            kind => levels.rooted(b, kind),
+        }
+    }
+
+    /// Without levels there is nothing to rank.
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        let of = |pairs: &[(&str, &str)]| pairs.iter().fold(Params::new(), |params, (k, v)| params.with(k, v));
+        match (case.ranks().node_ranks, case.collective.kind) {
+            (Some(node), _) if node >= case.collective.ranks => Vec::new(),
+            (None, _) => Vec::new(),
+            (_, Kind::Allreduce) => vec![
+                of(&[("among", "recursive-doubling")]),
+                of(&[("among", "recursive-multiplying")]),
+                of(&[("among", "rabenseifner")]),
+                of(&[("mode", "lanes"), ("among", "recursive-doubling")]),
+                of(&[("mode", "lanes"), ("among", "recursive-multiplying")]),
+                of(&[("mode", "lanes"), ("among", "ring"), ("scatter", "ring")]),
+            ],
+            _ => vec![Params::new()],
+        }
+    }
+}
