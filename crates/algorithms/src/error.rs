@@ -2,6 +2,8 @@
 
 use unisono_schedule::BuildError;
 
+use crate::multiplying::StagesError;
+
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AlgorithmError {
     #[error("'{found}' is not an algorithm; accepted are {accepted}")]
@@ -20,6 +22,8 @@ pub enum AlgorithmError {
         found: String,
         composed: &'static str,
     },
+    #[error("parameter schedule of {algorithm}: {error}")]
+    Stages { algorithm: &'static str, error: StagesError },
     #[error(transparent)]
     Build(#[from] BuildError),
 }

@@ -9,6 +9,7 @@ mod compose;
 mod error;
 pub mod forest;
 pub mod line;
+pub mod multiplying;
 mod params;
 pub mod ranks;
 

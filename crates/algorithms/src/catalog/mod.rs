@@ -9,6 +9,7 @@ mod message;
 mod quad_chain;
 mod quad_two_phase;
 mod recursive_doubling;
+mod recursive_multiplying;
 mod reduce_broadcast;
 mod ring;
 mod snake;
@@ -34,6 +35,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &quad_chain::QuadChain,
     &quad_two_phase::QuadTwoPhase,
     &Among(recursive_doubling::RecursiveDoubling),
+    &Among(recursive_multiplying::RecursiveMultiplying),
     &reduce_broadcast::ReduceBroadcast,
     &ring::Ring,
     &snake::Snake,

@@ -1,0 +1,174 @@
+//! Recursive multiplying: in each stage every rank sends what it has to several others at once.
+//!
+//! Short vectors, where a message more costs little beside the latency: T = sum of alpha_p + b (alpha_r + n beta +
+//! n gamma) over stages of b + 1 ranks (Eq. 3). The stages are a parameter, by default the best for the machine.
+//! A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end with the
+//! same bits.
+//! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
+
+use unisono_base::{NodeId, StreamId};
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Param, Params,
+    multiplying::{Best, Search, StagePrices, Stages, Wrap, best_factored, within_nodes},
+    ranks::RankAlgorithm,
+};
+
+pub struct RecursiveMultiplying;
+
+const NAME: &str = "recursive-multiplying";
+
+/// More messages than this, some gigabytes of tables, are refused.
+const MOST_MESSAGES: u64 = 1 << 26;
+
+impl RankAlgorithm for RecursiveMultiplying {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "exchanges among several ranks at once in each stage; best for short vectors where messages overlap"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Ruefenacht, Bull, Booth: Generalisation of recursive doubling for AllReduce, 2017"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[Param {
+            name: "schedule",
+            values: "stages such as a8,a3,a4 or c6m2,a2,a2,e6m2 or m1g2a3,n1g3a2; default the best for the machine",
+        }]
+    }
+
+    /// So do all but merges of several ranks, which [`RankAlgorithm::check`] refuses.
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let Some(stages) = given(case, params)? else {
+            return Ok(());
+        };
+        let operator = case.collective.operator;
+        if !operator.commutative() && !stages.keeps_order() {
+            let reason = format!(
+                "schedule {stages} reorders operands, and operator {operator} does not commute; merge one rank"
+            );
+            return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+        }
+        Ok(())
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let stages = stages(case, params)?;
+        let (ranks, len, messages) = (case.collective.ranks, case.collective.elements, stages.messages());
+        if messages > MOST_MESSAGES {
+            let reason = format!("schedule {stages} sends {messages} messages; at most {MOST_MESSAGES} are made");
+            return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+        }
+        b.reserve(2 * ranks as usize * stages.iter().count(), messages as usize);
+        let mut have = vec![Operand::In(0); ranks as usize];
+        let mut arrivals: Vec<(u32, u32, StreamId)> = Vec::new();
+        let (mut to, mut operands) = (Vec::new(), Vec::new());
+        for (at, running) in stages.run().enumerate() {
+            b.phase(&format!("{}-{}", at + 1, running.stage));
+            arrivals.clear();
+            for rank in 0..ranks {
+                to.clear();
+                running.puts(rank, &mut to);
+                operands.clear();
+                for &peer in &to {
+                    let stream = b.stream(NodeId(rank), &[NodeId(peer)]);
+                    arrivals.push((peer, rank, stream));
+                    operands.push(Operand::Stream(stream));
+                }
+                if !operands.is_empty() {
+                    b.combine(NodeId(rank), 0, len, &[have[rank as usize]], &operands);
+                }
+            }
+            // By receiver, then by sender: the order of the reduction.
+            arrivals.sort_unstable();
+            for of_one in arrivals.chunk_by(|a, b| a.0 == b.0) {
+                let rank = of_one[0].0;
+                let before = of_one.partition_point(|&(_, from, _)| from < rank);
+                let stream = |arrival: &(u32, u32, StreamId)| Operand::Stream(arrival.2);
+                operands.clear();
+                operands.extend(of_one[..before].iter().map(stream));
+                if !running.replaces(rank) {
+                    operands.push(have[rank as usize]);
+                }
+                operands.extend(of_one[before..].iter().map(stream));
+                b.combine(NodeId(rank), 0, len, &operands, &[Operand::Out(0)]);
+                have[rank as usize] = Operand::Out(0);
+            }
+        }
+        if ranks == 1 {
+            b.combine(NodeId(0), 0, len, &[Operand::In(0)], &[Operand::Out(0)]);
+        }
+        Ok(())
+    }
+
+    /// Of factored schedules only: around a split or a merge some ranks run ahead of others.
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let stages = stages(case, params).ok().filter(|stages| stages.wrap() == Wrap::Plain)?;
+        let bytes = case.bytes(case.collective.elements);
+        let round =
+            |factor: u32| Round { messages: factor - 1, bytes, reduced: u64::from(factor - 1) * bytes, repeat: 1 };
+        Some(stages.factors().iter().map(|&factor| round(factor)).collect())
+    }
+
+    /// The best of each kind; and where nodes divide the ranks, the best inside a node before the best among nodes.
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        let (ranks, search) = (case.collective.ranks, search(case));
+        if ranks == 1 {
+            return vec![Params::new()];
+        }
+        let mut found = vec![near(case, search.factored())];
+        found.extend(search.merge().map(|best| near(case, best)));
+        found.extend(search.split().map(|best| near(case, best)));
+        if let Some(node) = case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks % node == 0) {
+            let prices = StagePrices::of(case);
+            let mut factors = best_factored(node, &prices).stages.factors().to_vec();
+            factors.extend(best_factored(ranks / node, &prices).stages.factors());
+            found.extend(Stages::new(ranks, Wrap::Plain, factors));
+        }
+        let mut unique: Vec<Stages> = Vec::new();
+        for stages in found {
+            if !unique.contains(&stages) {
+                unique.push(stages);
+            }
+        }
+        unique.into_iter().map(|stages| Params::new().with("schedule", stages)).collect()
+    }
+}
+
+fn search(case: &Case) -> Search {
+    Search::new(case.collective.ranks, StagePrices::of(case)).in_order(!case.collective.operator.commutative())
+}
+
+/// A schedule that was found, with its early stages inside a node where the machine has nodes.
+fn near(case: &Case, best: Best) -> Stages {
+    match case.ranks().node_ranks {
+        Some(node) => within_nodes(&best.stages, node),
+        None => best.stages,
+    }
+}
+
+/// The schedule that the parameters name.
+fn given(case: &Case, params: &Params) -> Result<Option<Stages>, AlgorithmError> {
+    let parsed = params.get("schedule").map(|text| Stages::parse(text, case.collective.ranks));
+    parsed.transpose().map_err(|error| AlgorithmError::Stages { algorithm: NAME, error })
+}
+
+/// The schedule that the parameters name, else the best.
+fn stages(case: &Case, params: &Params) -> Result<Stages, AlgorithmError> {
+    Ok(given(case, params)?.unwrap_or_else(|| near(case, search(case).best())))
+}

@@ -1,0 +1,59 @@
+//! What stages cost in the pipelining postal model.
+//!
+//! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, where a rank sends and reduces so many messages of
+//! n bytes (Eq. 3); the stages of a schedule add up. For wrapped schedules this is an upper bound of the simulated time,
+//! because ranks that stand apart run ahead.
+
+use super::{Stage, Stages};
+use crate::Case;
+
+/// In nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct StagePrices {
+    /// alpha_p: once a stage.
+    pub latency_ns: f64,
+    /// alpha_r + n beta: for every message that a rank sends.
+    pub send_ns: f64,
+    /// n gamma: for every message that a rank reduces.
+    pub reduce_ns: f64,
+}
+
+impl StagePrices {
+    /// The prices of a whole vector in a case.
+    pub fn of(case: &Case) -> Self {
+        let (ranks, bytes) = (case.ranks(), case.bytes(case.collective.elements) as f64);
+        Self {
+            latency_ns: ranks.latency_ns,
+            send_ns: ranks.issue_ns + bytes * ranks.ns_per_byte,
+            reduce_ns: bytes * ranks.reduce_ns_per_byte,
+        }
+    }
+
+    /// A factor's stage.
+    pub fn factor_ns(&self, factor: u32) -> f64 {
+        self.latency_ns + f64::from(factor - 1) * (self.send_ns + self.reduce_ns)
+    }
+
+    pub fn stage_ns(&self, stage: Stage) -> f64 {
+        let (sends, reduced) = stage.most_messages();
+        self.latency_ns + f64::from(sends) * self.send_ns + f64::from(reduced) * self.reduce_ns
+    }
+
+    pub fn total_ns(&self, stages: &Stages) -> f64 {
+        stages.iter().map(|stage| self.stage_ns(stage)).sum()
+    }
+}
+
+impl Stage {
+    /// The most messages that a rank sends in this stage, and that a rank reduces.
+    pub fn most_messages(self) -> (u32, u32) {
+        match self {
+            Stage::Factor { factor } => (factor - 1, factor - 1),
+            Stage::Collapse { base, .. } => (1, base - 1),
+            Stage::Expand { base, .. } => (base - 1, 0),
+            // A rank that stands apart sends to a whole group, which hears of it beside its own members.
+            Stage::Merge { rest, groups, factor } => (factor, factor - 1 + rest.div_ceil(groups)),
+            Stage::InverseMerge { rest, groups, factor } => (factor - 1 + rest.div_ceil(groups), factor - 1),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! All schedules of a number of ranks: how many there are, and each of them.
+
+use super::{Stages, Wrap};
+
+/// How many schedules there are of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Count {
+    pub factored: u64,
+    pub split: u64,
+    pub merge: u64,
+}
+
+/// How many schedules `ranks` have, saturating. One rank has one, without stages.
+pub fn count(ranks: u32) -> Count {
+    let n = ranks as usize;
+    // Ordered factorizations of each number: those of n / f, then the factor f.
+    let mut ways = vec![0u64; n.max(1) + 1];
+    ways[1] = 1;
+    for part in 1..=n / 2 {
+        for whole in (2 * part..=n).step_by(part) {
+            ways[whole] = ways[whole].saturating_add(ways[part]);
+        }
+    }
+    let sum = |of: &mut dyn Iterator<Item = u64>| of.fold(0, u64::saturating_add);
+    Count {
+        factored: if n == 0 { 0 } else { ways[n] },
+        split: sum(&mut splits(ranks).map(|(_, inner)| ways[inner as usize])),
+        // Of at least two factors, so all but the number itself.
+        merge: sum(&mut (4..n).map(|inner| ways[inner] - 1)),
+    }
+}
+
+/// Every schedule of `ranks`: factored, then split, then merge. Their number grows fast; see [`count`].
+pub fn list(ranks: u32) -> Vec<Stages> {
+    let mut all = Vec::new();
+    if ranks > 0 {
+        factorizations(ranks, &mut |f| all.push(Stages::fitting(ranks, Wrap::Plain, f.to_vec())));
+    }
+    for (wrap, inner) in splits(ranks) {
+        factorizations(inner, &mut |f| all.push(Stages::fitting(ranks, wrap, f.to_vec())));
+    }
+    for rest in 1..=ranks.saturating_sub(4) {
+        factorizations(ranks - rest, &mut |f| {
+            if let [first, inner @ .., last] = f {
+                let wrap = Wrap::Merge { rest, first: *first, last: *last };
+                all.push(Stages::fitting(ranks, wrap, inner.to_vec()));
+            }
+        });
+    }
+    all
+}
+
+/// Every split, with the number that the plain factors must multiply to.
+fn splits(ranks: u32) -> impl Iterator<Item = (Wrap, u32)> {
+    (2..=ranks).flat_map(move |base| {
+        (1..=ranks / base).map(move |leaders| {
+            let threshold = leaders * base;
+            (Wrap::Split { threshold, base }, ranks - threshold + leaders)
+        })
+    })
+}
+
+/// Every ordered factorization of `n` into factors from 2 on; of 1 the empty one.
+fn factorizations(n: u32, f: &mut impl FnMut(&[u32])) {
+    fn go(n: u32, before: &mut Vec<u32>, f: &mut impl FnMut(&[u32])) {
+        if n == 1 {
+            return f(before);
+        }
+        for factor in (2..=n).filter(|factor| n.is_multiple_of(*factor)) {
+            before.push(factor);
+            go(n / factor, before, f);
+            before.pop();
+        }
+    }
+    go(n, &mut Vec::new(), f);
+}

@@ -1,0 +1,74 @@
+//! The order of stages. By the model every order of the plain factors costs the same; on a machine with levels, or with
+//! ranks that run ahead, it does not.
+
+use std::collections::BTreeMap;
+
+use super::{Stages, Wrap};
+
+/// All orders of the plain factors, each once, in lexicographic order.
+pub fn orders(stages: &Stages) -> impl Iterator<Item = Stages> + use<> {
+    let (stages, mut next) = (stages.clone(), Some(stages.factors().to_vec()));
+    if let Some(factors) = &mut next {
+        factors.sort_unstable();
+    }
+    std::iter::from_fn(move || {
+        let now = next.take()?;
+        next = after(&now);
+        Some(stages.with_factors(now))
+    })
+}
+
+/// The next order of a list, if there is one.
+fn after(factors: &[u32]) -> Option<Vec<u32>> {
+    let mut factors = factors.to_vec();
+    let rise = factors.windows(2).rposition(|pair| pair[0] < pair[1])?;
+    let larger = factors.iter().rposition(|&f| f > factors[rise])?;
+    factors.swap(rise, larger);
+    factors[rise + 1..].reverse();
+    Some(factors)
+}
+
+/// The schedule to which `cost` gives the least, such as a simulator does, with that cost; of equals the first.
+///
+/// # Errors
+/// The first that `cost` returns.
+pub fn best_of<E>(
+    schedules: impl IntoIterator<Item = Stages>,
+    mut cost: impl FnMut(&Stages) -> Result<f64, E>,
+) -> Result<Option<(Stages, f64)>, E> {
+    let mut best: Option<(Stages, f64)> = None;
+    for stages in schedules {
+        let cost = cost(&stages)?;
+        if best.as_ref().is_none_or(|(_, least)| cost < *least) {
+            best = Some((stages, cost));
+        }
+    }
+    Ok(best)
+}
+
+/// The same stages in an order whose early ones stay inside nodes of `node_ranks` consecutive ranks: those plain factors
+/// go first whose product is the largest that divides a node (section 8 of the paper proposes this for ARCHER). A stage
+/// exchanges inside blocks of as many ranks as the factors up to its own multiply to, and blocks that divide a node lie
+/// inside one. Exact for factored schedules and for splits of all ranks; other wraps shift ranks, which lets a few
+/// blocks straddle nodes.
+pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
+    let factors = stages.factors();
+    let block = match stages.wrap() {
+        Wrap::Plain => 1,
+        Wrap::Split { base, .. } => base,
+        Wrap::Merge { first, .. } => first,
+    };
+    // One choice of factors, as bits, for each product that divides a node. A schedule has at most 31 factors.
+    let mut chosen: BTreeMap<u32, u32> = BTreeMap::from([(block, 0)]);
+    for (at, &factor) in factors.iter().enumerate() {
+        let longer = chosen.iter().filter_map(|(product, bits)| Some((product.checked_mul(factor)?, bits | 1 << at)));
+        for (product, bits) in longer.filter(|(product, _)| node_ranks.is_multiple_of(*product)).collect::<Vec<_>>() {
+            chosen.entry(product).or_insert(bits);
+        }
+    }
+    let inside = chosen.last_key_value().map_or(0, |(_, bits)| *bits);
+    let pick = |wanted: bool| {
+        factors.iter().enumerate().filter(move |(at, _)| (inside >> at & 1 == 1) == wanted).map(|(_, &factor)| factor)
+    };
+    stages.with_factors(pick(true).chain(pick(false)).collect())
+}

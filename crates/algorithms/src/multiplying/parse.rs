@@ -1,0 +1,79 @@
+//! Reads schedules as the paper writes them: `a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`.
+
+use super::{Stage, Stages, StagesError, Wrap};
+
+const ACCEPTED: &str = "aB, cTmB, eTmB, mRgGaB and nRgGaB with whole numbers, such as a8, c6m2 or m1g2a3";
+
+impl Stages {
+    /// # Errors
+    /// It is not written as a schedule, or does not fit the ranks.
+    pub fn parse(text: &str, ranks: u32) -> Result<Self, StagesError> {
+        read(text, ranks).map_err(|why| StagesError { schedule: text.to_owned(), ranks, why })
+    }
+}
+
+fn read(text: &str, ranks: u32) -> Result<Stages, String> {
+    let mut stages = Vec::new();
+    // One rank has nothing to say, and the empty text says it.
+    for word in text.split(',').filter(|_| !text.is_empty()) {
+        let stage = stage(word);
+        stages.push(stage.ok_or_else(|| format!("stage {} is '{word}'; accepted are {ACCEPTED}", stages.len() + 1))?);
+    }
+    let (wrap, plain) = match stages.as_slice() {
+        [Stage::Collapse { threshold, base }, plain @ .., Stage::Expand { .. }] => {
+            (Wrap::Split { threshold: *threshold, base: *base }, plain)
+        }
+        [Stage::Merge { rest, factor, .. }, plain @ .., Stage::InverseMerge { factor: last, .. }] => {
+            (Wrap::Merge { rest: *rest, first: *factor, last: *last }, plain)
+        }
+        plain => (Wrap::Plain, plain),
+    };
+    let before = usize::from(wrap != Wrap::Plain);
+    let mut factors = Vec::with_capacity(plain.len());
+    for (at, stage) in plain.iter().enumerate() {
+        let Stage::Factor { factor } = *stage else {
+            return Err(format!(
+                "stage {} is '{stage}'; accepted there is aB, because c comes first with e last, and m first with n last",
+                at + 1 + before
+            ));
+        };
+        factors.push(factor);
+    }
+    let made = Stages::new(ranks, wrap, factors).map_err(|e| e.why)?;
+    // A wrap says some things twice, such as the ranks that stand apart, and all must agree.
+    for (at, (written, meant)) in stages.iter().zip(made.iter()).enumerate() {
+        if *written != meant {
+            return Err(format!("stage {} is '{written}'; accepted there is {meant}", at + 1));
+        }
+    }
+    Ok(made)
+}
+
+/// `None`: it is none of the five forms.
+fn stage(word: &str) -> Option<Stage> {
+    let number = |text: &str| -> Option<u32> {
+        // No signs, spaces or leading zeros: what parses prints back to the same text.
+        let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+        if plain { text.parse().ok() } else { None }
+    };
+    let (kind, rest) = word.split_at_checked(1)?;
+    Some(match kind {
+        "a" => Stage::Factor { factor: number(rest)? },
+        "c" | "e" => {
+            let (threshold, base) = rest.split_once('m')?;
+            let (threshold, base) = (number(threshold)?, number(base)?);
+            if kind == "c" { Stage::Collapse { threshold, base } } else { Stage::Expand { threshold, base } }
+        }
+        "m" | "n" => {
+            let (remainder, rest) = rest.split_once('g')?;
+            let (groups, factor) = rest.split_once('a')?;
+            let (rest, groups, factor) = (number(remainder)?, number(groups)?, number(factor)?);
+            if kind == "m" {
+                Stage::Merge { rest, groups, factor }
+            } else {
+                Stage::InverseMerge { rest, groups, factor }
+            }
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,103 @@
+//! Who sends to whom in each stage, in which order.
+//!
+//! Algorithms 2 to 6 of the paper, with its errors corrected (`papers/multiplying/errata.md`). Ranks in the middle of a
+//! schedule are *virtual*: those that take part, numbered without gaps and in the order of their real ranks. Whoever
+//! reduces does so in ascending order of ranks, which puts the ranks that stand apart first; so all members of a group
+//! evaluate the same expression, and operands stay in the order of ranks wherever a group holds consecutive ones.
+
+use super::{Stage, Stages, Wrap};
+
+/// One stage of a schedule that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    pub stage: Stage,
+    wrap: Wrap,
+    /// Consecutive virtual ranks that hold the same value before this stage (the paper's `stage_mask`).
+    same: u32,
+}
+
+impl Stages {
+    /// The stages, each with what those before it have made.
+    pub fn run(&self) -> impl Iterator<Item = Running> + '_ {
+        let mut same = 1;
+        self.iter().map(move |stage| {
+            let now = Running { stage, wrap: self.wrap(), same };
+            if let Stage::Factor { factor } | Stage::Merge { factor, .. } = stage {
+                same *= factor;
+            }
+            now
+        })
+    }
+}
+
+impl Running {
+    /// Appends the ranks that `rank` sends its value to, in the order of its puts.
+    pub fn puts(&self, rank: u32, to: &mut Vec<u32>) {
+        match self.stage {
+            Stage::Factor { factor } => {
+                if let Some(v) = self.virtual_rank(rank) {
+                    self.exchange(v, factor, to);
+                }
+            }
+            Stage::Collapse { threshold, base } => {
+                if rank < threshold && rank % base != base - 1 {
+                    to.push(rank / base * base + base - 1);
+                }
+            }
+            Stage::Expand { threshold, base } => {
+                if rank < threshold && rank % base == base - 1 {
+                    to.extend(rank + 1 - base..rank);
+                }
+            }
+            Stage::Merge { rest, groups, factor } => match self.virtual_rank(rank) {
+                Some(v) => self.exchange(v, factor, to),
+                None => {
+                    let first = rest + rank % groups * factor;
+                    to.extend(first..first + factor);
+                }
+            },
+            Stage::InverseMerge { rest, groups, factor } => {
+                if let Some(v) = self.virtual_rank(rank) {
+                    self.exchange(v, factor, to);
+                    to.extend((v % groups..rest).step_by(groups as usize));
+                }
+            }
+        }
+    }
+
+    /// Whether what arrives takes the place of the rank's own value, instead of being reduced with it: an expand hands
+    /// over the whole result, and at the end of a merge so do the group's members together.
+    pub fn replaces(&self, rank: u32) -> bool {
+        match self.stage {
+            Stage::Expand { .. } => true,
+            Stage::InverseMerge { rest, .. } => rank < rest,
+            Stage::Factor { .. } | Stage::Collapse { .. } | Stage::Merge { .. } => false,
+        }
+    }
+
+    /// The others of the group of virtual rank `v`, from the next one on and around.
+    fn exchange(&self, v: u32, factor: u32, to: &mut Vec<u32>) {
+        let size = self.same * factor;
+        let (block, own) = (v / size * size, v % size);
+        to.extend((1..factor).map(|k| self.real_rank(block + (own + k * self.same) % size)));
+    }
+
+    /// None for a rank that stands apart.
+    fn virtual_rank(&self, rank: u32) -> Option<u32> {
+        match self.wrap {
+            Wrap::Plain => Some(rank),
+            Wrap::Split { threshold, base } if rank < threshold => (rank % base == base - 1).then_some(rank / base),
+            Wrap::Split { threshold, base } => Some(rank - threshold / base * (base - 1)),
+            Wrap::Merge { rest, .. } => rank.checked_sub(rest),
+        }
+    }
+
+    fn real_rank(&self, v: u32) -> u32 {
+        match self.wrap {
+            Wrap::Plain => v,
+            Wrap::Split { threshold, base } if v < threshold / base => v * base + base - 1,
+            Wrap::Split { threshold, base } => v + threshold / base * (base - 1),
+            Wrap::Merge { rest, .. } => v + rest,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The schedule of least cost, exactly, for any number of ranks.
+//!
+//! Stage costs add up, so the best factors of n come from those of its divisors: cost(n) = min over f | n of
+//! cost(n / f) + stage(f). Splits and merges try every way to wrap them. What costs more than a schedule that is known
+//! already is left out, and as a factor, base or group of f costs at least (f - 1) (send + reduce), that leaves few to
+//! try; nothing is guessed.
+
+use super::{StagePrices, Stages, Wrap};
+
+/// A schedule and its cost.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Best {
+    pub stages: Stages,
+    pub cost_ns: f64,
+}
+
+impl Best {
+    fn of(stages: Stages, prices: &StagePrices) -> Self {
+        let cost_ns = prices.total_ns(&stages);
+        Self { stages, cost_ns }
+    }
+
+    /// The cheaper of two; of equals, up to rounding, the first.
+    fn or(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) if other.cost_ns < self.cost_ns * (1.0 - ROUNDING) => other,
+            _ => self,
+        }
+    }
+}
+
+/// So many merges are tried before the search, which goes the faster the better it begins.
+const FEW: u32 = 32;
+
+/// Sums of the same stage costs in another order agree to this share.
+const ROUNDING: f64 = 1e-12;
+
+/// What costs less than this is worth a look beside a known cost.
+fn bound(known_ns: f64) -> f64 {
+    known_ns * (1.0 + ROUNDING) + f64::MIN_POSITIVE
+}
+
+/// The best factored schedule of `ranks`, at least one: a dynamic program over the divisors. The larger factors come
+/// first.
+pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
+    let ranks = ranks.max(1);
+    let mut divisors: Vec<u32> =
+        (1..=ranks).take_while(|d| *d <= ranks / d).filter(|d| ranks.is_multiple_of(*d)).collect();
+    divisors.extend(divisors.clone().iter().map(|d| ranks / d));
+    divisors.sort_unstable();
+    divisors.dedup();
+    // Least cost of each divisor, and the last factor that gives it.
+    let mut least = vec![(0.0, 1); divisors.len()];
+    for (at, &n) in divisors.iter().enumerate().skip(1) {
+        let tried = divisors[..at].iter().zip(&least).filter(|(d, _)| n % **d == 0);
+        let costs = tried.map(|(d, &(before, _))| (before + prices.factor_ns(n / d), n / d));
+        least[at] = costs.reduce(|a, b| if b.0 < a.0 { b } else { a }).expect("1 divides every number");
+    }
+    let last_factor = |n: u32| least[divisors.binary_search(&n).expect("a divisor's divisors are there")].1;
+    Best::of(Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor)), prices)
+}
+
+/// The best factors where a single one will not do; none for a prime number.
+fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
+    let factors = best_factored(n, prices).stages.factors().to_vec();
+    if factors.len() > 1 {
+        return Some(factors);
+    }
+    // The nearest to a square.
+    let small = (2..n).take_while(|d| *d <= n / d).filter(|d| n.is_multiple_of(*d)).last()?;
+    Some(vec![n / small, small])
+}
+
+/// The factors of `n`, largest first, from the last of each number.
+fn factors(mut n: u32, last_factor: impl Fn(u32) -> u32) -> Vec<u32> {
+    let mut factors = Vec::new();
+    while n > 1 {
+        factors.push(last_factor(n));
+        n /= last_factor(n);
+    }
+    factors.sort_unstable_by(|a, b| b.cmp(a));
+    factors
+}
+
+/// The search among the schedules of one number of ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    ranks: u32,
+    prices: StagePrices,
+    in_order: bool,
+}
+
+impl Search {
+    /// For `ranks`, at least one.
+    pub fn new(ranks: u32, prices: StagePrices) -> Self {
+        Self { ranks: ranks.max(1), prices, in_order: false }
+    }
+
+    /// Only schedules that keep the operands in the order of ranks ([`Stages::keeps_order`]).
+    #[must_use]
+    pub fn in_order(self, in_order: bool) -> Self {
+        Self { in_order, ..self }
+    }
+
+    /// The best of all; of equals a factored one before a merge before a split.
+    pub fn best(&self) -> Best {
+        let factored = self.factored();
+        let known = factored.clone().or(self.first_split()).or(self.first_merge());
+        let table = self.table(&known);
+        factored.or(self.merge_from(&table)).or(self.split_from(&table))
+    }
+
+    pub fn factored(&self) -> Best {
+        best_factored(self.ranks, &self.prices)
+    }
+
+    /// The best split; one rank has none.
+    pub fn split(&self) -> Option<Best> {
+        self.split_from(&self.table(&self.first_split()?))
+    }
+
+    /// The best merge; fewer than five ranks have none, and some numbers none that keeps the order.
+    pub fn merge(&self) -> Option<Best> {
+        self.merge_from(&self.table(&self.first_merge()?))
+    }
+
+    /// A split to begin with: in pairs, down to a power of two, as recursive doubling does.
+    fn first_split(&self) -> Option<Best> {
+        let n = self.ranks;
+        let whole = 1 << n.ilog2();
+        let pairs = if n == whole { n / 2 } else { n - whole };
+        let wrap = Wrap::Split { threshold: 2 * pairs, base: 2 };
+        let factors = best_factored(n - pairs, &self.prices).stages.factors().to_vec();
+        (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
+    }
+
+    /// A merge to begin with: of few ranks, or of all beyond a power of two.
+    fn first_merge(&self) -> Option<Best> {
+        let most = if self.in_order { 1 } else { FEW };
+        let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));
+        let rests = (1..=most).chain(beyond.filter(|&rest| rest > most && !self.in_order));
+        let merges = rests.take_while(|&rest| rest + 4 <= self.ranks).filter_map(|rest| {
+            let mut factors = best_two_factors(self.ranks - rest, &self.prices)?;
+            let wrap = Wrap::Merge { rest, first: factors.remove(0), last: factors.pop()? };
+            Some(Best::of(Stages::fitting(self.ranks, wrap, factors), &self.prices))
+        });
+        merges.reduce(|a, b| a.or(Some(b)))
+    }
+
+    /// What the wraps can have inside without costing more than a known schedule.
+    fn table(&self, known: &Best) -> Table {
+        Table::new(self.ranks, &self.prices, bound(known.cost_ns))
+    }
+
+    fn split_from(&self, table: &Table) -> Option<Best> {
+        let (n, mut best, mut found) = (self.ranks, table.bound, None);
+        for base in 2..=n {
+            let around = self.around_ns(Wrap::Split { threshold: base, base });
+            if around >= best {
+                break;
+            }
+            for leaders in 1..=n / base {
+                let inner = n - leaders * (base - 1);
+                let cost = around + table.cost(inner);
+                if cost < best {
+                    (best, found) = (cost, Some((Wrap::Split { threshold: leaders * base, base }, inner)));
+                }
+            }
+        }
+        self.found(table, found)
+    }
+
+    fn merge_from(&self, table: &Table) -> Option<Best> {
+        let (n, mut best, mut found) = (self.ranks, table.bound, None);
+        let least = if self.in_order { n - 1 } else { 4 };
+        let mut apart = u32::MAX;
+        // At least this do the two stages cost, however few ranks stand apart.
+        let at_least = |first: u32, last: u32| {
+            let both = f64::from(first - 1) + f64::from(last - 1);
+            2.0 * self.prices.latency_ns + both * (self.prices.send_ns + self.prices.reduce_ns)
+        };
+        for first in 2..=n / 2 {
+            if at_least(first, 2) > best {
+                break;
+            }
+            for last in 2..=n / first {
+                let (outer, room) = (first * last, best - at_least(first, last));
+                if room < 0.0 {
+                    break;
+                }
+                // Where no stage fits between the two, there is none.
+                let most = if table.least_stage <= room { (n - 1) / outer } else { 1.min((n - 1) / outer) };
+                for inner in (least.div_ceil(outer)..=most).rev().filter(|&inner| table.cost(inner) <= room) {
+                    let rest = n - inner * outer;
+                    let wrap = Wrap::Merge { rest, first, last };
+                    let cost = self.around_ns(wrap) + table.cost(inner);
+                    // Of equals the one with the fewest ranks apart.
+                    if cost < best || cost == best && rest < apart {
+                        (best, apart, found) = (cost, rest, Some((wrap, inner)));
+                    }
+                }
+            }
+        }
+        self.found(table, found)
+    }
+
+    /// What the two stages of a wrap cost.
+    fn around_ns(&self, wrap: Wrap) -> f64 {
+        let (first, last) = wrap.stages(self.ranks).unzip();
+        first.into_iter().chain(last).map(|stage| self.prices.stage_ns(stage)).sum()
+    }
+
+    fn found(&self, table: &Table, found: Option<(Wrap, u32)>) -> Option<Best> {
+        let (wrap, inner) = found?;
+        let factors = factors(inner, |n| table.least[n as usize].1);
+        Some(Best::of(Stages::fitting(self.ranks, wrap, factors), &self.prices))
+    }
+}
+
+/// The least cost of the plain factors of every number that a wrap may have inside.
+struct Table {
+    /// What costs more than this with its wrap is of no interest.
+    bound: f64,
+    /// The cost of one more stage, at the least.
+    least_stage: f64,
+    /// By number: the cost, and the last factor that gives it; infinite where it is too much.
+    least: Vec<(f64, u32)>,
+}
+
+impl Table {
+    fn new(ranks: u32, prices: &StagePrices, bound: f64) -> Self {
+        let n = ranks as usize;
+        let mut least = vec![(f64::INFINITY, 0); n + 1];
+        least[1] = (0.0, 1);
+        // The stages of any wrap cost two latencies and a message each, at the least.
+        let room = bound - 2.0 * (prices.latency_ns + prices.send_ns);
+        let cheap: Vec<f64> = (2..=ranks).map(|f| prices.factor_ns(f)).take_while(|&cost| cost <= room).collect();
+        for part in 1..=n / 2 {
+            let before = least[part].0;
+            if before > room {
+                continue;
+            }
+            for (factor, stage) in (2..=n / part).zip(&cheap) {
+                let cost = before + stage;
+                if cost < least[part * factor].0 {
+                    least[part * factor] = (cost, factor as u32);
+                }
+            }
+        }
+        Self { bound, least_stage: prices.factor_ns(2), least }
+    }
+
+    fn cost(&self, n: u32) -> f64 {
+        self.least[n as usize].0
+    }
+}

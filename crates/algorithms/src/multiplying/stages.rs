@@ -1,0 +1,211 @@
+//! A schedule of recursive multiplying: its stages, checked against a number of ranks, and how they are written.
+
+use std::fmt;
+
+/// One stage, as the paper writes it (section 4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stage {
+    /// `aB`: groups of B exchange all to all.
+    Factor { factor: u32 },
+    /// `cTmB`: of the first T ranks, each B collapse into their last.
+    Collapse { threshold: u32, base: u32 },
+    /// `eTmB`: the last of each B hands the result back to the others.
+    Expand { threshold: u32, base: u32 },
+    /// `mRgGaB`: G groups of B exchange, and the first R ranks send to all of one group each.
+    Merge { rest: u32, groups: u32, factor: u32 },
+    /// `nRgGaB`: G groups of B exchange, and one group each also sends to one of the first R ranks.
+    InverseMerge { rest: u32, groups: u32, factor: u32 },
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Stage::Factor { factor } => write!(f, "a{factor}"),
+            Stage::Collapse { threshold, base } => write!(f, "c{threshold}m{base}"),
+            Stage::Expand { threshold, base } => write!(f, "e{threshold}m{base}"),
+            Stage::Merge { rest, groups, factor } => write!(f, "m{rest}g{groups}a{factor}"),
+            Stage::InverseMerge { rest, groups, factor } => write!(f, "n{rest}g{groups}a{factor}"),
+        }
+    }
+}
+
+/// What stands around the plain factors of a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wrap {
+    Plain,
+    /// Collapse and expand of the first `threshold` ranks, `base` at a time.
+    Split {
+        threshold: u32,
+        base: u32,
+    },
+    /// The first `rest` ranks stand apart; the others have factors `first` and `last` around the plain ones.
+    Merge {
+        rest: u32,
+        first: u32,
+        last: u32,
+    },
+}
+
+impl Wrap {
+    /// The first and the last stage.
+    pub(super) fn stages(self, ranks: u32) -> Option<(Stage, Stage)> {
+        match self {
+            Wrap::Plain => None,
+            Wrap::Split { threshold, base } => {
+                Some((Stage::Collapse { threshold, base }, Stage::Expand { threshold, base }))
+            }
+            Wrap::Merge { rest, first, last } => {
+                // Also of what does not fit, for messages about it.
+                let groups = |factor: u32| ranks.saturating_sub(rest) / factor.max(1);
+                Some((
+                    Stage::Merge { rest, groups: groups(first), factor: first },
+                    Stage::InverseMerge { rest, groups: groups(last), factor: last },
+                ))
+            }
+        }
+    }
+}
+
+/// What does not fit, where, and what is accepted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("schedule '{schedule}' does not fit {ranks} ranks: {why}")]
+pub struct StagesError {
+    pub schedule: String,
+    pub ranks: u32,
+    pub why: String,
+}
+
+/// A schedule of recursive multiplying that fits its number of ranks. One rank alone has no stages.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Stages {
+    ranks: u32,
+    wrap: Wrap,
+    factors: Vec<u32>,
+}
+
+impl Stages {
+    /// # Errors
+    /// The factors and what is around them do not make a schedule of `ranks`.
+    pub fn new(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Result<Self, StagesError> {
+        let stages = Self { ranks, wrap, factors };
+        match stages.fault() {
+            None => Ok(stages),
+            Some(why) => Err(StagesError { schedule: stages.to_string(), ranks, why }),
+        }
+    }
+
+    /// For the search, which makes only schedules that fit.
+    pub(super) fn fitting(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Self {
+        let stages = Self { ranks, wrap, factors };
+        debug_assert_eq!(stages.fault(), None, "{stages} on {ranks} ranks");
+        stages
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    pub fn wrap(&self) -> Wrap {
+        self.wrap
+    }
+
+    /// The plain factors, in the order of their stages.
+    pub fn factors(&self) -> &[u32] {
+        &self.factors
+    }
+
+    /// The same with the plain factors in another order, or others of the same product.
+    pub(super) fn with_factors(&self, factors: Vec<u32>) -> Self {
+        Self::fitting(self.ranks, self.wrap, factors)
+    }
+
+    /// All stages, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = Stage> + '_ {
+        let (first, last) = self.wrap.stages(self.ranks).unzip();
+        first.into_iter().chain(self.factors.iter().map(|&factor| Stage::Factor { factor })).chain(last)
+    }
+
+    /// Whether every group holds consecutive ranks, in their order: a rank that stands apart joins the group of its
+    /// number, so no more than rank 0 may.
+    pub fn keeps_order(&self) -> bool {
+        !matches!(self.wrap, Wrap::Merge { rest: 2.., .. })
+    }
+
+    /// Messages of all ranks together.
+    pub fn messages(&self) -> u64 {
+        let wide = u64::from;
+        let (apart, inner) = match self.wrap {
+            Wrap::Plain => (0, wide(self.ranks)),
+            Wrap::Split { threshold, base } => {
+                let away = wide(threshold / base) * wide(base - 1);
+                (2 * away, wide(self.ranks) - away)
+            }
+            Wrap::Merge { rest, first, last } => {
+                let inner = wide(self.ranks - rest);
+                (wide(rest) * (wide(first) + wide(last)) + inner * (wide(first) + wide(last) - 2), inner)
+            }
+        };
+        apart + self.factors.iter().map(|&f| inner * wide(f - 1)).sum::<u64>()
+    }
+
+    /// Why this is no schedule of so many ranks.
+    fn fault(&self) -> Option<String> {
+        let n = self.ranks;
+        let before = usize::from(self.wrap != Wrap::Plain);
+        let small = |stage: usize, factor: u32| {
+            Some(format!("stage {stage} has factor {factor}; accepted are factors from 2 on"))
+        };
+        if let Some(at) = self.factors.iter().position(|&f| f < 2) {
+            return small(at + 1 + before, self.factors[at]);
+        }
+        let mut product: u64 = 1;
+        let inner = match self.wrap {
+            Wrap::Plain => n,
+            Wrap::Split { base, .. } if base < 2 => return small(1, base),
+            Wrap::Split { threshold, base } => {
+                if threshold == 0 || threshold > n || threshold % base != 0 {
+                    let most = n / base * base;
+                    return Some(if most == 0 {
+                        format!("stage 1 collapses {base} ranks into one; accepted are at most {n}")
+                    } else {
+                        format!(
+                            "stage 1 collapses the first {threshold} ranks; accepted are multiples of {base} from \
+                             {base} to {most}"
+                        )
+                    });
+                }
+                n - threshold + threshold / base
+            }
+            Wrap::Merge { first, .. } if first < 2 => return small(1, first),
+            Wrap::Merge { last, .. } if last < 2 => return small(self.factors.len() + 2, last),
+            Wrap::Merge { rest, .. } if n < 5 => {
+                return Some(format!("stage 1 sets {rest} ranks apart; a merge needs at least 5 ranks"));
+            }
+            Wrap::Merge { rest, .. } if rest < 1 || rest > n - 4 => {
+                return Some(format!("stage 1 sets {rest} ranks apart; accepted are 1 to {}", n - 4));
+            }
+            Wrap::Merge { rest, first, last } => {
+                product = u64::from(first) * u64::from(last);
+                n - rest
+            }
+        };
+        for &factor in &self.factors {
+            product = product.saturating_mul(u64::from(factor));
+        }
+        let what = match self.wrap {
+            Wrap::Plain => "its factors",
+            Wrap::Split { .. } => "its plain factors",
+            Wrap::Merge { .. } => "its factors, those of m and n included,",
+        };
+        (product != u64::from(inner)).then(|| format!("{what} multiply to {product}; accepted is a product of {inner}"))
+    }
+}
+
+impl fmt::Display for Stages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, stage) in self.iter().enumerate() {
+            write!(f, "{}{stage}", if at > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Recursive multiplying: its language, its search, and its schedules against the paper's own pseudocode.
+
+mod language;
+mod postal;
+mod pseudocode;
+mod schedules;
+mod search;
+
+use unisono_algorithms::{Algorithm, Case, Params, Ranks, find};
+use unisono_base::StreamId;
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_schedule::{Operand, Schedule};
+
+/// An allreduce of `elements` on ranks where only the ratio of 4 between latency and issue costs.
+fn case(ranks: u32, elements: u64, operator: Operator) -> Case {
+    let collective = Collective::new(Kind::Allreduce, ranks, elements, 0, operator, Dtype::I64).unwrap();
+    Case::on_ranks(collective, Ranks { latency_ns: 4.0, issue_ns: 1.0, ..Ranks::default() })
+}
+
+fn algorithm() -> &'static dyn Algorithm {
+    find("recursive-multiplying").unwrap()
+}
+
+/// The schedule that `text` stands for.
+fn built(case: &Case, text: &str) -> Schedule {
+    let params = Params::new().with("schedule", text);
+    algorithm().supports(case, &params).unwrap();
+    algorithm().schedule(case, &params).unwrap()
+}
+
+/// The streams among operands.
+fn streams(operands: &[Operand]) -> impl Iterator<Item = StreamId> + '_ {
+    operands.iter().filter_map(|o| if let Operand::Stream(s) = o { Some(*s) } else { None })
+}
