@@ -42,9 +42,7 @@ def draw(
     lines = [[(m["sent_ns"], m["source"]), (m["arrived_ns"], m["target"])] for m in messages]
     axes.add_collection(LineCollection(lines, colors=_MESSAGE, linewidths=0.9, zorder=1))
     for name, patches in bars.items():
-        axes.add_collection(
-            PatchCollection(patches, facecolor=_BARS[name], edgecolor="white", linewidth=0.5, zorder=2)
-        )
+        axes.add_collection(PatchCollection(patches, facecolor=_BARS[name], edgecolor="white", linewidth=0.5, zorder=2))
     for rank, end in enumerate(finish_ns):
         axes.plot([end, end], [rank - 0.42, rank + 0.42], color="black", linewidth=1.4, zorder=3)
     last = max(finish_ns, default=0.0)

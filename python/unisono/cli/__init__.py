@@ -13,6 +13,7 @@ from unisono import __version__
 from unisono.cli import _failures
 from unisono.cli.algorithms import algorithms
 from unisono.cli.bound import bound
+from unisono.cli.calibrate import calibrate
 from unisono.cli.emit import emit
 from unisono.cli.machines import machines
 from unisono.cli.plan import plan
@@ -25,6 +26,7 @@ from unisono.cli.verify import verify
 COMMANDS: tuple[click.Command, ...] = (
     algorithms,
     bound,
+    calibrate,
     emit,
     machines,
     plan,

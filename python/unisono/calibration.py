@@ -1,0 +1,222 @@
+"""Measures what messages and reductions cost on the machine that runs this, under ``mpiexec``.
+
+Three benchmarks between rank 0 and the others: a ping-pong by size; a multicast to one, two, ... up to eight peers with
+non-blocking and with blocking sends, whose regression gives alpha_p and alpha_r as in "Recursive multiplying", section
+5.1; and local reductions by size. Medians make the machine; minima and residuals stand beside them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+#: A regression that leaves more than this share of its values unexplained is no description of the machine.
+POOR = 0.15
+#: Peers of the multicast at most, as in the paper.
+MOST_PEERS = 8
+_SMALL = 8
+_SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
+#: From here on a message's time is its bytes'.
+_LONG = 32768
+
+
+@dataclass
+class Fit:
+    """A straight line through measured times: ``base + slope * x``, nanoseconds."""
+
+    base: float
+    slope: float
+    #: The largest distance of a measured time from the line, as a share of that time.
+    residual: float
+
+    @property
+    def poor(self) -> bool:
+        """Whether the line does not describe what was measured."""
+        return not self.residual <= POOR or self.slope < 0 or self.base < 0
+
+
+def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
+    """The line with the smallest relative errors: times span orders of magnitude, and small ones count as much."""
+    x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
+    design = np.stack([np.ones_like(x), x], axis=1) / t[:, None]
+    base, slope = np.linalg.lstsq(design, np.ones_like(t), rcond=None)[0]
+    residual = float(np.max(np.abs(base + slope * x - t) / t)) if len(x) > 2 else 0.0
+    return Fit(float(base), float(slope), residual)
+
+
+@dataclass
+class Calibration:
+    """What was measured, and the machine made of it."""
+
+    library: str
+    ranks: int
+    rounds: int
+    #: Median and minimum one-way times by bytes, nanoseconds.
+    ping_pong: list[tuple[int, float, float]]
+    #: Median and minimum times by peers, for non-blocking and for blocking sends, nanoseconds.
+    multicast: dict[str, list[tuple[int, float, float]]]
+    #: Median times of local reductions by bytes, nanoseconds.
+    reductions: list[tuple[int, float, float]]
+    #: Whether the peers of the multicast are one rank, several times: with two ranks there is no other.
+    one_peer: bool
+    notes: list[str] = field(default_factory=list)
+
+    def fits(self, of: int = 1) -> dict[str, Fit]:
+        """The lines through medians (``of`` 1) or minima (2)."""
+        long = [row for row in self.ping_pong if row[0] >= _LONG]
+        found = {"beta": line([row[0] for row in long], [row[of] for row in long])}
+        for name, rows in self.multicast.items():
+            found[f"multicast-{name}"] = line([row[0] for row in rows], [row[of] for row in rows])
+        long = [row for row in self.reductions if row[0] >= _LONG]
+        found["gamma"] = line([row[0] for row in long], [row[of] for row in long])
+        return found
+
+    def machine(self, name: str) -> dict[str, Any]:
+        """The description of the machine, with its ``fit``, as a machine file holds it."""
+        medians, minima = self.fits(1), self.fits(2)
+        multicast, small = medians["multicast-non-blocking"], next(r for r in self.ping_pong if r[0] == _SMALL)
+        # One peer is fitted by its own time: the intercept of a noisy line may be negative, a latency is not.
+        issue = min(max(multicast.slope, 0.0), small[1])
+        fit = {
+            "library": self.library,
+            "ranks": self.ranks,
+            "rounds": self.rounds,
+            "alpha_p_min_ns": _round(max(minima["multicast-non-blocking"].base, 0.0)),
+            "alpha_r_min_ns": _round(max(minima["multicast-non-blocking"].slope, 0.0)),
+            "alpha_r_blocking_ns": _round(max(medians["multicast-blocking"].slope, 0.0)),
+            "beta_min_ns_per_byte": _round(max(minima["beta"].slope, 0.0)),
+            "multicast_peers": "one rank, several times" if self.one_peer else "different ranks",
+            "residuals": {key: _round(found.residual) for key, found in medians.items()},
+            "poor": sorted(key for key, found in medians.items() if found.poor),
+            "ping_pong_ns": [[size, _round(mid), _round(low)] for size, mid, low in self.ping_pong],
+            "multicast_ns": [[k, _round(mid), _round(low)] for k, mid, low in self.multicast["non-blocking"]],
+            "multicast_blocking_ns": [[k, _round(mid), _round(low)] for k, mid, low in self.multicast["blocking"]],
+            "reduction_ns": [[size, _round(mid), _round(low)] for size, mid, low in self.reductions],
+        }
+        return {
+            "name": name,
+            "kind": "endpoint",
+            "summary": f"calibrated on {self.ranks} ranks, {self.library}",
+            "model": "pipelining-postal",
+            "alpha_ns": _round(small[1]),
+            "alpha_p_ns": _round(max(multicast.base, small[1] - issue, 0.0)),
+            "alpha_r_ns": _round(issue),
+            "beta_ns_per_byte": _round(max(medians["beta"].slope, 0.0)),
+            "gamma_ns_per_byte": _round(max(medians["gamma"].slope, 0.0)),
+            "fit": fit,
+        }
+
+
+def _round(value: float) -> float:
+    """Six significant digits: measured times have no more."""
+    return float(f"{value:.6g}") if math.isfinite(value) else 0.0
+
+
+def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = None) -> Calibration | None:
+    """Measures on all ranks of MPI's world; the result is on rank 0, None elsewhere.
+
+    Raises:
+        InputError: fewer than two ranks, or no MPI for Python.
+
+    """
+    from unisono import InputError
+    from unisono._mpi import import_mpi
+
+    mpi = import_mpi()
+    world = mpi.COMM_WORLD
+    if world.size < 2:
+        raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
+    steps = _steps(mpi, world, rounds)
+    rows: dict[str, list[tuple[int, float, float]]] = {}
+    for at, (name, x, measure) in enumerate(steps):
+        times = measure()
+        if world.rank == 0:
+            rows.setdefault(name, []).append((x, median(times), min(times)))
+            if progress is not None:
+                progress(at + 1, len(steps))
+    if world.rank != 0:
+        return None
+    # What the last peer's answer took on its way back is not the multicast's.
+    back = next(row for row in rows["ping-pong"] if row[0] == _SMALL)
+    multicast = {
+        name: [(k, max(mid - back[1], 1.0), max(low - back[2], 1.0)) for k, mid, low in rows[name]]
+        for name in ("non-blocking", "blocking")
+    }
+    library = mpi.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")
+    return Calibration(library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], world.size == 2)
+
+
+_Step = tuple[str, int, Callable[[], list[float]]]
+
+
+def _steps(mpi: Any, world: Any, rounds: int) -> list[_Step]:
+    """What is measured: a name, a size or a number of peers, and a function that all ranks call."""
+    # Long messages need fewer rounds for the same number of bytes.
+    share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
+    peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
+    steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n])) for n in _SIZES]
+    steps += [("non-blocking", k, partial(_multicast, mpi, world, k, rounds, True)) for k in peers]
+    steps += [("blocking", k, partial(_multicast, mpi, world, k, rounds, False)) for k in peers]
+    steps += [("reduction", n, partial(_reduction, mpi, n, share[n])) for n in _SIZES if n >= _SMALL]
+    return steps
+
+
+def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
+    """One-way times between ranks 0 and 1, nanoseconds."""
+    buffer = np.zeros(size, dtype=np.uint8)
+    world.Barrier()
+    times = []
+    for _ in range(rounds + rounds // 10 + 1):
+        start = mpi.Wtime()
+        if world.rank == 0:
+            world.Send(buffer, 1)
+            world.Recv(buffer, 1)
+        elif world.rank == 1:
+            world.Recv(buffer, 0)
+            world.Send(buffer, 0)
+        times.append((mpi.Wtime() - start) * 1e9 / 2)
+    return times[rounds // 10 + 1 :]
+
+
+def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool) -> list[float]:
+    """Times of rank 0 from the first of its sends until the last peer's answer, nanoseconds."""
+    buffer, answer = np.zeros(_SMALL, dtype=np.uint8), np.zeros(_SMALL, dtype=np.uint8)
+    targets = [1 + k % (world.size - 1) for k in range(peers)]
+    mine = targets.count(world.rank)
+    world.Barrier()
+    times = []
+    for _ in range(rounds + rounds // 10 + 1):
+        if world.rank == 0:
+            start = mpi.Wtime()
+            if non_blocking:
+                requests = [world.Isend(buffer, target, tag=1) for target in targets]
+                world.Recv(answer, targets[-1], tag=2)
+                mpi.Request.Waitall(requests)
+            else:
+                for target in targets:
+                    world.Send(buffer, target, tag=1)
+                world.Recv(answer, targets[-1], tag=2)
+            times.append((mpi.Wtime() - start) * 1e9)
+        elif mine:
+            for _ in range(mine):
+                world.Recv(buffer, 0, tag=1)
+            if world.rank == targets[-1]:
+                world.Send(answer, 0, tag=2)
+        # Nobody runs ahead into the next round.
+        world.Barrier()
+    return times[rounds // 10 + 1 :]
+
+
+def _reduction(mpi: Any, size: int, rounds: int) -> list[float]:
+    """Times of adding one vector of f64 to another on this rank, nanoseconds."""
+    a, b = np.ones(size // 8), np.ones(size // 8)
+    times = []
+    for _ in range(rounds + 1):
+        start = mpi.Wtime()
+        mpi.SUM.Reduce_local(a, b)
+        times.append((mpi.Wtime() - start) * 1e9)
+    return times[1:]

@@ -1,0 +1,64 @@
+"""`unisono calibrate`: measures the machine that runs it, under mpiexec."""
+
+import click
+import tomli_w
+
+from unisono import InputError
+from unisono._files import check_writable, write
+from unisono.calibration import POOR, Calibration
+from unisono.calibration import calibrate as measure
+from unisono.cli._options import json_option
+from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
+
+
+@click.command()
+@click.option("-o", "--output", metavar="MACHINE.toml", required=True, help="The machine file to write.")
+@click.option("--name", default="calibrated", show_default=True, metavar="NAME", help="The machine's name in the file.")
+@click.option(
+    "--rounds", type=int, default=200, show_default=True, metavar="N", help="Repetitions of each short measurement."
+)
+@json_option
+def calibrate(output: str, name: str, rounds: int, as_json: bool) -> int:
+    """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml."""
+    if not output.endswith(".toml"):
+        raise click.BadParameter(f"'{output}' does not end in .toml, and a machine file does")
+    if rounds < 10:
+        raise InputError(f"--rounds is {rounds}, and a median needs at least 10")
+    check_writable(output)
+    with progress("calibrating") as on_step:
+        measured = measure(rounds, on_step)
+    if measured is None:
+        return 0
+    machine = measured.machine(name)
+    comment = (
+        "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest on:\n"
+        "# minima, the largest relative distance of a measurement from its line, and the measurements themselves as\n"
+        "# [bytes or peers, median, minimum].\n"
+    )
+    write(output, comment + tomli_w.dumps(machine))
+    if as_json:
+        print_json({**machine, "residuals": machine["fit"]["residuals"], "file": output})
+    else:
+        _print(measured, machine)
+        print_lines("", f"wrote {output}")
+    return 0
+
+
+def _print(measured: Calibration, machine: dict[str, object]) -> None:
+    print_lines(f"{measured.ranks} ranks, {measured.library}, {measured.rounds} rounds")
+    keys = ("alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte", "gamma_ns_per_byte", "alpha_ns")
+    print_fields([(key, f"{machine[key]:g}") for key in keys])
+    print_lines("")
+    fits = measured.fits()
+    rows = [[name, number(fit.base), f"{fit.slope:.4g}", f"{fit.residual:.1%}"] for name, fit in fits.items()]
+    print_table(
+        ["line", "base ns", "slope ns", "largest residual"], rows, right=["base ns", "slope ns", "largest residual"]
+    )
+    poor = [name for name, fit in fits.items() if fit.poor]
+    if poor:
+        print_lines(
+            f"poor fit: {', '.join(poor)} (more than {POOR:.0%} off a line, or a negative part); "
+            "measure on a quiet machine, with more rounds, or take what rests on it with care"
+        )
+    if measured.one_peer:
+        print_lines("with two ranks the multicast goes to one rank several times; four or more ranks say more")
