@@ -31,9 +31,9 @@ def calibrate(output: str, name: str, rounds: int, as_json: bool) -> int:
         return 0
     machine = measured.machine(name)
     comment = (
-        "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest on:\n"
-        "# minima, the largest relative distance of a measurement from its line, and the measurements themselves as\n"
-        "# [bytes or peers, median, minimum].\n"
+        "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest\n"
+        "# on: minima, the largest relative distance of a measurement from its line, and the measurements\n"
+        "# themselves as [bytes or peers, median, minimum].\n"
     )
     write(output, comment + tomli_w.dumps(machine))
     if as_json:
