@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use unisono_collective::Kind;
 
-use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, line::LineTree};
+use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, line::LineTree};
 
 /// The one algorithm on a line that is no tree and still can be a part of another, of `x-y-allreduce`.
 pub(crate) const RING: &str = "ring";
@@ -71,9 +71,14 @@ fn check_place(algorithm: &dyn Algorithm, case: &Case) -> Result<(), AlgorithmEr
     if algorithm.runs_on().contains(&case.kind()) {
         return Ok(());
     }
-    let kinds = algorithm.runs_on().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
-    let reason = format!("it runs on machines of kind {kinds}, not {}", case.kind().name());
-    Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason })
+    Err(not_for(algorithm.name(), algorithm.runs_on(), case.kind()))
+}
+
+/// An algorithm that runs on some kinds of machines was asked for on another.
+pub(crate) fn not_for(algorithm: &'static str, runs_on: &[PlaceKind], asked: PlaceKind) -> AlgorithmError {
+    let kinds = runs_on.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
+    let reason = format!("it runs on machines of kind {kinds}, not {}", asked.name());
+    AlgorithmError::Unsupported { algorithm, reason }
 }
 
 /// The composed algorithm with the named one as all of `parts`.

@@ -1,17 +1,30 @@
 //! The registry: one file a unit, its `mod` line and its entry in [`ALGORITHMS`], both sorted by name.
 
 mod auto_gen;
+mod bidirectional_ring;
+mod binomial;
+mod bruck;
 mod chain;
+mod dissemination;
+mod elimination;
 mod flood;
 mod hierarchical;
 mod kd_tree;
+mod linear;
 mod message;
+mod neighbor;
+mod pairwise;
+mod pipelined_chain;
 mod quad_chain;
 mod quad_two_phase;
+mod rabenseifner;
 mod recursive_doubling;
+mod recursive_halving;
 mod recursive_multiplying;
 mod reduce_broadcast;
+mod reduce_scatter_gather;
 mod ring;
+mod scatter_allgather;
 mod snake;
 mod star;
 mod tree;
@@ -23,21 +36,36 @@ mod xy_yx;
 
 use crate::{Algorithm, line::Line, ranks::Among};
 
+pub(crate) use ring::too_large;
+
 pub use auto_gen::{Shape as AutoGenShape, best as auto_gen_best, energy as auto_gen_energy};
 
 pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(auto_gen::AutoGen),
+    &Among(bidirectional_ring::BidirectionalRing),
+    &Among(binomial::Binomial),
+    &Among(bruck::Bruck),
     &Line(chain::Chain),
+    &Among(dissemination::Dissemination),
+    &Among(elimination::Elimination),
     &flood::Flood,
     &Among(hierarchical::Hierarchical),
     &kd_tree::KdTree,
+    &Among(linear::Linear),
     &message::Message,
+    &Among(neighbor::Neighbor),
+    &Among(pairwise::Pairwise),
+    &Among(pipelined_chain::PipelinedChain),
     &quad_chain::QuadChain,
     &quad_two_phase::QuadTwoPhase,
+    &Among(rabenseifner::Rabenseifner),
     &Among(recursive_doubling::RecursiveDoubling),
+    &Among(recursive_halving::RecursiveHalving),
     &Among(recursive_multiplying::RecursiveMultiplying),
     &reduce_broadcast::ReduceBroadcast,
+    &Among(reduce_scatter_gather::ReduceScatterGather),
     &ring::Ring,
+    &Among(scatter_allgather::ScatterAllgather),
     &snake::Snake,
     &Line(star::Star),
     &Line(tree::Tree),

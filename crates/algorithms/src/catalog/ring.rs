@@ -3,14 +3,17 @@
 //! The ring lies on a line of PEs in two ways (Fig. 7): `line` goes to the far end in single hops and back in one long
 //! one; `fold` goes out over the even PEs and back over the odd ones, at most two hops each.
 //! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) where P divides B.
-//! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks it is [`RankRing`].
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Phase, Placed, Placement, Terms};
-use unisono_schedule::{Builder, Operand};
+use unisono_lower::{Estimate, Phase, Placed, Placement, Round, Terms};
+use unisono_schedule::{Builder, Operand, Schedule};
 
-use crate::{Algorithm, AlgorithmError, Case, Param, Params};
+use crate::{
+    Algorithm, AlgorithmError, Case, Param, Params, PlaceKind,
+    ranks::{self, RankRing},
+};
 
 pub struct Ring;
 
@@ -147,15 +150,19 @@ impl Algorithm for Ring {
     }
 
     fn summary(&self) -> &'static str {
-        "reduce-scatter and allgather around a ring laid on a line; best for long vectors on few PEs"
+        "blocks go around a ring of ranks, or of PEs laid on a line; best for long vectors"
     }
 
     fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 6.2"
+        "Near-Optimal Wafer-Scale Reduce, section 6.2; Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms, 2009"
     }
 
     fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
+        ranks::RankAlgorithm::collectives(&RankRing)
+    }
+
+    fn runs_on(&self) -> &'static [PlaceKind] {
+        &[PlaceKind::Wafer, PlaceKind::Endpoint]
     }
 
     fn params(&self) -> &'static [Param] {
@@ -163,6 +170,9 @@ impl Algorithm for Ring {
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        if case.kind() == PlaceKind::Endpoint {
+            return ranks::supports(&RankRing, case, params);
+        }
         let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
         let c = case.collective;
         if c.kind != Kind::Allreduce || !case.grid().is_line() {
@@ -188,12 +198,23 @@ impl Algorithm for Ring {
         Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid()) })
     }
 
+    fn schedule(&self, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
+        ranks::schedule(&RankRing, case, params)
+    }
+
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        ranks::rounds(&RankRing, case, params)
+    }
+
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
         Some(Estimate { phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)? })
     }
 
-    fn candidates(&self, _: &Case) -> Vec<Params> {
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.kind() == PlaceKind::Endpoint {
+            return vec![Params::new()];
+        }
         ["line", "fold"].map(|m| Params::new().with("mapping", m)).to_vec()
     }
 }

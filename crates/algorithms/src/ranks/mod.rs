@@ -1,5 +1,14 @@
 //! What algorithms among ranks share: ranks that all reach each other by messages, on a cluster or a node.
 
+mod blocks;
+mod fold;
+pub mod halving;
+mod ring;
+pub mod segments;
+pub mod tree;
 mod unit;
 
-pub use unit::{Among, RankAlgorithm};
+pub use blocks::Blocks;
+pub use fold::Fold;
+pub use ring::{Around, RankRing};
+pub use unit::{Among, RankAlgorithm, rounds, schedule, supports};

@@ -1,10 +1,11 @@
 //! An algorithm among ranks, as a registered algorithm.
 
+use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
-use unisono_schedule::{Builder, Schedule};
+use unisono_schedule::{Builder, Operand, Schedule};
 
-use crate::{Algorithm, AlgorithmError, Case, Param, Params, PlaceKind};
+use crate::{Algorithm, AlgorithmError, Case, Param, Params, PlaceKind, catalog::too_large, compose::not_for};
 
 /// A way to make collectives among ranks. A new one is a file in `catalog/` that says this, and its line there.
 pub trait RankAlgorithm: Sync {
@@ -29,13 +30,22 @@ pub trait RankAlgorithm: Sync {
         Ok(())
     }
 
-    /// Adds the instructions of all ranks. Node `k` is rank `k`; one rank alone and no elements are valid cases.
+    /// At least as many instructions as [`RankAlgorithm::emit`] makes, so that what outgrows any memory is refused. As it
+    /// stands here: four a rank in each of log2 P rounds.
+    fn instructions(&self, case: &Case, _params: &Params) -> u64 {
+        let ranks = u64::from(case.collective.ranks);
+        ranks * (4 * u64::from(ranks.ilog2()) + 4)
+    }
+
+    /// Adds the instructions of all ranks. Node `k` is rank `k`; there are at least two, for one rank alone only copies
+    /// its input. No elements are a valid case.
     ///
     /// # Errors
     /// As [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// Where all ranks do the same in rounds: these rounds, so that cases too large to build can be timed.
+    /// Where all ranks do the same in rounds: these rounds, so that cases too large to build can be timed. There are at
+    /// least two ranks.
     fn rounds(&self, _case: &Case, _params: &Params) -> Option<Vec<Round>> {
         None
     }
@@ -83,7 +93,7 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
     }
 
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
-        self.0.rounds(case, params)
+        rounds(&self.0, case, params)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
@@ -94,6 +104,9 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 /// Whether `unit` makes the collective of `case`.
 pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = &case.collective;
+    if case.kind() != PlaceKind::Endpoint {
+        return Err(not_for(unit.name(), &[PlaceKind::Endpoint], case.kind()));
+    }
     let no = |reason| Err(AlgorithmError::Unsupported { algorithm: unit.name(), reason });
     if case.kind() != PlaceKind::Endpoint {
         return no("it needs ranks that all reach each other, not a wafer".to_owned());
@@ -105,12 +118,26 @@ pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
     if c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() && !unit.keeps_order(c) {
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
-    unit.check(case, params)
+    unit.check(case, params)?;
+    match too_large(unit.instructions(case, params)) {
+        Some(reason) if c.ranks > 1 => no(reason),
+        _ => Ok(()),
+    }
 }
 
 /// The schedule of `unit` in `case`.
 pub fn schedule(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
     let mut b = Builder::new(case.collective);
-    unit.emit(&mut b, case, params)?;
+    if case.collective.ranks == 1 {
+        let len = case.collective.output_len(0);
+        b.combine(NodeId(0), 0, len, &[Operand::In(0)], &[Operand::Out(0)]);
+    } else {
+        unit.emit(&mut b, case, params)?;
+    }
     Ok(b.finish()?)
+}
+
+/// The rounds of `unit` in `case`, where it states them.
+pub fn rounds(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Vec<Round>> {
+    if case.collective.ranks == 1 { Some(Vec::new()) } else { unit.rounds(case, params) }
 }

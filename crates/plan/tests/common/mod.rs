@@ -1,7 +1,7 @@
 //! What the tests over all algorithms share: cases, data and plain arithmetic.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, PlaceKind};
+use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, PlaceKind, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_machine::Grid;
 use unisono_schedule::interpret::Element;
@@ -51,8 +51,72 @@ pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'stat
     }
 }
 
-/// Inputs that tell every rank and element apart; as affine maps they do not commute.
+/// The cases among ranks, by what stages cost.
+pub fn among(kind: Kind, ranks: u32, elements: u64, root: u32, operator: Operator) -> Case {
+    let collective = Collective::new(kind, ranks, elements, u64::from(root), operator, Dtype::I64).unwrap();
+    Case::on_ranks(collective, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() })
+}
+
+/// Parameters of an algorithm among ranks that are worth a test in a case, whether it supports them or not.
+pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
+    let mut settings = algorithm.candidates(case);
+    settings.push(Params::new());
+    for param in algorithm.params() {
+        // Segments of one element, of some, and of a size that divides no element; ways beyond the number of ranks.
+        let values: &[&str] = match param.name {
+            "segment" => &["1", "40", "100"],
+            "ways" => &["1", "2", "3", "4", "40"],
+            "root" => &["middle"],
+            "node" => &["1", "2", "3", "5", "8"],
+            _ => &[],
+        };
+        settings.extend(values.iter().map(|value| Params::new().with(param.name, value)));
+    }
+    if algorithm.name() == "hierarchical" {
+        let lanes = |node: u32, scatter: &str| {
+            let params = Params::new().with("mode", "lanes").with("node", node);
+            params.with("scatter", scatter).with("among", "ring")
+        };
+        settings.extend([1, 2, 4, 8].map(|node| lanes(node, "recursive-halving")));
+        settings.extend([2, 3, 5].map(|node| lanes(node, "ring")));
+    }
+    settings.sort();
+    settings.dedup();
+    settings
+}
+
+/// Calls `f` on every algorithm among ranks with every supported case of its collectives, 1 to 17 ranks and two larger
+/// numbers, all candidate parameters included.
+pub fn every_rank_case(
+    elements: &[u64],
+    operator: Operator,
+    mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params),
+) {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
+        for &kind in algorithm.collectives() {
+            for ranks in (1..=17).chain([32, 33]) {
+                for root in roots(kind, ranks) {
+                    for &n in if kind == Kind::Barrier { &[1] } else { elements } {
+                        // A barrier's element means nothing; as a union of bits it shows who was heard of.
+                        let operator = if kind == Kind::Barrier { Operator::Or } else { operator };
+                        let case = among(kind, ranks, n, root, operator);
+                        for params in settings(algorithm, &case) {
+                            if algorithm.supports(&case, &params).is_ok() {
+                                f(algorithm, &case, &params);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Inputs that tell every rank and element apart; as affine maps they do not commute. For a barrier one bit a rank.
 pub fn inputs(c: &Collective) -> Vec<Vec<i64>> {
+    if c.kind == Kind::Barrier {
+        return (0..c.ranks).map(|rank| vec![1 << rank]).collect();
+    }
     let value =
         |rank: u32, k: u32| (i64::from(rank * 7919 + k * 104_729 + 3) % 1_000_003) << 32 | i64::from(rank * 31 + k + 1);
     (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect()
@@ -60,16 +124,25 @@ pub fn inputs(c: &Collective) -> Vec<Vec<i64>> {
 
 /// The outputs by plain arithmetic, straight from the meaning of the collective.
 pub fn expected(c: &Collective, inputs: &[Vec<i64>]) -> Vec<Vec<i64>> {
-    let n = c.elements as usize;
-    let reduce = |k: usize| inputs[1..].iter().fold(inputs[0][k], |sum, x| i64::combine(c.operator, sum, x[k]));
-    (0..c.ranks)
+    let (n, root) = (c.elements as usize, c.root as usize);
+    // Element k of the first ranks' inputs, one after the other.
+    let reduce = |ranks: usize, k: usize| {
+        inputs[1..ranks].iter().fold(inputs[0][k], |sum, x| i64::combine(c.operator, sum, x[k]))
+    };
+    let all = inputs.len();
+    (0..all)
         .map(|rank| match c.kind {
-            Kind::Broadcast if rank != c.root => inputs[c.root as usize].clone(),
-            Kind::Message if rank == c.root => inputs[c.sender() as usize].clone(),
-            Kind::Reduce if rank == c.root => (0..n).map(reduce).collect(),
-            Kind::Allreduce => (0..n).map(reduce).collect(),
-            Kind::Broadcast | Kind::Message | Kind::Reduce => Vec::new(),
-            other => panic!("no algorithm makes {other} yet; say here what it means"),
+            Kind::Broadcast if rank != root => inputs[root].clone(),
+            Kind::Message if rank == root => inputs[c.sender() as usize].clone(),
+            Kind::Reduce if rank == root => (0..n).map(|k| reduce(all, k)).collect(),
+            Kind::Gather if rank == root => inputs.concat(),
+            Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce => Vec::new(),
+            Kind::Allreduce | Kind::Barrier => (0..n).map(|k| reduce(all, k)).collect(),
+            Kind::Allgather => inputs.concat(),
+            Kind::Alltoall => inputs.iter().flat_map(|x| x[rank * n..][..n].to_vec()).collect(),
+            Kind::ReduceScatter => (rank * n..(rank + 1) * n).map(|k| reduce(all, k)).collect(),
+            Kind::Scan => (0..n).map(|k| reduce(rank + 1, k)).collect(),
+            Kind::Scatter => inputs[root][rank * n..][..n].to_vec(),
         })
         .collect()
 }

@@ -1,0 +1,59 @@
+//! Bidirectional ring: two rings in opposite directions, each with half of the vector, so that both directions of every
+//! link are in use.
+//!
+//! T = 2(P-1)(alpha + n/(2P) beta) + (P-1) n/(2P) gamma where messages in opposite directions do not disturb each other.
+//! Every element is finished on one rank and passed on from there: the same bits on all ranks. The operator must commute.
+//! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010, for one
+//! dimension; `ring` otherwise.
+
+use unisono_base::{NodeId, Span};
+use unisono_collective::Kind;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Params,
+    ranks::{Around, Blocks, RankAlgorithm},
+};
+
+pub struct BidirectionalRing;
+
+impl RankAlgorithm for BidirectionalRing {
+    fn name(&self) -> &'static str {
+        "bidirectional-ring"
+    }
+
+    fn summary(&self) -> &'static str {
+        "two rings in opposite directions with half of the vector each; best for long vectors on links of two directions"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce]
+    }
+
+    fn instructions(&self, case: &Case, _: &Params) -> u64 {
+        4 * u64::from(case.collective.ranks).pow(2)
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let halves = Blocks::new(c.elements, 2);
+        // Each direction runs in a lane of its own.
+        let ahead = Around::new(b, (0..c.ranks).map(NodeId).collect(), 0);
+        let back = Around::new(b, (0..c.ranks).rev().map(NodeId).collect(), 1);
+        for r in 0..c.ranks {
+            for (around, q, half) in [(&ahead, r, halves.block(0)), (&back, c.ranks - 1 - r, halves.block(1))] {
+                let blocks = Blocks::new(half.len, c.ranks);
+                let block = |q: u32| Span::new(half.start + blocks.block(q).start, blocks.block(q).len);
+                b.phase("reduce-scatter");
+                around.reduce_scatter(b, q, block, &[Operand::Out(block(q).start), around.to(q)]);
+                b.phase("allgather");
+                around.pass_on(b, q, block);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! The binomial tree: the number of ranks with a partial result halves (reduce, gather) or doubles (broadcast, scatter)
+//! each round.
+//!
+//! T = ceil(log2 P) (alpha + n beta [+ n gamma]) for a reduce and a broadcast, ceil(log2 P) alpha + (P-1) n beta for a
+//! gather and a scatter of n a rank.
+//! A reduce whose operator does not commute runs to rank 0, which hands the result to the root.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.
+
+use unisono_base::NodeId;
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Param, Params,
+    ranks::{
+        RankAlgorithm, segments,
+        tree::{children, parent, size, top},
+    },
+};
+
+pub struct Binomial;
+
+const NAME: &str = "binomial";
+
+/// The tree's virtual ranks count from its top.
+struct Tree {
+    ranks: u32,
+    top: u32,
+}
+
+impl Tree {
+    fn real(&self, v: u32) -> NodeId {
+        NodeId(((u64::from(v) + u64::from(self.top)) % u64::from(self.ranks)) as u32)
+    }
+
+    /// Ranks in ascending order, with their virtual ranks.
+    fn all(&self) -> impl Iterator<Item = (NodeId, u32)> + use<> {
+        let (ranks, top) = (self.ranks, self.top);
+        (0..ranks).map(move |r| (NodeId(r), if r >= top { r - top } else { r + ranks - top }))
+    }
+
+    /// The stream between each virtual rank and its parent, `upward` or not. The top's own is never used.
+    fn edges(&self, b: &mut Builder, upward: bool) -> Vec<Operand> {
+        let edge = |v: u32| {
+            let (below, above) = (self.real(v), self.real(parent(v)));
+            let (from, to) = if upward { (below, above) } else { (above, below) };
+            Operand::Stream(b.stream(from, &[to]))
+        };
+        // Something to index by virtual rank.
+        std::iter::once(Operand::In(0)).chain((1..self.ranks).map(edge)).collect()
+    }
+
+    /// The ranks of the subtree of `v` as intervals of ranks: one, or two where it goes past the last rank.
+    fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
+        let (start, count) = (self.real(v).0, size(v, self.ranks));
+        let first = count.min(self.ranks - start);
+        [(start, first), (0, count - first)].into_iter().filter(|i| i.1 > 0).collect()
+    }
+}
+
+fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+    let c = case.collective;
+    let tree = Tree { ranks: c.ranks, top: top(&c) };
+    let up = tree.edges(b, true);
+    let home = (tree.top != c.root).then(|| Operand::Stream(b.stream(NodeId(tree.top), &[NodeId(c.root)])));
+    let segments = segments::segments(NAME, case, params)?;
+    let longest = segments.clone().map(|s| s.len).max().unwrap_or(0);
+    for (node, v) in tree.all() {
+        let below: Vec<u32> = children(v, c.ranks).collect();
+        let inner = below.len() > 1 && node.0 != c.root;
+        let scratch = if inner { b.scratch(node, longest) } else { 0 };
+        for s in segments.clone() {
+            let partial = if inner { Operand::Tmp(scratch) } else { Operand::Out(s.start) };
+            let end = match home {
+                _ if v > 0 => up[v as usize],
+                Some(home) => home,
+                None => Operand::Out(s.start),
+            };
+            let mut have = Operand::In(s.start);
+            if below.is_empty() {
+                b.combine(node, 0, s.len, &[have], &[end]);
+            }
+            for (n, &child) in below.iter().enumerate() {
+                let sink = if n + 1 == below.len() { end } else { partial };
+                b.combine(node, 0, s.len, &[have, up[child as usize]], &[sink]);
+                have = partial;
+            }
+        }
+        if let Some(home) = home.filter(|_| node.0 == c.root) {
+            for s in segments.clone() {
+                b.combine(node, 0, s.len, &[home], &[Operand::Out(s.start)]);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn broadcast(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+    let c = case.collective;
+    let tree = Tree { ranks: c.ranks, top: c.root };
+    let down = tree.edges(b, false);
+    let segments = segments::segments(NAME, case, params)?;
+    for (node, v) in tree.all() {
+        // The largest subtree has the longest way to go.
+        let below: Vec<Operand> = children(v, c.ranks).rev().map(|child| down[child as usize]).collect();
+        for s in segments.clone() {
+            let own = (v > 0).then_some(Operand::Out(s.start));
+            let source = if v > 0 { down[v as usize] } else { Operand::In(s.start) };
+            b.combine(node, 0, s.len, &[source], &own.into_iter().chain(below.iter().copied()).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+fn gather(b: &mut Builder, c: &Collective) {
+    let (tree, len) = (Tree { ranks: c.ranks, top: c.root }, c.elements);
+    let up = tree.edges(b, true);
+    for (node, v) in tree.all() {
+        let count = size(v, c.ranks);
+        if count == 1 {
+            b.combine(node, 0, len, &[Operand::In(0)], &[up[v as usize]]);
+            continue;
+        }
+        if v == 0 {
+            b.combine(node, 0, len, &[Operand::In(0)], &[Operand::Out(c.root * len)]);
+            for child in children(v, c.ranks) {
+                for (rank, ranks) in tree.intervals(child) {
+                    b.combine(node, 0, ranks * len, &[up[child as usize]], &[Operand::Out(rank * len)]);
+                }
+            }
+            continue;
+        }
+        let scratch = b.scratch(node, count * len);
+        b.combine(node, 0, len, &[Operand::In(0)], &[Operand::Tmp(scratch)]);
+        for child in children(v, c.ranks) {
+            let (at, part) = (scratch + (child - v) * len, size(child, c.ranks) * len);
+            b.combine(node, 0, part, &[up[child as usize]], &[Operand::Tmp(at)]);
+        }
+        b.combine(node, 0, count * len, &[Operand::Tmp(scratch)], &[up[v as usize]]);
+    }
+}
+
+fn scatter(b: &mut Builder, c: &Collective) {
+    let (tree, len) = (Tree { ranks: c.ranks, top: c.root }, c.elements);
+    let down = tree.edges(b, false);
+    for (node, v) in tree.all() {
+        let count = size(v, c.ranks);
+        if v == 0 {
+            for child in children(v, c.ranks).rev() {
+                let intervals = tree.intervals(child);
+                let mut whole = Operand::In(intervals[0].0 * len);
+                if intervals.len() > 1 {
+                    // One message, so it is put together first.
+                    let mut at = b.scratch(node, size(child, c.ranks) * len);
+                    whole = Operand::Tmp(at);
+                    for (rank, ranks) in intervals {
+                        b.combine(node, 0, ranks * len, &[Operand::In(rank * len)], &[Operand::Tmp(at)]);
+                        at += ranks * len;
+                    }
+                }
+                b.combine(node, 0, size(child, c.ranks) * len, &[whole], &[down[child as usize]]);
+            }
+            b.combine(node, 0, len, &[Operand::In(c.root * len)], &[Operand::Out(0)]);
+            continue;
+        }
+        if count == 1 {
+            b.combine(node, 0, len, &[down[v as usize]], &[Operand::Out(0)]);
+            continue;
+        }
+        let scratch = b.scratch(node, count * len);
+        b.combine(node, 0, count * len, &[down[v as usize]], &[Operand::Tmp(scratch)]);
+        for child in children(v, c.ranks).rev() {
+            let (at, part) = (scratch + (child - v) * len, size(child, c.ranks) * len);
+            b.combine(node, 0, part, &[Operand::Tmp(at)], &[down[child as usize]]);
+        }
+        b.combine(node, 0, len, &[Operand::Tmp(scratch)], &[Operand::Out(0)]);
+    }
+}
+
+impl RankAlgorithm for Binomial {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "a binomial tree: half of the ranks left send to the other half, or the other way; best for short vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::Scatter]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[segments::PARAM]
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        segments::segments(NAME, case, params).map(|_| ())?;
+        let whole = matches!(case.collective.kind, Kind::Gather | Kind::Scatter);
+        match params.get(segments::PARAM.name) {
+            Some(found) if whole => Err(AlgorithmError::Param {
+                algorithm: NAME,
+                param: segments::PARAM.name,
+                found: found.to_owned(),
+                accepted: format!("none in a {}, whose messages differ in length", case.collective.kind),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        3 * u64::from(case.collective.ranks) * segments::count(NAME, case, params)
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = &case.collective;
+        match c.kind {
+            Kind::Reduce => reduce(b, case, params)?,
+            Kind::Broadcast => broadcast(b, case, params)?,
+            Kind::Gather => gather(b, c),
+            _ => scatter(b, c),
+        }
+        Ok(())
+    }
+
+    /// Of the longest way through the tree; some other way takes longer where it is not full.
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        let stages = c.ranks.ilog2();
+        if !c.ranks.is_power_of_two() || segments::count(NAME, case, params) > 1 || top(c) != c.root {
+            return None;
+        }
+        let bytes = case.bytes(c.elements);
+        let doubling = |k: u32| Round { messages: 1, bytes: bytes << k, reduced: 0, repeat: 1 };
+        Some(match c.kind {
+            Kind::Reduce => vec![Round { messages: 1, bytes, reduced: bytes, repeat: stages }],
+            Kind::Broadcast => vec![Round { messages: 1, bytes, reduced: 0, repeat: stages }],
+            Kind::Gather => (0..stages).map(doubling).collect(),
+            _ => (0..stages).rev().map(doubling).collect(),
+        })
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        match case.collective.kind {
+            Kind::Gather | Kind::Scatter => vec![Params::new()],
+            _ => segments::candidates(case),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! N-way dissemination: in every round each rank sends to `ways` ranks further on and hears from as many before it, so
+//! ceil(log_{ways+1} P) rounds reach all.
+//!
+//! With l ranks heard of, round by round: a barrier listens to the ranks l, 2l, ... before, and hearing of a rank twice does no
+//! harm. An allreduce must take each operand once, for any P: the length of what a rank has without its own operand
+//! grows by the digits d of P-1 in base ways+1, l -> (ways+1) l + d, as d of the senders include their own operand and
+//! the others do not. Where P is a power of ways+1 all include it, which is the classic pattern.
+//! T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma).
+//! Each rank starts with another operand, so ranks may differ in the last bits, unless one round does it.
+//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988; Hoefler et al., "Fast barrier
+//! synchronization for InfiniBand", 2006 (n ways); Bruck, Ho, "Efficient global combine operations in multi-port
+//! message-passing systems", 1993 (any P).
+
+use unisono_base::NodeId;
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{AlgorithmError, Case, Param, Params, ranks::RankAlgorithm};
+
+pub struct Dissemination;
+
+const NAME: &str = "dissemination";
+
+/// What each rank sends in a round, to the rank so far ahead; whether its own operand is in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Message {
+    ahead: u32,
+    with_own: bool,
+}
+
+fn ways(params: &Params) -> Result<u32, AlgorithmError> {
+    Ok(params.number(NAME, "ways", 1..=1024)?.unwrap_or(1))
+}
+
+fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
+    let mut all = Vec::new();
+    if c.kind == Kind::Barrier {
+        let mut heard = 1;
+        while heard < u64::from(c.ranks) {
+            let ahead = (1..=u64::from(ways)).map(|j| j * heard).take_while(|&ahead| ahead < u64::from(c.ranks));
+            all.push(ahead.map(|ahead| Message { ahead: ahead as u32, with_own: true }).collect());
+            heard *= u64::from(ways) + 1;
+        }
+        return all;
+    }
+    let (mut digits, mut rest) = (Vec::new(), c.ranks - 1);
+    while rest > 0 {
+        digits.push(rest % (ways + 1));
+        rest /= ways + 1;
+    }
+    let mut length = 0;
+    for digit in digits.into_iter().rev() {
+        let with = (1..=digit).map(|j| Message { ahead: j * (length + 1), with_own: true });
+        let before = length + digit * (length + 1);
+        let without = (0..ways - digit).map(|j| Message { ahead: before + j * length, with_own: false });
+        all.push(with.chain(without.filter(|_| length > 0)).collect());
+        length = (ways + 1) * length + digit;
+    }
+    all
+}
+
+impl RankAlgorithm for Dissemination {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "all ranks send to several ranks ahead each round; best where a rank has several messages under way at once"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Hoefler et al.: Fast barrier synchronization for InfiniBand, 2006; Bruck, Ho: Efficient global combine operations, 1993"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce, Kind::Barrier]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[Param { name: "ways", values: "messages of a rank in a round, from 1 to 1024 (default: 1)" }]
+    }
+
+    fn check(&self, _: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        ways(params).map(|_| ())
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        // Streams count too, and there is one a message.
+        let rounds = ways(params).map_or_else(|_| Vec::new(), |ways| rounds(&case.collective, ways));
+        u64::from(case.collective.ranks) * rounds.iter().map(|round| round.len() as u64 + 2).sum::<u64>()
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let (p, len) = (c.ranks, c.elements);
+        let rounds = rounds(&c, ways(params)?);
+        // What a rank has includes its own operand from the start, or its own is added where it is sent and at the end.
+        let includes = rounds.iter().flatten().all(|m| m.with_own);
+        let streams: Vec<Vec<Vec<Operand>>> = rounds
+            .iter()
+            .map(|round| {
+                let to = |b: &mut Builder, r: u32, m: &Message| b.stream(NodeId(r), &[NodeId((r + m.ahead) % p)]);
+                round.iter().map(|m| (0..p).map(|r| Operand::Stream(to(b, r, m))).collect()).collect()
+            })
+            .collect();
+        for r in 0..p {
+            let sends = |round: usize, with_own: bool| {
+                let chosen =
+                    rounds.get(round).into_iter().flatten().enumerate().filter(move |(_, m)| m.with_own == with_own);
+                chosen.map(|(n, _)| streams[round][n][r as usize]).collect::<Vec<_>>()
+            };
+            let scratch = if includes { 0 } else { b.scratch(NodeId(r), len) };
+            let place = if includes { Operand::Out(0) } else { Operand::Tmp(scratch) };
+            let mut have = includes.then_some(Operand::In(0));
+            b.combine(NodeId(r), 0, len, &[Operand::In(0)], &sends(0, true));
+            for (n, round) in rounds.iter().enumerate() {
+                let last = n + 1 == rounds.len();
+                if n > 0 && !includes {
+                    let sinks = sends(n, true);
+                    if !sinks.is_empty() {
+                        b.combine(NodeId(r), 0, len, &[Operand::In(0), place], &sinks);
+                    }
+                }
+                // In the order of the ranks, so that a single round gives all ranks the same bits.
+                let heard = round.iter().enumerate().map(|(m, message)| {
+                    let from = (r + p - message.ahead) % p;
+                    (from, streams[n][m][from as usize])
+                });
+                let mut sources: Vec<(u32, Operand)> = heard.chain(have.map(|have| (r, have))).collect();
+                if last && !includes {
+                    sources.push((r, Operand::In(0)));
+                }
+                sources.sort_by_key(|source| source.0);
+                let sources: Vec<Operand> = sources.into_iter().map(|source| source.1).collect();
+                let mut sinks = vec![if last { Operand::Out(0) } else { place }];
+                sinks.extend(sends(n + 1, includes));
+                b.combine(NodeId(r), 0, len, &sources, &sinks);
+                have = Some(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let bytes = case.bytes(case.collective.elements);
+        let messages = rounds(&case.collective, ways(params).ok()?);
+        let round = |round: &Vec<Message>| {
+            let messages = round.len() as u32;
+            Round { messages, bytes, reduced: u64::from(messages) * bytes, repeat: 1 }
+        };
+        Some(messages.iter().map(round).collect())
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        let worth = [1, 2, 3, 7].into_iter().filter(|&ways| ways == 1 || ways < case.collective.ranks);
+        worth.map(|ways| Params::new().with("ways", ways)).collect()
+    }
+}

@@ -1,0 +1,110 @@
+//! Linear: everyone straight to everyone who needs it (alltoall, gather, scatter), or one rank after the other (scan).
+//!
+//! T = alpha + (P-1) n beta at the busiest rank where messages overlap; for a scan (P-1)(alpha + n beta + n gamma).
+//! A rank sends to the next ones first, so that not all send to one at a time.
+//! Source: "basic linear" of Open MPI's coll_base_{alltoall,gather,scatter,scan}.c.
+
+use unisono_base::NodeId;
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{AlgorithmError, Case, Params, ranks::RankAlgorithm};
+
+pub struct Linear;
+
+fn scan(b: &mut Builder, c: &Collective) {
+    let mut from = None;
+    for r in 0..c.ranks {
+        let next = (r + 1 < c.ranks).then(|| Operand::Stream(b.stream(NodeId(r), &[NodeId(r + 1)])));
+        let sources: Vec<Operand> = from.into_iter().chain([Operand::In(0)]).collect();
+        let sinks: Vec<Operand> = [Operand::Out(0)].into_iter().chain(next).collect();
+        b.combine(NodeId(r), 0, c.elements, &sources, &sinks);
+        from = next;
+    }
+}
+
+/// The root's own block is copied, all others pass between it and their ranks, the next ranks first.
+fn rooted(b: &mut Builder, c: &Collective) {
+    let (root, len, gathers) = (NodeId(c.root), c.elements, c.kind == Kind::Gather);
+    let block = c.root * len;
+    let own = if gathers { (Operand::In(0), Operand::Out(block)) } else { (Operand::In(block), Operand::Out(0)) };
+    b.combine(root, 0, len, &[own.0], &[own.1]);
+    for rank in (c.root + 1..c.ranks).chain(0..c.root) {
+        let (node, block) = (NodeId(rank), rank * len);
+        if gathers {
+            let s = Operand::Stream(b.stream(node, &[root]));
+            b.combine(node, 0, len, &[Operand::In(0)], &[s]);
+            b.combine(root, 0, len, &[s], &[Operand::Out(block)]);
+        } else {
+            let s = Operand::Stream(b.stream(root, &[node]));
+            b.combine(root, 0, len, &[Operand::In(block)], &[s]);
+            b.combine(node, 0, len, &[s], &[Operand::Out(0)]);
+        }
+    }
+}
+
+fn alltoall(b: &mut Builder, c: &Collective) {
+    let (p, len) = (c.ranks, c.elements);
+    // Stream r (P-1) + k-1 leads from rank r to rank r + k.
+    let ways = (0..p).flat_map(|r| (1..p).map(move |k| (NodeId(r), NodeId((r + k) % p))));
+    let streams: Vec<Operand> = ways.map(|(from, to)| Operand::Stream(b.stream(from, &[to]))).collect();
+    let stream = |r: u32, k: u32| streams[(r * (p - 1) + k - 1) as usize];
+    for r in 0..p {
+        for k in 1..p {
+            b.combine(NodeId(r), 0, len, &[Operand::In((r + k) % p * len)], &[stream(r, k)]);
+        }
+        b.combine(NodeId(r), 0, len, &[Operand::In(r * len)], &[Operand::Out(r * len)]);
+        for k in 1..p {
+            let from = (r + p - k) % p;
+            b.combine(NodeId(r), 0, len, &[stream(from, k)], &[Operand::Out(from * len)]);
+        }
+    }
+}
+
+impl RankAlgorithm for Linear {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn summary(&self) -> &'static str {
+        "straight to every rank that needs it, or rank after rank for a scan; best for few ranks"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Open MPI, coll_base: basic linear"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Alltoall, Kind::Gather, Kind::Scan, Kind::Scatter]
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn instructions(&self, case: &Case, _: &Params) -> u64 {
+        let ranks = u64::from(case.collective.ranks);
+        if case.collective.kind == Kind::Alltoall { 2 * ranks * ranks } else { 2 * ranks }
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        let c = &case.collective;
+        match c.kind {
+            Kind::Scan => scan(b, c),
+            Kind::Alltoall => alltoall(b, c),
+            _ => rooted(b, c),
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        let bytes = case.bytes(c.elements);
+        match c.kind {
+            Kind::Alltoall => Some(vec![Round { messages: c.ranks - 1, bytes, reduced: 0, repeat: 1 }]),
+            Kind::Scan => Some(vec![Round { messages: 1, bytes, reduced: bytes, repeat: c.ranks - 1 }]),
+            _ => None,
+        }
+    }
+}

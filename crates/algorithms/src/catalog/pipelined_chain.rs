@@ -1,0 +1,92 @@
+//! Pipelined chain: rank after rank, segment after segment, so that all links of the chain are busy at once.
+//!
+//! T = (P-2+S)(alpha + n/S beta [+ n/S gamma]) for S segments; the best S grows with sqrt(P n beta / alpha).
+//! A reduce whose operator does not commute runs to rank 0, which hands the result to the root.
+//! Source: "pipeline" of Open MPI's coll_base_{bcast,reduce}.c; van de Geijn, "On global combine operations", 1994.
+
+use unisono_base::NodeId;
+use unisono_collective::{Collective, Kind};
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Param, Params,
+    ranks::{RankAlgorithm, segments, tree::top},
+};
+
+pub struct PipelinedChain;
+
+const NAME: &str = "pipelined-chain";
+
+impl RankAlgorithm for PipelinedChain {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "a chain through all ranks, segment after segment; best for very long vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Open MPI, coll_base: pipeline"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Broadcast, Kind::Reduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[segments::PARAM]
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        segments::segments(NAME, case, params).map(|_| ())
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        (u64::from(case.collective.ranks) + 1) * segments::count(NAME, case, params)
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let p = c.ranks;
+        let segments = segments::segments(NAME, case, params)?;
+        let reduces = c.kind == Kind::Reduce;
+        // Virtual rank 0 is the end of a reduce and the start of a broadcast.
+        let first = if reduces { top(&c) } else { c.root };
+        let real = |v: u32| NodeId(((u64::from(v) + u64::from(first)) % u64::from(p)) as u32);
+        let link = |b: &mut Builder, from: NodeId, to: NodeId| Operand::Stream(b.stream(from, &[to]));
+        // Link v leads between virtual ranks v and v + 1.
+        let links: Vec<Operand> = (0..p - 1)
+            .map(|v| if reduces { link(b, real(v + 1), real(v)) } else { link(b, real(v), real(v + 1)) })
+            .collect();
+        let home = (first != c.root).then(|| link(b, NodeId(first), NodeId(c.root)));
+        for r in 0..p {
+            let v = if r >= first { r - first } else { r + p - first };
+            let (inner, outer) = (v.checked_sub(1).map(|l| links[l as usize]), links.get(v as usize).copied());
+            for s in segments.clone() {
+                let (own, result) = (Operand::In(s.start), Operand::Out(s.start));
+                if reduces {
+                    let sources: Vec<Operand> = [own].into_iter().chain(outer).collect();
+                    b.combine(NodeId(r), 0, s.len, &sources, &[inner.or(home).unwrap_or(result)]);
+                } else {
+                    let sinks: Vec<Operand> = inner.map(|_| result).into_iter().chain(outer).collect();
+                    b.combine(NodeId(r), 0, s.len, &[inner.unwrap_or(own)], &sinks);
+                }
+            }
+            if let Some(home) = home.filter(|_| r == c.root) {
+                for s in segments.clone() {
+                    b.combine(NodeId(r), 0, s.len, &[home], &[Operand::Out(s.start)]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        segments::candidates(case)
+    }
+}

@@ -1,0 +1,81 @@
+//! Rabenseifner: a reduce-scatter by halving the vector and doubling the distance, then an allgather the same way back.
+//!
+//! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma where P is a power of two; else the first ranks fold in pairs
+//! before, and get the result after. Ranks that have met are intervals, so operands keep their order, and every element
+//! is reduced in the order of recursive doubling: the same bits on all ranks, and the same as there.
+//! Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; Thakur, Rabenseifner, Gropp,
+//! "Optimization of Collective Communication Operations in MPICH", 2005, section 4.4.
+
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Params,
+    ranks::{Blocks, Fold, RankAlgorithm, halving::Halving},
+};
+
+pub struct Rabenseifner;
+
+impl RankAlgorithm for Rabenseifner {
+    fn name(&self) -> &'static str {
+        "rabenseifner"
+    }
+
+    fn summary(&self) -> &'static str {
+        "halves of the vector are exchanged and reduced, then gathered the same way back; best for long vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Rabenseifner: Optimization of collective reduction operations, 2004"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce]
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let fold = Fold::new(c.ranks);
+        let (nodes, blocks) = (fold.nodes(), Blocks::new(c.elements, fold.whole));
+        let start = |block: u32| blocks.start(block);
+        b.phase("reduce-scatter");
+        for v in 0..fold.pairs {
+            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
+            let up = Operand::Stream(b.stream(goes, &[stays]));
+            b.combine(goes, 0, c.elements, &[Operand::In(0)], &[up]);
+            b.combine(stays, 0, c.elements, &[up, Operand::In(0)], &[Operand::Out(0)]);
+        }
+        let have = |v: u32, stage: usize, e: u32| {
+            if stage == 0 && v >= fold.pairs { Operand::In(e) } else { Operand::Out(e) }
+        };
+        let halving = Halving { nodes: &nodes, bits: (0..fold.stages()).collect(), start };
+        let mut held = halving.reduce_scatter(b, have, |_, _, e| Operand::Out(e));
+        b.phase("allgather");
+        let doubling = Halving { nodes: &nodes, bits: (0..fold.stages()).rev().collect(), start };
+        doubling.allgather(b, &mut held, |_| None, None);
+        for v in 0..fold.pairs {
+            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
+            let down = Operand::Stream(b.stream(stays, &[goes]));
+            b.combine(stays, 0, c.elements, &[Operand::Out(0)], &[down]);
+            b.combine(goes, 0, c.elements, &[down], &[Operand::Out(0)]);
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
+        let c = case.collective;
+        let blocks = Blocks::new(c.elements, c.ranks);
+        let round = |k: u32, reduces: bool| {
+            let bytes = case.bytes(blocks.span(0, c.ranks >> k).len);
+            Round { messages: 1, bytes, reduced: if reduces { bytes } else { 0 }, repeat: 1 }
+        };
+        let stages = c.ranks.ilog2();
+        let halving = (1..=stages).map(|k| round(k, true));
+        c.ranks.is_power_of_two().then(|| halving.chain((1..=stages).rev().map(|k| round(k, false))).collect())
+    }
+}

@@ -1,0 +1,85 @@
+//! Recursive halving: a reduce-scatter in which every rank exchanges half of what it holds with the rank P/2, P/4, ... away.
+//!
+//! T = log2 P alpha + (P-1) n (beta + gamma) for blocks of n where P is a power of two; else the first ranks fold in pairs
+//! before, and get their blocks after. Operands meet across half of the ranks first, so the operator must commute.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.1.
+
+use unisono_collective::Kind;
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Params,
+    ranks::{Fold, RankAlgorithm, halving::Halving},
+};
+
+pub struct RecursiveHalving;
+
+impl RankAlgorithm for RecursiveHalving {
+    fn name(&self) -> &'static str {
+        "recursive-halving"
+    }
+
+    fn summary(&self) -> &'static str {
+        "exchanges half of what is left with the rank P/2, P/4, ... away; best for short and middle blocks"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::ReduceScatter]
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let (len, all) = (c.elements, c.elements * c.ranks);
+        let fold = Fold::new(c.ranks);
+        let nodes = fold.nodes();
+        let start = |block: u32| fold.first(block) * len;
+        // Those that folded keep the whole vector, all others the half that the first stage leaves: from where, and where.
+        let middle = start(fold.whole / 2);
+        let keeps = |v: u32| match v {
+            _ if v < fold.pairs => (0, all),
+            _ if v < fold.whole / 2 => (0, middle),
+            _ => (middle, all - middle),
+        };
+        let last = fold.stages() as usize - 1;
+        let mut scratch = Vec::new();
+        for v in 0..fold.whole {
+            let straight = last == 0 && v >= fold.pairs;
+            scratch.push(if straight { 0 } else { b.scratch(fold.real(v), keeps(v).1) });
+        }
+        let tmp = |v: u32, e: u32| Operand::Tmp(scratch[v as usize] + e - keeps(v).0);
+        for v in 0..fold.pairs {
+            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
+            let up = Operand::Stream(b.stream(goes, &[stays]));
+            b.combine(goes, 0, all, &[Operand::In(0)], &[up]);
+            b.combine(stays, 0, all, &[up, Operand::In(0)], &[tmp(v, 0)]);
+        }
+        let have =
+            |v: u32, stage: usize, e: u32| if stage == 0 && v >= fold.pairs { Operand::In(e) } else { tmp(v, e) };
+        let keep = |v: u32, stage: usize, e: u32| {
+            if stage == last && v >= fold.pairs { Operand::Out(0) } else { tmp(v, e) }
+        };
+        Halving { nodes: &nodes, bits: (0..fold.stages()).rev().collect(), start }.reduce_scatter(b, have, keep);
+        for v in 0..fold.pairs {
+            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
+            let down = Operand::Stream(b.stream(stays, &[goes]));
+            b.combine(stays, 0, len, &[tmp(v, goes.0 * len)], &[down]);
+            b.combine(stays, 0, len, &[tmp(v, stays.0 * len)], &[Operand::Out(0)]);
+            b.combine(goes, 0, len, &[down], &[Operand::Out(0)]);
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
+        let c = case.collective;
+        let round = |k: u32| {
+            let bytes = case.bytes(c.elements) * u64::from(c.ranks >> k);
+            Round { messages: 1, bytes, reduced: bytes, repeat: 1 }
+        };
+        c.ranks.is_power_of_two().then(|| (1..=c.ranks.ilog2()).map(round).collect())
+    }
+}

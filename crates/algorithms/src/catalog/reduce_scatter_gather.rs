@@ -1,0 +1,70 @@
+//! Reduce-scatter, then gather: Rabenseifner's reduce. The vector is halved and reduced at doubling distance, then its
+//! blocks are gathered to the root the same way back.
+//!
+//! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma where P is a power of two; else the first ranks fold in pairs
+//! before, the root staying. Operands keep their order.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.2.
+
+use unisono_collective::{Collective, Kind};
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Params,
+    ranks::{Blocks, Fold, RankAlgorithm, halving::Halving},
+};
+
+pub struct ReduceScatterGather;
+
+impl RankAlgorithm for ReduceScatterGather {
+    fn name(&self) -> &'static str {
+        "reduce-scatter-gather"
+    }
+
+    fn summary(&self) -> &'static str {
+        "halves of the vector are exchanged and reduced, then gathered to the root; best for long vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Reduce]
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let fold = Fold::with_root(c.ranks, c.root);
+        let (nodes, blocks) = (fold.nodes(), Blocks::new(c.elements, fold.whole));
+        let start = |block: u32| blocks.start(block);
+        let root = nodes.iter().position(|n| n.0 == c.root).expect("the root does not fold away");
+        // Partial results lie in scratch memory, those of the root in its output.
+        let scratch: Vec<u32> =
+            (0..fold.whole).map(|v| if v as usize == root { 0 } else { b.scratch(fold.real(v), c.elements) }).collect();
+        let place = |v: u32, e: u32| {
+            if v as usize == root { Operand::Out(e) } else { Operand::Tmp(scratch[v as usize] + e) }
+        };
+        b.phase("reduce-scatter");
+        for v in 0..fold.pairs {
+            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
+            let up = Operand::Stream(b.stream(goes, &[stays]));
+            b.combine(goes, 0, c.elements, &[Operand::In(0)], &[up]);
+            let own = Operand::In(0);
+            let ordered = if goes < stays { [up, own] } else { [own, up] };
+            b.combine(stays, 0, c.elements, &ordered, &[place(v, 0)]);
+        }
+        let have = |v: u32, stage: usize, e: u32| {
+            if stage == 0 && v >= fold.pairs { Operand::In(e) } else { place(v, e) }
+        };
+        let halving = Halving { nodes: &nodes, bits: (0..fold.stages()).collect(), start };
+        let mut held = halving.reduce_scatter(b, have, |v, _, e| place(v, e));
+        b.phase("gather");
+        let back = Halving { nodes: &nodes, bits: (0..fold.stages()).rev().collect(), start };
+        back.gather(b, &mut held, root, place);
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Scatter, then allgather: van de Geijn's broadcast. The root scatters blocks of the vector over a binomial tree, then
+//! all ranks gather them, around a ring or by recursive doubling.
+//!
+//! T = (ceil(log2 P) + P - 1) alpha + 2 (P-1)/P n beta with a ring, 2 log2 P alpha + 2 (P-1)/P n beta with doubling.
+//! Nothing is sent to the root, which has all blocks.
+//! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective communication library", 1994;
+//! Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 3.2.
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Param, Params,
+    ranks::{
+        Around, Blocks, RankAlgorithm,
+        halving::Halving,
+        tree::{children, parent, size},
+    },
+};
+
+pub struct ScatterAllgather;
+
+const NAME: &str = "scatter-allgather";
+
+const ALLGATHERS: [&str; 2] = ["ring", "recursive-doubling"];
+
+impl RankAlgorithm for ScatterAllgather {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "the root scatters blocks of the vector, then all gather them; best for long vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Barnett et al.: Interprocessor collective communication library, 1994"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Broadcast]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[Param { name: "allgather", values: "ring, recursive-doubling (P a power of two) (default: ring)" }]
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let ranks = case.collective.ranks;
+        if params.choice(NAME, "allgather", &ALLGATHERS)? == ALLGATHERS[1] && !ranks.is_power_of_two() {
+            let reason = format!("its recursive doubling needs a power of two, and {ranks} ranks are none");
+            return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+        }
+        Ok(())
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let ranks = u64::from(case.collective.ranks);
+        let doubles = params.get("allgather") == Some(ALLGATHERS[1]);
+        ranks * if doubles { 2 * u64::from(ranks.ilog2()) + 3 } else { ranks + 3 }
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
+        let nodes: Vec<NodeId> = (c.root..p).chain(0..c.root).map(NodeId).collect();
+        b.phase("scatter");
+        let down: Vec<Operand> =
+            (1..p).map(|v| Operand::Stream(b.stream(nodes[parent(v) as usize], &[nodes[v as usize]]))).collect();
+        for v in 0..p {
+            let node = nodes[v as usize];
+            let part = |v: u32| blocks.span(v, v + size(v, p));
+            if v > 0 {
+                b.combine(node, 0, part(v).len, &[down[v as usize - 1]], &[Operand::Out(part(v).start)]);
+            }
+            for child in children(v, p).rev() {
+                let start = part(child).start;
+                let source = if v == 0 { Operand::In(start) } else { Operand::Out(start) };
+                b.combine(node, 0, part(child).len, &[source], &[down[child as usize - 1]]);
+            }
+        }
+        b.phase("allgather");
+        if params.choice(NAME, "allgather", &ALLGATHERS)? == ALLGATHERS[1] {
+            let start = |block: u32| blocks.start(block);
+            let doubling = Halving { nodes: &nodes, bits: (0..p.ilog2()).collect(), start };
+            let mut held: Vec<_> = (0..p).map(|v| v..v + 1).collect();
+            doubling.allgather(b, &mut held, |_| None, Some(0));
+        } else {
+            let around = Around::new(b, nodes, 0);
+            (0..p).for_each(|q| around.pass_on_from_first(b, q, |q| blocks.block(q)));
+        }
+        Ok(())
+    }
+
+    fn candidates(&self, _: &Case) -> Vec<Params> {
+        ALLGATHERS.map(|a| Params::new().with("allgather", a)).to_vec()
+    }
+}

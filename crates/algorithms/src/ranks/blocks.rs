@@ -1,0 +1,46 @@
+//! A vector in blocks, one a rank.
+
+use unisono_base::Span;
+
+/// `elements` in `count` blocks whose lengths differ by at most one, the longer ones first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocks {
+    elements: u32,
+    count: u32,
+}
+
+impl Blocks {
+    pub fn new(elements: u32, count: u32) -> Self {
+        Self { elements, count }
+    }
+
+    /// Where block `at` starts; the end of the vector for `at` = count.
+    pub fn start(self, at: u32) -> u32 {
+        let (size, longer) = (self.elements / self.count, self.elements % self.count);
+        at * size + at.min(longer)
+    }
+
+    /// Blocks `from .. to`.
+    pub fn span(self, from: u32, to: u32) -> Span {
+        Span::new(self.start(from), self.start(to) - self.start(from))
+    }
+
+    pub fn block(self, at: u32) -> Span {
+        self.span(at, at + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_the_vector() {
+        for (elements, count) in [(0, 3), (2, 5), (19, 4), (u32::MAX, 7), (u32::MAX, 1 << 22)] {
+            let blocks = Blocks::new(elements, count);
+            assert_eq!((blocks.start(0), blocks.start(count)), (0, elements));
+            let lengths: Vec<u32> = (0..count).map(|b| blocks.block(b).len).collect();
+            assert!(lengths.is_sorted_by(|a, b| a >= b) && lengths[0] - lengths[count as usize - 1] <= 1);
+        }
+    }
+}

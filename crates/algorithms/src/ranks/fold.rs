@@ -1,0 +1,77 @@
+//! Any number of ranks as a power of two: P = 2^m + r, and the first 2r ranks fold in pairs to r.
+//!
+//! Neighbors fold, so virtual ranks stand for intervals of ranks in ascending order.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.4.
+
+use unisono_base::NodeId;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fold {
+    /// 2^m: virtual ranks.
+    pub whole: u32,
+    /// r: pairs.
+    pub pairs: u32,
+    /// A rank that stays, whichever of its pair it is; else the odd one does.
+    stays: Option<u32>,
+}
+
+impl Fold {
+    pub fn new(ranks: u32) -> Self {
+        let whole = 1 << ranks.ilog2();
+        Self { whole, pairs: ranks - whole, stays: None }
+    }
+
+    pub fn with_root(ranks: u32, root: u32) -> Self {
+        Self { stays: Some(root), ..Self::new(ranks) }
+    }
+
+    /// m.
+    pub fn stages(&self) -> u32 {
+        self.whole.ilog2()
+    }
+
+    /// The rank that virtual rank `v` is.
+    pub fn real(&self, v: u32) -> NodeId {
+        NodeId(if v >= self.pairs {
+            v + self.pairs
+        } else if self.stays == Some(2 * v) {
+            2 * v
+        } else {
+            2 * v + 1
+        })
+    }
+
+    /// The rank that folded into virtual rank `v`.
+    pub fn folded(&self, v: u32) -> Option<NodeId> {
+        (v < self.pairs).then(|| NodeId(4 * v + 1 - self.real(v).0))
+    }
+
+    /// The first rank that virtual rank `v` stands for.
+    pub fn first(&self, v: u32) -> u32 {
+        v + v.min(self.pairs)
+    }
+
+    /// All virtual ranks as ranks.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        (0..self.whole).map(|v| self.real(v)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rank_stays_or_folds() {
+        for ranks in 1..40 {
+            for root in 0..ranks {
+                let fold = Fold::with_root(ranks, root);
+                let all = (0..fold.whole).flat_map(|v| [Some(fold.real(v)), fold.folded(v)]).flatten();
+                let mut all: Vec<u32> = all.map(|n| n.0).collect();
+                all.sort_unstable();
+                assert!(all.into_iter().eq(0..ranks));
+                assert!(fold.nodes().contains(&NodeId(root)));
+            }
+        }
+    }
+}

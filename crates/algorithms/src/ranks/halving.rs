@@ -1,0 +1,112 @@
+//! Exchanges between ranks whose numbers differ in one bit: halving what each rank holds while reducing, and doubling it
+//! while gathering.
+//!
+//! Virtual rank v holds a range of blocks. A stage of halving exchanges with v ^ 2^bit: the one without the bit keeps the
+//! lower half. From the lowest bit up, ranks that have met are intervals, so the operands keep their order, and the
+//! blocks end in bit-reversed order; from the highest bit down, block v ends at v.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.
+
+use std::ops::Range;
+
+use unisono_base::NodeId;
+use unisono_schedule::{Builder, Operand};
+
+/// Ranks by virtual rank, the bits to exchange over in order, and the element where each block starts.
+pub struct Halving<'a, F> {
+    pub nodes: &'a [NodeId],
+    pub bits: Vec<u32>,
+    pub start: F,
+}
+
+/// The blocks that each virtual rank holds.
+pub type Held = Vec<Range<u32>>;
+
+impl<F: Fn(u32) -> u32> Halving<'_, F> {
+    /// Where a range of blocks starts, and its length, in elements.
+    fn span(&self, blocks: &Range<u32>) -> (u32, u32) {
+        let start = (self.start)(blocks.start);
+        (start, (self.start)(blocks.end) - start)
+    }
+
+    fn streams(&self, b: &mut Builder, bit: u32) -> Vec<Operand> {
+        let peer = |v: usize| self.nodes[v ^ 1 << bit];
+        (0..self.nodes.len()).map(|v| Operand::Stream(b.stream(self.nodes[v], &[peer(v)]))).collect()
+    }
+
+    /// Reduces to one block a rank. `have` and `keep` say where virtual rank v finds and puts element e in a stage.
+    pub fn reduce_scatter(
+        &self,
+        b: &mut Builder,
+        have: impl Fn(u32, usize, u32) -> Operand,
+        keep: impl Fn(u32, usize, u32) -> Operand,
+    ) -> Held {
+        let mut held = vec![0..self.nodes.len() as u32; self.nodes.len()];
+        for (stage, &bit) in self.bits.iter().enumerate() {
+            let streams = self.streams(b, bit);
+            for v in 0..self.nodes.len() {
+                let (virt, upper) = (v as u32, v >> bit & 1 == 1);
+                let middle = (held[v].start + held[v].end) / 2;
+                let halves = [held[v].start..middle, middle..held[v].end];
+                let [kept, given] = if upper { [&halves[1], &halves[0]] } else { [&halves[0], &halves[1]] };
+                let (start, len) = self.span(given);
+                b.combine(self.nodes[v], 0, len, &[have(virt, stage, start)], &[streams[v]]);
+                let (start, len) = self.span(kept);
+                let (mine, theirs) = (have(virt, stage, start), streams[v ^ 1 << bit]);
+                let ordered = if upper { [theirs, mine] } else { [mine, theirs] };
+                b.combine(self.nodes[v], 0, len, &ordered, &[keep(virt, stage, start)]);
+                held[v] = kept.clone();
+            }
+        }
+        held
+    }
+
+    /// Gathers what all hold in the outputs. The first thing that virtual rank v sends lies at `own(v)` where that is not
+    /// its output yet, and is copied there. `knows` has everything in its input already and no output.
+    pub fn allgather(
+        &self,
+        b: &mut Builder,
+        held: &mut Held,
+        own: impl Fn(u32) -> Option<Operand>,
+        knows: Option<usize>,
+    ) {
+        for (stage, &bit) in self.bits.iter().enumerate() {
+            let streams = self.streams(b, bit);
+            let before = held.clone();
+            for v in 0..self.nodes.len() {
+                let (node, peer) = (self.nodes[v], v ^ 1 << bit);
+                let (start, len) = self.span(&before[v]);
+                let first = own(v as u32).filter(|_| stage == 0);
+                if Some(peer) != knows {
+                    let place = if Some(v) == knows { Operand::In(start) } else { Operand::Out(start) };
+                    match first {
+                        Some(first) => b.combine(node, 0, len, &[first], &[place, streams[v]]),
+                        None => b.combine(node, 0, len, &[place], &[streams[v]]),
+                    };
+                }
+                if Some(v) != knows {
+                    let (start, len) = self.span(&before[peer]);
+                    b.combine(node, 0, len, &[streams[peer]], &[Operand::Out(start)]);
+                }
+                held[v] = before[v].start.min(before[peer].start)..before[v].end.max(before[peer].end);
+            }
+        }
+    }
+
+    /// Gathers what all hold to virtual rank `root`: the way of [`Halving::allgather`], towards it only. `place` says
+    /// where virtual rank v holds element e.
+    pub fn gather(&self, b: &mut Builder, held: &mut Held, root: usize, place: impl Fn(u32, u32) -> Operand) {
+        for (stage, &bit) in self.bits.iter().enumerate() {
+            // Only those are left that differ from the root in bits to come.
+            let done: usize = self.bits[..stage].iter().map(|bit| 1 << bit).sum();
+            let before = held.clone();
+            for v in (0..self.nodes.len()).filter(|v| (v ^ root) & done == 0 && (v ^ root) >> bit & 1 == 0) {
+                let peer = v ^ 1 << bit;
+                let stream = Operand::Stream(b.stream(self.nodes[peer], &[self.nodes[v]]));
+                let (start, len) = self.span(&before[peer]);
+                b.combine(self.nodes[peer], 0, len, &[place(peer as u32, start)], &[stream]);
+                b.combine(self.nodes[v], 0, len, &[stream], &[place(v as u32, start)]);
+                held[v] = before[v].start.min(before[peer].start)..before[v].end.max(before[peer].end);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The ring: every rank sends to the next one only, blocks of a vector that all ranks pass on.
+//!
+//! Block q starts at rank q + 1, gathers one operand at each rank, and is complete at rank q after P - 1 hops; from there
+//! it goes around once more. All ranks get the block that one rank finished, so they end with the same bits; a block
+//! starts in the middle of the ranks, so the operator must commute.
+//! T = (P-1)(alpha + n/P beta + n/P gamma) to reduce-scatter, (P-1)(alpha + n/P beta) to allgather.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.1;
+//! Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+
+use unisono_base::{NodeId, Span};
+use unisono_collective::Kind;
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Params,
+    ranks::{Blocks, RankAlgorithm},
+};
+
+/// One way around some nodes. Place q is node `nodes[q]`.
+pub struct Around {
+    nodes: Vec<NodeId>,
+    lane: u32,
+    /// The stream from each place to the next.
+    to: Vec<Operand>,
+}
+
+impl Around {
+    /// At least two nodes.
+    pub fn new(b: &mut Builder, nodes: Vec<NodeId>, lane: u32) -> Self {
+        let next = |q: usize| nodes[(q + 1) % nodes.len()];
+        let to = (0..nodes.len()).map(|q| Operand::Stream(b.stream(nodes[q], &[next(q)]))).collect();
+        Self { nodes, lane, to }
+    }
+
+    fn places(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// The place `steps` before `q`.
+    fn before(&self, q: u32, steps: u32) -> u32 {
+        (q + self.places() - steps) % self.places()
+    }
+
+    pub fn to(&self, q: u32) -> Operand {
+        self.to[q as usize]
+    }
+
+    fn from(&self, q: u32) -> Operand {
+        self.to[self.before(q, 1) as usize]
+    }
+
+    /// What place `q` does to reduce the blocks of the inputs; its finished block goes to `end`.
+    pub fn reduce_scatter(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span, end: &[Operand]) {
+        let (node, from) = (self.nodes[q as usize], self.from(q));
+        for step in 1..=self.places() {
+            let span = block(self.before(q, step));
+            let own = Operand::In(span.start);
+            let sources = if step == 1 { vec![own] } else { vec![from, own] };
+            let sinks = if step == self.places() { end } else { &[self.to(q)] };
+            b.combine(node, self.lane, span.len, &sources, sinks);
+        }
+    }
+
+    /// What place `q` does to get all other blocks, after it sent its own.
+    pub fn pass_on(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
+        for step in 1..self.places() {
+            let span = block(self.before(q, step));
+            let sinks = [Operand::Out(span.start), self.to(q)];
+            let last = step + 1 == self.places();
+            let sinks = if last { &sinks[..1] } else { &sinks };
+            b.combine(self.nodes[q as usize], self.lane, span.len, &[self.from(q)], sinks);
+        }
+    }
+
+    /// The same where place 0 has all blocks in its input: it gets nothing, and what it passes on it has.
+    pub fn pass_on_from_first(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
+        let (node, last) = (self.nodes[q as usize], self.places() - 1);
+        if q == 0 {
+            for step in 0..last {
+                let span = block(self.before(q, step));
+                b.combine(node, self.lane, span.len, &[Operand::In(span.start)], &[self.to(q)]);
+            }
+            return;
+        }
+        if q < last {
+            let own = block(q);
+            b.combine(node, self.lane, own.len, &[Operand::Out(own.start)], &[self.to(q)]);
+        }
+        for step in 1..=last {
+            let span = block(self.before(q, step));
+            let sinks = [Operand::Out(span.start), self.to(q)];
+            let stays = step == last || q == last;
+            b.combine(node, self.lane, span.len, &[self.from(q)], if stays { &sinks[..1] } else { &sinks });
+        }
+    }
+}
+
+/// The unit `ring` among ranks.
+pub struct RankRing;
+
+impl RankAlgorithm for RankRing {
+    fn name(&self) -> &'static str {
+        "ring"
+    }
+
+    fn summary(&self) -> &'static str {
+        "blocks go around the ranks, each rank sending to the next; best for long vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter]
+    }
+
+    fn instructions(&self, case: &Case, _: &Params) -> u64 {
+        2 * u64::from(case.collective.ranks).pow(2)
+    }
+
+    fn check(&self, _: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        match params.get("mapping") {
+            None => Ok(()),
+            Some(found) => Err(AlgorithmError::Param {
+                algorithm: self.name(),
+                param: "mapping",
+                found: found.to_owned(),
+                accepted: "none among ranks, which lie on no line".to_owned(),
+            }),
+        }
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let around = Around::new(b, (0..c.ranks).map(NodeId).collect(), 0);
+        let whole = Blocks::new(c.elements, c.ranks);
+        let of_each = |q: u32| Span::new(q * c.elements, c.elements);
+        for q in 0..c.ranks {
+            match c.kind {
+                Kind::ReduceScatter => around.reduce_scatter(b, q, of_each, &[Operand::Out(0)]),
+                Kind::Allgather => {
+                    let sinks = [Operand::Out(of_each(q).start), around.to(q)];
+                    b.combine(NodeId(q), 0, c.elements, &[Operand::In(0)], &sinks);
+                    around.pass_on(b, q, of_each);
+                }
+                _ => {
+                    b.phase("reduce-scatter");
+                    let block = |q: u32| whole.block(q);
+                    around.reduce_scatter(b, q, block, &[Operand::Out(block(q).start), around.to(q)]);
+                    b.phase("allgather");
+                    around.pass_on(b, q, block);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
+        let c = case.collective;
+        let of = |elements: u32, reduces: bool| {
+            let bytes = case.bytes(elements);
+            Round { messages: 1, bytes, reduced: if reduces { bytes } else { 0 }, repeat: c.ranks - 1 }
+        };
+        let longest = c.elements.div_ceil(c.ranks);
+        Some(match c.kind {
+            Kind::ReduceScatter => vec![of(c.elements, true)],
+            Kind::Allgather => vec![of(c.elements, false)],
+            _ => vec![of(longest, true), of(longest, false)],
+        })
+    }
+}
