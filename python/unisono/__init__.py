@@ -31,6 +31,7 @@ from unisono._core import (
     parse_shape,
 )
 from unisono._emission import emit, emit_files
+from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._files import load, save
 from unisono._machines import machine
 from unisono._planning import bounds, plan
@@ -39,6 +40,7 @@ from unisono._sweep import sweep
 
 __all__ = [
     "Buffer",
+    "EndpointRun",
     "Error",
     "InputError",
     "Machine",
@@ -64,5 +66,6 @@ __all__ = [
     "plan",
     "save",
     "simulate",
+    "simulate_goal",
     "sweep",
 ]

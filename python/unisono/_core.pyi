@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Buffer",
+    "EndpointSimulation",
     "Error",
     "InputError",
     "Machine",
@@ -33,6 +34,8 @@ __all__ = [
     "plan",
     "reduce_optimality",
     "simulate",
+    "simulate_endpoint",
+    "simulate_goal",
     "sweep_point",
 ]
 
@@ -180,6 +183,27 @@ class Simulation:
     def trace_events(self) -> list[dict[str, int]]: ...
 
 @final
+class EndpointSimulation:
+    @property
+    def nanoseconds(self) -> float: ...
+    @property
+    def finish_ns(self) -> npt.NDArray[np.float64]: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def sends(self) -> int: ...
+    @property
+    def receives(self) -> int: ...
+    @property
+    def left_over(self) -> int: ...
+    @property
+    def wall_seconds(self) -> float: ...
+    @property
+    def trace_events(self) -> list[dict[str, Any]]: ...
+    @property
+    def ticks_per_ns(self) -> float: ...
+
+@final
 class Stream:
     @property
     def id(self) -> int: ...
@@ -252,6 +276,23 @@ def bounds(
     root: int | tuple[int, int] | None = None,
     model: str | None = None,
 ) -> list[dict[str, Any]]: ...
+def simulate_endpoint(
+    schedule: Schedule,
+    model: str | None = None,
+    start_ns: list[float] | None = None,
+    noise: tuple[str, float, float] | None = None,
+    seed: int = 0,
+    trace_ranks: list[int] | None = None,
+) -> EndpointSimulation: ...
+def simulate_goal(
+    path: str,
+    parameters: tuple[int | None, ...],
+    sane_zero_bytes: bool = False,
+    start_ns: list[float] | None = None,
+    noise: tuple[str, float, float] | None = None,
+    seed: int = 0,
+    trace_ranks: list[int] | None = None,
+) -> EndpointSimulation: ...
 def sweep_point(
     collective: str,
     machine: Machine,

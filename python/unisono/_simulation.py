@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ MOST_TRACED = 4096
 SAMPLED = 256
 
 
-@final
 class Run:
     """One run of a schedule on the simulated fabric of a wafer, data included."""
 
@@ -106,14 +105,22 @@ def simulate(
     *,
     queue_depth: int | None = None,
     noop_probability: float = 0.0,
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     trace_pes: Sequence[int] | None = None,
+    model: str | None = None,
+    late: Sequence[float] | None = None,
+    noise: tuple[str, float] | tuple[str, float, float] | None = None,
 ) -> Run:
-    """Runs a schedule wavelet by wavelet on the fabric of its wafer, or of ``machine``, with data through it.
+    """Runs a schedule on its machine, or on ``machine``.
 
-    The schedule is proved first. ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and
-    input. With ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by
-    ``seed``. ``trace_pes`` are recorded for :meth:`Run.trace`.
+    The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with data through it. Among ranks
+    its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
+    ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
+    ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``.
+
+    On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
+    ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by ``seed``.
+    ``trace_pes`` (or ranks) are recorded for :meth:`Run.trace`.
 
     Raises:
         InputError: no machine, or a wrong value.
@@ -124,6 +131,16 @@ def simulate(
     """
     placed = schedule if machine is None else schedule.on(machine)
     traced = [] if trace_pes is None else list(trace_pes)
+    kind = None if placed.machine is None else placed.machine.kind
+    if kind == "endpoint":
+        # Imported here, for that module is built on this one.
+        from unisono._endpoint import simulate_ranks
+
+        if queue_depth is not None or noop_probability != 0:
+            raise InputError("queue_depth and noop_probability are a wafer's; among ranks there are late and noise")
+        return simulate_ranks(placed, model, late, noise, seed, checked_pes(traced, placed.nodes))
+    if model is not None or late is not None or noise is not None:
+        raise InputError("model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability")
     options = (queue_depth, checked_probability("noop_probability", noop_probability), checked_seed(seed))
     return Run(placed, _core.simulate(placed, *options, checked_pes(traced, placed.nodes)), options, traced)
 
@@ -165,12 +182,12 @@ def trace_text(schedule: Schedule, simulation: Simulation) -> str:
     tracks = sorted({(event["pe"], event["thread"]) for event in recorded})
     track = {key: at + 1 for at, key in enumerate(tracks)}
     name = f"{schedule.collective} of {schedule.elements} {schedule.dtype} on {'x'.join(map(str, shape))} PEs"
-    events: list[dict[str, Any]] = [_metadata("process_name", 0, {"name": name})]
+    events: list[dict[str, Any]] = [metadata("process_name", 0, {"name": name})]
     for (pe, thread), tid in track.items():
         row, column = divmod(pe, columns)
         label = f"PE {row},{column}" + (f" thread {thread}" if thread else "")
-        events.append(_metadata("thread_name", tid, {"name": label}))
-        events.append(_metadata("thread_sort_index", tid, {"sort_index": tid}))
+        events.append(metadata("thread_name", tid, {"name": label}))
+        events.append(metadata("thread_sort_index", tid, {"sort_index": tid}))
     phases = simulation.phases
     for event in recorded:
         phase = phases[event["phase"]] if event["phase"] < len(phases) else ""
@@ -198,5 +215,6 @@ def trace_text(schedule: Schedule, simulation: Simulation) -> str:
     return f"{head}{lines}\n]}}\n"
 
 
-def _metadata(name: str, tid: int, arguments: dict[str, Any]) -> dict[str, Any]:
+def metadata(name: str, tid: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    """A trace event that names a process or a track."""
     return {"name": name, "ph": "M", "pid": 1, "tid": tid, "args": arguments}

@@ -1,7 +1,19 @@
-//! Simulations among ranks.
+//! Simulations among ranks: schedules at a machine's prices, and GOAL files under LogGOPS.
 
-use unisono_cost::endpoint::{LevelPrices, ScheduleEvaluator};
-use unisono_schedule::Schedule;
+use std::{fs::File as OsFile, io::BufReader, time::Instant};
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use unisono_cost::endpoint::{Goal, LevelPrices, Prices, ScheduleEvaluator, TICKS_PER_NS, ZeroBytes};
+use unisono_lower::tasks::{TaskGraph, from_schedule};
+use unisono_machine::{EndpointModel, Machine as Description};
+use unisono_schedule::{Schedule as Table, verify::Method};
+use unisono_sim::endpoint::{self, Noise, Options, SimError, TraceRequest};
+
+use crate::{
+    errors::{detached, input, simulation_error, to_python, verify_error},
+    schedule::Schedule,
+};
 
 /// Times schedules by the endpoint simulator.
 pub struct Simulated;
@@ -11,7 +23,188 @@ impl ScheduleEvaluator for Simulated {
         "endpoint"
     }
 
-    fn nanoseconds(&self, _schedule: &Schedule, _prices: &LevelPrices) -> Result<f64, String> {
-        Err("no simulator".to_owned())
+    fn nanoseconds(&self, schedule: &Table, prices: &LevelPrices) -> Result<f64, String> {
+        let graph = from_schedule(schedule).map_err(|e| e.to_string())?;
+        let run = endpoint::run(&graph, prices, &Options::default()).map_err(|e| e.to_string())?;
+        Ok(run.makespan as f64 / TICKS_PER_NS)
+    }
+}
+
+/// What a run among ranks did.
+#[pyclass(frozen, module = "unisono")]
+pub struct EndpointSimulation {
+    run: endpoint::Run,
+    ticks_per_ns: f64,
+    wall_seconds: f64,
+}
+
+#[pymethods]
+impl EndpointSimulation {
+    #[getter]
+    fn nanoseconds(&self) -> f64 {
+        self.run.makespan as f64 / self.ticks_per_ns
+    }
+
+    /// When each rank was done.
+    #[getter]
+    fn finish_ns<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_iter(py, self.run.finish.iter().map(|&t| t as f64 / self.ticks_per_ns))
+    }
+
+    /// Tasks, and a message for each send.
+    #[getter]
+    fn events(&self) -> u64 {
+        self.run.events
+    }
+
+    #[getter]
+    fn sends(&self) -> u64 {
+        self.run.sends
+    }
+
+    #[getter]
+    fn receives(&self) -> u64 {
+        self.run.receives
+    }
+
+    /// Messages that nobody received.
+    #[getter]
+    fn left_over(&self) -> u64 {
+        self.run.left_over
+    }
+
+    #[getter]
+    fn wall_seconds(&self) -> f64 {
+        self.wall_seconds
+    }
+
+    /// `[{rank, kind, cpu, peer, bytes, start, end}]` of the traced ranks, in ticks, of which `ticks_per_ns` make a
+    /// nanosecond.
+    #[getter]
+    fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.run.trace)
+    }
+
+    #[getter]
+    fn ticks_per_ns(&self) -> f64 {
+        self.ticks_per_ns
+    }
+}
+
+/// Proves a schedule and runs it among the ranks of its machine, by the model named or the machine's own. `start_ns`:
+/// when each rank begins. `noise`: its kind and one or two parameters in nanoseconds.
+#[pyfunction]
+#[pyo3(signature = (schedule, model = None, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
+pub fn simulate_endpoint(
+    py: Python<'_>,
+    schedule: &Schedule,
+    model: Option<&str>,
+    start_ns: Option<Vec<f64>>,
+    noise: Option<(String, f64, f64)>,
+    seed: u64,
+    trace_ranks: Option<Vec<u32>>,
+) -> PyResult<EndpointSimulation> {
+    let Some(Description::Endpoint(machine)) = &schedule.file().machine else {
+        return Err(input("the schedule has no machine of ranks; give it one with schedule.on(machine)"));
+    };
+    let model = match model {
+        None => machine.model,
+        Some(name) => EndpointModel::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
+            let accepted = EndpointModel::ALL.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
+            input(format!("'{name}' is not a model; accepted are {accepted}"))
+        })?,
+    };
+    let table = &schedule.file().schedule;
+    let prices = LevelPrices::new(machine, model, table.collective().ranks).map_err(input)?;
+    let options = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
+    let proof = detached(py, || schedule.prove(Method::Auto))?;
+    if !proof.holds() {
+        return Err(verify_error(py, &proof.diagnostics));
+    }
+    let graph = detached(py, || from_schedule(table))?.map_err(input)?;
+    simulated(py, &graph, &prices, &options, TICKS_PER_NS)
+}
+
+/// Runs the program of a GOAL file under LogGOPS; parameters are whole nanoseconds, and bytes.
+#[pyfunction]
+#[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
+pub fn simulate_goal(
+    py: Python<'_>,
+    path: &str,
+    parameters: [Option<u64>; 6],
+    sane_zero_bytes: bool,
+    start_ns: Option<Vec<f64>>,
+    noise: Option<(String, f64, f64)>,
+    seed: u64,
+    trace_ranks: Option<Vec<u32>>,
+) -> PyResult<EndpointSimulation> {
+    let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
+    let graph = detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
+    let usual = Goal::default();
+    let [latency, o, g, big_g, big_o, eager] = parameters;
+    let prices = Goal {
+        L: latency.unwrap_or(usual.L),
+        o: o.unwrap_or(usual.o),
+        g: g.unwrap_or(usual.g),
+        G: big_g.unwrap_or(usual.G),
+        O: big_o.unwrap_or(usual.O),
+        S: eager.unwrap_or(usual.S),
+        zero_bytes: if sane_zero_bytes { ZeroBytes::Sane } else { ZeroBytes::Wrapped },
+    };
+    let options = options(start_ns, noise, seed, trace_ranks, 1.0)?;
+    simulated(py, &graph, &prices, &options, 1.0)
+}
+
+fn options(
+    start_ns: Option<Vec<f64>>,
+    noise: Option<(String, f64, f64)>,
+    seed: u64,
+    trace_ranks: Option<Vec<u32>>,
+    ticks_per_ns: f64,
+) -> PyResult<Options> {
+    let start = start_ns.unwrap_or_default();
+    if let Some(wrong) = start.iter().find(|t| !(0.0..=8.64e13).contains(*t)) {
+        return Err(input(format!("a rank begins at {wrong} ns; accepted are numbers from 0 on")));
+    }
+    let noise = match noise {
+        None => None,
+        Some((kind, a, b)) => {
+            let (a, b) = (a * ticks_per_ns, b * ticks_per_ns);
+            Some(match kind.as_str() {
+                "uniform" => Noise::Uniform { most: a },
+                "normal" => Noise::Normal { mean: a, deviation: b },
+                "exponential" => Noise::Exponential { mean: a },
+                _ => return Err(input(format!("'{kind}' is no noise; accepted are uniform, normal and exponential"))),
+            })
+        }
+    };
+    let mut ranks = trace_ranks.unwrap_or_default();
+    ranks.sort_unstable();
+    ranks.dedup();
+    Ok(Options {
+        start: start.iter().map(|t| (t * ticks_per_ns).round() as u64).collect(),
+        noise,
+        seed,
+        trace: TraceRequest { ranks },
+    })
+}
+
+fn simulated<P: Prices + Sync>(
+    py: Python<'_>,
+    graph: &TaskGraph,
+    prices: &P,
+    options: &Options,
+    ticks_per_ns: f64,
+) -> PyResult<EndpointSimulation> {
+    let start = Instant::now();
+    match detached(py, || endpoint::run(graph, prices, options))? {
+        Ok(run) => Ok(EndpointSimulation { run, ticks_per_ns, wall_seconds: start.elapsed().as_secs_f64() }),
+        Err(e @ SimError::Unsupported { .. }) => Err(input(e)),
+        Err(e) => {
+            let SimError::Deadlock { stuck, .. } = &e else { return Err(input(e)) };
+            let stuck = stuck.iter().map(ToString::to_string).collect();
+            Err(simulation_error(py, e.to_string(), stuck))
+        }
     }
 }

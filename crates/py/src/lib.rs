@@ -30,6 +30,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<schedule::Proof>()?;
     m.add_class::<schedule::Schedule>()?;
     m.add_class::<simulate::Simulation>()?;
+    m.add_class::<endpoint::EndpointSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -41,6 +42,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
+    m.add_function(wrap_pyfunction!(endpoint::simulate_endpoint, m)?)?;
+    m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;

@@ -153,13 +153,19 @@ algorithm_options = _stack(
 plan_options = _stack(
     machine_option, shape_options, size_options, data_options, root_option, algorithm_options, json_option
 )
-#: The argument and options of a command that takes a file, or a collective to plan; see :func:`schedule_of`.
-file_or_plan_options = _stack(
-    click.argument("file_or_collective", metavar="FILE|COLLECTIVE"),
+_machine_and_plan_options = (
     click.option("--machine", metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on."),
     shape_options,
     size_options,
     data_options,
     root_option,
     algorithm_options,
+)
+#: The argument and options of a command that takes a file, or a collective to plan; see :func:`schedule_of`.
+file_or_plan_options = _stack(
+    click.argument("file_or_collective", metavar="FILE|COLLECTIVE"), *_machine_and_plan_options
+)
+#: The same where something else may stand for both.
+maybe_file_or_plan_options = _stack(
+    click.argument("file_or_collective", metavar="[FILE|COLLECTIVE]", required=False), *_machine_and_plan_options
 )

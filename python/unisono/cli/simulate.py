@@ -5,12 +5,13 @@ from typing import Any
 import click
 
 import unisono
-from unisono import Run, Schedule, UnsupportedError
+from unisono import InputError, Run, Schedule, UnsupportedError
 from unisono._files import check_writable
 from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import SAMPLED, checked_pes
+from unisono.cli import _simulate_ranks
 from unisono.cli._failures import NO, say
-from unisono.cli._options import file_or_plan_options, json_option, schedule_of
+from unisono.cli._options import json_option, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import cycles_and_time, number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._types import TracedPes, TracePes
 
@@ -20,13 +21,11 @@ _MODELS = ("paper", "links")
 
 
 @click.command()
-@file_or_plan_options
+@maybe_file_or_plan_options
 @click.option(
     "--sim",
-    type=click.Choice(["fabric"]),
-    default="fabric",
-    show_default=True,
-    help="The simulator: fabric runs a wafer wavelet by wavelet.",
+    type=click.Choice(["endpoint", "fabric"]),
+    help="The simulator: fabric runs a wafer wavelet by wavelet, endpoint messages among ranks [the machine's].",
 )
 @click.option(
     "--queue-depth", type=int, metavar="N", help="Wavelets that wait at a router, per color and input [the machine's]."
@@ -40,32 +39,58 @@ _MODELS = ("paper", "links")
     help="Share of its cycles in which a PE idles, as it does against overheating.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the idle cycles.")
-@click.option("--trace", metavar="FILE.json", help="Write the operations of PEs for Perfetto or chrome://tracing.")
+@_simulate_ranks.options
+@click.option(
+    "--trace", metavar="FILE.json", help="Write the operations of PEs or ranks for Perfetto or chrome://tracing."
+)
 @click.option(
     "--trace-pes",
     type=TracePes(),
     metavar="all|N|LIST",
-    help=f"Which PEs: all, an even sample of N [default: {SAMPLED}], or a list as in 0,5,64..127.",
+    help=f"Which PEs or ranks: all, an even sample of N [default: {SAMPLED}], or a list as in 0,5,64..127.",
 )
 @json_option
 def simulate(
-    file_or_collective: str,
+    file_or_collective: str | None,
     machine: str | None,
-    sim: str,
+    sim: str | None,
     queue_depth: int | None,
     noop_probability: float,
     seed: int,
     trace: str | None,
     trace_pes: TracedPes | None,
+    ranks_options: _simulate_ranks.Options,
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Runs the schedule in FILE, or the one planned for COLLECTIVE, on the simulated machine, with data through it."""
+    """Runs the schedule in FILE, or the one planned for COLLECTIVE, on the simulated machine.
+
+    On a wafer data flows through it; among ranks messages run at the machine's prices, and --goal runs the program of
+    another tool.
+    """
     if trace is not None:
         check_writable(trace)
     elif trace_pes is not None:
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
+    chosen = TracedPes(SAMPLED) if trace_pes is None else trace_pes
+    record = (trace, chosen) if trace is not None else None
+    if ranks_options.goal is not None:
+        if file_or_collective is not None or machine is not None:
+            raise click.UsageError("--goal brings its own program and parameters; drop the rest")
+        return _simulate_ranks.goal(ranks_options, seed, record, as_json)
+    if file_or_collective is None:
+        raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
     schedule = schedule_of(file_or_collective, machine, options, "simulate")
+    kind = None if schedule.machine is None else schedule.machine.kind
+    fits = {"fabric": "wafer", "endpoint": "endpoint"}
+    if sim is not None and kind is not None and fits[sim] != kind:
+        raise InputError(f"--sim {sim} runs machines of kind {fits[sim]}, and this one is of kind {kind}")
+    if kind == "endpoint":
+        if queue_depth is not None or noop_probability != 0:
+            raise click.UsageError("--queue-depth and --noop-probability are a wafer's; see --noise and --late")
+        return _simulate_ranks.schedule(schedule, ranks_options, options.get("model"), seed, record, as_json)
+    _simulate_ranks.refuse(ranks_options)
+    sim = "fabric"
     chosen = TracedPes(SAMPLED) if trace_pes is None else trace_pes
     pes = checked_pes(chosen.of(schedule.nodes), schedule.nodes) if trace is not None else None
     with working("simulating"):

@@ -1,0 +1,288 @@
+"""Runs among ranks: schedules at a machine's prices, and GOAL programs of other tools."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, SupportsIndex, final
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono import _core
+from unisono._core import EndpointSimulation, InputError, Schedule, UnsupportedError
+from unisono._files import check_writable, write
+from unisono._inputs import checked_seed
+from unisono._simulation import Run, checked_pes, metadata, sample
+
+#: Ranks of a trace where nobody says which.
+SAMPLED = 256
+
+#: ``("uniform", most)``, ``("normal", mean, deviation)`` or ``("exponential", mean)``, nanoseconds.
+Noise = tuple[str, float] | tuple[str, float, float]
+
+
+@final
+class EndpointRun(Run):
+    """One run among ranks that reach each other by messages."""
+
+    def __init__(self, title: str, simulation: EndpointSimulation, run: Any, traced: list[int]) -> None:
+        self._title = title
+        self._result = simulation
+        self._again = run
+        self._traced_ranks = traced
+
+    @property
+    def cycles(self) -> int:
+        """There are none among ranks.
+
+        Raises:
+            UnsupportedError: always; :attr:`seconds` says the time.
+
+        """
+        raise UnsupportedError("a run among ranks has no cycles; .seconds says its time")
+
+    @property
+    def seconds(self) -> float:
+        """Until the last rank was done."""
+        return self._result.nanoseconds / 1e9
+
+    @property
+    def nanoseconds(self) -> float:
+        """The same in nanoseconds, as exact as the clock of the simulation."""
+        return self._result.nanoseconds
+
+    @property
+    def finish(self) -> npt.NDArray[Any]:
+        """For each rank when it was done, seconds."""
+        return self._result.finish_ns / 1e9
+
+    @property
+    def finish_ns(self) -> npt.NDArray[np.float64]:
+        """The same in nanoseconds."""
+        return self._result.finish_ns
+
+    @property
+    def events(self) -> int:
+        """Tasks, and a message for each send."""
+        return self._result.events
+
+    @property
+    def hops(self) -> int:
+        """Messages: each is one hop here."""
+        return self._result.sends
+
+    @property
+    def stalls(self) -> int:
+        """Messages that nobody received."""
+        return self._result.left_over
+
+    @property
+    def result_correct(self) -> bool:
+        """True: only proved schedules run, and here no data moves that could show more."""
+        return True
+
+    @property
+    def mismatch(self) -> str | None:
+        """None: see :attr:`result_correct`."""
+        return None
+
+    @property
+    def wall_seconds(self) -> float:
+        """How long the simulation took."""
+        return self._result.wall_seconds
+
+    def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
+        """Writes the run as trace events for Perfetto or ``chrome://tracing``.
+
+        There is a track for each rank, and an arrow for each message. ``pes`` chooses other ranks than the run was asked to record, which repeats the run; without any, an even sample
+        of at most 256 is taken.
+
+        Raises:
+            InputError: a rank does not exist, they are too many, or the path cannot be a file.
+            OSError: it cannot be written; no half-written file is left.
+
+        """
+        check_writable(path)
+        self._record(pes)
+        write(path, _trace_text(self._title, self))
+
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        """Draws the run as PNG or SVG, by the ending of the path: a row a rank, a bar for what holds its CPU.
+
+        Raises:
+            InputError: there are more ranks than a picture has room for, or the path has another ending.
+            OSError: it cannot be written.
+
+        """
+        from unisono import timeline
+
+        kind = Path(path).suffix.removeprefix(".").lower()
+        if kind not in ("png", "svg"):
+            raise InputError(f"'{path}' ends in neither .png nor .svg, and a timeline is one of these")
+        check_writable(path)
+        ranks = len(self.finish_ns)
+        if ranks > timeline.MOST_RANKS:
+            raise InputError(
+                f"a timeline of {ranks} ranks was asked for, and a picture has room for {timeline.MOST_RANKS}: "
+                "write a trace instead, which Perfetto opens"
+            )
+        self._record(range(ranks))
+        write(path, timeline.draw(*self.operations(), list(self.finish_ns), self._title, kind))
+
+    def operations(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """What held the CPUs of the recorded ranks, and the messages between them, in nanoseconds.
+
+        An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``bytes``, ``start_ns`` and ``end_ns``; a
+        message ``source``, ``target``, ``bytes``, ``sent_ns`` (the start of its issue) and ``arrived_ns``.
+        """
+        per_ns = self._result.ticks_per_ns
+        operations = []
+        leaving: dict[tuple[int, int, int], list[float]] = {}
+        messages = []
+        for event in self._result.trace_events:
+            kind = {"recv": "receive"}.get(event["kind"], event["kind"])
+            start, end = event["start"] / per_ns, event["end"] / per_ns
+            operations.append(
+                {"rank": event["rank"], "kind": kind, "bytes": event["bytes"], "start_ns": start, "end_ns": end}
+            )
+            if kind == "send":
+                leaving.setdefault((event["rank"], event["peer"], event["bytes"]), []).append(start)
+        # Of one pair and one length messages arrive in the order in which they left.
+        arrived: dict[tuple[int, int, int], int] = {}
+        for event in self._result.trace_events:
+            key = (event["peer"], event["rank"], event["bytes"])
+            if event["kind"] == "recv" and key in leaving:
+                at = arrived.get(key, 0)
+                arrived[key] = at + 1
+                if at < len(leaving[key]):
+                    messages.append(
+                        {
+                            "source": key[0],
+                            "target": key[1],
+                            "bytes": key[2],
+                            "sent_ns": leaving[key][at],
+                            "arrived_ns": event["start"] / per_ns,
+                        }
+                    )
+        return operations, messages
+
+    def _record(self, ranks: Sequence[int] | None) -> None:
+        count = len(self.finish_ns)
+        chosen = list(ranks) if ranks is not None else self._traced_ranks or sample(count, SAMPLED)
+        if chosen != self._traced_ranks:
+            self._result = self._again(checked_pes(chosen, count))
+            self._traced_ranks = chosen
+
+    def __repr__(self) -> str:
+        return f"<unisono.EndpointRun {self.seconds * 1e6:.3f} us>"
+
+
+def simulate_ranks(
+    schedule: Schedule,
+    model: str | None,
+    late: Sequence[float] | None,
+    noise: Noise | None,
+    seed: SupportsIndex,
+    traced: list[int],
+) -> EndpointRun:
+    """Runs a schedule among the ranks of its machine; see :func:`unisono.simulate`."""
+    checked = checked_seed(seed)
+    starts = _starts(late)
+
+    def run(ranks: list[int]) -> EndpointSimulation:
+        return _core.simulate_endpoint(schedule, model, starts, _noise(noise), checked, ranks)
+
+    title = (
+        f"{schedule.collective} of {schedule.elements} {schedule.dtype} on {schedule.ranks} ranks: {schedule.origin}"
+    )
+    return EndpointRun(title, run(traced), run, traced)
+
+
+def simulate_goal(
+    path: str | os.PathLike[str],
+    *,
+    L: int | None = None,  # noqa: N803 - the field's own names
+    o: int | None = None,
+    g: int | None = None,
+    G: int | None = None,  # noqa: N803
+    O: int | None = None,  # noqa: E741, N803
+    S: int | None = None,  # noqa: N803
+    zero_byte: str = "wrapped",
+    late: Sequence[float] | None = None,
+    noise: Noise | None = None,
+    seed: SupportsIndex = 0,
+    trace_ranks: Sequence[int] | None = None,
+) -> EndpointRun:
+    """Runs the program of a GOAL file under LogGOPS.
+
+    ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's default.
+    ``zero_byte`` says what a message without bytes costs: ``wrapped`` as in LogGOPSim, where the bytes after its first
+    are 2^64 - 1, or ``sane``, as much as one byte.
+
+    Raises:
+        InputError: the file is not there or is no GOAL, with the line; a parameter that is negative or too large.
+        SimulationError: the program cannot finish; ``.stuck`` lists tasks that are never done.
+
+    """
+    given = []
+    for name, value in (("L", L), ("o", o), ("g", g), ("G", G), ("O", O), ("S", S)):
+        if value is not None and not 0 <= value < 2**63:
+            raise InputError(f"{name} is {value}; accepted are whole numbers from 0 to 2^63 - 1")
+        given.append(value)
+    if zero_byte not in ("wrapped", "sane"):
+        raise InputError(f"zero_byte is '{zero_byte}'; accepted are wrapped and sane")
+    checked = checked_seed(seed)
+    starts = _starts(late)
+
+    def run(ranks: list[int]) -> EndpointSimulation:
+        return _core.simulate_goal(
+            os.fspath(path), tuple(given), zero_byte == "sane", starts, _noise(noise), checked, ranks
+        )
+
+    traced = [] if trace_ranks is None else list(trace_ranks)
+    return EndpointRun(Path(path).name, run(traced), run, traced)
+
+
+def _starts(late: Sequence[float] | None) -> list[float] | None:
+    return None if late is None else [float(time) for time in late]
+
+
+def _noise(noise: Noise | None) -> tuple[str, float, float] | None:
+    if noise is None:
+        return None
+    kind, first, *second = noise
+    if kind == "normal" and not second:
+        raise InputError("normal noise has a mean and a deviation, as in ('normal', 100, 20)")
+    return kind, float(first), float(second[0]) if second else 0.0
+
+
+def _trace_text(title: str, run: EndpointRun) -> str:
+    """The recorded operations as trace events; a microsecond of the file is a microsecond."""
+    operations, messages = run.operations()
+    events: list[dict[str, Any]] = [metadata("process_name", 0, {"name": title})]
+    for rank in sorted({operation["rank"] for operation in operations}):
+        events.append(metadata("thread_name", rank + 1, {"name": f"rank {rank}"}))
+        events.append(metadata("thread_sort_index", rank + 1, {"sort_index": rank + 1}))
+    for operation in operations:
+        events.append(
+            {
+                "name": operation["kind"],
+                "cat": operation["kind"],
+                "ph": "X",
+                "pid": 1,
+                "tid": operation["rank"] + 1,
+                "ts": operation["start_ns"] / 1e3,
+                "dur": (operation["end_ns"] - operation["start_ns"]) / 1e3,
+                "args": {"bytes": operation["bytes"], "rank": operation["rank"]},
+            }
+        )
+    for at, message in enumerate(messages):
+        # A flow arrow from the issue of a message to its arrival.
+        common = {"name": "message", "cat": "message", "id": at, "pid": 1}
+        events.append({**common, "ph": "s", "tid": message["source"] + 1, "ts": message["sent_ns"] / 1e3})
+        events.append({**common, "ph": "f", "bp": "e", "tid": message["target"] + 1, "ts": message["arrived_ns"] / 1e3})
+    about = {"seconds": run.seconds, "events": run.events}
+    lines = ",\n".join(json.dumps(event, ensure_ascii=False) for event in events)
+    head = f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about, ensure_ascii=False)},"traceEvents":[\n'
+    return f"{head}{lines}\n]}}\n"
