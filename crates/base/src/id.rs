@@ -40,3 +40,6 @@ id!(
 id!(
     /// A named part of a schedule to which a cost model applies.
     PhaseId, "p");
+id!(
+    /// One operation of a task graph, numbered over all ranks.
+    TaskId, "t");

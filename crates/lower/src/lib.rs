@@ -1,9 +1,11 @@
-//! Placed schedules: which PE runs which node, and which way each stream goes; with the checks of a placement.
+//! What schedules are lowered to. Placed schedules: which PE runs which node, and which way each stream goes; with the
+//! checks of a placement. Task graphs: messages among ranks.
 
 mod json;
 mod placed;
 mod placement;
 mod route;
+pub mod tasks;
 mod terms;
 mod text;
 pub mod wafer;

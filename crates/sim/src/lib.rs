@@ -1,3 +1,4 @@
 //! Simulators. They run what others chose, and choose nothing.
 
+pub mod endpoint;
 pub mod fabric;

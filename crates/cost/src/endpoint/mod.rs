@@ -2,12 +2,14 @@
 
 pub mod bounds;
 mod evaluator;
+mod goal;
 mod prices;
 mod rounds;
 mod terms;
 
 pub use bounds::{ENDPOINT_BOUNDS, EndpointBound, EndpointCase, tightest_endpoint};
 pub use evaluator::ScheduleEvaluator;
+pub use goal::{Goal, ZeroBytes};
 pub use prices::{LevelPrices, Linear, Prices, Receive, Send, TICKS_PER_NS, seconds};
 pub use rounds::rounds_ns;
 pub use terms::schedule_terms;

@@ -1,0 +1,76 @@
+//! LogGOPS in whole nanoseconds, as LogGOPSim prices GOAL files: one tick is one nanosecond here.
+//!
+//! The bytes after the first cost O or G each, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
+//! 2^64 - 1 bytes after its first: it is sent O earlier than one of 1 byte, and its receiver's CPU, where the greater of
+//! the two *unsigned* products counts, is held o - min(O, G) if both are positive, and o less the one that is otherwise.
+//! [`ZeroBytes::Sane`] prices such a message as one of 1 byte instead.
+//! Source: LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), its public code of 2023.
+
+use super::{Prices, Receive, Send};
+
+/// What a message of 0 bytes costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ZeroBytes {
+    /// As in LogGOPSim: 2^64 - 1 bytes after the first.
+    #[default]
+    Wrapped,
+    /// No bytes after the first.
+    Sane,
+}
+
+/// Parameters in nanoseconds; S in bytes. The defaults are those of LogGOPSim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(non_snake_case, reason = "the field's own names")]
+pub struct Goal {
+    pub L: u64,
+    pub o: u64,
+    pub g: u64,
+    pub G: u64,
+    pub O: u64,
+    pub S: u64,
+    pub zero_bytes: ZeroBytes,
+}
+
+impl Default for Goal {
+    fn default() -> Self {
+        Self { L: 2500, o: 1500, g: 1000, G: 6, O: 0, S: 65_535, zero_bytes: ZeroBytes::Wrapped }
+    }
+}
+
+impl Goal {
+    /// Bytes after the first.
+    fn rest(&self, bytes: u64) -> u64 {
+        match self.zero_bytes {
+            ZeroBytes::Wrapped => bytes.wrapping_sub(1),
+            ZeroBytes::Sane => bytes.saturating_sub(1),
+        }
+    }
+}
+
+impl Prices for Goal {
+    #[inline]
+    fn send(&self, _from: u32, _to: u32, bytes: u64) -> Send {
+        let rest = self.rest(bytes);
+        Send {
+            cpu: self.o.wrapping_add(rest.wrapping_mul(self.O)),
+            nic: self.g.wrapping_add(rest.wrapping_mul(self.G)),
+            flight: self.o.wrapping_add(self.L),
+        }
+    }
+
+    #[inline]
+    fn receive(&self, _from: u32, _to: u32, bytes: u64) -> Receive {
+        let rest = self.rest(bytes);
+        let (per_o, per_g) = (rest.wrapping_mul(self.O), rest.wrapping_mul(self.G));
+        Receive { cpu: self.o.wrapping_add(per_o.max(per_g)), nic: self.g.wrapping_add(per_g) }
+    }
+
+    /// GOAL says what computing costs as a calc; reductions without one are free.
+    fn reduce(&self, _bytes: u64) -> u64 {
+        0
+    }
+
+    fn eager_bytes(&self) -> u64 {
+        self.S
+    }
+}

@@ -1,0 +1,139 @@
+//! Builds a task graph rank by rank, so that the edges of one rank at most are held beside the tables.
+
+use unisono_base::TaskId;
+
+use super::{
+    ANY, Kind, Task, TaskError, TaskGraph,
+    graph::{Edge, Row},
+};
+
+/// Simulators number tasks and their messages in 30 bits.
+pub(super) const MOST_TASKS: u64 = 1 << 30;
+const MOST_EDGES: u64 = u32::MAX as u64;
+
+/// Errors are kept until [`Builder::finish`], so that loops need not look.
+#[derive(Default)]
+pub struct Builder {
+    graph: TaskGraph,
+    /// `(task waited for, edge)` of the rank in work, in the order of their making.
+    edges: Vec<(u32, Edge)>,
+    greatest_peer: Option<(Kind, u32)>,
+    error: Option<TaskError>,
+}
+
+impl Builder {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes room for a graph of about this size.
+    pub fn reserve(&mut self, ranks: usize, tasks: usize, edges: usize) {
+        self.graph.rank_rows.reserve(ranks + 1);
+        self.graph.rows.reserve(tasks);
+        self.graph.edge_rows.reserve(tasks + 1);
+        self.graph.edges.reserve(edges);
+    }
+
+    /// Begins the next rank.
+    pub fn rank(&mut self) {
+        self.end_rank();
+        if self.graph.rank_rows.len() as u64 >= u64::from(ANY) {
+            self.fail(TaskError::TooMany { what: "ranks", found: u64::from(ANY), most: u64::from(ANY - 1) });
+            return;
+        }
+        self.graph.rank_rows.push(self.graph.rows.len() as u32);
+    }
+
+    /// Adds a task to the rank in work. Tasks that are free at one time start in the order: sends, receives, others; and
+    /// within each kind in the order of their making.
+    pub fn task(&mut self, task: Task) -> TaskId {
+        let count = self.graph.rows.len() as u64;
+        if self.graph.rank_rows.is_empty() {
+            self.fail(TaskError::NoRank);
+            return TaskId(0);
+        }
+        if count >= MOST_TASKS {
+            self.fail(TaskError::TooMany { what: "tasks", found: count + 1, most: MOST_TASKS });
+            return TaskId(0);
+        }
+        let names_peer = match task.kind {
+            Kind::Send => true,
+            Kind::Receive => task.peer != ANY,
+            Kind::Calc | Kind::Reduce => false,
+        };
+        if names_peer && self.greatest_peer.is_none_or(|(_, peer)| peer < task.peer) {
+            self.greatest_peer = Some((task.kind, task.peer));
+        }
+        self.graph.cpus = self.graph.cpus.max(u32::from(task.cpu) + 1);
+        self.graph.nics = self.graph.nics.max(u32::from(task.nic) + 1);
+        self.graph.pack(task);
+        TaskId(count as u32)
+    }
+
+    /// `later` may start only when `earlier` is done.
+    pub fn requires(&mut self, later: TaskId, earlier: TaskId) {
+        self.edge(later, earlier, false);
+    }
+
+    /// `later` may start only when `earlier` has started.
+    pub fn irequires(&mut self, later: TaskId, earlier: TaskId) {
+        self.edge(later, earlier, true);
+    }
+
+    fn edge(&mut self, later: TaskId, earlier: TaskId, started: bool) {
+        let first = self.graph.rank_rows.last().copied().unwrap_or(0);
+        for task in [later, earlier] {
+            if task.0 < first || task.index() >= self.graph.rows.len() {
+                self.fail(TaskError::OtherRank { task });
+                return;
+            }
+        }
+        self.edges.push((earlier.0, Edge::new(later.0, started)));
+    }
+
+    fn end_rank(&mut self) {
+        let Some(&first) = self.graph.rank_rows.last() else { return };
+        let edges = (self.graph.edges.len() + self.edges.len()) as u64;
+        if edges > MOST_EDGES {
+            self.fail(TaskError::TooMany { what: "edges", found: edges, most: MOST_EDGES });
+            self.edges.clear();
+        }
+        // Stable: edges of one kind keep the order of their making.
+        let key = |&(earlier, edge): &(u32, Edge)| (earlier, !edge.started());
+        if !self.edges.is_sorted_by_key(key) {
+            self.edges.sort_by_key(key);
+        }
+        let mut next = self.edges.iter().peekable();
+        for task in first..self.graph.rows.len() as u32 {
+            self.graph.edge_rows.push(self.graph.edges.len() as u32);
+            while let Some(&(_, edge)) = next.next_if(|(earlier, _)| *earlier == task) {
+                self.graph.edges.push(edge);
+            }
+        }
+        self.edges.clear();
+    }
+
+    pub(super) fn fail(&mut self, error: TaskError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// # Errors
+    /// The first thing that the tables could not hold, or a rank that does not exist.
+    pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
+        self.end_rank();
+        self.graph.edge_rows.push(self.graph.edges.len() as u32);
+        self.graph.rank_rows.push(self.graph.rows.len() as u32);
+        let ranks = self.graph.rank_count();
+        if let Some((kind, peer)) = self.greatest_peer
+            && peer >= ranks
+        {
+            self.fail(TaskError::NoPeer { kind: kind.name(), peer, ranks });
+        }
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.graph),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Row>() == 16 && size_of::<Edge>() == 4);

@@ -1,0 +1,173 @@
+//! The task graph of a schedule: what its instructions send, receive and reduce.
+//!
+//! An instruction becomes its receives, one reduce where it has two sources or more, then its sends in the order of its
+//! sinks, one for each node that a stream leads to. A message is what one instruction pushes; who pops it in other pieces
+//! receives it with the first piece that needs some of it. The next instruction of the lane waits until receives and
+//! the reduce are done and sends have started: a send leaves its operand behind when it is issued. All lanes of a node
+//! share one CPU and one network interface. Message i of stream s is the i-th of tag s.
+
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId};
+use unisono_schedule::{Flow, Schedule};
+
+use super::{Builder, Kind, Task, TaskError, TaskGraph};
+
+/// # Errors
+/// The schedule is not well-formed, too large, or has dependencies between nodes, which no message carries.
+pub fn from_schedule(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
+    let mut found = Diagnostics::default();
+    let flow = Flow::new(schedule, &mut found);
+    if let Some(first) = found.into_vec().into_iter().next() {
+        return Err(TaskError::Malformed(first));
+    }
+    for &(later, earlier) in schedule.dependencies() {
+        let (later, earlier) = (flow.node_of(later), flow.node_of(earlier));
+        if later != earlier {
+            return Err(TaskError::AcrossNodes { later, earlier });
+        }
+    }
+    let mut lower = Lower::new(schedule, &flow);
+    for node in schedule.all_nodes() {
+        lower.node(node);
+    }
+    lower.builder.finish()
+}
+
+/// Tasks of one kind that follow each other: from the first on, so many.
+#[derive(Clone, Copy)]
+struct Tasks {
+    kind: Kind,
+    first: u32,
+    count: u32,
+}
+
+impl Tasks {
+    const NONE: Self = Self { kind: Kind::Calc, first: 0, count: 0 };
+
+    fn ids(self) -> impl Iterator<Item = TaskId> {
+        (self.first..self.first + self.count).map(TaskId)
+    }
+}
+
+/// An instruction that has or is an explicit dependency, with its first and last tasks.
+struct Tied {
+    id: InstrId,
+    first: Tasks,
+    last: Tasks,
+}
+
+struct Lower<'a> {
+    schedule: &'a Schedule,
+    flow: &'a Flow,
+    builder: Builder,
+    element_bytes: u64,
+    /// Instructions that others wait for by an explicit dependency, sorted.
+    awaited: Vec<InstrId>,
+    /// Of the instruction in work.
+    receives: Vec<Task>,
+    sends: Vec<Task>,
+}
+
+impl<'a> Lower<'a> {
+    fn new(schedule: &'a Schedule, flow: &'a Flow) -> Self {
+        let mut awaited: Vec<_> = schedule.dependencies().iter().map(|d| d.1).collect();
+        awaited.sort_unstable();
+        awaited.dedup();
+        let mut builder = Builder::new();
+        let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
+        builder.reserve(schedule.node_count(), tasks, tasks);
+        let element_bytes = schedule.collective().dtype.bytes();
+        Self { schedule, flow, builder, element_bytes, awaited, receives: Vec::new(), sends: Vec::new() }
+    }
+
+    fn node(&mut self, node: NodeId) {
+        self.builder.rank();
+        // In the order of their ids, since lanes are.
+        let mut tied: Vec<Tied> = Vec::new();
+        for lane in self.schedule.lanes(node).map(LaneId::new) {
+            let mut before = Tasks::NONE;
+            for id in self.schedule.lane_instrs(lane).map(InstrId::new) {
+                before = self.instr(id, before, &mut tied);
+            }
+        }
+        for later in &tied {
+            for &(_, earlier) in self.schedule.after(later.id) {
+                if let Ok(at) = tied.binary_search_by_key(&earlier, |t| t.id) {
+                    self.wait(later.first, tied[at].last);
+                }
+            }
+        }
+    }
+
+    /// Adds an instruction that follows `before` in its lane; gives its last tasks.
+    fn instr(&mut self, id: InstrId, before: Tasks, tied: &mut Vec<Tied>) -> Tasks {
+        let waits = !self.schedule.after(id).is_empty();
+        let ties = waits || self.awaited.binary_search(&id).is_ok();
+        self.messages(id);
+        let (receives, sends) = (std::mem::take(&mut self.receives), std::mem::take(&mut self.sends));
+        let operands = self.schedule.sources(id).len() as u64;
+        let bytes = u64::from(self.schedule.instr(id).len) * self.element_bytes;
+        let reduce = [Task::reduce(operands.saturating_sub(1) * bytes)];
+        let reduce = if operands > 1 { &reduce[..] } else { &[] };
+        let stages = [&receives[..], reduce, &sends[..]];
+        let heads = stages.iter().find(|s| !s.is_empty()).map_or(0, |s| s.len());
+        // A task that does nothing stands for what has no task but is waited for, and saves an edge from each of many
+        // to each of many.
+        let joint = (heads == 0 && ties) || (heads > 1 && (before.count > 1 || waits));
+        let nothing = [Task::calc(0)];
+        let joint = if joint { &nothing[..] } else { &[] };
+        let (mut first, mut last) = (Tasks::NONE, before);
+        for stage in [joint].into_iter().chain(stages).filter(|s| !s.is_empty()) {
+            last = self.follow(stage, last);
+            if first.count == 0 {
+                first = last;
+            }
+        }
+        if ties {
+            tied.push(Tied { id, first, last });
+        }
+        (self.receives, self.sends) = (receives, sends);
+        last
+    }
+
+    /// Gathers what an instruction receives and sends.
+    fn messages(&mut self, id: InstrId) {
+        let (schedule, flow) = (self.schedule, self.flow);
+        let bytes = |elements: u32| u64::from(elements) * self.element_bytes;
+        self.receives.clear();
+        for (stream, span) in flow.pops(schedule, id) {
+            let from = schedule.stream(stream).source.0;
+            // What begins before this piece was received with an earlier one.
+            let new = Flow::touching(schedule, flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
+            self.receives.extend(new.map(|p| Task::receive(from, bytes(schedule.instr(p.instr).len), stream.0)));
+        }
+        self.sends.clear();
+        for (stream, span) in flow.pushes(schedule, id) {
+            let to = schedule.stream_sinks(stream).iter();
+            self.sends.extend(to.map(|sink| Task::send(sink.0, bytes(span.len), stream.0)));
+        }
+    }
+
+    /// Adds tasks that each wait for all of `before`.
+    fn follow(&mut self, stage: &[Task], before: Tasks) -> Tasks {
+        let mut added = Tasks { kind: stage[0].kind, first: 0, count: stage.len() as u32 };
+        for (n, &task) in stage.iter().enumerate() {
+            let id = self.builder.task(task);
+            if n == 0 {
+                added.first = id.0;
+            }
+        }
+        self.wait(added, before);
+        added
+    }
+
+    fn wait(&mut self, later: Tasks, earlier: Tasks) {
+        for l in later.ids() {
+            for e in earlier.ids() {
+                match earlier.kind {
+                    Kind::Send => self.builder.irequires(l, e),
+                    _ => self.builder.requires(l, e),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Why a run did not end well.
+
+use std::fmt;
+
+use unisono_lower::tasks::{ANY, Kind, Task};
+
+/// A task that is never done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stuck {
+    pub rank: u32,
+    /// Number among the tasks of its rank, from 0.
+    pub index: u32,
+    pub task: Task,
+    pub why: String,
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Task { kind, peer, tag, amount, .. } = self.task;
+        write!(f, "rank {} task {} ({} {amount}", self.rank, self.index + 1, kind.name())?;
+        let any = |n: u32| if n == ANY { "any".to_owned() } else { n.to_string() };
+        match kind {
+            Kind::Send => write!(f, "b to {peer}, tag {}", any(tag))?,
+            Kind::Receive => write!(f, "b from {}, tag {}", any(peer), any(tag))?,
+            Kind::Calc => {}
+            Kind::Reduce => write!(f, "b")?,
+        }
+        write!(f, ") {}", self.why)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SimError {
+    #[error("deadlock: {count} tasks are never done, among them {}", stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Deadlock {
+        count: u64,
+        /// At most [`super::STUCK_KEPT`], first those that wait for another rank.
+        stuck: Vec<Stuck>,
+    },
+    #[error("{what} is {found}; the simulator takes {accepted}")]
+    Unsupported { what: &'static str, found: String, accepted: String },
+}

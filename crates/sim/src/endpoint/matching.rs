@@ -1,0 +1,240 @@
+//! Receives that wait for messages, and messages that wait for receives: first come, first served, by source and tag.
+//!
+//! Each rank has a list of both kinds, searched from its start. A list whose search once took long gets an index by
+//! (source, tag), so that a rank with very many receives does not take quadratic time. In a list with an index what was
+//! matched is marked only, and leaves when a search passes it.
+
+use rustc_hash::FxHashMap;
+use unisono_lower::tasks::ANY;
+
+use super::blocked::Link;
+
+/// A source and a tag, either of them perhaps [`ANY`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Envelope {
+    pub source: u32,
+    pub tag: u32,
+}
+
+impl Envelope {
+    const ANYTHING: Self = Self { source: ANY, tag: ANY };
+
+    fn matches(self, other: Self) -> bool {
+        let fits = |a: u32, b: u32| a == b || a == ANY || b == ANY;
+        fits(self.source, other.source) && fits(self.tag, other.tag)
+    }
+
+    fn exact(self) -> bool {
+        self.source != ANY && self.tag != ANY
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    Receives,
+    Messages,
+}
+
+/// Ends of a list, 1 more than a task; 0: empty.
+#[derive(Clone, Copy, Debug, Default)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+#[derive(Default)]
+struct Index {
+    /// Lists that have an index, by number.
+    lists: FxHashMap<(u32, Envelope), List>,
+    /// Order of arrival of each task; `TAKEN` once it is matched.
+    order: Vec<u32>,
+    /// The next task of the same list and envelope.
+    next: Vec<u32>,
+    arrived: u32,
+}
+
+const TAKEN: u32 = u32::MAX;
+/// A search that passes more than this makes an index.
+const LONG: u32 = 64;
+
+pub(super) struct Matching {
+    lists: Vec<[List; 2]>,
+    indexed: Vec<[bool; 2]>,
+    index: Index,
+}
+
+impl Matching {
+    pub fn new(ranks: u32) -> Self {
+        Self { lists: vec![[List::default(); 2]; ranks as usize], indexed: Vec::new(), index: Index::default() }
+    }
+
+    #[inline]
+    fn indexed(&self, rank: u32, side: Side) -> bool {
+        !self.indexed.is_empty() && self.indexed[rank as usize][side as usize]
+    }
+
+    /// `task` waits from now on.
+    pub fn append(&mut self, links: &mut [Link], rank: u32, side: Side, task: u32, envelope: Envelope) {
+        links[task as usize].next = 0;
+        let list = &mut self.lists[rank as usize][side as usize];
+        if list.tail == 0 {
+            list.head = task + 1;
+        } else {
+            links[list.tail as usize - 1].next = task + 1;
+        }
+        list.tail = task + 1;
+        if self.indexed(rank, side) {
+            self.index.add(2 * rank + side as u32, task, envelope);
+        }
+    }
+
+    /// The first that waits and matches; it waits no longer. `of` gives the envelope of what waits.
+    #[inline]
+    pub fn take(
+        &mut self,
+        links: &mut [Link],
+        rank: u32,
+        side: Side,
+        wanted: Envelope,
+        of: impl Fn(u32) -> Envelope,
+    ) -> Option<u32> {
+        if self.indexed(rank, side) {
+            return self.take_indexed(links, rank, side, wanted, of);
+        }
+        let list = &mut self.lists[rank as usize][side as usize];
+        let mut passed = 0;
+        let found = take_from(links, list, |task| {
+            passed += 1;
+            if of(task).matches(wanted) { Step::Take } else { Step::Pass }
+        });
+        if passed > LONG {
+            self.make_index(links, rank, side, of);
+        }
+        found
+    }
+
+    #[cold]
+    fn make_index(&mut self, links: &[Link], rank: u32, side: Side, of: impl Fn(u32) -> Envelope) {
+        if self.indexed.is_empty() {
+            self.indexed = vec![[false; 2]; self.lists.len()];
+            self.index.order = vec![0; links.len()];
+            self.index.next = vec![0; links.len()];
+        }
+        self.indexed[rank as usize][side as usize] = true;
+        let mut at = self.lists[rank as usize][side as usize].head;
+        while at != 0 {
+            self.index.add(2 * rank + side as u32, at - 1, of(at - 1));
+            at = links[at as usize - 1].next;
+        }
+    }
+
+    fn take_indexed(
+        &mut self,
+        links: &mut [Link],
+        rank: u32,
+        side: Side,
+        wanted: Envelope,
+        of: impl Fn(u32) -> Envelope,
+    ) -> Option<u32> {
+        let index = &mut self.index;
+        let number = 2 * rank + side as u32;
+        let found = if wanted.exact() {
+            let exact = index.first(number, wanted, |_| true);
+            let wild = index.first(number, Envelope::ANYTHING, |task| of(task).matches(wanted));
+            exact.into_iter().chain(wild).min_by_key(|&task| index.order[task as usize])
+        } else {
+            let list = &mut self.lists[rank as usize][side as usize];
+            take_from(links, list, |task| {
+                if index.order[task as usize] == TAKEN {
+                    Step::Drop
+                } else if of(task).matches(wanted) {
+                    Step::Take
+                } else {
+                    Step::Pass
+                }
+            })
+        };
+        if let Some(task) = found {
+            index.order[task as usize] = TAKEN;
+        }
+        found
+    }
+}
+
+enum Step {
+    Take,
+    Drop,
+    Pass,
+}
+
+/// Walks a list, drops what `step` says, and takes out the first that it takes.
+#[inline]
+fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32) -> Step) -> Option<u32> {
+    let (mut before, mut at) = (0, list.head);
+    while at != 0 {
+        let next = links[at as usize - 1].next;
+        let step = step(at - 1);
+        if let Step::Pass = step {
+            before = at;
+        } else {
+            if before == 0 {
+                list.head = next;
+            } else {
+                links[before as usize - 1].next = next;
+            }
+            if next == 0 {
+                list.tail = before;
+            }
+            if let Step::Take = step {
+                return Some(at - 1);
+            }
+        }
+        at = next;
+    }
+    None
+}
+
+impl Index {
+    /// What waits for anything, or for any source or tag, shares one chain of its list.
+    fn add(&mut self, number: u32, task: u32, envelope: Envelope) {
+        let envelope = if envelope.exact() { envelope } else { Envelope::ANYTHING };
+        self.order[task as usize] = self.arrived;
+        self.next[task as usize] = 0;
+        self.arrived += 1;
+        let list = self.lists.entry((number, envelope)).or_default();
+        if list.tail == 0 {
+            list.head = task + 1;
+        } else {
+            self.next[list.tail as usize - 1] = task + 1;
+        }
+        list.tail = task + 1;
+    }
+
+    /// The first of a chain that fits; those matched meanwhile leave it.
+    fn first(&mut self, number: u32, envelope: Envelope, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        let list = self.lists.get_mut(&(number, envelope))?;
+        let (mut before, mut at) = (0, list.head);
+        while at != 0 {
+            let next = self.next[at as usize - 1];
+            if self.order[at as usize - 1] == TAKEN {
+                if before == 0 {
+                    list.head = next;
+                } else {
+                    self.next[before as usize - 1] = next;
+                }
+                if next == 0 {
+                    list.tail = before;
+                }
+            } else if fits(at - 1) {
+                return Some(at - 1);
+            } else {
+                before = at;
+            }
+            at = next;
+        }
+        if list.head == 0 {
+            self.lists.remove(&(number, envelope));
+        }
+        None
+    }
+}

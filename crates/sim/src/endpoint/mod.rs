@@ -1,0 +1,79 @@
+//! Messages among endpoints: a task graph, priced by any model of `cost::endpoint`.
+//!
+//! The rules are those of LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010) with its operations that are free
+//! at one time ordered stably. What a model prices stands at [`unisono_cost::endpoint::Prices`]; here is what the prices mean. A rank
+//! keeps for each CPU, and for each network interface in both directions, the time at which it is free.
+//!
+//! * Events are ordered by (time, stamp). A task gets its stamp when it is free, a message when its send starts. What has
+//!   to wait comes again later with its old stamp.
+//! * All ranks begin with the tasks that wait for nothing. Whenever tasks of a rank become free, they are stamped in the
+//!   order: sends, receives, others; within each kind, in the order in which they became free. They are due when their
+//!   CPU is free, sends when their interface is too.
+//! * A calc, a reduce, a send and a message wait until their CPU is free, sends and messages also for their interface;
+//!   then they hold them for their prices. A message waits at its receiver, for the CPU and interface *of the numbers that
+//!   its send named*.
+//! * A receive waits for no CPU. It takes the first message that has arrived and matches, or waits in a list; a message
+//!   takes the first receive of the list that matches, or waits for one.
+//! * A send is done when it starts, unless its message is longer than the model's eager bytes: then it is done when it is
+//!   matched (a message that finds a receive counts its own bytes, a receive that finds a message those of the receive), and
+//!   CPU and interface of the sender are busy until then.
+//! * Under LogfP an interface may run ahead of its gaps: it is free once less than the slack is owed.
+//! * A rank's time is when its last CPU is free.
+//!
+//! Ticks are the prices' own: picoseconds for machines, nanoseconds for [`unisono_cost::endpoint::Goal`]. The calcs of a graph count
+//! in the same.
+
+mod blocked;
+mod engine;
+mod error;
+mod matching;
+mod noise;
+mod queue;
+mod trace;
+
+use unisono_cost::endpoint::Prices;
+use unisono_lower::tasks::TaskGraph;
+
+pub use error::{SimError, Stuck};
+pub use noise::Noise;
+pub use trace::{TraceEvent, TraceRequest};
+
+/// Tasks that the report of a deadlock names.
+pub const STUCK_KEPT: usize = 32;
+
+/// What disturbs a run, and what it records.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Options {
+    /// Ticks after which each rank begins; empty: all at once.
+    pub start: Vec<u64>,
+    pub noise: Option<Noise>,
+    /// Of the noise.
+    pub seed: u64,
+    pub trace: TraceRequest,
+}
+
+/// What a run did. Times are ticks of the prices.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// When each rank's last CPU is free.
+    pub finish: Vec<u64>,
+    /// The greatest of them.
+    pub makespan: u64,
+    /// Tasks, and a message for each send.
+    pub events: u64,
+    pub sends: u64,
+    pub receives: u64,
+    pub calcs: u64,
+    pub reduces: u64,
+    /// Messages that nobody received.
+    pub left_over: u64,
+    pub trace: Vec<TraceEvent>,
+}
+
+/// Runs a task graph.
+///
+/// # Errors
+/// A deadlock, with the tasks that are never done; options that do not fit the graph.
+pub fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
+    engine::run(graph, prices, options)
+}

@@ -1,0 +1,71 @@
+//! Noise: what the operating system takes from a CPU.
+//!
+//! Each time that a task or an arriving message holds a CPU, it holds it so much longer; a send also leaves so much later.
+//! The amount depends on the seed, the task and the direction only, so it is the same whatever else happens.
+
+use unisono_base::mix;
+
+/// How much longer, in ticks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Noise {
+    /// Evenly from 0 to `most`.
+    Uniform {
+        most: f64,
+    },
+    /// Around `mean`, never less than 0.
+    Normal {
+        mean: f64,
+        deviation: f64,
+    },
+    Exponential {
+        mean: f64,
+    },
+}
+
+impl Noise {
+    /// The ticks of one draw; `what` numbers the draws.
+    pub(super) fn ticks(self, seed: u64, what: u64) -> u64 {
+        // In (0, 1]: the logarithm of 0 is none.
+        let draw =
+            |n: u64| ((mix(mix(seed ^ mix(2 * what + n)).wrapping_add(n)) >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        let ticks = match self {
+            Noise::Uniform { most } => most * draw(0),
+            // Box and Muller, 1958.
+            Noise::Normal { mean, deviation } => {
+                mean + deviation * (-2.0 * draw(0).ln()).sqrt() * (std::f64::consts::TAU * draw(1)).cos()
+            }
+            Noise::Exponential { mean } => -mean * draw(0).ln(),
+        };
+        // Casts saturate: what is less than 0 is 0.
+        ticks.round() as u64
+    }
+
+    /// What is wrong with the parameters.
+    pub(super) fn wrong(self) -> Option<f64> {
+        let parameters = match self {
+            Noise::Uniform { most } => [most, 0.0],
+            Noise::Normal { mean, deviation } => [mean, deviation],
+            Noise::Exponential { mean } => [mean, 0.0],
+        };
+        // A day in picoseconds: what is longer is no noise.
+        parameters.into_iter().find(|p| !(0.0..=8.64e16).contains(p))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_have_their_mean() {
+        let mean = |noise: Noise| (0..100_000).map(|n| noise.ticks(7, n) as f64).sum::<f64>() / 1e5;
+        for (noise, expected) in [
+            (Noise::Uniform { most: 2000.0 }, 1000.0),
+            (Noise::Normal { mean: 1000.0, deviation: 100.0 }, 1000.0),
+            (Noise::Exponential { mean: 1000.0 }, 1000.0),
+        ] {
+            let found = mean(noise);
+            assert!((found - expected).abs() < 15.0, "{noise:?}: {found}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The queue of events, ordered by (time, stamp): a radix heap.
+//!
+//! An event whose time differs from the time of the last one first in bit b lies in bucket b. When the events of a time
+//! are used up, the lowest bucket is spread over those below it, so an event moves at most once a bit, and mostly twice
+//! or so, through memory that is read in order (Ahuja, Mehlhorn, Orlin, Tarjan, 1990). Buckets keep the order in which
+//! events came; stamps grow with it except for events that come again, so the events of one time are sorted only if they
+//! must be. Events in the past, which several CPUs of a rank or a message of 0 bytes can bring about, and events that come
+//! again at the present time, go to a heap beside it.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Event {
+    pub time: u64,
+    pub stamp: u32,
+    /// Whatever the engine wants to know of it.
+    pub what: u32,
+}
+
+pub(super) struct Queue {
+    /// The present: events of `front` have this time.
+    time: u64,
+    front: Vec<Event>,
+    /// Events of `front` that are used up.
+    used: usize,
+    /// Bucket b holds later events that differ from `time` first in bit b.
+    buckets: [Vec<Event>; 64],
+    /// Which buckets hold any.
+    filled: u64,
+    beside: BinaryHeap<Reverse<Event>>,
+}
+
+impl Queue {
+    pub fn new() -> Self {
+        Self {
+            time: 0,
+            front: Vec::new(),
+            used: 0,
+            buckets: std::array::from_fn(|_| Vec::new()),
+            filled: 0,
+            beside: BinaryHeap::new(),
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, event: Event) {
+        if event.time > self.time {
+            let bucket = (event.time ^ self.time).ilog2();
+            self.filled |= 1 << bucket;
+            self.buckets[bucket as usize].push(event);
+        } else if event.time == self.time && self.front.last().is_none_or(|last| last.stamp < event.stamp) {
+            self.front.push(event);
+        } else {
+            self.beside.push(Reverse(event));
+        }
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<Event> {
+        if self.used == self.front.len() {
+            self.front.clear();
+            self.used = 0;
+            if self.beside.is_empty() {
+                self.advance();
+            }
+        }
+        let event = self.front.get(self.used).copied();
+        if let Some(&Reverse(other)) = self.beside.peek()
+            && event.is_none_or(|event| other < event)
+        {
+            self.beside.pop();
+            return Some(other);
+        }
+        self.used += usize::from(event.is_some());
+        event
+    }
+
+    /// The next time, if there is one; `front` is empty.
+    fn advance(&mut self) {
+        if self.filled == 0 {
+            return;
+        }
+        let lowest = self.filled.trailing_zeros();
+        self.filled &= self.filled - 1;
+        let mut events = std::mem::take(&mut self.buckets[lowest as usize]);
+        self.time = events.iter().map(|e| e.time).min().unwrap_or(self.time);
+        for &event in &events {
+            match (event.time ^ self.time).checked_ilog2() {
+                None => self.front.push(event),
+                Some(bucket) => {
+                    self.filled |= 1 << bucket;
+                    self.buckets[bucket as usize].push(event);
+                }
+            }
+        }
+        events.clear();
+        self.buckets[lowest as usize] = events;
+        if !self.front.is_sorted_by_key(|e| e.stamp) {
+            self.front.sort_unstable_by_key(|e| e.stamp);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a binary heap, with events that come again and events in the past.
+        #[test]
+        fn pops_in_order(steps in prop::collection::vec((0u64..40, 0u8..4), 1..400)) {
+            let (mut queue, mut heap) = (Queue::new(), BinaryHeap::new());
+            let (mut now, mut stamp) = (0u64, 0);
+            for (delta, action) in steps {
+                if action == 0 {
+                    let event = queue.pop();
+                    prop_assert_eq!(event, heap.pop().map(|Reverse(e)| e));
+                    let Some(event) = event else { continue };
+                    now = event.time;
+                    if delta % 3 == 0 {
+                        let again = Event { time: now + delta / 3, ..event };
+                        queue.push(again);
+                        heap.push(Reverse(again));
+                    }
+                } else {
+                    stamp += 1;
+                    let time = if delta == 39 { now.saturating_sub(7) } else { now + delta * delta / 4 };
+                    let event = Event { time, stamp, what: 0 };
+                    queue.push(event);
+                    heap.push(Reverse(event));
+                }
+            }
+            while let Some(Reverse(event)) = heap.pop() {
+                prop_assert_eq!(queue.pop(), Some(event));
+            }
+            prop_assert_eq!(queue.pop(), None);
+        }
+    }
+}

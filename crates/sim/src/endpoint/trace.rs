@@ -1,0 +1,25 @@
+//! Traces: what held the CPUs of some ranks, and when.
+
+use serde::Serialize;
+
+/// The ranks whose tasks are recorded, ascending.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TraceRequest {
+    pub ranks: Vec<u32>,
+}
+
+/// One use of a CPU. A message is recorded where it arrives; its receive holds no CPU of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct TraceEvent {
+    pub rank: u32,
+    /// `send`, `recv`, `calc` or `reduce`.
+    pub kind: &'static str,
+    pub cpu: u8,
+    /// The other rank of a message.
+    pub peer: Option<u32>,
+    /// Of a message or a reduction; 0 for a calc.
+    pub bytes: u64,
+    /// Ticks.
+    pub start: u64,
+    pub end: u64,
+}
