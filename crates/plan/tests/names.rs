@@ -63,7 +63,7 @@ fn parameters_belong_to_the_parts_that_were_chosen() {
     let deep = [("reduce", "x-y"), ("x", "star"), ("y", "chain"), ("group", "3")];
     assert_eq!(
         said("reduce-broadcast", &allreduce, &deep),
-        "reduce-broadcast has no parameter 'group'; accepted are reduce, root, x, y"
+        "reduce-broadcast has no parameter 'group'; accepted are broadcast, reduce, root, x, y"
     );
     assert!(said("reduce-broadcast", &allreduce, &[("reduce", "chain"), ("x", "tree")]).contains("no parameter 'x'"));
     assert!(said("x-y-allreduce", &allreduce, &[("x", "ring"), ("mapping", "bogus")]).contains("'bogus'"));
