@@ -65,10 +65,12 @@ impl RankAlgorithm for ScatterAllgather {
         let c = case.collective;
         let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
         let nodes: Vec<NodeId> = (c.root..p).chain(0..c.root).map(NodeId).collect();
-        b.phase("scatter");
+        let doubles = params.choice(NAME, "allgather", &ALLGATHERS)? == ALLGATHERS[1];
         let down: Vec<Operand> =
             (1..p).map(|v| Operand::Stream(b.stream(nodes[parent(v) as usize], &[nodes[v as usize]]))).collect();
+        let around = (!doubles).then(|| Around::new(b, nodes.clone(), 0));
         for v in 0..p {
+            b.phase("scatter");
             let node = nodes[v as usize];
             let part = |v: u32| blocks.span(v, v + size(v, p));
             if v > 0 {
@@ -79,16 +81,17 @@ impl RankAlgorithm for ScatterAllgather {
                 let source = if v == 0 { Operand::In(start) } else { Operand::Out(start) };
                 b.combine(node, 0, part(child).len, &[source], &[down[child as usize - 1]]);
             }
+            if let Some(around) = &around {
+                b.phase("allgather");
+                around.pass_on_from_first(b, v, |q| blocks.block(q));
+            }
         }
-        b.phase("allgather");
-        if params.choice(NAME, "allgather", &ALLGATHERS)? == ALLGATHERS[1] {
+        if doubles {
+            b.phase("allgather");
             let start = |block: u32| blocks.start(block);
             let doubling = Halving { nodes: &nodes, bits: (0..p.ilog2()).collect(), start };
             let mut held: Vec<_> = (0..p).map(|v| v..v + 1).collect();
             doubling.allgather(b, &mut held, |_| None, Some(0));
-        } else {
-            let around = Around::new(b, nodes, 0);
-            (0..p).for_each(|q| around.pass_on_from_first(b, q, |q| blocks.block(q)));
         }
         Ok(())
     }

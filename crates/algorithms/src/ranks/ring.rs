@@ -55,10 +55,10 @@ impl Around {
         let (node, from) = (self.nodes[q as usize], self.from(q));
         for step in 1..=self.places() {
             let span = block(self.before(q, step));
-            let own = Operand::In(span.start);
-            let sources = if step == 1 { vec![own] } else { vec![from, own] };
+            let sources = [from, Operand::In(span.start)];
+            let sources = if step == 1 { &sources[1..] } else { &sources };
             let sinks = if step == self.places() { end } else { &[self.to(q)] };
-            b.combine(node, self.lane, span.len, &sources, sinks);
+            b.combine(node, self.lane, span.len, sources, sinks);
         }
     }
 
