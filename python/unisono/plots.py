@@ -123,6 +123,33 @@ def model_and_runs(panels: Sequence[Panel], title: str, source: str = "") -> byt
     return _png(figure)
 
 
+def curves(
+    named: Mapping[str, Sequence[tuple[float, float]]],
+    xlabel: str,
+    ylabel: str,
+    title: str,
+    source: str = "",
+    *,
+    log_x: bool = False,
+) -> bytes:
+    """Named curves in one plot, one color and marker each."""
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    axes = figure.subplots()
+    shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(named), 2)))
+    for at, (name, points) in enumerate(named.items()):
+        # Many points are a line, few are marked.
+        marker = _MARKERS[at % len(_MARKERS)] if len(points) <= 20 else ""
+        axes.plot(*zip(*points, strict=True), color=shades[at], marker=marker, markersize=4, linewidth=1.4, label=name)
+    if log_x:
+        axes.set_xscale("log", base=2)
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.set_title(title if not source else f"{title}\n{source}", fontsize=10)
+    figure.legend(loc="outside lower center", ncols=min(len(named), 4), frameon=False, fontsize=8)
+    return _png(figure)
+
+
 def _write_cells(axes: Axes, winners: npt.NDArray[Any], gains: npt.NDArray[np.float64], middle: float) -> None:
     for (row, column), mark in np.ndenumerate(winners):
         gain = gains[row, column]

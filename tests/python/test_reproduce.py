@@ -5,8 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from unisono.reproduce import PAPERS, Finding, judge, listed_claims, wafer, wafer_simulated
-from unisono.reproduce.wafer_formulas import FORMULAS
+from unisono.reproduce import PAPERS, Finding, judge, listed_claims, multiplying, wafer, wafer_formulas, wafer_simulated
 
 from .conftest import ROOT, Spawn, call
 
@@ -39,6 +38,19 @@ def test_claims_of_the_wafer(spawn: Spawn, tmp_path: Path) -> None:
     assert [int(row["elements"]) for row in chains] == [2**k for k in range(13)]
 
 
+#: What the paper says of its own numbers that they do not bear out; the notes say why.
+MISSED_MULTIPLYING = {"eq5-printed", "model-chooses-measured"}
+
+
+def test_claims_of_recursive_multiplying(spawn: Spawn, tmp_path: Path) -> None:
+    ran = spawn("reproduce", "multiplying", "--json")
+    assert {claim["id"] for claim in ran.json["claims"] if not claim["holds"]} == MISSED_MULTIPLYING
+    assert ran.code == 1
+    figures = {f"out/multiplying/{name}.{kind}" for name in ("fig3", "fig4", "fig12") for kind in ("png", "csv")}
+    assert set(ran.json["files"]) == figures
+    assert all((tmp_path / file).stat().st_size > 500 for file in figures)
+
+
 def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "--quick")
     assert ran.code == 0, ran.err
@@ -62,13 +74,17 @@ def test_a_simulated_point_may_be_predicted_only() -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_claims_are_complete(paper: str) -> None:
     claims = listed_claims(paper)
+    formulas, checks = {
+        "multiplying": (multiplying.FORMULAS, multiplying._CHECKS),
+        "wafer": (wafer_formulas.FORMULAS, wafer._CHECKS),
+    }[paper]
     ids = [claim["id"] for claim in claims]
     assert len(ids) == len(set(ids))
     for claim in claims:
         assert {"id", "section", "text", "check", "compare", "unit", "tolerance"} <= set(claim), claim["id"]
         assert ("reported" in claim) != ("formula" in claim), claim["id"]
-        assert claim.get("formula", "chain") in FORMULAS
-        assert claim["check"] in wafer._CHECKS
+        assert claim.get("formula") in {None, *formulas}
+        assert claim["check"] in checks
     assert (ROOT / "papers" / paper / "claims.toml").exists()
 
 

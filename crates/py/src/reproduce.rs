@@ -74,7 +74,8 @@ pub fn reduce_optimality<'py>(
 #[pyfunction]
 pub fn paper_claims(paper: &str) -> PyResult<&'static str> {
     match paper {
+        "multiplying" => Ok(include_str!("../../../papers/multiplying/claims.toml")),
         "wafer" => Ok(include_str!("../../../papers/wafer/claims.toml")),
-        other => Err(input(format!("'{other}' is not a paper that is reproduced; accepted is wafer"))),
+        other => Err(input(format!("'{other}' is not a paper that is reproduced; accepted are multiplying, wafer"))),
     }
 }

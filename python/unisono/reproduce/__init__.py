@@ -8,12 +8,13 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from unisono._core import paper_claims
 
 #: The papers that can be reproduced, by name.
-PAPERS = ("wafer",)
+PAPERS = ("multiplying", "wafer")
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ def reproduce_paper(
 ) -> tuple[list[Claim], list[str]]:
     """The claims of a paper, judged, and the files of its figures, where a folder for them is given."""
     # Imported here, for this module is what that one builds on.
-    from unisono.reproduce import wafer
+    from unisono.reproduce import multiplying, wafer
 
-    modules = {"wafer": wafer}
+    modules: dict[str, ModuleType] = {"multiplying": multiplying, "wafer": wafer}
     listed = [
         claim
         for claim in listed_claims(paper)

@@ -1,0 +1,90 @@
+//! Schedules of recursive multiplying: their cost, their number, the best.
+
+use pyo3::{prelude::*, types::PyDict};
+use unisono_algorithms::multiplying::{self, Search, StagePrices, Stages};
+use unisono_collective::Collective;
+
+use crate::{
+    convert::index,
+    errors::{detached, input},
+};
+
+/// Listing more than so many schedules would take gigabytes.
+const MOST_LISTED: u64 = 1 << 20;
+
+fn ranks(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let ranks = index("ranks", value)?;
+    if ranks == 0 || ranks > Collective::MAX_RANKS {
+        return Err(input(format!("ranks is {ranks}; accepted are 1 to {}", Collective::MAX_RANKS)));
+    }
+    Ok(ranks)
+}
+
+/// Prices in any one unit of time: of a stage, of a message sent, of a message reduced.
+fn prices((latency, send, reduce): (f64, f64, f64)) -> PyResult<StagePrices> {
+    for price in [latency, send, reduce] {
+        if !(price.is_finite() && price >= 0.0) {
+            return Err(input(format!("a price is {price}; accepted are finite numbers from 0 on")));
+        }
+    }
+    Ok(StagePrices { latency_ns: latency, send_ns: send, reduce_ns: reduce })
+}
+
+/// The schedule of least cost among those of one kind, or of all, with its cost; none where the kind has none.
+#[pyfunction]
+pub fn multiplying_best(
+    py: Python<'_>,
+    ranks: &Bound<'_, PyAny>,
+    prices: (f64, f64, f64),
+    kind: &str,
+) -> PyResult<Option<(String, f64)>> {
+    let search = Search::new(self::ranks(ranks)?, self::prices(prices)?);
+    let best = match kind {
+        "any" => detached(py, || Some(search.best()))?,
+        "factored" => Some(search.factored()),
+        "split" => detached(py, || search.split())?,
+        "merge" => detached(py, || search.merge())?,
+        other => return Err(input(format!("kind is '{other}'; accepted are any, factored, split, merge"))),
+    };
+    Ok(best.map(|best| (best.stages.to_string(), best.cost_ns)))
+}
+
+/// What the stages of a schedule cost together.
+#[pyfunction]
+pub fn multiplying_cost(schedule: &str, ranks: &Bound<'_, PyAny>, prices: (f64, f64, f64)) -> PyResult<f64> {
+    let stages = Stages::parse(schedule, self::ranks(ranks)?).map_err(input)?;
+    Ok(self::prices(prices)?.total_ns(&stages))
+}
+
+/// How many schedules there are, by kind.
+#[pyfunction]
+pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let ranks = self::ranks(ranks)?;
+    let found = detached(py, || multiplying::count(ranks))?;
+    let dict = PyDict::new(py);
+    dict.set_item("factored", found.factored)?;
+    dict.set_item("split", found.split)?;
+    dict.set_item("merge", found.merge)?;
+    Ok(dict)
+}
+
+/// All schedules: factored, then split, then merge.
+#[pyfunction]
+pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let ranks = self::ranks(ranks)?;
+    detached(py, || {
+        let found = multiplying::count(ranks);
+        let all = found.factored.saturating_add(found.split).saturating_add(found.merge);
+        if all > MOST_LISTED {
+            return Err(input(format!("{ranks} ranks have {all} schedules; at most {MOST_LISTED} are listed")));
+        }
+        Ok(multiplying::list(ranks).iter().map(ToString::to_string).collect())
+    })?
+}
+
+/// The number of messages that a stage should send at once, for a ratio alpha_p / alpha_r.
+#[pyfunction]
+pub fn multiplying_fan_out(ratio: f64) -> PyResult<f64> {
+    let best = multiplying::best_fan_out(ratio);
+    if best.is_nan() { Err(input(format!("ratio is {ratio}; accepted are numbers from 0 on"))) } else { Ok(best) }
+}

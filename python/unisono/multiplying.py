@@ -1,0 +1,73 @@
+"""Schedules of recursive multiplying: which is best, what one costs, how many there are.
+
+A schedule is written as in "Generalisation of recursive doubling for AllReduce" (Ruefenacht, Bull, Booth; 2017):
+`a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`. A stage in which a rank sends b messages of n bytes takes
+alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3); the costs of stages add up. Times are in any one unit.
+"""
+
+from typing import NamedTuple
+
+from unisono import _core
+
+__all__ = ["Best", "best", "cost", "count", "fan_out", "schedules"]
+
+
+class Best(NamedTuple):
+    """A schedule, and its cost in the unit of the prices."""
+
+    schedule: str
+    cost: float
+
+
+def best(
+    ranks: int,
+    alpha_p: float,
+    alpha_r: float,
+    *,
+    bytes: float = 0,
+    beta: float = 0,
+    gamma: float = 0,
+    kind: str = "any",
+) -> Best | None:
+    """The schedule of least cost among all, or those of one kind: `factored`, `split` or `merge`.
+
+    The search is exact. `None` where the kind has no schedule of so many ranks.
+    """
+    found = _core.multiplying_best(ranks, _prices(alpha_p, alpha_r, bytes, beta, gamma), kind)
+    return None if found is None else Best(*found)
+
+
+def cost(
+    schedule: str,
+    ranks: int,
+    alpha_p: float,
+    alpha_r: float,
+    *,
+    bytes: float = 0,
+    beta: float = 0,
+    gamma: float = 0,
+) -> float:
+    """What the stages of a schedule cost together."""
+    return _core.multiplying_cost(schedule, ranks, _prices(alpha_p, alpha_r, bytes, beta, gamma))
+
+
+def count(ranks: int) -> dict[str, int]:
+    """How many schedules there are of each kind: `factored`, `split`, `merge`."""
+    return _core.multiplying_count(ranks)
+
+
+def schedules(ranks: int) -> list[str]:
+    """Every schedule: the factored ones, then splits, then merges. Their number grows fast; `count` tells it."""
+    return _core.multiplying_schedules(ranks)
+
+
+def fan_out(ratio: float) -> float:
+    """The number of messages that a stage best sends at once where alpha_p = ratio alpha_r.
+
+    It makes Eq. 4 least: exp(W((ratio - 1) / e) + 1) - 1. Eq. 5 as printed lacks the 1/e.
+    """
+    return _core.multiplying_fan_out(ratio)
+
+
+def _prices(alpha_p: float, alpha_r: float, n: float, beta: float, gamma: float) -> tuple[float, float, float]:
+    return alpha_p, alpha_r + n * beta, n * gamma

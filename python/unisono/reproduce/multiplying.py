@@ -1,0 +1,201 @@
+"""Computes what "Generalisation of recursive doubling for AllReduce: Now with simulation" (2017) claims."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unisono.multiplying import best, cost, count, fan_out
+from unisono.reproduce import Finding, multiplying_figures
+
+#: Table 1, minima and medians in us.
+ALPHA_P, ALPHA_R = 1.34, 0.34
+ALPHA_P_MEDIAN, ALPHA_R_MEDIAN = 1.51, 0.38
+#: Figs. 3 and 4.
+RATIOS = [1 + k / 4 for k in range(61)]
+FIG_4_ALPHA_P, FIG_4_ALPHA_R = 1.0, 0.25
+FIG_4_FAN_OUTS = list(range(1, 17))
+FIG_4_RANKS = [2**k for k in range(2, 17, 2)]
+
+Listed = dict[str, Any]
+
+
+class Row(NamedTuple):
+    """A row of Table 2: times in us, measured on ARCHER by recursive doubling and by the schedule."""
+
+    ranks: int
+    schedule: str
+    minimum: tuple[float, float]
+    median: tuple[float, float]
+
+
+TABLE_2 = [
+    Row(4, "a4", (2.36, 1.87), (4.55, 3.65)),
+    Row(6, "a6", (4.76, 2.87), (8.72, 5.75)),
+    Row(8, "a2,a4", (4.37, 3.54), (9.38, 7.23)),
+    Row(12, "a3,a4", (7.03, 4.43), (15.3, 11.6)),
+    Row(16, "a4,a4", (6.85, 4.98), (19.1, 13.8)),
+    Row(24, "a4,a6", (9.99, 6.91), (29.7, 25.5)),
+    Row(32, "a8,a4", (12.9, 8.95), (30.9, 25.2)),
+    Row(48, "a8,a6", (19.8, 13.3), (38.7, 32.1)),
+    Row(64, "a8,a8", (24.2, 16.5), (47.4, 39.9)),
+    Row(96, "a8,a3,a4", (25.3, 20.7), (51.7, 47.6)),
+    Row(128, "a8,a4,a4", (25.1, 17.9), (101.0, 88.4)),
+]
+
+
+def check(listed: Listed) -> Finding:
+    """Computes a claim as its file lists it."""
+    return _CHECKS[listed["check"]](listed)
+
+
+def draw(folder: Path, _full: bool = False) -> list[str]:
+    """Draws Figs. 3, 4 and 12 as PNG and CSV into the folder, which is made if need be; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fan_outs = [(ratio, eq_5_printed(ratio), fan_out(ratio)) for ratio in RATIOS]
+    times = {n: [(b, eq_4(b, n, FIG_4_ALPHA_P, FIG_4_ALPHA_R)) for b in FIG_4_FAN_OUTS] for n in FIG_4_RANKS}
+    return [
+        *multiplying_figures.figure_3(folder, fan_outs),
+        *multiplying_figures.figure_4(folder, times, fan_out(FIG_4_ALPHA_P / FIG_4_ALPHA_R)),
+        *multiplying_figures.figure_12(folder, [_compared(row) for row in TABLE_2]),
+    ]
+
+
+def doubling(ranks: int) -> str:
+    """Recursive doubling as MPICH does it, as a schedule."""
+    whole = 1 << (ranks.bit_length() - 1)
+    stages = ["a2"] * (whole.bit_length() - 1)
+    pairs = 2 * (ranks - whole)
+    return ",".join([f"c{pairs}m2", *stages, f"e{pairs}m2"] if pairs else stages)
+
+
+def eq_2(ranks: float) -> float:
+    """Recursive doubling, in alphas."""
+    whole = math.log2(ranks)
+    return whole if whole.is_integer() else math.floor(whole) + 2
+
+
+def eq_4(b: float, ranks: float, alpha_p: float, alpha_r: float) -> float:
+    """Recursive multiplying with b messages a stage."""
+    return (alpha_p + b * alpha_r) * math.log(ranks) / math.log(b + 1)
+
+
+def eq_5_printed(ratio: float) -> float:
+    """The best b as printed, by Newton's method for W."""
+    z, w = ratio - 1, math.log(max(ratio, 1.0))
+    for _ in range(50):
+        w -= (w * math.exp(w) - z) / (math.exp(w) * (w + 1))
+    return math.exp(w + 1) - 1
+
+
+def eq_4_minimum(ratio: float) -> float:
+    """The b that makes Eq. 4 least, by narrowing an interval: Eq. 4 has one minimum."""
+    low, high = 1e-3, 10 * ratio + 10
+    for _ in range(200):
+        third = (high - low) / 3
+        left, right = low + third, high - third
+        if eq_4(left, 2, ratio, 1) < eq_4(right, 2, ratio, 1):
+            high = right
+        else:
+            low = left
+    return (low + high) / 2
+
+
+#: What claims without a printed number evaluate at their points.
+FORMULAS: dict[str, Callable[..., float]] = {
+    "eq2": eq_2,
+    "eq4": lambda b, stages: eq_4(b, (b + 1) ** stages, FIG_4_ALPHA_P, FIG_4_ALPHA_R),
+    "eq4-minimum": eq_4_minimum,
+    "eq5-printed": eq_5_printed,
+}
+
+
+def _formula(listed: Listed) -> list[float]:
+    return [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
+
+
+def _doubling(listed: Listed) -> Finding:
+    # alpha = alpha_p + alpha_r; how it is shared does not matter where a stage sends one message.
+    return Finding(_formula(listed), [cost(doubling(n), n, 0.75, 0.25) for (n,) in listed["points"]])
+
+
+def _equal_stages(listed: Listed) -> Finding:
+    ours = [
+        cost(",".join([f"a{b + 1}"] * stages), (b + 1) ** stages, FIG_4_ALPHA_P, FIG_4_ALPHA_R)
+        for b, stages in listed["points"]
+    ]
+    return Finding(_formula(listed), ours)
+
+
+def _fan_out(listed: Listed) -> Finding:
+    return Finding(_formula(listed), [fan_out(ratio) for (ratio,) in listed["points"]])
+
+
+def _stages(listed: Listed) -> Finding:
+    # With a latency of 1 and free messages the cost is the number of stages.
+    pairs = zip(listed["schedules"], listed["ranks"], strict=True)
+    return Finding(listed["reported"], [cost(schedule, ranks, 1, 0) for schedule, ranks in pairs])
+
+
+def _counts(listed: Listed) -> Finding:
+    counts = [count(ranks) for ranks in range(2, listed["ranks_max"] + 1)]
+    return Finding(listed["reported"], [sum(c[kind] for c in counts) for kind in ("factored", "split", "merge")])
+
+
+def _decrease(listed: Listed) -> Finding:
+    times = [getattr(row, listed["column"]) for row in TABLE_2]
+    return Finding(listed["reported"], [100 * (before - after) / before for before, after in times])
+
+
+def _predicted(listed: Listed) -> Finding:
+    at = {"doubling": 0, "multiplying": 1}[listed["column"]]
+    return Finding(listed["reported"], [_predictions(row)[at] for row in TABLE_2])
+
+
+def _measured_over_predicted(listed: Listed) -> Finding:
+    errors = {row.ranks: row.minimum[1] / _predictions(row)[1] - 1 for row in TABLE_2}
+    below = [error for ranks, error in errors.items() if ranks < listed["ranks_below"]]
+    remark = "By N: " + ", ".join(f"{ranks} {error:+.0%}" for ranks, error in errors.items()) + "."
+    return Finding(listed["reported"], max(map(abs, below)), remark=remark)
+
+
+def _choice(listed: Listed) -> Finding:
+    """By the minima for the cost and, as section 5.7 says it of the medians, by these for the choice itself."""
+    by_cost = listed["column"] == "cost"
+    alphas = (ALPHA_P, ALPHA_R) if by_cost else (ALPHA_P_MEDIAN, ALPHA_R_MEDIAN)
+    ratios, other = [], []
+    for row in TABLE_2:
+        found = best(row.ranks, *alphas, kind="factored")
+        assert found is not None  # every number has a factored schedule
+        ratios.append(cost(row.schedule, row.ranks, *alphas) / found.cost)
+        if ratios[-1] > 1 + 1e-9:
+            other.append(f"{row.ranks} {found.schedule} ({row.schedule} takes {ratios[-1] - 1:.1%} more)")
+    remark = "Predicted to be better: " + ", ".join(other) + "." if other else ""
+    return Finding(listed["reported"], max(ratios) if by_cost else len(TABLE_2) - len(other), remark=remark)
+
+
+def _predictions(row: Row) -> tuple[float, float]:
+    """Recursive doubling and the schedule of a row, by the minima of Table 1."""
+    return cost(doubling(row.ranks), row.ranks, ALPHA_P, ALPHA_R), cost(row.schedule, row.ranks, ALPHA_P, ALPHA_R)
+
+
+def _compared(row: Row) -> multiplying_figures.Compared:
+    predicted = {
+        "minimum": cost(row.schedule, row.ranks, ALPHA_P, ALPHA_R),
+        "median": cost(row.schedule, row.ranks, ALPHA_P_MEDIAN, ALPHA_R_MEDIAN),
+    }
+    measured = {"minimum": row.minimum[1], "median": row.median[1]}
+    return multiplying_figures.Compared(row.ranks, row.schedule, predicted, measured)
+
+
+_CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "choice": _choice,
+    "counts": _counts,
+    "decrease": _decrease,
+    "doubling": _doubling,
+    "equal-stages": _equal_stages,
+    "fan-out": _fan_out,
+    "measured-over-predicted": _measured_over_predicted,
+    "predicted": _predicted,
+    "stages": _stages,
+}
