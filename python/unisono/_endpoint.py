@@ -95,8 +95,8 @@ class EndpointRun(Run):
     def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
         """Writes the run as trace events for Perfetto or ``chrome://tracing``.
 
-        There is a track for each rank, and an arrow for each message. ``pes`` chooses other ranks than the run was asked to record, which repeats the run; without any, an even sample
-        of at most 256 is taken.
+        There is a track for each rank, and an arrow for each message. ``pes`` chooses other ranks than the run was
+        asked to record, which repeats the run; without any, an even sample of at most 256 is taken.
 
         Raises:
             InputError: a rank does not exist, they are too many, or the path cannot be a file.
@@ -134,11 +134,12 @@ class EndpointRun(Run):
         """What held the CPUs of the recorded ranks, and the messages between them, in nanoseconds.
 
         An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``bytes``, ``start_ns`` and ``end_ns``; a
-        message ``source``, ``target``, ``bytes``, ``sent_ns`` (the start of its issue) and ``arrived_ns``.
+        message ``source``, ``target``, ``bytes``, ``issued_ns`` and ``sent_ns`` (when its issue began and ended),
+        and ``arrived_ns``.
         """
         per_ns = self._result.ticks_per_ns
         operations = []
-        leaving: dict[tuple[int, int, int], list[float]] = {}
+        leaving: dict[tuple[int, int, int], list[tuple[float, float]]] = {}
         messages = []
         for event in self._result.trace_events:
             kind = {"recv": "receive"}.get(event["kind"], event["kind"])
@@ -147,7 +148,7 @@ class EndpointRun(Run):
                 {"rank": event["rank"], "kind": kind, "bytes": event["bytes"], "start_ns": start, "end_ns": end}
             )
             if kind == "send":
-                leaving.setdefault((event["rank"], event["peer"], event["bytes"]), []).append(start)
+                leaving.setdefault((event["rank"], event["peer"], event["bytes"]), []).append((start, end))
         # Of one pair and one length messages arrive in the order in which they left.
         arrived: dict[tuple[int, int, int], int] = {}
         for event in self._result.trace_events:
@@ -161,7 +162,8 @@ class EndpointRun(Run):
                             "source": key[0],
                             "target": key[1],
                             "bytes": key[2],
-                            "sent_ns": leaving[key][at],
+                            "issued_ns": leaving[key][at][0],
+                            "sent_ns": leaving[key][at][1],
                             "arrived_ns": event["start"] / per_ns,
                         }
                     )
@@ -280,7 +282,7 @@ def _trace_text(title: str, run: EndpointRun) -> str:
     for at, message in enumerate(messages):
         # A flow arrow from the issue of a message to its arrival.
         common = {"name": "message", "cat": "message", "id": at, "pid": 1}
-        events.append({**common, "ph": "s", "tid": message["source"] + 1, "ts": message["sent_ns"] / 1e3})
+        events.append({**common, "ph": "s", "tid": message["source"] + 1, "ts": message["issued_ns"] / 1e3})
         events.append({**common, "ph": "f", "bp": "e", "tid": message["target"] + 1, "ts": message["arrived_ns"] / 1e3})
     about = {"seconds": run.seconds, "events": run.events}
     lines = ",\n".join(json.dumps(event, ensure_ascii=False) for event in events)
