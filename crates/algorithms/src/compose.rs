@@ -49,6 +49,7 @@ pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
 /// An unknown name or parameter, a parameter that says otherwise, or a case that is not supported.
 pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
     let named = find(name)?;
+    check_place(named, case)?;
     let kind = case.collective.kind;
     let serves = |k| named.collectives().contains(&k);
     let (algorithm, params) = if kind == Kind::Allreduce && !serves(kind) && serves(Kind::Reduce) {
@@ -61,7 +62,6 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
         (named, params.clone())
     };
     check_names(algorithm, &params)?;
-    check_place(algorithm, case)?;
     algorithm.supports(case, &params)?;
     Ok((algorithm, params))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_algorithms::{ALGORITHMS, AlgorithmError, Params, find, resolve};
+use unisono_algorithms::{ALGORITHMS, AlgorithmError, Params, PlaceKind, find, resolve};
 use unisono_collective::Kind;
 
 use crate::{PlanError, Request, planner::evaluate, request::model};
@@ -38,7 +38,11 @@ pub fn sweep_point(
     let case = request.case();
     let model = model(model_name.unwrap_or("paper"))?;
     let kind = case.collective.kind;
-    let plain: Vec<String> = ALGORITHMS.iter().filter(|a| !a.composed()).map(|a| a.name().to_owned()).collect();
+    let plain: Vec<String> = ALGORITHMS
+        .iter()
+        .filter(|a| !a.composed() && a.runs_on().contains(&PlaceKind::Wafer))
+        .map(|a| a.name().to_owned())
+        .collect();
     let names = if names.is_empty() { &plain } else { names };
     let time = |name: &str| {
         let known = |k: &str| find(name).is_ok_and(|a| a.composed() || a.params().iter().any(|p| p.name == k));
