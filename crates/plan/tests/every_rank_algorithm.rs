@@ -178,8 +178,8 @@ fn names_and_refusals() {
         ("dissemination", Kind::Barrier, 6, ("ways", "0"), "from 1 to 1024"),
         ("elimination", Kind::Allreduce, 6, ("protocol", "both"), "overlapping, non-overlapping"),
         ("chain", Kind::Reduce, 4, ("", ""), "it runs on machines of kind wafer, not endpoint"),
-        ("reduce-broadcast", Kind::Allreduce, 4, ("reduce", "star"), "binomial, hierarchical, pipelined-chain"),
-        ("reduce-broadcast", Kind::Allreduce, 4, ("broadcast", "flood"), "binomial, hierarchical, pipelined-chain"),
+        ("reduce-broadcast", Kind::Allreduce, 4, ("reduce", "star"), "accepted is binomial"),
+        ("reduce-broadcast", Kind::Allreduce, 4, ("broadcast", "flood"), "accepted is binomial"),
     ] {
         let given: &[(&str, &str)] = if given.0.is_empty() { &[] } else { &[given] };
         let said = said(name, kind, ranks, given);

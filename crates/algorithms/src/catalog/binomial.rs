@@ -4,7 +4,7 @@
 //! T = ceil(log2 P) (alpha + n beta [+ n gamma]) for a reduce and a broadcast, ceil(log2 P) alpha + (P-1) n beta for a
 //! gather and a scatter of n a rank.
 //! A reduce whose operator does not commute runs to rank 0, which hands the result to the root.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
@@ -64,7 +64,7 @@ fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algorithm
     let tree = Tree { ranks: c.ranks, top: top(&c) };
     let up = tree.edges(b, true);
     let home = (tree.top != c.root).then(|| Operand::Stream(b.stream(NodeId(tree.top), &[NodeId(c.root)])));
-    let segments = segments::segments(NAME, case, params)?;
+    let segments = segments::segments(NAME, None, case, params)?;
     let longest = segments.clone().map(|s| s.len).max().unwrap_or(0);
     for (node, v) in tree.all() {
         let below: Vec<u32> = children(v, c.ranks).collect();
@@ -100,7 +100,7 @@ fn broadcast(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algori
     let c = case.collective;
     let tree = Tree { ranks: c.ranks, top: c.root };
     let down = tree.edges(b, false);
-    let segments = segments::segments(NAME, case, params)?;
+    let segments = segments::segments(NAME, None, case, params)?;
     for (node, v) in tree.all() {
         // The largest subtree has the longest way to go.
         let below: Vec<Operand> = children(v, c.ranks).rev().map(|child| down[child as usize]).collect();
@@ -196,7 +196,7 @@ impl RankAlgorithm for Binomial {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[segments::PARAM]
+        &[segments::WHOLE]
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {
@@ -204,12 +204,12 @@ impl RankAlgorithm for Binomial {
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        segments::segments(NAME, case, params).map(|_| ())?;
+        segments::segments(NAME, None, case, params).map(|_| ())?;
         let whole = matches!(case.collective.kind, Kind::Gather | Kind::Scatter);
-        match params.get(segments::PARAM.name) {
+        match params.get(segments::NAME) {
             Some(found) if whole => Err(AlgorithmError::Param {
                 algorithm: NAME,
-                param: segments::PARAM.name,
+                param: segments::NAME,
                 found: found.to_owned(),
                 accepted: format!("none in a {}, whose messages differ in length", case.collective.kind),
             }),
@@ -218,7 +218,7 @@ impl RankAlgorithm for Binomial {
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        3 * u64::from(case.collective.ranks) * segments::count(NAME, case, params)
+        3 * u64::from(case.collective.ranks) * segments::count(NAME, None, case, params)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -236,7 +236,7 @@ impl RankAlgorithm for Binomial {
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
         let stages = c.ranks.ilog2();
-        if !c.ranks.is_power_of_two() || segments::count(NAME, case, params) > 1 || top(c) != c.root {
+        if !c.ranks.is_power_of_two() || segments::count(NAME, None, case, params) > 1 || top(c) != c.root {
             return None;
         }
         let bytes = case.bytes(c.elements);
@@ -252,7 +252,7 @@ impl RankAlgorithm for Binomial {
     fn candidates(&self, case: &Case) -> Vec<Params> {
         match case.collective.kind {
             Kind::Gather | Kind::Scatter => vec![Params::new()],
-            _ => segments::candidates(case),
+            _ => segments::candidates(None, case),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall where P
 //! is a power of two.
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
-//! message-passing systems", IEEE TPDS 1997, sections 3 and 4.
+//! message-passing systems", IEEE TPDS 1997.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};

@@ -2,8 +2,7 @@
 //!
 //! T = (P-1)(alpha + n beta [+ n gamma]) for blocks of n. Every block goes straight to the rank that keeps it.
 //! A reduce-scatter adds the own block first, then those of the ranks before it, so the operator must commute.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, sections 3.3
-//! and 4.1.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

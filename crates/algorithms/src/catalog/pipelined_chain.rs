@@ -17,6 +17,8 @@ pub struct PipelinedChain;
 
 const NAME: &str = "pipelined-chain";
 
+const DEFAULT: Option<u32> = Some(8 << 10);
+
 impl RankAlgorithm for PipelinedChain {
     fn name(&self) -> &'static str {
         NAME
@@ -35,7 +37,7 @@ impl RankAlgorithm for PipelinedChain {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[segments::PARAM]
+        &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }]
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {
@@ -43,17 +45,17 @@ impl RankAlgorithm for PipelinedChain {
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        segments::segments(NAME, case, params).map(|_| ())
+        segments::segments(NAME, DEFAULT, case, params).map(|_| ())
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        (u64::from(case.collective.ranks) + 1) * segments::count(NAME, case, params)
+        (u64::from(case.collective.ranks) + 1) * segments::count(NAME, DEFAULT, case, params)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let p = c.ranks;
-        let segments = segments::segments(NAME, case, params)?;
+        let segments = segments::segments(NAME, DEFAULT, case, params)?;
         let reduces = c.kind == Kind::Reduce;
         // Virtual rank 0 is the end of a reduce and the start of a broadcast.
         let first = if reduces { top(&c) } else { c.root };
@@ -87,6 +89,6 @@ impl RankAlgorithm for PipelinedChain {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        segments::candidates(case)
+        segments::candidates(DEFAULT, case)
     }
 }

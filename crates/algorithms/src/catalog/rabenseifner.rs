@@ -4,7 +4,7 @@
 //! before, and get the result after. Ranks that have met are intervals, so operands keep their order, and every element
 //! is reduced in the order of recursive doubling: the same bits on all ranks, and the same as there.
 //! Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; Thakur, Rabenseifner, Gropp,
-//! "Optimization of Collective Communication Operations in MPICH", 2005, section 4.4.
+//! "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;

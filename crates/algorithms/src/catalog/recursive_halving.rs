@@ -2,7 +2,7 @@
 //!
 //! T = log2 P alpha + (P-1) n (beta + gamma) for blocks of n where P is a power of two; else the first ranks fold in pairs
 //! before, and get their blocks after. Operands meet across half of the ranks first, so the operator must commute.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.1.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005 (reduce-scatter).
 
 use unisono_collective::Kind;
 use unisono_lower::Round;

@@ -3,7 +3,7 @@
 //!
 //! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma where P is a power of two; else the first ranks fold in pairs
 //! before, the root staying. Operands keep their order.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.2.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand};

@@ -4,7 +4,7 @@
 //! T = (ceil(log2 P) + P - 1) alpha + 2 (P-1)/P n beta with a ring, 2 log2 P alpha + 2 (P-1)/P n beta with doubling.
 //! Nothing is sent to the root, which has all blocks.
 //! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective communication library", 1994;
-//! Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 3.2.
+//! Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005 (broadcast).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

@@ -4,7 +4,7 @@
 //! Virtual rank v holds a range of blocks. A stage of halving exchanges with v ^ 2^bit: the one without the bit keeps the
 //! lower half. From the lowest bit up, ranks that have met are intervals, so the operands keep their order, and the
 //! blocks end in bit-reversed order; from the highest bit down, block v ends at v.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 
 use std::ops::Range;
 

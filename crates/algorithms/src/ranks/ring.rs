@@ -4,7 +4,7 @@
 //! it goes around once more. All ranks get the block that one rank finished, so they end with the same bits; a block
 //! starts in the middle of the ranks, so the operator must commute.
 //! T = (P-1)(alpha + n/P beta + n/P gamma) to reduce-scatter, (P-1)(alpha + n/P beta) to allgather.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.1;
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.3;
 //! Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
 use unisono_base::{NodeId, Span};

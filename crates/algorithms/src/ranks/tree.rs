@@ -1,6 +1,6 @@
 //! The binomial tree: virtual rank v hangs on v without its lowest set bit, so its subtree is the interval from v on.
 //!
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 4.2.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
 use unisono_collective::Collective;
 

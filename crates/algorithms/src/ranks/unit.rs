@@ -30,7 +30,7 @@ pub trait RankAlgorithm: Sync {
         Ok(())
     }
 
-    /// At least as many instructions as [`RankAlgorithm::emit`] makes, so that what outgrows any memory is refused. As it
+    /// No fewer instructions than [`RankAlgorithm::emit`] makes, so that what outgrows any memory is refused. As it
     /// stands here: four a rank in each of log2 P rounds.
     fn instructions(&self, case: &Case, _params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
