@@ -2,9 +2,9 @@
 //! never alters its meaning.
 
 pub mod csl;
+pub mod goal;
 
-use unisono_lower::{Placed, wafer::LowerError};
-use unisono_machine::Machine;
+use unisono_lower::{File, wafer::LowerError};
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +32,8 @@ pub trait Emitter: Sync {
     ///
     /// # Errors
     /// The reason why the target cannot express the schedule.
-    fn emit(&self, placed: &Placed, machine: &Machine) -> Result<Files, Refused>;
+    fn emit(&self, file: &File) -> Result<Files, Refused>;
 }
 
 /// Sorted by name.
-pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl];
+pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl, &goal::Goal];

@@ -2,7 +2,6 @@
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_emit::EMITTERS;
-use unisono_lower::Placed;
 use unisono_schedule::verify::Method;
 
 use crate::{
@@ -18,15 +17,11 @@ pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, target: &str) -> PyResult
         return Err(input(format!("'{target}' is not a format; accepted are {}", names.join(", "))));
     };
     let file = schedule.file();
-    let (Some(placement), Some(machine)) = (&file.placement, &file.machine) else {
-        return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
-    };
     let proof = detached(py, || schedule.prove(Method::Auto))?;
     if !proof.holds() {
         return Err(verify_error(py, &proof.diagnostics));
     }
-    let placed = Placed { schedule: file.schedule.clone(), placement: placement.clone() };
-    let files = detached(py, || emitter.emit(&placed, machine))?;
+    let files = detached(py, || emitter.emit(file))?;
     let files = files.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
     let dict = PyDict::new(py);
     for (path, text) in files {

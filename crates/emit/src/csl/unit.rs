@@ -1,6 +1,6 @@
 //! CSL as a registered emitter: lowered, written, read back and checked.
 
-use unisono_lower::{Placed, wafer::lower};
+use unisono_lower::{File, Placed, wafer::lower};
 use unisono_machine::Machine;
 
 use super::{Project, Target, check, emit, normalised, read};
@@ -23,11 +23,18 @@ impl Emitter for Csl {
         "docs/csl.md"
     }
 
-    fn emit(&self, placed: &Placed, machine: &Machine) -> Result<Files, Refused> {
-        let Machine::Wafer(wafer) = machine else {
-            return Err(Refused { target: NAME, reason: format!("{} is no wafer", machine.name()) });
+    fn emit(&self, file: &File) -> Result<Files, Refused> {
+        let refused = |reason: String| Err(Refused { target: NAME, reason });
+        let wafer = match &file.machine {
+            Some(Machine::Wafer(wafer)) => wafer,
+            Some(other) => return refused(format!("{} is no wafer", other.name())),
+            None => return refused("it has no machine; place it on a wafer".to_owned()),
         };
-        let program = lower(placed, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
+        let Some(placement) = file.placement.clone() else {
+            return refused("it has no placement; place it on a wafer".to_owned());
+        };
+        let placed = Placed { schedule: file.schedule.clone(), placement };
+        let program = lower(&placed, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
         let target = Target::WSE2_SDK_1_0;
         let files = emit(&program, &target)?;
         // What does not read back to the same program, or breaks a rule of the language, is a fault of this emitter: it

@@ -1,0 +1,28 @@
+//! GOAL, the language of LogGOPSim: a task graph as text, and back.
+//!
+//! ```text
+//! num_ranks 2
+//! rank 0 {
+//! l1: calc 100
+//! l2: send 8b to 1 tag 0
+//! l2 requires l1
+//! }
+//! rank 1 {
+//! l1: recv 8b from 0 tag 0
+//! }
+//! ```
+//!
+//! Source: "Group Operation Assembly Language - A Flexible Way to Express Collective Communication", Hoefler, Siebert,
+//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL knows no data: what a schedule reduces becomes a calc
+//! of as many nanoseconds as its machine takes.
+
+mod error;
+mod line;
+mod read;
+mod unit;
+mod write;
+
+pub use error::ReadError;
+pub use read::read;
+pub use unit::Goal;
+pub use write::write;

@@ -1,0 +1,278 @@
+//! Reads GOAL line by line; of the text, one line at most is held.
+//!
+//! ```text
+//! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; what follows the last is not read
+//! rank    := "rank" INT "{" { line } "}"
+//! line    := [IDENT ":"] op NL | IDENT "requires" IDENT NL | IDENT "irequires" IDENT NL | NL
+//! op      := "send" INT "b" "to" INT [opts] | "recv" INT "b" "from" (INT | "-1") [opts] | "calc" INT ["cpu" INT]
+//! opts    := ["tag" (INT | "-1")] ["cpu" INT] ["nic" INT]
+//! ```
+//!
+//! Blanks may stand anywhere between tokens; `//` and `/* */` comments where a line may start. A label is of its rank, and
+//! defined before it is used; where it is defined twice, the first counts.
+
+use std::io::{BufRead, Read};
+
+use rustc_hash::FxHashMap;
+use unisono_base::TaskId;
+use unisono_lower::tasks::{ANY, Builder, Task, TaskGraph};
+
+use super::{
+    ReadError,
+    line::{Line, Wrong, shown},
+};
+
+/// No line of GOAL needs more.
+const LONGEST_LINE: u64 = 1 << 16;
+const KEYWORDS: [&[u8]; 7] = [b"send", b"recv", b"calc", b"rank", b"num_ranks", b"requires", b"irequires"];
+
+/// The task graph of a GOAL text. A calc of n becomes one of `n * ticks_per_ns` ticks.
+///
+/// # Errors
+/// The first thing that is no GOAL, with its line; a text that cannot be read.
+pub fn read(mut text: impl BufRead, ticks_per_ns: u64) -> Result<TaskGraph, ReadError> {
+    let mut reader = Reader {
+        builder: Builder::new(),
+        ticks_per_ns,
+        ranks: None,
+        begun: 0,
+        inside: None,
+        comment: None,
+        number: 0,
+        labels: Labels::default(),
+    };
+    let mut copy = Vec::new();
+    while !reader.ended() {
+        // A line that lies in the buffer as a whole is read where it is.
+        let buffer = text.fill_buf()?;
+        if buffer.is_empty() {
+            break;
+        }
+        if let Some(end) = buffer.iter().position(|&b| b == b'\n') {
+            reader.line(&buffer[..end])?;
+            text.consume(end + 1);
+        } else {
+            copy.clear();
+            (&mut text).take(LONGEST_LINE + 1).read_until(b'\n', &mut copy)?;
+            if copy.last() == Some(&b'\n') {
+                copy.pop();
+            }
+            reader.line(&copy)?;
+        }
+    }
+    reader.finish()
+}
+
+struct Reader {
+    builder: Builder,
+    ticks_per_ns: u64,
+    ranks: Option<u32>,
+    /// Ranks that have begun.
+    begun: u32,
+    /// The line on which the rank in work began.
+    inside: Option<u64>,
+    /// The line on which the comment began that we are in.
+    comment: Option<u64>,
+    number: u64,
+    labels: Labels,
+}
+
+impl Reader {
+    fn ended(&self) -> bool {
+        self.inside.is_none() && self.ranks == Some(self.begun)
+    }
+
+    fn line(&mut self, text: &[u8]) -> Result<(), ReadError> {
+        self.number += 1;
+        let at = self.number;
+        let wrong = |what| Err(ReadError::Text { line: at, what });
+        if text.len() as u64 > LONGEST_LINE {
+            return wrong(format!("the line is longer than {LONGEST_LINE} bytes"));
+        }
+        self.statements(Line::new(text.strip_suffix(b"\r").unwrap_or(text))).or_else(wrong)
+    }
+
+    /// All that stands on a line; an operation or an edge ends it.
+    fn statements(&mut self, mut line: Line) -> Result<(), Wrong> {
+        loop {
+            if self.comment.is_some() {
+                if !line.skip_past("*/") {
+                    return Ok(());
+                }
+                self.comment = None;
+            }
+            line.skip_blanks();
+            if line.is_empty() || line.take("//") || self.ended() {
+                return Ok(());
+            }
+            if line.take("/*") {
+                self.comment = Some(self.number);
+                continue;
+            }
+            match (self.ranks, self.inside) {
+                (None, _) => self.ranks = Some(num_ranks(&mut line)?),
+                (Some(_), None) => self.begin_rank(&mut line)?,
+                (Some(_), Some(_)) if line.take("}") => self.inside = None,
+                (Some(ranks), Some(_)) => return self.statement(line, ranks),
+            }
+        }
+    }
+
+    fn begin_rank(&mut self, line: &mut Line) -> Result<(), Wrong> {
+        line.keyword("rank")?;
+        let rank = line.number("the number of a rank", u64::from(u32::MAX))?;
+        if rank != u64::from(self.begun) {
+            return Err(format!(
+                "rank {rank} stands where rank {} is expected; ranks ascend from 0, each once",
+                self.begun
+            ));
+        }
+        line.keyword("{")?;
+        self.begun += 1;
+        self.inside = Some(self.number);
+        self.labels.clear();
+        self.builder.rank();
+        Ok(())
+    }
+
+    fn statement(&mut self, mut line: Line, ranks: u32) -> Result<(), Wrong> {
+        let word = line.word();
+        line.skip_blanks();
+        if KEYWORDS[..3].contains(&word) && !line.take(":") {
+            self.operation(word, line, ranks)?;
+            return Ok(());
+        }
+        if word.is_empty() {
+            return Err(line.wrong("an operation, a label or '}'"));
+        }
+        if KEYWORDS.contains(&word) {
+            return Err(format!("'{}' is a keyword and no label", shown(word)));
+        }
+        if line.take(":") {
+            line.skip_blanks();
+            let operation = line.word();
+            if !KEYWORDS[..3].contains(&operation) {
+                return Err(format!("found '{}' where send, recv or calc is expected", shown(operation)));
+            }
+            let task = self.operation(operation, line, ranks)?;
+            self.labels.define(word, task);
+            return Ok(());
+        }
+        let started = match line.word() {
+            b"requires" => false,
+            b"irequires" => true,
+            _ => return Err(format!("after '{}' comes ':', requires or irequires", shown(word))),
+        };
+        line.skip_blanks();
+        let other = line.word();
+        line.end()?;
+        let (later, earlier) = (self.labels.find(word)?, self.labels.find(other)?);
+        if started {
+            self.builder.irequires(later, earlier);
+        } else {
+            self.builder.requires(later, earlier);
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self, word: &[u8], mut line: Line, ranks: u32) -> Result<TaskId, Wrong> {
+        let task = if word == b"calc" {
+            let ns = line.number("a time", u64::MAX)?;
+            // Below 0 modulo 2^64 stays so.
+            let calc = Task::calc(ns.wrapping_mul(self.ticks_per_ns));
+            calc.on(if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 }, 0)
+        } else {
+            let bytes = line.number("a number of bytes", u64::MAX)?;
+            line.keyword("b")?;
+            let task = if word == b"send" {
+                line.keyword("to")?;
+                Task::send(peer(line.number("a rank", u64::MAX)?, ranks)?, bytes, 0)
+            } else {
+                line.keyword("from")?;
+                let from = line.number_or_any("a rank", u64::MAX)?;
+                Task::receive(from.map_or(Ok(ANY), |from| peer(from, ranks))?, bytes, 0)
+            };
+            let tag = if line.option("tag") { line.number_or_any("a tag", u64::from(u32::MAX))? } else { Some(0) };
+            let cpu = if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 };
+            let nic = if line.option("nic") { small(&mut line, "the number of an interface")? } else { 0 };
+            Task { tag: tag.map_or(ANY, |tag| tag as u32), cpu, nic, ..task }
+        };
+        line.end()?;
+        Ok(self.builder.task(task))
+    }
+
+    fn finish(self) -> Result<TaskGraph, ReadError> {
+        if let Some(line) = self.comment {
+            return Err(ReadError::Comment { line });
+        }
+        if let Some(line) = self.inside {
+            return Err(ReadError::Open { rank: self.begun - 1, line });
+        }
+        match self.ranks {
+            None => Err(ReadError::Empty),
+            Some(ranks) if self.begun < ranks => Err(ReadError::Short { found: self.begun, ranks }),
+            Some(_) => Ok(self.builder.finish()?),
+        }
+    }
+}
+
+fn num_ranks(line: &mut Line) -> Result<u32, Wrong> {
+    line.keyword("num_ranks")?;
+    match line.number("the number of ranks", u64::from(ANY - 1))? {
+        0 => Err("num_ranks is 0; at least 1 is needed".to_owned()),
+        ranks => Ok(ranks as u32),
+    }
+}
+
+fn peer(rank: u64, ranks: u32) -> Result<u32, Wrong> {
+    match u32::try_from(rank) {
+        Ok(rank) if rank < ranks => Ok(rank),
+        _ => Err(format!("rank {rank} does not exist; the ranks are 0 to {}", ranks - 1)),
+    }
+}
+
+fn small(line: &mut Line, what: &str) -> Result<u8, Wrong> {
+    Ok(line.number(what, u64::from(u8::MAX))? as u8)
+}
+
+/// The labels of a rank.
+#[derive(Default)]
+struct Labels {
+    /// Of up to 16 bytes, as a number.
+    short: FxHashMap<u128, TaskId>,
+    long: FxHashMap<Box<[u8]>, TaskId>,
+}
+
+impl Labels {
+    fn pack(label: &[u8]) -> Option<u128> {
+        let fold = |packed, &byte| packed << 8 | u128::from(byte);
+        (label.len() <= 16).then(|| label.iter().fold(0, fold))
+    }
+
+    fn define(&mut self, label: &[u8], task: TaskId) {
+        match Self::pack(label) {
+            Some(packed) => self.short.entry(packed).or_insert(task),
+            None => self.long.entry(label.into()).or_insert(task),
+        };
+    }
+
+    fn find(&self, label: &[u8]) -> Result<TaskId, Wrong> {
+        let found = match Self::pack(label) {
+            Some(packed) => self.short.get(&packed),
+            None => self.long.get(label),
+        };
+        found.copied().ok_or_else(|| match label {
+            [] => "a label is missing after requires or irequires".to_owned(),
+            _ => format!("label '{}' is not defined in this rank so far", shown(label)),
+        })
+    }
+
+    /// A table that was large once is not cleared again and again.
+    fn clear(&mut self) {
+        if self.short.capacity() > 8 * self.short.len() + 64 {
+            self.short = FxHashMap::default();
+        }
+        self.short.clear();
+        self.long = FxHashMap::default();
+    }
+}

@@ -1,0 +1,54 @@
+//! GOAL as a registered emitter.
+
+use unisono_lower::{
+    File,
+    tasks::{Kind, Task, from_schedule},
+};
+use unisono_machine::Machine;
+
+use super::write;
+use crate::{Emitter, Files, Refused};
+
+pub struct Goal;
+
+const NAME: &str = "goal";
+
+impl Emitter for Goal {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "the messages of a schedule for LogGOPSim; what is reduced becomes time"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Hoefler, Siebert, Lumsdaine: Group Operation Assembly Language, 2009; LogGOPSim"
+    }
+
+    fn emit(&self, file: &File) -> Result<Files, Refused> {
+        let refused = |reason: String| Refused { target: NAME, reason };
+        let graph = from_schedule(&file.schedule).map_err(|e| refused(e.to_string()))?;
+        let (fixed_ns, ns_per_byte, remark) = match &file.machine {
+            Some(Machine::Endpoint(machine)) => {
+                let p = machine.parameters;
+                let (fixed, per_byte) = (p.compute_ns.unwrap_or(0.0), p.gamma_ns_per_byte.unwrap_or(0.0));
+                (fixed, per_byte, format!("a reduction takes {fixed} ns and {per_byte} ns a byte on {}", machine.name))
+            }
+            _ => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints says how long".to_owned()),
+        };
+        let ns = |task: Task| match task.kind {
+            Kind::Reduce => (fixed_ns + ns_per_byte * task.amount as f64).round() as u64,
+            _ => task.amount,
+        };
+        let mut text = format!("// {}; {remark}\n", remark_of(file));
+        write(&graph, ns, &mut text).map_err(|e| refused(e.to_string()))?;
+        Ok(vec![("schedule.goal".to_owned(), text)])
+    }
+}
+
+/// What the schedule is, on one line.
+fn remark_of(file: &File) -> String {
+    let c = file.schedule.collective();
+    format!("{} of {} {} among {} ranks, {}", c.kind, c.elements, c.dtype, c.ranks, file.schedule.origin())
+}
