@@ -173,8 +173,12 @@ impl Algorithm for ReduceBroadcast {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
                 let rest = rest.with("reduce", reduce.name());
                 if case.kind() == PlaceKind::Endpoint {
-                    // Ranks are alike, so the root may be any.
-                    all.extend(parts(case, Kind::Broadcast).map(|b| rest.clone().with("broadcast", b.name())));
+                    // Ranks are alike, so the root may be any. What suits the vector for the reduce does for the
+                    // broadcast of the same name; where there is none, all are worth a try.
+                    let same = |b: &&dyn Algorithm| b.name() == reduce.name();
+                    let alone = !parts(case, Kind::Broadcast).any(|b| same(&b));
+                    let broadcasts = parts(case, Kind::Broadcast).filter(|b| alone || same(b));
+                    all.extend(broadcasts.map(|b| rest.clone().with("broadcast", b.name())));
                     continue;
                 }
                 // A tree on a line means x-y with it twice on a grid, and x-y lists all pairs itself.

@@ -67,6 +67,7 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
             "segment" => &["1", "40", "100"],
             "ways" => &["1", "2", "3", "4", "40"],
             "root" => &["middle"],
+            "broadcast" => &["binomial", "pipelined-chain", "scatter-allgather"],
             "node" => &["1", "2", "3", "5", "8"],
             _ => &[],
         };
