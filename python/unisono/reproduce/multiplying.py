@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from unisono.multiplying import best, cost, count, fan_out
 from unisono.reproduce import Finding, multiplying_figures
+from unisono.reproduce import multiplying_simulated as runs
 
 #: Table 1, minima and medians in us.
 ALPHA_P, ALPHA_R = 1.34, 0.34
@@ -50,7 +51,7 @@ def check(listed: Listed) -> Finding:
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
-    """Draws Figs. 3, 4 and 12 as PNG and CSV into the folder, which is made if need be; returns their paths."""
+    """Draws Figs. 3, 4 and 12 as PNG and CSV, and Figs. 18 to 23 as PNG; makes the folder if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     fan_outs = [(ratio, eq_5_printed(ratio), fan_out(ratio)) for ratio in RATIOS]
     times = {n: [(b, eq_4(b, n, FIG_4_ALPHA_P, FIG_4_ALPHA_R)) for b in FIG_4_FAN_OUTS] for n in FIG_4_RANKS}
@@ -58,6 +59,7 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
         *multiplying_figures.figure_3(folder, fan_outs),
         *multiplying_figures.figure_4(folder, times, fan_out(FIG_4_ALPHA_P / FIG_4_ALPHA_R)),
         *multiplying_figures.figure_12(folder, [_compared(row) for row in TABLE_2]),
+        *runs.draw(folder),
     ]
 
 
@@ -174,6 +176,28 @@ def _choice(listed: Listed) -> Finding:
     return Finding(listed["reported"], max(ratios) if by_cost else len(TABLE_2) - len(other), remark=remark)
 
 
+def _simulated_time(listed: Listed) -> Finding:
+    return Finding(listed["reported"], [max(runs.finish(*run)) for run in listed["runs"]])
+
+
+def _simulated_skew(listed: Listed) -> Finding:
+    times = [runs.finish(*run) for run in listed["runs"]]
+    remark = "Done after, by rank: " + "; ".join(" ".join(f"{t:.0f}" for t in each) for each in times) + " ns."
+    return Finding(listed["reported"], [max(each) - min(each) for each in times], remark=remark)
+
+
+def _simulated_gain(listed: Listed) -> Finding:
+    over = max(runs.finish(*listed["over"]))
+    return Finding(listed["reported"], [over - max(runs.finish(*run)) for run in listed["runs"]])
+
+
+def _elimination_over_split(listed: Listed) -> Finding:
+    ranks = listed["ranks"]
+    split = max(runs.finish(ranks, listed["split"]))
+    times = [runs.run(ranks, "elimination", {"protocol": name}).nanoseconds for name in listed["protocols"]]
+    return Finding(listed["reported"], [time / split for time in times])
+
+
 def _predictions(row: Row) -> tuple[float, float]:
     """Recursive doubling and the schedule of a row, by the minima of Table 1."""
     return cost(doubling(row.ranks), row.ranks, ALPHA_P, ALPHA_R), cost(row.schedule, row.ranks, ALPHA_P, ALPHA_R)
@@ -193,9 +217,13 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "counts": _counts,
     "decrease": _decrease,
     "doubling": _doubling,
+    "elimination-over-split": _elimination_over_split,
     "equal-stages": _equal_stages,
     "fan-out": _fan_out,
     "measured-over-predicted": _measured_over_predicted,
     "predicted": _predicted,
+    "simulated-gain": _simulated_gain,
+    "simulated-skew": _simulated_skew,
+    "simulated-time": _simulated_time,
     "stages": _stages,
 }
