@@ -1,10 +1,11 @@
 """Schedules as code for other tools."""
 
 import os
+from pathlib import Path
 
 from unisono import _core
 from unisono._core import Schedule
-from unisono._files import check_folder, write_folder
+from unisono._files import check_folder, check_writable, write, write_folder
 
 
 def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
@@ -20,7 +21,9 @@ def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
 
 
 def emit(schedule: Schedule, target: str, folder: str | os.PathLike[str]) -> list[str]:
-    """Writes a schedule as code for ``target`` (``"csl"``) into a folder, and returns the files' names.
+    """Writes a schedule as code for ``target`` (such as ``"csl"``) into a folder, and returns the files' names.
+
+    Where a target is one file and ``folder`` has that file's ending, such as ``ring.goal``, it is the file.
 
     Raises:
         InputError: there is no such target, the folder cannot be one, or the schedule has no machine.
@@ -28,5 +31,35 @@ def emit(schedule: Schedule, target: str, folder: str | os.PathLike[str]) -> lis
         UnsupportedError: the target cannot express the schedule, with the reason; nothing is written.
 
     """
-    check_folder(folder)
-    return write_folder(folder, emit_files(schedule, target))
+    check_target(folder)
+    files = emit_files(schedule, target)
+    write_target(folder, files)
+    return list(files)
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Fails before long work where :func:`write_target` is bound to fail after it.
+
+    Raises:
+        InputError: the path can be neither a folder nor, where it has an ending, a file.
+
+    """
+    if Path(path).suffix and not Path(path).is_dir():
+        check_writable(path)
+    else:
+        check_folder(path)
+
+
+def write_target(path: str | os.PathLike[str], files: dict[str, str]) -> list[str]:
+    """Writes files into a folder, or a single one to a path that has its ending; returns the paths written.
+
+    Raises:
+        InputError: the path can be neither.
+        OSError: a file cannot be written.
+
+    """
+    only = next(iter(files)) if len(files) == 1 else ""
+    if only and Path(path).suffix == Path(only).suffix and not Path(path).is_dir():
+        write(path, files[only])
+        return [str(path)]
+    return [str(Path(path) / name) for name in write_folder(path, files)]

@@ -40,7 +40,9 @@ impl EndpointModel {
 
     pub fn summary(self) -> &'static str {
         match self {
-            Self::Hockney => "a message takes alpha + n beta; a port sends one and receives one at a time",
+            Self::Hockney => {
+                "a message takes alpha + n beta of both ports; a port sends one and receives one at a time"
+            }
             Self::Postal => "a message takes alpha + n beta of its sender; receives are free",
             Self::PipeliningPostal => "a message takes alpha_r + n beta of its sender and arrives alpha_p later",
             Self::LogP => "latency, overhead and gap, whatever the length",

@@ -140,8 +140,9 @@ pub fn simulate_goal(
     trace_ranks: Option<Vec<u32>>,
 ) -> PyResult<EndpointSimulation> {
     let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
-    let _ = BufReader::with_capacity(1 << 16, file);
-    let graph = unisono_lower::tasks::Builder::new().finish().map_err(input)?;
+    // The clock counts nanoseconds, as LogGOPSim's.
+    let read = detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), 1))?;
+    let graph = read.map_err(|e| input(format!("{path}, {e}")))?;
     let usual = Goal::default();
     let [latency, o, g, big_g, big_o, eager] = parameters;
     let prices = Goal {

@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 import unisono
-from unisono import EndpointRun, InputError, Schedule
+from unisono import EndpointRun, InputError, Schedule, SimulationError
 from unisono._files import check_writable, read_text
 from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import checked_pes
+from unisono.cli._failures import NO, say
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._types import TracedPes
 
@@ -131,15 +132,21 @@ def goal(given: Options, seed: int, record: Record | None, as_json: bool) -> int
     """Runs a GOAL program, prints what it did and returns the exit code."""
     assert given.goal is not None, "there is a program"
     _check_files(given)
-    with working("simulating"):
-        run = unisono.simulate_goal(
-            given.goal,
-            **given.parameters,
-            zero_byte=given.zero_byte or "wrapped",
-            late=given.late,
-            noise=given.noise,
-            seed=seed,
-        )
+    try:
+        with working("simulating"):
+            run = unisono.simulate_goal(
+                given.goal,
+                **given.parameters,
+                zero_byte=given.zero_byte or "wrapped",
+                late=given.late,
+                noise=given.noise,
+                seed=seed,
+            )
+    except SimulationError as stuck:
+        if as_json:
+            nothing = dict.fromkeys(("seconds", "nanoseconds", "finish", "finish_ns", "events"))
+            print_json({"goal": given.goal, "parameters": given.parameters, **nothing, "deadlock": stuck.stuck})
+        return say(str(stuck), NO)
     described = {"goal": given.goal, "parameters": given.parameters, "deadlock": []}
     return _finish(run, described, f"{given.goal}, {len(run.finish_ns)} ranks", given, record, as_json)
 

@@ -1,12 +1,11 @@
 """`unisono emit`: writes a schedule as code for a target."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from unisono import UnsupportedError, emit_files
-from unisono._files import check_folder, write_folder
+from unisono._emission import check_target, write_target
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, schedule_of
 from unisono.cli._output import print_json, print_lines, working
@@ -14,12 +13,18 @@ from unisono.cli._output import print_json, print_lines, working
 
 @click.command()
 @file_or_plan_options
-@click.option("--format", "target", required=True, metavar="FORMAT", help="The target: csl.")
-@click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder to write to; made if it is missing.")
+@click.option("--format", "target", required=True, metavar="FORMAT", help="The target: csl, goal.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FOLDER|FILE",
+    required=True,
+    help="The folder to write to, made if it is missing; or the file, where the target is one.",
+)
 @json_option
 def emit(file_or_collective: str, machine: str | None, target: str, output: str, as_json: bool, **options: Any) -> int:
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
-    check_folder(output)
+    check_target(output)
     schedule = schedule_of(file_or_collective, machine, options, "emit")
     try:
         with working("emitting"):
@@ -28,9 +33,9 @@ def emit(file_or_collective: str, machine: str | None, target: str, output: str,
         if as_json:
             print_json({"files": [], "target": target, "refused": str(refused)})
         return say(str(refused), NO)
-    written = write_folder(output, files)
+    written = write_target(output, files)
     if as_json:
-        print_json({"files": [str(Path(output) / name) for name in written], "target": target, "refused": None})
+        print_json({"files": written, "target": target, "refused": None})
     else:
         print_lines(f"wrote {len(written)} files for {target} to {output}:", *(f"  {name}" for name in written))
     return 0

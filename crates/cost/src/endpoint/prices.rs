@@ -5,7 +5,7 @@
 //!
 //! | model | send, CPU | send, interface | flight | receive, CPU | receive, interface |
 //! |---|---|---|---|---|---|
-//! | hockney | alpha + n beta | the same | the same | 0 | alpha + n beta |
+//! | hockney | 0 | alpha + n beta | 0 | alpha + n beta | the same |
 //! | postal | alpha + n beta | the same | the same | 0 | 0 |
 //! | pipelining-postal | alpha_r + n beta | the same | alpha_r + n beta + alpha_p | 0 | 0 |
 //! | logp, logfp | o | g | o + L | o | g |
@@ -14,7 +14,7 @@
 //!
 //! The LogP family is that of LogGOPSim, which prices a message's bytes at the receiver ("LogGOPSim", Hoefler, Schneider,
 //! Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections 2 and 3 (Eq. 1 and 3). Hockney's ports
-//! take one message at a time in each direction. LogfP lets f messages leave before the gap is felt, and earns one of
+//! take one message at a time in each direction, for the whole of its time: a message holds both at once. LogfP lets f messages leave before the gap is felt, and earns one of
 //! them back every g ("LogfP", Hoefler et al., 2006).
 
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};
@@ -107,7 +107,7 @@ impl Linear {
         };
         let whole = line(alpha, beta);
         match model {
-            EndpointModel::Hockney => of(whole, whole, whole, none, whole),
+            EndpointModel::Hockney => of(none, whole, none, whole, whole),
             EndpointModel::Postal => of(whole, whole, whole, none, none),
             EndpointModel::PipeliningPostal => {
                 let (issue, latency) = (ticks(p.alpha_r_ns), ticks(p.alpha_p_ns));
@@ -217,11 +217,6 @@ impl LevelPrices {
     /// Whether messages may leave before the gap is felt.
     pub fn may_run_ahead(&self) -> bool {
         self.outermost().gap_slack > 0
-    }
-
-    /// Whether all pairs of ranks have the same prices.
-    pub fn is_flat(&self) -> bool {
-        self.levels.len() == 1
     }
 
     /// The prices of the machine at large.

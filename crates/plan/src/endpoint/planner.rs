@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use serde::Serialize;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, resolve};
 use unisono_cost::endpoint::{ScheduleEvaluator, rounds_ns};
-use unisono_machine::EndpointModel;
 use unisono_schedule::{
     Schedule,
     verify::{Method, Verified},
@@ -18,7 +17,7 @@ use crate::{PlanError, planner::candidates};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// The algorithm's rounds in closed form.
+    /// The algorithm's rounds in closed form, at the prices of the machine at large.
     Rounds,
     /// A simulation of the schedule under the machine's model.
     Simulated,
@@ -76,7 +75,7 @@ fn build(algorithm: &dyn Algorithm, params: &Params, case: &Case) -> Result<Sche
 /// Messages beyond which a candidate with known rounds is not built only to be ranked.
 const MOST_SIMULATED: u64 = 1 << 22;
 
-/// The time of one algorithm: from its rounds where these are exact or the schedule is huge, else by simulation.
+/// The time of one algorithm: by simulation, or from its rounds where the schedule is huge.
 fn time(
     algorithm: &'static dyn Algorithm,
     params: Params,
@@ -84,11 +83,10 @@ fn time(
     evaluator: &dyn ScheduleEvaluator,
 ) -> Result<Timed, PlanError> {
     let case = request.case();
-    let postal = matches!(request.model, EndpointModel::Postal | EndpointModel::PipeliningPostal);
     if let Some(rounds) = algorithm.rounds(&case, &params) {
         let a_rank = rounds.iter().map(|r| u64::from(r.messages) * u64::from(r.repeat)).sum::<u64>();
         let messages = a_rank.saturating_mul(u64::from(request.collective.ranks));
-        if (postal && request.prices.is_flat()) || messages > MOST_SIMULATED {
+        if messages > MOST_SIMULATED {
             let nanoseconds = rounds_ns(&rounds, request.prices.outermost());
             return Ok(Timed { algorithm, params, nanoseconds, source: Source::Rounds });
         }

@@ -42,12 +42,13 @@ impl EndpointBound for Bandwidth {
             Kind::Barrier => return None,
         };
         let cheapest = case.prices.cheapest();
-        let first = cheapest.send(1);
+        let (first, arrived) = (cheapest.send(1), cheapest.receive(1));
         // Whether in long messages or in single bytes, no byte is cheaper than the cheaper of the two.
         let (send_byte, receive_byte) = cheapest.ticks_per_byte();
         let issue = first.cpu.max(first.nic) as f64;
         let after_issue = (first.flight as f64 - issue).max(0.0);
-        let ticks = (sent * send_byte + after_issue).max(first.flight as f64 + (received - 1.0) * receive_byte);
+        let first_received = (first.flight + arrived.cpu) as f64;
+        let ticks = (sent * send_byte + after_issue).max(first_received + (received - 1.0) * receive_byte);
         Some(ticks / TICKS_PER_NS)
     }
 }

@@ -1,7 +1,8 @@
 //! The fewest rounds: one rank's share must come to all others, and each rank that has it can pass it on.
 //!
 //! With N(t) ranks informed at time t, each sends one message after the other; T is the first t with N(t) >= P. The share
-//! passes at least one reduction on its way where there is one. A reduce is a broadcast backwards.
+//! passes at least one reduction on its way where there is one. Where one rank needs all shares, as in a reduce, the same
+//! holds backwards, with messages as far apart as a receiver takes them.
 //! Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal model", 1992; Karp, Sahay, Santos,
 //! Schauser, "Optimal broadcast and summation in the LogP model", 1993.
 
@@ -24,7 +25,7 @@ impl EndpointBound for FanOut {
     }
 
     fn assumes(&self) -> &'static str {
-        "nothing beyond the model: shortest messages, receivers that are never busy"
+        "nothing beyond the model: shortest messages"
     }
 
     fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
@@ -34,18 +35,26 @@ impl EndpointBound for FanOut {
         let cheapest = case.prices.cheapest();
         let (send, receive) = (cheapest.send(1), cheapest.receive(1));
         // The gap may be run ahead of for a while (LogfP), so a bound may not count on it.
-        let issue = if case.prices.may_run_ahead() { send.cpu } else { send.cpu.max(send.nic) };
-        let fan_out = match case.collective.kind {
-            Kind::Message | Kind::Gather | Kind::Scatter | Kind::Alltoall | Kind::Scan => 2,
-            _ => u64::from(case.collective.ranks),
-        };
-        let reduction = if case.collective.kind.reduces() && case.collective.kind != Kind::Barrier {
-            cheapest.reduce(case.collective.dtype.bytes())
+        let apart = |cpu: u64, nic: u64| if case.prices.may_run_ahead() { cpu } else { cpu.max(nic) };
+        let (issue, accept) = (apart(send.cpu, send.nic), apart(receive.cpu, receive.nic));
+        let kind = case.collective.kind;
+        let ranks = u64::from(case.collective.ranks);
+        let flight = send.flight + receive.cpu;
+        let message = broadcast_ticks(2, issue, flight);
+        // One rank's share goes to all; or one rank needs all shares, which is a broadcast backwards.
+        let out = if matches!(kind, Kind::Reduce | Kind::Gather | Kind::Message) {
+            message
         } else {
-            0
+            broadcast_ticks(ranks, issue, flight)
         };
-        let spread = broadcast_ticks(fan_out, issue, send.flight + receive.cpu);
-        Some((spread + reduction) as f64 / TICKS_PER_NS)
+        let back = if matches!(kind, Kind::Broadcast | Kind::Scatter | Kind::Message) {
+            message
+        } else {
+            broadcast_ticks(ranks, accept, flight)
+        };
+        let reduces = kind.reduces() && kind != Kind::Barrier;
+        let reduction = if reduces { cheapest.reduce(case.collective.dtype.bytes()) } else { 0 };
+        Some((out.max(back) + reduction) as f64 / TICKS_PER_NS)
     }
 }
 

@@ -1,0 +1,321 @@
+"""Machines of ranks: plans, bounds, simulations, GOAL programs, on the command line and in Python."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import unisono as un
+from unisono.cli import main
+
+ROOT = Path(__file__).parents[2]
+GOAL = ROOT / "tests" / "goal"
+LEVELS = """
+name = "two-level"
+kind = "endpoint"
+model = "pipelining-postal"
+alpha_p_ns = 1340
+alpha_r_ns = 340
+beta_ns_per_byte = 0.1
+gamma_ns_per_byte = 0.02
+[[levels]]
+name = "node"
+size = 4
+alpha_p_ns = 300
+alpha_r_ns = 100
+"""
+RATIO_4 = """
+name = "ratio4"
+kind = "endpoint"
+model = "pipelining-postal"
+alpha_p_ns = 4000
+alpha_r_ns = 1000
+beta_ns_per_byte = 0
+gamma_ns_per_byte = 0
+"""
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out.startswith("{") else out, err
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Any:
+    def write(text: str) -> str:
+        path = tmp_path / "machine.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_recursive_multiplying_beats_doubling_on_archer(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("plan", "allreduce", "--machine", "archer", "--ranks", "96", "--bytes", "8", "--json")
+    code, report, _ = run(capsys, *arguments)
+    assert code == 0
+    assert report["algorithm"] == "recursive-multiplying"
+    assert report["params"] == {"schedule": "a6,a4,a4"}
+    assert report["predicted"]["seconds"] == pytest.approx(7.76e-6)
+    assert report["model"] == "pipelining-postal"
+    assert set(report["predicted"]["terms"]) >= {"energy", "distance", "depth", "contention", "links"}
+    assert report["lower_bound"]["seconds"] <= report["predicted"]["seconds"]
+    names = [candidate["algorithm"] for candidate in report["candidates"]]
+    assert names.index("recursive-multiplying") < names.index("recursive-doubling")
+    times = [candidate["seconds"] for candidate in report["candidates"]]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "units"), [(7, 10), (8, 11), (13, 15), (16, 14), (64, 21), (97, 24), (127, 26), (128, 25), (256, 28)]
+)
+def test_optimal_costs_at_ratio_4(machine: Any, ranks: int, units: int) -> None:
+    plan = un.plan("allreduce", un.machine(machine(RATIO_4), ranks), elements=1, algorithm="recursive-multiplying")
+    # Stage costs add up to this; with a merge or a split stages may overlap, and the run be shorter.
+    assert plan.predicted["seconds"] * 1e6 <= units + 1e-9
+    if ranks & (ranks - 1) == 0:
+        assert plan.predicted["seconds"] * 1e6 == pytest.approx(units)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "ranks", "finish"),
+    [
+        ("a2,a2,a2", 8, [1830] * 8),
+        ("a8", 8, [1210] * 8),
+        ("a7", 7, [1110] * 7),
+        ("c6m2,a2,a2,e6m2", 7, [1930, 1430, 2430, 1930, 2430, 1930, 1830]),
+        ("m1g2a3,n1g3a2", 7, [1420, 1320, 1320, 1320, 1320, 1320, 1420]),
+        ("m3g2a2,n3g2a2", 7, [1320, 1420, 1420, 1220, 1320, 1220, 1320]),
+    ],
+)
+def test_finish_times_of_the_papers_simulator(machine: Any, schedule: str, ranks: int, finish: list[int]) -> None:
+    # With bytes that cost nothing a vector is as short as the paper's, of no elements.
+    text = (
+        (ROOT / "machines" / "paper-sim.toml").read_text().replace("beta_ns_per_byte = 0.4", "beta_ns_per_byte = 0.0")
+    )
+    where = un.machine(machine(text), ranks)
+    plan = un.plan("allreduce", where, elements=1, algorithm="recursive-multiplying", params={"schedule": schedule})
+    done = un.simulate(plan.schedule)
+    assert isinstance(done, un.EndpointRun)
+    assert done.finish_ns.tolist() == finish
+
+
+def test_goal_files_run_as_in_loggopsim(capsys: pytest.CaptureFixture[str]) -> None:
+    head, *rows = [line.split("\t") for line in (GOAL / "expected.tsv").read_text().splitlines()]
+    assert len(rows) > 20
+    for row in rows:
+        expected = dict(zip(head, row, strict=True))
+        options = [] if "default" in expected["args"] else expected["args"].split()
+        options = [f"-{option}" if option.startswith("-") else option for option in options]
+        code, report, _ = run(capsys, "simulate", "--goal", str(GOAL / expected["file"]), *options, "--json")
+        assert code == 0
+        assert max(report["finish_ns"]) == int(expected["max_finish"]), expected
+        assert sum(report["finish_ns"]) == int(expected["sum_finish_all_hosts"]), expected
+        assert report["events"] == int(expected["events"]), expected
+        assert report["deadlock"] == []
+
+
+def test_a_program_that_cannot_finish_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "stuck.goal"
+    path.write_text("num_ranks 2\nrank 0 {\nl1: recv 8b from 1\n}\nrank 1 {\nl1: recv 8b from 0\n}\n")
+    code, report, err = run(capsys, "simulate", "--goal", str(path), "--json")
+    assert code == 1
+    assert len(report["deadlock"]) == 2
+    assert "rank 0 task 1 (recv 8b from 1" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("num_ranks 2\nrank 1 {\n}\n", "line 2"),
+        ("num_ranks 1\nrank 0 {\nl1: calc 5\nl1 requires l9\n}\n", "line 4"),
+        ("num_ranks 1\nrank 0 {\nl1: send 8b to 7\n}\n", "line 3"),
+        ("rank 0 {\n}\n", "num_ranks"),
+    ],
+)
+def test_wrong_goal_is_named_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    path = tmp_path / "wrong.goal"
+    path.write_text(text)
+    code, _, err = run(capsys, "simulate", "--goal", str(path))
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_schedules_go_to_goal_and_back(tmp_path: Path) -> None:
+    where = un.machine("archer", 12)
+    schedule = un.plan("allreduce", where, elements=64, algorithm="rabenseifner").schedule
+    path = tmp_path / "out.goal"
+    un.emit(schedule, "goal", path)
+    run = un.simulate_goal(path, zero_byte="sane")
+    direct = un.simulate(schedule)
+    # A schedule's reduction is a calc there, so the tasks are as many.
+    assert run.events == direct.events
+
+
+def test_levels_make_hierarchies_worth_while(machine: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = machine(LEVELS)
+    code, report, _ = run(capsys, "plan", "allreduce", "--machine", path, "--ranks", "32", "--bytes", "1MiB", "--json")
+    assert code == 0
+    seconds: dict[str, float] = {}
+    for candidate in report["candidates"]:
+        seconds.setdefault(candidate["algorithm"], candidate["seconds"])
+    assert seconds["hierarchical"] < seconds["recursive-doubling"]
+    for mode in ("leaders", "lanes"):
+        arguments = ("verify", "allreduce", "--machine", path, "--ranks", "16", "--elements", "37")
+        code, proof, _ = run(capsys, *arguments, "--algorithm", "hierarchical", "--param", f"mode={mode}", "--json")
+        assert code == 0
+        assert proof["complete"]
+
+
+def test_all_models_predict_within_their_bounds(machine: Any) -> None:
+    text = """
+name = "all"
+kind = "endpoint"
+model = "loggops"
+alpha_ns = 2000
+alpha_p_ns = 1500
+alpha_r_ns = 400
+beta_ns_per_byte = 0.5
+gamma_ns_per_byte = 0.1
+L_ns = 2500
+o_ns = 1500
+g_ns = 1000
+G_ns_per_byte = 6
+O_ns_per_byte = 1
+S_bytes = 65535
+f_messages = 4
+"""
+    where = un.machine(machine(text), 13)
+    models = ("hockney", "postal", "pipelining-postal", "logp", "loggp", "logfp", "loggops")
+    collectives = [
+        *("allgather", "allreduce", "alltoall", "barrier", "broadcast"),
+        *("gather", "reduce", "reduce-scatter", "scan", "scatter"),
+    ]
+    for model in models:
+        for collective in collectives:
+            for elements in (1, 5000):
+                plan = un.plan(collective, where, elements=elements, model=model)
+                assert plan.model == model
+                assert plan.ratio is not None
+                for candidate in plan.candidates:
+                    assert candidate["ratio"] >= 1 - 1e-9, (model, collective, elements, candidate)
+                assert un.simulate(plan.schedule, model=model).seconds == pytest.approx(plan.predicted["seconds"])
+
+
+def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    schedule = un.plan("allreduce", un.machine("archer", 16), elements=2).schedule
+    quiet = un.simulate(schedule).seconds
+    noisy = un.simulate(schedule, noise=("exponential", 100.0), seed=3)
+    assert noisy.seconds > quiet
+    assert un.simulate(schedule, noise=("exponential", 100.0), seed=3).seconds == noisy.seconds
+    assert un.simulate(schedule, noise=("exponential", 100.0), seed=4).seconds != noisy.seconds
+    late = un.simulate(schedule, late=[0.0] * 15 + [50_000.0])
+    assert late.seconds == pytest.approx(quiet + 50e-6, rel=0.2)
+    common = ("simulate", "allreduce", "--machine", "archer", "--ranks", "4", "--elements", "2")
+    for wrong, said in [
+        (("--noise", "pink:3"), "is no noise"),
+        (("--noise", "normal:3"), "is no noise"),
+        (("--late", "1,2,x"), "neither a file"),
+        (("--late", "1,2,3"), "there are 4"),
+        (("--timeline", "x.gif"), "neither .png nor .svg"),
+        (("--L", "3"), "goes with --goal"),
+        (("--queue-depth", "3"), "are a wafer's"),
+        (("--sim", "fabric"), "of kind endpoint"),
+    ]:
+        code, _, err = run(capsys, *common, *wrong)
+        assert code == 2, wrong
+        assert said in err, err
+
+
+def test_pictures_and_traces_are_the_same_every_time(tmp_path: Path) -> None:
+    schedule = un.plan("allreduce", un.machine("paper-sim", 7), elements=1).schedule
+    for name in ("a.png", "a.svg", "a.json"):
+        files = []
+        for again in ("one", "two"):
+            (tmp_path / again).mkdir(exist_ok=True)
+            path = tmp_path / again / name
+            done = un.simulate(schedule)
+            assert isinstance(done, un.EndpointRun)
+            done.trace(path) if name.endswith("json") else done.timeline(path)
+            files.append(path.read_bytes())
+        assert files[0] == files[1]
+    events = json.loads((tmp_path / "one" / "a.json").read_text())["traceEvents"]
+    arrows = [event for event in events if event["ph"] in "sf"]
+    assert len(arrows) == 2 * done.hops
+    many = un.simulate(un.plan("allreduce", un.machine("archer", 65), elements=1).schedule)
+    assert isinstance(many, un.EndpointRun)
+    with pytest.raises(un.InputError, match="has room for 64"):
+        many.timeline(tmp_path / "many.png")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("alpha_r_ns = 1000", ""), "alpha_r_ns is missing"),
+        (("alpha_r_ns = 1000", "alpha_r_ns = -3"), "line 6: alpha_r_ns is -3"),
+        (("alpha_r_ns = 1000", "alpha_q_ns = 3"), "line 6: unknown field `alpha_q_ns`"),
+        (('"pipelining-postal"', '"pigeon"'), "pigeon"),
+    ],
+)
+def test_wrong_machines_are_named(
+    machine: Any, capsys: pytest.CaptureFixture[str], change: tuple[str, str], said: str
+) -> None:
+    code, _, err = run(
+        capsys, "plan", "allreduce", "--machine", machine(RATIO_4.replace(*change)), "--ranks", "4", "--bytes", "8"
+    )
+    assert code == 2
+    assert said in err, err
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [("a3,a3", "3"), ("m9g2a3,n9g3a2", "9"), ("c6m4,a2,e6m4", "6"), ("a0", "a0"), ("", "")],
+)
+def test_schedules_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str], schedule: str, said: str) -> None:
+    arguments = ("plan", "allreduce", "--machine", "archer", "--ranks", "7", "--bytes", "8")
+    code, _, err = run(capsys, *arguments, "--algorithm", "recursive-multiplying", "--param", f"schedule={schedule}")
+    assert code == 2
+    assert said in err
+
+
+def test_ranks_are_needed_and_wafers_are_not_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "plan", "allreduce", "--machine", "archer", "--bytes", "8")
+    assert code == 2
+    assert "how many ranks" in err
+    code, _, err = run(capsys, "plan", "allreduce", "--machine", "archer", "--shape", "4x4", "--bytes", "8")
+    assert code == 2
+    code, _, err = run(
+        capsys, "plan", "reduce", "--machine", "archer", "--ranks", "4", "--bytes", "8", "--algorithm", "auto-gen"
+    )
+    assert code == 2
+    assert "wafer" in err
+
+
+def test_long_vectors_on_free_bytes_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("plan", "allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1MiB", "--json")
+    _, report, _ = run(capsys, *arguments)
+    assert "costs nothing" in report["note"]
+
+
+def test_sweeps_in_seconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, picture = tmp_path / "s.csv", tmp_path / "s.png"
+    arguments = ("sweep", "allreduce", "--machine", "paper-sim", "--shapes", "4,7", "--elements", "1,1000")
+    code, report, _ = run(capsys, *arguments, "-o", str(table), "--plot", str(picture), "--json")
+    assert code == 0
+    assert len(report["points"]) == 4
+    assert all(point["seconds"] <= point["baseline_seconds"] for point in report["points"])
+    assert "seconds_recursive-doubling" in table.read_text().splitlines()[0]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_finish_is_an_array_of_seconds() -> None:
+    done = un.simulate(un.plan("broadcast", un.machine("archer", 5), elements=3).schedule)
+    assert isinstance(done.finish, np.ndarray)
+    assert done.finish.max() == pytest.approx(done.seconds)
+    with pytest.raises(un.UnsupportedError):
+        _ = done.cycles
