@@ -41,7 +41,9 @@ fn main() {
         OTHERS.iter().filter(|case| case.0 == name).for_each(|case| case.1());
         return;
     }
-    println!("workload, ranks, bytes: events, generated + simulated CPU s, M events per CPU s, peak MB, finish ns [LogGOPSim]");
+    println!(
+        "workload, ranks, bytes: events, generated + simulated CPU s, M events per CPU s, peak MB, finish ns [LogGOPSim]"
+    );
     let program = std::env::current_exe().expect("this program has a path");
     let names = CASES.iter().map(|case| case.0).chain(OTHERS.iter().map(|case| case.0));
     for name in names.filter(|name| words.is_empty() || words.iter().any(|w| name.contains(w.as_str()))) {
@@ -90,7 +92,11 @@ fn goal_file() {
     let read = cpu_seconds();
     let run = run(&graph, &Goal::default(), &Options::default()).expect("it ends");
     let (reading, simulating) = (read - begin, cpu_seconds() - read);
-    println!("dissemination-8 from {mb} MB of GOAL: read {reading:.2} s + {simulating:.2} s, {} MB, {} ns", peak_kb() / 1024, run.makespan);
+    println!(
+        "dissemination-8 from {mb} MB of GOAL: read {reading:.2} s + {simulating:.2} s, {} MB, {} ns",
+        peak_kb() / 1024,
+        run.makespan
+    );
 }
 
 /// The first case at the prices of a machine, in picoseconds.
@@ -98,12 +104,18 @@ fn machine_prices() {
     let graph = pattern::dissemination(65_536, 8).expect("it fits");
     let text = "kind = \"endpoint\"\nname = \"m\"\nmodel = \"loggops\"\nL_ns = 2500\no_ns = 1500\ng_ns = 1000\n\
                 G_ns_per_byte = 6\nO_ns_per_byte = 0\nS_bytes = 65535\n";
-    let Ok(Machine::Endpoint(machine)) = Machine::from_toml(text, "m.toml") else { unreachable!("an endpoint machine") };
+    let Ok(Machine::Endpoint(machine)) = Machine::from_toml(text, "m.toml") else {
+        unreachable!("an endpoint machine")
+    };
     let prices = LevelPrices::new(&machine, machine.model, 65_536).expect("it says all");
     let begin = cpu_seconds();
     let run = run(&graph, &prices, &Options::default()).expect("it ends");
     let seconds = cpu_seconds() - begin;
-    println!("dissemination-8 at a machine's prices: {seconds:.2} s, {:.1} M/s, {} ps", run.events as f64 / seconds / 1e6, run.makespan);
+    println!(
+        "dissemination-8 at a machine's prices: {seconds:.2} s, {:.1} M/s, {} ps",
+        run.events as f64 / seconds / 1e6,
+        run.makespan
+    );
 }
 
 /// A reduce among 2^20 ranks from its algorithm on: built, proved, lowered, simulated.

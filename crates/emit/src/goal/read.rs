@@ -190,10 +190,11 @@ impl Reader {
                 Task::send(peer(line.number("a rank", u64::MAX)?, ranks)?, bytes, 0)
             } else {
                 line.keyword("from")?;
-                let from = line.number_or_any("a rank", u64::MAX)?;
+                let from = line.number_or_any("a rank or -1", u64::MAX)?;
                 Task::receive(from.map_or(Ok(ANY), |from| peer(from, ranks))?, bytes, 0)
             };
-            let tag = if line.option("tag") { line.number_or_any("a tag", u64::from(u32::MAX))? } else { Some(0) };
+            let tag =
+                if line.option("tag") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
             let cpu = if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 };
             let nic = if line.option("nic") { small(&mut line, "the number of an interface")? } else { 0 };
             Task { tag: tag.map_or(ANY, |tag| tag as u32), cpu, nic, ..task }
