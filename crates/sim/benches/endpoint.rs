@@ -3,17 +3,22 @@
 //! process of its own, so that the memory is its own; seconds are those of the CPU.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
-use std::process::Command;
+use std::{io::BufReader, process::Command};
 
-use unisono_cost::endpoint::Goal;
-use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
+use unisono_algorithms::{Case, Params, Ranks, resolve};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_cost::endpoint::{Goal, LevelPrices};
+use unisono_emit::goal;
+use unisono_lower::tasks::{TaskError, TaskGraph, from_schedule, pattern};
+use unisono_machine::Machine;
+use unisono_schedule::verify::{Method, verify};
 use unisono_sim::endpoint::{Options, run};
 
 /// Name, pattern, ranks, bytes; LogGOPSim's CPU seconds, finish in ns, and memory in MB, where it was measured.
-type Case = (&'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u32, u64, Option<(f64, u64, u32)>);
+type Workload = (&'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u32, u64, Option<(f64, u64, u32)>);
 
 const MI: u64 = 1 << 20;
-const CASES: &[Case] = &[
+const CASES: &[Workload] = &[
     ("dissemination-8", pattern::dissemination, 65_536, 8, Some((1.83, 88_672, 445))),
     ("dissemination-1Mi", pattern::dissemination, 65_536, MI, Some((2.06, 100_751_200, 445))),
     ("binomial-reduce", pattern::binomial_reduce, 1_048_576, 8, Some((2.03, 110_840, 734))),
@@ -23,24 +28,34 @@ const CASES: &[Case] = &[
     ("linear-alltoall-1024", pattern::linear_alltoall, 1024, MI, None),
 ];
 
+/// More that is timed, by name.
+const OTHERS: &[(&str, fn())] =
+    &[("goal-file", goal_file), ("machine-prices", machine_prices), ("schedule-binomial", schedule_binomial)];
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     if let [flag, name] = &words[..]
         && flag == "--only"
     {
-        return CASES.iter().filter(|case| case.0 == name).for_each(one);
+        CASES.iter().filter(|case| case.0 == name).for_each(one);
+        OTHERS.iter().filter(|case| case.0 == name).for_each(|case| case.1());
+        return;
     }
     println!(
         "workload, ranks, bytes: events, generated + simulated CPU s, M events per CPU s, peak MB, finish ns [LogGOPSim]"
     );
     let program = std::env::current_exe().expect("this program has a path");
-    for case in CASES.iter().filter(|case| words.is_empty() || words.iter().any(|w| case.0.contains(w.as_str()))) {
-        let status = Command::new(&program).args(["--only", case.0]).status().expect("this program runs");
-        assert!(status.success(), "{} failed", case.0);
+    let names = CASES.iter().map(|case| case.0).chain(OTHERS.iter().map(|case| case.0));
+    for name in names.filter(|name| words.is_empty() || words.iter().any(|w| name.contains(w.as_str()))) {
+        if name == "goal-file" {
+            write_goal_file();
+        }
+        let status = Command::new(&program).args(["--only", name]).status().expect("this program runs");
+        assert!(status.success(), "{name} failed");
     }
 }
 
-fn one(&(name, pattern, ranks, bytes, peer): &Case) {
+fn one(&(name, pattern, ranks, bytes, peer): &Workload) {
     let begin = cpu_seconds();
     let graph = pattern(ranks, bytes).expect("it fits");
     let generated = cpu_seconds();
@@ -54,9 +69,81 @@ fn one(&(name, pattern, ranks, bytes, peer): &Case) {
         None => println!(),
         Some((seconds, finish, mb)) => {
             assert_eq!(run.makespan, finish, "LogGOPSim's finish of {name}");
-            println!(" [{seconds} s, {:.1} M/s, {mb} MB, {finish} ns]", run.events as f64 / seconds / 1e6);
+            println!(" [{seconds} s, {:.2} M/s, {mb} MB, {finish} ns]", run.events as f64 / seconds / 1e6);
         }
     }
+}
+
+const GOAL_FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/dissemination.goal");
+
+fn write_goal_file() {
+    let graph = pattern::dissemination(65_536, 8).expect("it fits");
+    let mut text = String::new();
+    goal::write(&graph, |task| task.amount, &mut text).expect("a string takes all");
+    std::fs::write(GOAL_FILE, text).expect("the folder is there");
+}
+
+/// The first case from its text; LogGOPSim needs 1.83 s after its text was converted.
+fn goal_file() {
+    let begin = cpu_seconds();
+    let file = std::fs::File::open(GOAL_FILE).expect("just written");
+    let mb = file.metadata().map_or(0, |m| m.len() >> 20);
+    let graph = goal::read(BufReader::with_capacity(1 << 16, file), GOAL_FILE).expect("it is GOAL");
+    let read = cpu_seconds();
+    let run = run(&graph, &Goal::default(), &Options::default()).expect("it ends");
+    let (reading, simulating) = (read - begin, cpu_seconds() - read);
+    println!(
+        "dissemination-8 from {mb} MB of GOAL: read {reading:.2} s + {simulating:.2} s, {} MB, {} ns",
+        peak_kb() / 1024,
+        run.makespan
+    );
+}
+
+/// The first case at the prices of a machine, in picoseconds.
+fn machine_prices() {
+    let graph = pattern::dissemination(65_536, 8).expect("it fits");
+    let text = "kind = \"endpoint\"\nname = \"m\"\nmodel = \"loggops\"\nL_ns = 2500\no_ns = 1500\ng_ns = 1000\n\
+                G_ns_per_byte = 6\nO_ns_per_byte = 0\nS_bytes = 65535\n";
+    let Ok(Machine::Endpoint(machine)) = Machine::from_toml(text, "m.toml") else {
+        unreachable!("an endpoint machine")
+    };
+    let prices = LevelPrices::new(&machine, machine.model, 65_536).expect("it says all");
+    let begin = cpu_seconds();
+    let run = run(&graph, &prices, &Options::default()).expect("it ends");
+    let seconds = cpu_seconds() - begin;
+    println!(
+        "dissemination-8 at a machine's prices: {seconds:.2} s, {:.1} M/s, {} ps",
+        run.events as f64 / seconds / 1e6,
+        run.makespan
+    );
+}
+
+/// A reduce among 2^20 ranks from its algorithm on: built, proved, lowered, simulated.
+fn schedule_binomial() {
+    let c = Collective::new(Kind::Reduce, 1 << 20, 2, 0, Operator::Sum, Dtype::F32).expect("a sound case");
+    let case = Case::on_ranks(c, Ranks::default());
+    let begin = cpu_seconds();
+    let (algorithm, params) = resolve("binomial", &case, &Params::new()).expect("it applies");
+    let schedule = algorithm.schedule(&case, &params).expect("it builds");
+    let built = cpu_seconds();
+    let proof = verify(&schedule, Method::Fingerprint);
+    assert!(proof.holds());
+    let proved = cpu_seconds();
+    let graph = from_schedule(&schedule).expect("it fits");
+    let lowered = cpu_seconds();
+    let run = run(&graph, &Goal::default(), &Options::default()).expect("it ends");
+    let end = cpu_seconds();
+    println!(
+        "schedule binomial, {} ranks: build {:.2} s, prove {:.2} s, lower {:.2} s, simulate {:.2} s, in all {:.2} s, {} MB, {} ns",
+        c.ranks,
+        built - begin,
+        proved - built,
+        lowered - proved,
+        end - lowered,
+        end - begin,
+        peak_kb() / 1024,
+        run.makespan
+    );
 }
 
 /// CPU time of this thread, where the system tells it.

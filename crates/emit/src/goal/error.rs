@@ -3,19 +3,27 @@
 use unisono_lower::tasks::TaskError;
 
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+#[error("{origin}, {problem}")]
+pub struct ReadError {
+    /// Where the text comes from.
+    pub origin: String,
+    pub problem: Problem,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
     #[error("line {line}: {what}")]
     Text { line: u64, what: String },
-    #[error("the text ends after {found} of {ranks} ranks; every rank has its 'rank N {{ ... }}'")]
-    Short { found: u32, ranks: u32 },
-    #[error("the text ends inside rank {rank}, which began on line {line}; close it with '}}'")]
-    Open { rank: u32, line: u64 },
-    #[error("the comment that begins on line {line} does not end; close it with '*/'")]
+    #[error("line {line}: the comment that begins here does not end; close it with '*/'")]
     Comment { line: u64 },
-    #[error("the text has no 'num_ranks N', which stands before the first rank")]
+    #[error("line {line}: rank {rank}, which begins here, does not end; close it with '}}'")]
+    Open { rank: u32, line: u64 },
+    #[error("at its end: {found} of {ranks} ranks are there; give each its 'rank N {{ ... }}'")]
+    Short { found: u32, ranks: u32 },
+    #[error("at its end: no 'num_ranks N' is there; it stands before the first rank")]
     Empty,
-    #[error(transparent)]
+    #[error("as a whole: {0}")]
     Tasks(#[from] TaskError),
-    #[error("the text cannot be read: {0}")]
+    #[error("unreadable: {0}")]
     Io(#[from] std::io::Error),
 }

@@ -92,11 +92,7 @@ impl<'a> Line<'a> {
     #[inline]
     pub fn number_or_any(&mut self, what: &str, most: u64) -> Result<Option<u64>, Wrong> {
         self.skip_blanks();
-        if self.take("-1") {
-            Ok(None)
-        } else {
-            self.number(&format_args!("{what}, or -1 for any").to_string(), most).map(Some)
-        }
+        if self.take("-1") { Ok(None) } else { self.number(what, most).map(Some) }
     }
 
     /// Nothing more but blanks.

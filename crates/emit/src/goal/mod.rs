@@ -22,7 +22,7 @@ mod read;
 mod unit;
 mod write;
 
-pub use error::ReadError;
+pub use error::{Problem, ReadError};
 pub use read::read;
 pub use unit::Goal;
 pub use write::write;

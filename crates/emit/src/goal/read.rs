@@ -19,6 +19,7 @@ use unisono_lower::tasks::{ANY, Builder, Task, TaskGraph};
 
 use super::{
     ReadError,
+    error::Problem,
     line::{Line, Wrong, shown},
 };
 
@@ -26,14 +27,17 @@ use super::{
 const LONGEST_LINE: u64 = 1 << 16;
 const KEYWORDS: [&[u8]; 7] = [b"send", b"recv", b"calc", b"rank", b"num_ranks", b"requires", b"irequires"];
 
-/// The task graph of a GOAL text. A calc of n becomes one of `n * ticks_per_ns` ticks.
+/// The task graph of a GOAL text; its calcs count nanoseconds. `origin` is named in errors.
 ///
 /// # Errors
 /// The first thing that is no GOAL, with its line; a text that cannot be read.
-pub fn read(mut text: impl BufRead, ticks_per_ns: u64) -> Result<TaskGraph, ReadError> {
+pub fn read(text: impl BufRead, origin: &str) -> Result<TaskGraph, ReadError> {
+    read_all(text).map_err(|problem| ReadError { origin: origin.to_owned(), problem })
+}
+
+fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
     let mut reader = Reader {
         builder: Builder::new(),
-        ticks_per_ns,
         ranks: None,
         begun: 0,
         inside: None,
@@ -65,7 +69,6 @@ pub fn read(mut text: impl BufRead, ticks_per_ns: u64) -> Result<TaskGraph, Read
 
 struct Reader {
     builder: Builder,
-    ticks_per_ns: u64,
     ranks: Option<u32>,
     /// Ranks that have begun.
     begun: u32,
@@ -82,10 +85,10 @@ impl Reader {
         self.inside.is_none() && self.ranks == Some(self.begun)
     }
 
-    fn line(&mut self, text: &[u8]) -> Result<(), ReadError> {
+    fn line(&mut self, text: &[u8]) -> Result<(), Problem> {
         self.number += 1;
         let at = self.number;
-        let wrong = |what| Err(ReadError::Text { line: at, what });
+        let wrong = |what| Err(Problem::Text { line: at, what });
         if text.len() as u64 > LONGEST_LINE {
             return wrong(format!("the line is longer than {LONGEST_LINE} bytes"));
         }
@@ -177,9 +180,7 @@ impl Reader {
 
     fn operation(&mut self, word: &[u8], mut line: Line, ranks: u32) -> Result<TaskId, Wrong> {
         let task = if word == b"calc" {
-            let ns = line.number("a time", u64::MAX)?;
-            // Below 0 modulo 2^64 stays so.
-            let calc = Task::calc(ns.wrapping_mul(self.ticks_per_ns));
+            let calc = Task::calc(line.number("a time", u64::MAX)?);
             calc.on(if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 }, 0)
         } else {
             let bytes = line.number("a number of bytes", u64::MAX)?;
@@ -189,10 +190,11 @@ impl Reader {
                 Task::send(peer(line.number("a rank", u64::MAX)?, ranks)?, bytes, 0)
             } else {
                 line.keyword("from")?;
-                let from = line.number_or_any("a rank", u64::MAX)?;
+                let from = line.number_or_any("a rank or -1", u64::MAX)?;
                 Task::receive(from.map_or(Ok(ANY), |from| peer(from, ranks))?, bytes, 0)
             };
-            let tag = if line.option("tag") { line.number_or_any("a tag", u64::from(u32::MAX))? } else { Some(0) };
+            let tag =
+                if line.option("tag") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
             let cpu = if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 };
             let nic = if line.option("nic") { small(&mut line, "the number of an interface")? } else { 0 };
             Task { tag: tag.map_or(ANY, |tag| tag as u32), cpu, nic, ..task }
@@ -201,16 +203,16 @@ impl Reader {
         Ok(self.builder.task(task))
     }
 
-    fn finish(self) -> Result<TaskGraph, ReadError> {
+    fn finish(self) -> Result<TaskGraph, Problem> {
         if let Some(line) = self.comment {
-            return Err(ReadError::Comment { line });
+            return Err(Problem::Comment { line });
         }
         if let Some(line) = self.inside {
-            return Err(ReadError::Open { rank: self.begun - 1, line });
+            return Err(Problem::Open { rank: self.begun - 1, line });
         }
         match self.ranks {
-            None => Err(ReadError::Empty),
-            Some(ranks) if self.begun < ranks => Err(ReadError::Short { found: self.begun, ranks }),
+            None => Err(Problem::Empty),
+            Some(ranks) if self.begun < ranks => Err(Problem::Short { found: self.begun, ranks }),
             Some(_) => Ok(self.builder.finish()?),
         }
     }

@@ -13,7 +13,12 @@ use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
 /// `Ok`: finish of each rank and the number of events. `Err`: how many tasks are never done.
 pub fn simulate(graph: &TaskGraph, p: &Goal) -> Result<(Vec<u64>, u64), u64> {
-    Reference::new(graph, *p).run()
+    simulate_far(graph, p, |_, _, _| 0)
+}
+
+/// The same where the way of a message from, to, of so many bytes takes longer.
+pub fn simulate_far(graph: &TaskGraph, p: &Goal, far: fn(u32, u32, u64) -> u64) -> Result<(Vec<u64>, u64), u64> {
+    Reference::new(graph, *p, far).run()
 }
 
 #[derive(Default, Clone)]
@@ -29,6 +34,7 @@ struct Host {
 struct Reference<'a> {
     graph: &'a TaskGraph,
     p: Goal,
+    far: fn(u32, u32, u64) -> u64,
     hosts: Vec<Host>,
     owner: Vec<usize>,
     waits_for: Vec<usize>,
@@ -41,7 +47,7 @@ struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    fn new(graph: &'a TaskGraph, p: Goal) -> Self {
+    fn new(graph: &'a TaskGraph, p: Goal, far: fn(u32, u32, u64) -> u64) -> Self {
         let host = Host {
             cpu_free: vec![0; graph.cpus() as usize],
             nic_recv_free: vec![0; graph.nics() as usize],
@@ -57,7 +63,7 @@ impl<'a> Reference<'a> {
         let done = vec![false; owner.len()];
         let hosts = vec![host; ranks as usize];
         let (queue, freed) = (BinaryHeap::new(), BTreeMap::new());
-        Self { graph, p, hosts, owner, waits_for, done, queue, stamp: 0, events: 0, freed }
+        Self { graph, p, far, hosts, owner, waits_for, done, queue, stamp: 0, events: 0, freed }
     }
 
     fn run(mut self) -> Result<(Vec<u64>, u64), u64> {
@@ -175,7 +181,8 @@ impl<'a> Reference<'a> {
                 self.events += 1;
                 h.cpu_free[cpu] = t.wrapping_add(o).wrapping_add(per_o);
                 h.nic_send_free[nic] = t.wrapping_add(g).wrapping_add(per_g);
-                self.queue.push(Reverse((t.wrapping_add(o).wrapping_add(l), self.stamp, true, id)));
+                let arrival = t.wrapping_add(o).wrapping_add(l).wrapping_add((self.far)(me as u32, peer, s));
+                self.queue.push(Reverse((arrival, self.stamp, true, id)));
                 self.stamp += 1;
                 self.free(id, true);
                 if s <= self.p.S {
