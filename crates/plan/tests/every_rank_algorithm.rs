@@ -19,7 +19,7 @@ use unisono_schedule::{
 fn promises_equal_bits(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> bool {
     let c = &case.collective;
     // Only where each rank starts to add with its own operand do the results differ.
-    let own_first = algorithm.name() == "dissemination" && c.kind == Kind::Allreduce;
+    let own_first = algorithm.name() == "dissemination";
     let ways: u32 = params.get("ways").map_or(1, |w| w.parse().unwrap());
     !own_first || c.elements == 0 || c.ranks <= ways + 1
 }

@@ -211,8 +211,7 @@ impl<D: Domain> Machine<'_, D> {
 
     fn judge(mut self) -> Outcome {
         let c = *self.schedule.collective();
-        // What a barrier's element holds means nothing, so it need not be equal.
-        let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather);
+        let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier);
         let mut first: Option<Vec<(Span, u64)>> = None;
         let (mut repeatable, mut expression) = (true, 0x756e_6973_6f6e_6f00);
         for rank in 0..c.ranks {
