@@ -13,7 +13,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Param, Params,
-    multiplying::{Best, Search, StagePrices, Stages, Wrap, best_factored, within_nodes},
+    multiplying::{Best, Search, StagePrices, Stages, Wrap, best_factored, orders, within_nodes},
     ranks::RankAlgorithm,
 };
 
@@ -140,8 +140,13 @@ impl RankAlgorithm for RecursiveMultiplying {
             factors.extend(best_factored(ranks / node, &prices).stages.factors());
             found.extend(Stages::new(ranks, Wrap::Plain, factors));
         }
+        // By the model all orders of the plain factors cost the same, so where ranks differ, by their node or by a head
+        // start that a wrap gives them, it is for whoever times candidates to choose.
+        let differ = |stages: &Stages| case.ranks().node_ranks.is_some() || stages.wrap() != Wrap::Plain;
+        let ordered = found.iter().filter(|stages| differ(stages)).flat_map(|stages| orders(stages).take(MOST_ORDERS));
+        let ordered: Vec<Stages> = ordered.collect();
         let mut unique: Vec<Stages> = Vec::new();
-        for stages in found {
+        for stages in found.into_iter().chain(ordered) {
             if !unique.contains(&stages) {
                 unique.push(stages);
             }
@@ -149,6 +154,9 @@ impl RankAlgorithm for RecursiveMultiplying {
         unique.into_iter().map(|stages| Params::new().with("schedule", stages)).collect()
     }
 }
+
+/// Orders of one schedule that are worth timing: all those of four different factors.
+const MOST_ORDERS: usize = 24;
 
 fn search(case: &Case) -> Search {
     Search::new(case.collective.ranks, StagePrices::of(case)).in_order(!case.collective.operator.commutative())
