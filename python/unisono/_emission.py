@@ -12,7 +12,7 @@ def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
     """The files of a target, by relative path; the schedule is proved first.
 
     Raises:
-        InputError: there is no such target, or the schedule has no machine.
+        InputError: there is no such target.
         VerifyError: the proof fails.
         UnsupportedError: the target cannot express the schedule, with the reason.
 
@@ -26,7 +26,7 @@ def emit(schedule: Schedule, target: str, folder: str | os.PathLike[str]) -> lis
     Where a target is one file and ``folder`` has that file's ending, such as ``ring.goal``, it is the file.
 
     Raises:
-        InputError: there is no such target, the folder cannot be one, or the schedule has no machine.
+        InputError: there is no such target, or the folder cannot be one.
         VerifyError: the proof fails.
         UnsupportedError: the target cannot express the schedule, with the reason; nothing is written.
 
