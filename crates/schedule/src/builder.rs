@@ -500,6 +500,22 @@ mod tests {
     }
 
     #[test]
+    fn lanes_meet_at_a_join() {
+        let mut b = builder(2);
+        let mut push = |node, lane| b.combine(NodeId(node), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        push(0, 0);
+        let [a, c, alone] = [push(0, 0), push(0, 1), push(1, 0)];
+        b.join_lanes();
+        let mut push = |node, lane| b.combine(NodeId(node), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        let [d, _, e, _] = [push(0, 0), push(0, 0), push(0, 2), push(1, 0)];
+        assert_eq!(alone, InstrId(3));
+        // Renamed by node and lane: a is 1, d is 2, c is 4, e is 5.
+        assert_eq!([a, c, d, e].map(|i| i.0), [1, 2, 4, 6]);
+        let s = b.finish().unwrap();
+        assert_eq!(s.dependencies(), [(2, 4), (5, 1), (5, 4)].map(|(x, y)| (InstrId(x), InstrId(y))));
+    }
+
+    #[test]
     fn phases_are_found_by_name_among_very_many() {
         let mut b = builder(1);
         let start = std::time::Instant::now();
