@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::{case, expected, inputs};
 use unisono_algorithms::{ALGORITHMS, Params, PlaceKind};
 use unisono_base::{InstrId, LaneId, NodeId, StreamId};
@@ -19,6 +21,9 @@ use unisono_schedule::{
 /// An instruction in the open, with the place it runs at.
 #[derive(Clone)]
 struct Raw {
+    /// Its id before any change, and the ids of those it waits for.
+    id: InstrId,
+    after: Vec<InstrId>,
     node: NodeId,
     lane: u32,
     len: u32,
@@ -32,6 +37,8 @@ fn open(schedule: &Schedule) -> Vec<Raw> {
         for (lane, id) in schedule.lanes(node).enumerate() {
             for id in schedule.lane_instrs(LaneId::new(id)).map(InstrId::new) {
                 all.push(Raw {
+                    id,
+                    after: schedule.after(id).iter().map(|d| d.1).collect(),
                     node,
                     lane: lane as u32,
                     len: schedule.instr(id).len,
@@ -53,8 +60,14 @@ fn close(like: &Schedule, raws: &[Raw]) -> Schedule {
     for s in like.all_streams() {
         b.stream(like.stream(s).source, like.stream_sinks(s));
     }
+    let mut made: BTreeMap<InstrId, Vec<InstrId>> = BTreeMap::new();
     for r in raws {
-        b.combine(r.node, r.lane, r.len, &r.sources, &r.sinks);
+        made.entry(r.id).or_default().push(b.combine(r.node, r.lane, r.len, &r.sources, &r.sinks));
+    }
+    for r in raws {
+        for earlier in r.after.iter().filter_map(|id| made.get(id)).flatten() {
+            made[&r.id].iter().for_each(|&instr| b.after(instr, *earlier));
+        }
     }
     b.finish().unwrap()
 }
@@ -136,6 +149,7 @@ fn subjects() -> Vec<(String, Schedule)> {
 fn dropped_and_repeated_instructions_are_refused() {
     for (name, schedule) in subjects() {
         let raws = open(&schedule);
+        assert!(verify(&close(&schedule, &raws), Method::Exact).holds(), "{name}: nothing is changed");
         for i in 0..raws.len() {
             let mut dropped = raws.clone();
             dropped.remove(i);

@@ -44,6 +44,8 @@ pub struct Builder {
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
     deps: Vec<(InstrId, InstrId)>,
+    /// Where all lanes of each node meet.
+    joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,
 }
@@ -66,6 +68,7 @@ impl Builder {
             bounded: Vec::new(),
             sinks: Vec::new(),
             deps: Vec::new(),
+            joins: Vec::new(),
             error: None,
             keeps_unused: false,
         }
@@ -303,9 +306,34 @@ impl Builder {
         ends
     }
 
+    /// All lanes of a node meet here: what comes from here on starts when all lanes of its node have done what came so
+    /// far.
+    pub fn join_lanes(&mut self) {
+        self.joins.push(InstrId::new(self.instrs.len()));
+    }
+
     /// The last instruction so far of each lane of a node.
     pub fn lane_ends(&self, node: NodeId) -> Vec<InstrId> {
         self.ends(node).into_values().collect()
+    }
+
+    /// The dependencies that the joins mean: the first instruction of each lane after one waits for the last of each
+    /// other lane before it.
+    fn wait_at_joins(&mut self) {
+        let mut ends: std::collections::BTreeMap<(NodeId, u32), InstrId> = std::collections::BTreeMap::new();
+        let mut from = 0;
+        for (n, &join) in self.joins.iter().enumerate() {
+            let to = self.joins.get(n + 1).map_or(self.instrs.len(), |next| next.index());
+            ends.extend((from..join.index()).map(|i| (self.places[i], InstrId::new(i))));
+            from = join.index();
+            let mut begun = rustc_hash::FxHashSet::default();
+            for (i, &(node, lane)) in self.places.iter().enumerate().take(to).skip(from) {
+                if begun.insert((node, lane)) {
+                    let others = ends.range((node, 0)..=(node, u32::MAX)).filter(|(place, _)| place.1 != lane);
+                    self.deps.extend(others.map(|(_, &end)| (InstrId::new(i), end)));
+                }
+            }
+        }
     }
 
     fn check_node(&mut self, node: NodeId) -> bool {
@@ -348,6 +376,7 @@ impl Builder {
         for &(stream, capacity) in &self.bounded {
             self.streams[stream.index()].capacity = capacity;
         }
+        self.wait_at_joins();
         if !self.places.is_sorted() {
             self.sort();
         }
@@ -468,6 +497,22 @@ mod tests {
         assert_eq!(s.node_instrs(NodeId(1)), 1..1);
         assert_eq!(s.lanes(NodeId(2)), 1..2);
         assert_eq!(s.dependencies(), &[(InstrId(1), InstrId(0))]);
+    }
+
+    #[test]
+    fn lanes_meet_at_a_join() {
+        let mut b = builder(2);
+        let mut push = |node, lane| b.combine(NodeId(node), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        push(0, 0);
+        let [a, c, alone] = [push(0, 0), push(0, 1), push(1, 0)];
+        b.join_lanes();
+        let mut push = |node, lane| b.combine(NodeId(node), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        let [d, _, e, _] = [push(0, 0), push(0, 0), push(0, 2), push(1, 0)];
+        assert_eq!(alone, InstrId(3));
+        // Renamed by node and lane: a is 1, d is 2, c is 4, e is 5.
+        assert_eq!([a, c, d, e].map(|i| i.0), [1, 2, 4, 6]);
+        let s = b.finish().unwrap();
+        assert_eq!(s.dependencies(), [(2, 4), (5, 1), (5, 4)].map(|(x, y)| (InstrId(x), InstrId(y))));
     }
 
     #[test]

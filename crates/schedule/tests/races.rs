@@ -59,3 +59,37 @@ fn one_missing_order_among_many_is_found() {
     assert_eq!(races.len(), 1, "{races:?}");
     assert!(races[0].message.contains("i10000 ") && races[0].message.contains("i29999 "), "{races:?}");
 }
+
+/// A ring in two lanes: one receives a slice for each rank, adds to it and stores it, one sends it on; then the slices go
+/// round once more. Only the way round the whole ring orders the second write of a slice after the first was sent.
+fn ring(ranks: u32) -> Schedule {
+    let elements = u64::from(ranks);
+    let mut b = Builder::new(Collective::new(Kind::Allreduce, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap());
+    let edges: Vec<_> = (0..ranks).map(|q| b.stream(NodeId(q), &[NodeId((q + 1) % ranks)])).collect();
+    for q in 0..ranks {
+        let [to, from] = [q, q + ranks - 1].map(|edge| Operand::Stream(edges[(edge % ranks) as usize]));
+        for step in 0..2 * (ranks - 1) {
+            let [sent, received] = [0, 1].map(|back| (q + 2 * ranks - step - back) % ranks);
+            let reduce = [from, Operand::In(received)];
+            let sources = if step < ranks - 1 { &reduce[..] } else { &reduce[..1] };
+            if step == 0 {
+                b.combine(NodeId(q), 1, 1, &[Operand::In(sent)], &[to]);
+            }
+            let receive = b.combine(NodeId(q), 0, 1, sources, &[Operand::Out(received)]);
+            if step + 1 < 2 * (ranks - 1) {
+                let send = b.combine(NodeId(q), 1, 1, &[Operand::Out(received)], &[to]);
+                b.after(send, receive);
+            }
+        }
+    }
+    b.finish().unwrap()
+}
+
+#[test]
+fn an_order_around_a_long_ring_is_found() {
+    let schedule = ring(160);
+    let start = Instant::now();
+    let proof = verify(&schedule, Method::Auto);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(proof.holds(), "{:?}", proof.diagnostics);
+}

@@ -17,13 +17,13 @@ use crate::{
 
 pub struct Ring;
 
-/// A ring on P PEs makes about 2 P^2 instructions, so its schedules outgrow any memory before its cost terms do. Larger
-/// ones than this, about 2 GB of tables, are refused.
+/// A ring on P PEs makes about 4 P^2 instructions, so its schedules outgrow any memory before its cost terms do. Larger
+/// ones than this, about 3 GB of tables, are refused.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
 /// At most so many instructions does [`emit`] make on a line of `pes`.
 pub fn instructions(pes: u32) -> u64 {
-    2 * u64::from(pes).pow(2)
+    4 * u64::from(pes).pow(2)
 }
 
 /// The reason against so many instructions.
@@ -60,7 +60,17 @@ fn chunks(elements: u32, pes: u32) -> Vec<Span> {
     (0..pes).map(sized).collect()
 }
 
+/// The lanes of a PE.
+const RECEIVES: u32 = 0;
+const SENDS: u32 = 1;
+
 /// An allreduce of the vectors at `own` into the outputs of `line`.
+///
+/// One lane of a PE receives into the output, and another sends from there. In a single lane all PEs would send before
+/// they receive, and on a fabric, where chunks are longer than the queues around the ring, wait for ever; so would they
+/// if what arrives were passed on at once, for each chunk would still need room to turn in.
+///
+/// The second phase writes a place that the first one sent: what is ordered around the whole ring is said of the PE too.
 pub fn emit(
     b: &mut Builder,
     line: &[NodeId],
@@ -72,37 +82,35 @@ pub fn emit(
     let ring: Vec<NodeId> = order(pes, params)?.into_iter().map(|i| line[i as usize]).collect();
     if pes == 1 {
         if own(0) != Operand::Out(0) {
-            b.combine(line[0], 0, elements, &[own(0)], &[Operand::Out(0)]);
+            b.combine(line[0], RECEIVES, elements, &[own(0)], &[Operand::Out(0)]);
         }
         return Ok(());
     }
     let chunks = chunks(elements, pes);
-    let at = |q: u32, step: u32| chunks[((q + 2 * pes - step) % pes) as usize];
     let edges: Vec<_> = (0..pes).map(|q| b.stream(ring[q as usize], &[ring[((q + 1) % pes) as usize]])).collect();
-    for (phase, name) in phases.into_iter().enumerate() {
-        b.phase(name);
-        for q in 0..pes {
-            let node = ring[q as usize];
-            let (to, from) =
-                (Operand::Stream(edges[q as usize]), Operand::Stream(edges[((q + pes - 1) % pes) as usize]));
+    for q in 0..pes {
+        let node = ring[q as usize];
+        let [to, from] = [q, q + pes - 1].map(|edge| Operand::Stream(edges[(edge % pes) as usize]));
+        // Who received and who sent each chunk last.
+        let (mut received, mut sent) = (vec![None; pes as usize], vec![None; pes as usize]);
+        for (phase, name) in (0..).zip(phases) {
+            b.phase(name);
             for step in 0..pes {
-                let last = step == pes - 1;
-                if phase == 0 {
-                    // Chunk q - step: the own part first, then what arrives plus the own part; the last one stays.
-                    let c = at(q, step);
-                    let sink = if last { Operand::Out(c.start) } else { to };
-                    let mine = own(c.start);
-                    let sources = if step == 0 { vec![mine] } else { vec![from, mine] };
-                    b.combine(node, 0, c.len, &sources, &[sink]);
-                } else {
-                    // Chunk q + 1 - step: the finished one first, then what arrives, kept and passed on.
-                    let c = at(q + 1, step);
-                    let kept = Operand::Out(c.start);
-                    match step {
-                        0 => b.combine(node, 0, c.len, &[kept], &[to]),
-                        _ if last => b.combine(node, 0, c.len, &[from], &[kept]),
-                        _ => b.combine(node, 0, c.len, &[from], &[kept, to]),
-                    };
+                // The first phase starts with the PE's own chunk, the second with the one that it finished.
+                let at = ((q + phase + pes - step) % pes) as usize;
+                let c = chunks[at];
+                let (mine, kept) = (own(c.start), Operand::Out(c.start));
+                if step > 0 {
+                    let sources = [from, mine];
+                    let receive = b.combine(node, RECEIVES, c.len, &sources[..2 - phase as usize], &[kept]);
+                    sent[at].into_iter().for_each(|send| b.after(receive, send));
+                    received[at] = Some(receive);
+                }
+                if step < pes - 1 {
+                    let source = if received[at].is_some() { kept } else { mine };
+                    let send = b.combine(node, SENDS, c.len, &[source], &[to]);
+                    received[at].into_iter().for_each(|receive| b.after(send, receive));
+                    sent[at] = Some(send);
                 }
             }
         }
@@ -114,7 +122,6 @@ pub fn emit(
 pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: &Params) -> Option<Vec<Phase>> {
     let order = order(pes, params).ok()?;
     let wavelets = |len: u32| unisono_base::Wavelets::of(u64::from(len), bytes).0 as f64;
-    let whole = wavelets(elements);
     if pes == 1 {
         return Some(Vec::new());
     }
@@ -124,6 +131,9 @@ pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: 
     let around = f64::from(2 * (pes - 1));
     let hop = |edge: u32| f64::from(order[edge as usize].abs_diff(order[((edge + 1) % pes) as usize]));
     let some = f64::from(u32::from(elements > 0));
+    // A PE receives all chunks but one and sends all but another; the ones it leaves out follow each other.
+    let next = |c: usize| (c + 1) % sizes.len();
+    let left_out = (0..sizes.len()).map(|c| sizes[c] + sizes[next(c)]).fold(f64::INFINITY, f64::min);
     let phase = |name: &str, behind: u32| {
         // Chunk c takes every edge but the one `behind` its start.
         let ways: Vec<f64> = (0..pes).map(|c| around - hop((c + pes - behind) % pes)).collect();
@@ -135,7 +145,7 @@ pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: 
             contention: total - least,
             links: if let [one] = used[..] { ways[one] } else { some * around },
             max_link_load: total - least,
-            datapath: whole.max(total),
+            datapath: 2.0 * total - left_out,
         };
         Phase::new(name, terms)
     };
@@ -193,7 +203,7 @@ impl Algorithm for Ring {
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let line: Vec<NodeId> = (0..case.collective.ranks).map(NodeId).collect();
         let mut b = Builder::new(case.collective);
-        b.reserve(2 * line.len() * line.len(), 2 * line.len());
+        b.reserve(4 * line.len() * line.len(), line.len());
         emit(&mut b, &line, Operand::In, PHASES, params)?;
         Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid()) })
     }

@@ -132,6 +132,10 @@ impl Algorithm for XYAllreduce {
             let row: Vec<NodeId> = (0..grid.cols).map(|c| NodeId(grid.pe(r, c))).collect();
             emit_line(&mut b, case, &AXES[0], &row, Operand::In, &mut keep, params)?;
         }
+        if AXES.iter().any(|axis| is_ring(axis, params)) {
+            // A ring has two lanes, and both dimensions work on the output.
+            b.join_lanes();
+        }
         if grid.rows > 1 {
             for c in 0..grid.cols {
                 let column: Vec<NodeId> = (0..grid.rows).map(|r| NodeId(grid.pe(r, c))).collect();

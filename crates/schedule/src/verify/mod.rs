@@ -12,6 +12,7 @@
 //! Contents are exact ([`exact`]) while the sets of contributions stay affordable, and fingerprints ([`fingerprint`])
 //! beyond that; the proof says which.
 
+mod clock;
 mod contents;
 mod exact;
 mod fingerprint;

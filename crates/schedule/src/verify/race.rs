@@ -1,27 +1,18 @@
 //! No race between lanes: two lanes of a node touch one slice, one of them writing, only if one access is ordered
 //! before the other.
 //!
-//! An instruction touches memory from its start to its completion, at any granularity. `J` is ordered after `I` if
-//! the completion of `I` comes before the start of `J`, by these facts, closed under each other (`done` = comes after
-//! the completion of `I` at its end, `whole` = with all it does):
-//!
-//! * the next instruction of a lane, and whatever waits for an instruction that is done, is whole;
-//! * whoever pops the last element of a done instruction's push is done, and whole too if that element, or anything of
-//!   an instruction that is whole, is the first it pops of the stream.
+//! What is ordered is said in `clock.rs`. Most orders are made on the node itself, by its lanes and what waits for what;
+//! only what is left is looked for over all nodes, for the lanes of several nodes at once.
 //!
 //! An access is compared with one access of each other lane, the latest that it clashes with: a lane runs in order, so
 //! what comes after that one comes after all before it.
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span};
 
-use crate::{
-    flow::Flow,
-    order::{dependents, next_in_lane, waiters},
-    schedule::Schedule,
-};
+use super::clock::{Clash, Clocks, LANES};
+use crate::{flow::Flow, schedule::Schedule};
 
 struct Access {
     instr: InstrId,
@@ -35,36 +26,65 @@ pub fn check(schedule: &Schedule, flow: &Flow, order: &[InstrId], found: &mut Di
     if schedule.all_nodes().all(|n| schedule.lanes(n).len() < 2) {
         return;
     }
-    let mut rank = vec![0u32; schedule.instrs.len()];
-    for (at, id) in order.iter().enumerate() {
-        rank[id.index()] = at as u32;
-    }
-    let search = Search { schedule, flow, dependents: dependents(schedule), rank };
+    let mut clocks = Clocks::new(schedule, flow, order, false);
+    let mut open = Vec::new();
     for node in schedule.all_nodes().filter(|&n| schedule.lanes(n).len() > 1) {
-        check_node(&search, node, found);
+        let mut here = clashes(schedule, flow, node, &clocks);
+        for batch in batches(flow, &mut here) {
+            clocks.settle(batch);
+        }
+        open.extend(here.into_iter().filter(|clash| !clash.ordered));
+    }
+    if open.is_empty() {
+        return;
+    }
+    let mut clocks = Clocks::new(schedule, flow, order, true);
+    for batch in batches(flow, &mut open) {
+        if found.is_full() {
+            return;
+        }
+        clocks.settle(batch);
+        for clash in batch.iter().filter(|clash| !clash.ordered) {
+            report(flow, clash, found);
+        }
     }
 }
 
-fn check_node(search: &Search<'_>, node: NodeId, found: &mut Diagnostics) {
-    let mut accesses = accesses(search.schedule, search.flow, node);
-    accesses.sort_by_key(|a| search.rank[a.instr.index()]);
-    let mut touched: [Touched; 3] = Default::default();
-    let mut said = FxHashSet::default();
-    for a in accesses {
-        for earlier in touched[a.buffer].clashes(&a) {
-            if found.is_full() {
-                return;
-            }
-            if !search.is_ordered(earlier, a.instr) && said.insert((earlier, a.instr)) {
-                let (later, span, name) = (a.instr, a.span, ["in", "out", "tmp"][a.buffer]);
-                found.push("race", Some(node), Some(later), || {
-                    format!(
-                        "{earlier} and {later} run in two lanes of {node} and meet at {name}{span} in no fixed order"
-                    )
-                });
-            }
-        }
+fn report(flow: &Flow, clash: &Clash, found: &mut Diagnostics) {
+    let (earlier, later, node) = (clash.earlier, clash.later, flow.node_of(clash.later));
+    let (span, name) = (clash.span, ["in", "out", "tmp"][clash.buffer]);
+    found.push("race", Some(node), Some(later), || {
+        format!("{earlier} and {later} run in two lanes of {node} and meet at {name}{span} in no fixed order")
+    });
+}
+
+/// The clashes by the lane of the earlier access, parted so that no part has more such lanes than a sweep takes.
+fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]> {
+    clashes.sort_by_key(|c| (flow.lane_of(c.earlier), c.earlier, c.later));
+    clashes.dedup_by_key(|c| (c.earlier, c.later));
+    let mut batches = Vec::new();
+    let mut rest = &mut clashes[..];
+    while !rest.is_empty() {
+        let lanes = rest.chunk_by(|a, b| flow.lane_of(a.earlier) == flow.lane_of(b.earlier));
+        let (batch, others) = rest.split_at_mut(lanes.take(LANES).map(<[Clash]>::len).sum());
+        batches.push(batch);
+        rest = others;
     }
+    batches
+}
+
+/// The pairs of accesses of a node's lanes of which one must come before the other.
+fn clashes(schedule: &Schedule, flow: &Flow, node: NodeId, clocks: &Clocks<'_>) -> Vec<Clash> {
+    let mut accesses = accesses(schedule, flow, node);
+    accesses.sort_by_key(|a| clocks.rank(a.instr));
+    let mut touched: [Touched; 3] = Default::default();
+    let mut clashes = Vec::new();
+    for a in accesses {
+        let (later, buffer, span) = (a.instr, a.buffer, a.span);
+        let earlier = touched[a.buffer].clashes(&a);
+        clashes.extend(earlier.map(|earlier| Clash { earlier, later, buffer, span, ordered: false }));
+    }
+    clashes
 }
 
 /// The latest accesses of a lane to a stretch of a buffer.
@@ -141,53 +161,4 @@ fn accesses(schedule: &Schedule, flow: &Flow, node: NodeId) -> Vec<Access> {
         }
     }
     accesses
-}
-
-struct Search<'a> {
-    schedule: &'a Schedule,
-    flow: &'a Flow,
-    dependents: Vec<(InstrId, InstrId)>,
-    /// Place of each instruction in the topological order.
-    rank: Vec<u32>,
-}
-
-impl Search<'_> {
-    /// Whether `to` is whole after `from`, which comes before it in the topological order.
-    fn is_ordered(&self, from: InstrId, to: InstrId) -> bool {
-        if self.schedule.after(to).iter().any(|d| d.1 == from) {
-            return true;
-        }
-        let (mut whole, mut done) = (FxHashSet::default(), FxHashSet::default());
-        let mut todo = vec![(from, false)];
-        done.insert(from);
-        while let Some((id, is_whole)) = todo.pop() {
-            let mut reach = |id: InstrId, as_whole: bool| {
-                // Whatever leads to `to` comes before it.
-                let leads_on = self.rank[id.index()] <= self.rank[to.index()];
-                if leads_on && (done.insert(id) | (as_whole && whole.insert(id))) {
-                    todo.push((id, as_whole));
-                }
-            };
-            next_in_lane(self.schedule, self.flow, id).into_iter().for_each(|n| reach(n, true));
-            waiters(&self.dependents, id).for_each(|n| reach(n, true));
-            for (stream, span) in self.flow.pushes(self.schedule, id) {
-                let last = Span::new(span.start + span.len - 1, 1);
-                for readers in self.flow.readers_by_sink(stream) {
-                    for p in Flow::touching(self.schedule, readers, span) {
-                        let first_here = p.start >= if is_whole { span.start } else { last.start };
-                        let takes_last = u64::from(p.start) + u64::from(self.schedule.instr(p.instr).len) >= span.end();
-                        if first_here {
-                            reach(p.instr, true);
-                        } else if takes_last || is_whole {
-                            reach(p.instr, false);
-                        }
-                    }
-                }
-            }
-            if whole.contains(&to) {
-                return true;
-            }
-        }
-        false
-    }
 }

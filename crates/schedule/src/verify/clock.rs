@@ -1,0 +1,233 @@
+//! What is over when an instruction starts: clocks of lanes, pushed forward through a topological order.
+//!
+//! An instruction touches memory from its start to its completion, at any granularity. `J` is ordered after `I` if
+//! the completion of `I` comes before the start of `J`, by these facts, closed under each other (`done` = comes after
+//! the completion of `I` at its end, `whole` = with all it does):
+//!
+//! * the next instruction of a lane, and whatever waits for an instruction that is done, is whole;
+//! * whoever pops the last element of a done instruction's push is done, and whole too if that element, or anything of
+//!   an instruction that is whole, is the first it pops of the stream.
+//!
+//! A lane runs in order, so the instructions of a lane that `J` is ordered after are all up to one of them: the lane's
+//! clock at `J`, of which there is one for its start (`whole`) and one for its end (`done`). A sweep carries the clocks of [`LANES`] lanes at once over what can be reached from them, and keeps
+//! those of its front only. The idea of the clocks: Mattern, "Virtual Time and Global States of Distributed Systems"
+//! (1989).
+
+use unisono_base::{InstrId, LaneId, Span};
+
+use crate::{
+    flow::Flow,
+    order::{dependents, next_in_lane, waiters},
+    schedule::Schedule,
+};
+
+/// Lanes whose clocks a sweep carries.
+pub const LANES: usize = 128;
+
+/// Two accesses that clash, the earlier one in the topological order first.
+pub struct Clash {
+    pub earlier: InstrId,
+    pub later: InstrId,
+    /// The buffer and the place of the later access.
+    pub buffer: usize,
+    pub span: Span,
+    /// Whether the completion of the earlier one was found to come before the start of the later one.
+    pub ordered: bool,
+}
+
+/// An instruction as a sweep meets it.
+struct Step {
+    id: InstrId,
+    lane: LaneId,
+    /// Of those that come directly after it, the first edge.
+    first_edge: u32,
+}
+
+/// From an instruction to one that comes directly after it.
+struct Edge {
+    /// Its place in the order.
+    to: u32,
+    /// What is over at the start of the later one, and at its end.
+    whole: Over,
+    done: Over,
+}
+
+/// What comes before the start or the end of an instruction: nothing that is known here, what came before the start of
+/// the one before it, or what came before that one's end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Nothing,
+    Whole,
+    Done,
+}
+
+/// A schedule in its topological order. Sweeps read it from front to back, so all they need lies together.
+pub struct Clocks<'a> {
+    flow: &'a Flow,
+    /// Place of each instruction in the order.
+    rank: Vec<u32>,
+    steps: Vec<Step>,
+    edges: Vec<Edge>,
+    front: Front,
+}
+
+impl<'a> Clocks<'a> {
+    /// With what orders instructions of one node by that node alone or, if `streams`, with all that does.
+    pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &[InstrId], streams: bool) -> Self {
+        let mut rank = vec![0; order.len()];
+        for (at, id) in order.iter().enumerate() {
+            rank[id.index()] = at as u32;
+        }
+        let dependents = dependents(schedule);
+        let mut steps = Vec::with_capacity(order.len());
+        let mut edges = Vec::with_capacity(2 * order.len());
+        for &id in order {
+            steps.push(Step { id, lane: flow.lane_of(id), first_edge: edges.len() as u32 });
+            let after = next_in_lane(schedule, flow, id).into_iter().chain(waiters(&dependents, id));
+            let after = after.filter(|&next| streams || flow.node_of(next) == flow.node_of(id));
+            edges.extend(after.map(|next| Edge { to: rank[next.index()], whole: Over::Done, done: Over::Done }));
+            // No stream leads to its own node.
+            for (stream, span) in flow.pushes(schedule, id).filter(|_| streams) {
+                let last = span.start + (span.len - 1);
+                let readers = flow.readers_by_sink(stream).flat_map(|r| Flow::touching(schedule, r, span));
+                edges.extend(readers.map(|p| Edge {
+                    to: rank[p.instr.index()],
+                    whole: match p.start {
+                        start if start >= last => Over::Done,
+                        start if start >= span.start => Over::Whole,
+                        _ => Over::Nothing,
+                    },
+                    done: match u64::from(p.start) + u64::from(schedule.instr(p.instr).len) {
+                        end if end >= span.end() => Over::Done,
+                        _ => Over::Whole,
+                    },
+                }));
+            }
+        }
+        Self { flow, rank, steps, edges, front: Front::new(order.len()) }
+    }
+
+    pub fn rank(&self, id: InstrId) -> u32 {
+        self.rank[id.index()]
+    }
+
+    /// Finds which clashes are ordered. The earlier accesses lie in few lanes, such as [`LANES`].
+    pub fn settle(&mut self, clashes: &mut [Clash]) {
+        clashes.sort_unstable_by_key(|c| (self.rank[c.later.index()], c.earlier));
+        let Some(last) = clashes.last().map(|c| self.rank(c.later)) else { return };
+        let mut lanes: Vec<LaneId> = clashes.iter().map(|c| self.flow.lane_of(c.earlier)).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        self.front.start(lanes.len());
+        for clash in clashes.iter() {
+            self.front.reach(self.rank[clash.earlier.index()]);
+        }
+        let mut rest = clashes.iter_mut().peekable();
+        let mut clock = vec![0; 2 * lanes.len()];
+        while let Some(rank) = self.front.pop(&mut clock) {
+            let Step { id, lane, .. } = self.steps[rank as usize];
+            let (whole, done) = clock.split_at_mut(lanes.len());
+            while let Some(clash) = rest.next_if(|c| self.rank[c.later.index()] <= rank) {
+                if clash.later == id
+                    && let Ok(lane) = lanes.binary_search(&self.flow.lane_of(clash.earlier))
+                {
+                    clash.ordered = whole[lane] > clash.earlier.0;
+                }
+            }
+            raise(done, whole);
+            if let Ok(lane) = lanes.binary_search(&lane) {
+                done[lane] = id.0 + 1;
+            }
+            let end = self.steps.get(rank as usize + 1).map_or(self.edges.len(), |s| s.first_edge as usize);
+            let edges = &self.edges[self.steps[rank as usize].first_edge as usize..end];
+            for edge in edges.iter().filter(|e| e.to <= last) {
+                let (mine, other) = self.front.reach(edge.to).split_at_mut(lanes.len());
+                for (clock, over) in [(mine, edge.whole), (other, edge.done)] {
+                    match over {
+                        Over::Nothing => {}
+                        Over::Whole => raise(clock, whole),
+                        Over::Done => raise(clock, done),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn raise(clock: &mut [u32], to: &[u32]) {
+    clock.iter_mut().zip(to).for_each(|(mine, &other)| *mine = other.max(*mine));
+}
+
+/// The instructions that are reached and not passed on yet, by their rank, each with its clock.
+struct Front {
+    /// Bit per rank, and bit per word of these.
+    reached: Vec<u64>,
+    filled: Vec<u64>,
+    /// No word of `filled` before this one holds anything.
+    from: usize,
+    /// Where the clock of each rank that is reached stands: `width` numbers, `whole` of each
+    /// lane and then `done`.
+    slot: Vec<u32>,
+    width: usize,
+    clocks: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Front {
+    fn new(count: usize) -> Self {
+        Self {
+            reached: vec![0; count.div_ceil(64)],
+            filled: vec![0; count.div_ceil(64 * 64)],
+            from: 0,
+            slot: vec![0; count],
+            width: 0,
+            clocks: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Clocks of so many lanes; nothing is reached yet.
+    fn start(&mut self, lanes: usize) {
+        self.width = 2 * lanes;
+        self.clocks.clear();
+        self.free.clear();
+    }
+
+    /// The clock of an instruction that is reached now, or was before.
+    fn reach(&mut self, rank: u32) -> &mut [u32] {
+        let (at, word) = (rank as usize, rank as usize / 64);
+        if self.reached[word] >> (at % 64) & 1 == 0 {
+            self.reached[word] |= 1 << (at % 64);
+            self.filled[word / 64] |= 1 << (word % 64);
+            self.from = self.from.min(word / 64);
+            self.slot[at] = self.free.pop().unwrap_or_else(|| {
+                let new = self.clocks.len() / self.width;
+                self.clocks.resize((new + 1) * self.width, 0);
+                new as u32
+            });
+        }
+        self.clock(at)
+    }
+
+    fn clock(&mut self, at: usize) -> &mut [u32] {
+        &mut self.clocks[self.slot[at] as usize * self.width..][..self.width]
+    }
+
+    /// The first rank that is reached, which then is no more, and its clock in `into`.
+    fn pop(&mut self, into: &mut [u32]) -> Option<u32> {
+        let ahead = self.filled[self.from..].iter().position(|&w| w != 0);
+        self.from = ahead.map_or(self.filled.len(), |ahead| self.from + ahead);
+        ahead?;
+        let word = self.from * 64 + self.filled[self.from].trailing_zeros() as usize;
+        let at = word * 64 + self.reached[word].trailing_zeros() as usize;
+        self.reached[word] &= self.reached[word] - 1;
+        if self.reached[word] == 0 {
+            self.filled[self.from] &= self.filled[self.from] - 1;
+        }
+        self.free.push(self.slot[at]);
+        let clock = self.clock(at);
+        into.copy_from_slice(clock);
+        clock.fill(0);
+        Some(at as u32)
+    }
+}
