@@ -140,7 +140,8 @@ pub fn simulate_goal(
     trace_ranks: Option<Vec<u32>>,
 ) -> PyResult<EndpointSimulation> {
     let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
-    let graph = detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
+    let graph =
+        detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
     let usual = Goal::default();
     let [latency, o, g, big_g, big_o, eager] = parameters;
     let prices = Goal {
