@@ -58,13 +58,11 @@ impl Data {
     }
 
     /// The input of a rank.
-    #[inline]
-    pub fn input(&self, rank: u32, element: u32) -> u32 {
+    fn input(&self, rank: u32, element: u32) -> u32 {
         self.wavelet(u32::from(self.by_rank[rank as usize] ^ self.by_element[element as usize]))
     }
 
-    #[inline]
-    pub fn combine(&self, x: u32, y: u32) -> u32 {
+    fn combine(&self, x: u32, y: u32) -> u32 {
         if self.float {
             let (a, b) = (f32::from_bits(x), f32::from_bits(y));
             let r = match self.c.operator {
@@ -83,6 +81,26 @@ impl Data {
             Operator::Or => x | y,
             Operator::Xor => x ^ y,
             _ => x.wrapping_add(y),
+        }
+    }
+
+    /// The inputs of a rank from an element on.
+    pub fn fill(&self, rank: u32, element: u32, into: &mut [u32]) {
+        let (a, b) = (self.by_rank[rank as usize], &self.by_element[element as usize..][..into.len()]);
+        if self.float && self.c.operator != Operator::Prod {
+            into.iter_mut().zip(b).for_each(|(x, b)| *x = f32::from(a ^ b).to_bits());
+        } else {
+            into.iter_mut().zip(b).for_each(|(x, b)| *x = self.wavelet(u32::from(a ^ b)));
+        }
+    }
+
+    /// Element by element the reduction of `x` and `y`, left in `x`.
+    pub fn reduce(&self, x: &mut [u32], y: &[u32]) {
+        if self.float && self.c.operator == Operator::Sum {
+            // The usual case, as a loop that the compiler turns into vector instructions.
+            x.iter_mut().zip(y).for_each(|(x, y)| *x = (f32::from_bits(*x) + f32::from_bits(*y)).to_bits());
+        } else {
+            x.iter_mut().zip(y).for_each(|(x, y)| *x = self.combine(*x, *y));
         }
     }
 

@@ -31,6 +31,10 @@ pub enum SimError {
         "{count} wavelets are left over, the first of color {color} at PE {row},{col}: they were sent and nobody took them"
     )]
     LeftOver { count: u64, row: u32, col: u32, color: u8 },
+    #[error(
+        "i{one} and i{other} run at the same time in two threads of PE {row},{col} and meet in its memory; their order must be fixed"
+    )]
+    Race { row: u32, col: u32, one: u32, other: u32 },
     #[error("the operation of i{instr} at PE {row},{col} uses color {color}, for which its router has no route")]
     NoRoute { row: u32, col: u32, color: u8, instr: u32 },
     #[error("color {color} leaves the router of PE {row},{col} to the {port} where no router takes it")]

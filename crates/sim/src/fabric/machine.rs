@@ -4,21 +4,22 @@
 //! while wavelets may cross between them; while none can for some cycles (a reduce along all rows at once), each tile
 //! runs these cycles on its own, so that its PEs stay in the cache.
 
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
+
 use unisono_collective::{Dtype, Operator};
 use unisono_lower::wafer::{End, Port, WaferProgram};
 
 use super::{
     Options, Run,
-    data::Data,
     error::SimError,
+    moves::{Log, sources},
     pe::Thread,
     queue::LAST_CYCLE,
+    steady::Steady,
     tables::{NONE, RAMP, Tables},
     trace::TraceEvent,
+    values::Values,
 };
-
-/// The most memory that outputs and scratch may take together, in wavelets.
-const MOST_WAVELETS: u64 = 1 << 30;
 
 /// PEs of a tile, about: their state fits a core's own cache.
 const TILE_PES: u32 = 1024;
@@ -46,27 +47,62 @@ impl Wakes {
 
 /// The visits of one tile.
 struct Tile {
+    pes: Range<u32>,
     /// PEs by cycle modulo the horizon.
     buckets: Vec<Vec<u32>>,
     /// Bit `n`: bucket `n` holds something.
     filled: u64,
+    /// `(cycle, PE)`: when sleepers wake by themselves.
+    alarms: BinaryHeap<Reverse<(u32, u32)>>,
 }
+
+impl Tile {
+    fn is_idle(&self) -> bool {
+        self.filled == 0 && self.alarms.is_empty()
+    }
+
+    /// The next cycle from `at` on in which something is to be visited.
+    fn next(&self, at: u32) -> u32 {
+        let noted = if self.filled == 0 {
+            u32::MAX
+        } else {
+            // The next bucket that holds something, counted round from this cycle.
+            at + self.filled.rotate_right(at % HORIZON).trailing_zeros()
+        };
+        self.alarms.peek().map_or(noted, |Reverse((cycle, _))| noted.min(*cycle))
+    }
+}
+
+/// What a PE and its router did.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub events: u64,
+    pub hops: u64,
+    pub stalls: u64,
+    /// Control wavelets that it moved.
+    pub controls: u32,
+    /// The cycle of its last move or operation.
+    pub last: u32,
+}
+
+/// In place of the cycles of an operation that has not ended.
+pub(super) const UNDONE: (u32, u32) = (NONE, NONE);
 
 pub struct Machine<'a> {
     pub(super) program: &'a WaferProgram,
     pub(super) options: &'a Options,
     pub(super) tables: Tables,
-    pub(super) data: Data,
     pub(super) threads: Vec<Thread>,
     pub(super) pe_threads: Vec<u32>,
     /// The thread that comes first in a PE's next turn, and the router row likewise.
     pub(super) thread_turn: Vec<u8>,
     pub(super) router_turn: Vec<u8>,
-    /// Output and scratch memory, PE after PE; where each PE's starts.
-    pub(super) memory: Vec<u32>,
-    pub(super) out_start: Vec<usize>,
-    pub(super) tmp_start: Vec<usize>,
-    pub(super) op_done: Vec<bool>,
+    /// Bit per row of a router: something waits there.
+    pub(super) pending: Vec<u64>,
+    pub(super) router_log: Log,
+    pub(super) ramp_log: Log,
+    /// The first cycle of each operation, and one past the last.
+    pub(super) op_span: Vec<(u32, u32)>,
     pub(super) finish: Vec<u32>,
     /// Starts differ or no-ops are inserted.
     pub(super) noisy: bool,
@@ -75,14 +111,13 @@ pub struct Machine<'a> {
     tile_of: Vec<u32>,
     /// Bit `n`: the PE stands in bucket `n` of its tile.
     noted: Vec<u64>,
-    /// Operations that send over the edge of a tile, by thread: `(thread, operation)`, sorted.
-    crossing: Vec<(u32, u32)>,
+    /// Operations that send over the edge of a tile: `(PE, thread, operation)`, sorted.
+    crossing: Vec<(u32, u32, u32)>,
     /// One of them has begun, so wavelets may cross from now on.
     crossed: bool,
     pub(super) cycle: u32,
-    pub(super) hops: u64,
-    pub(super) events: u64,
-    pub(super) stalls: u64,
+    pub(super) tallies: Vec<Tally>,
+    pub(super) steady: Steady,
     pub(super) unfinished: usize,
     pub(super) trace: Vec<TraceEvent>,
     pub(super) traced: Vec<bool>,
@@ -91,22 +126,7 @@ pub struct Machine<'a> {
 impl<'a> Machine<'a> {
     pub fn new(program: &'a WaferProgram, options: &'a Options) -> Result<Self, SimError> {
         check(program, options)?;
-        let c = program.collective;
         let pes = program.pe_count();
-        let (mut out_start, mut tmp_start, mut at) = (Vec::with_capacity(pes), Vec::with_capacity(pes), 0u64);
-        for pe in 0..pes {
-            out_start.push(at as usize);
-            at += u64::from(if (pe as u32) < c.ranks { c.output_len(pe as u32) } else { 0 });
-            tmp_start.push(at as usize);
-            at += u64::from(program.scratch_elements(pe));
-        }
-        if at > MOST_WAVELETS {
-            return Err(SimError::Unsupported {
-                what: "the memory of all outputs and scratch",
-                found: format!("{} bytes", 4 * at),
-                accepted: "at most 4 GiB",
-            });
-        }
         let tables = Tables::new(program, options.queue_depth, options.ramp_latency)?;
         let mut threads = Vec::new();
         let mut pe_threads = vec![0];
@@ -120,35 +140,42 @@ impl<'a> Machine<'a> {
         }
         let rows = (TILE_PES / program.grid.cols).max(1);
         let tile_pes = rows * program.grid.cols;
-        let tile = || Tile { buckets: vec![Vec::new(); HORIZON as usize], filled: 0 };
-        Ok(Self {
+        let tile = |n: u32| Tile {
+            pes: n * tile_pes..((n + 1) * tile_pes).min(pes as u32),
+            buckets: vec![Vec::new(); HORIZON as usize],
+            filled: 0,
+            alarms: BinaryHeap::new(),
+        };
+        let mut machine = Self {
             program,
             options,
-            data: Data::new(c),
             unfinished: threads.iter().filter(|t| !t.is_done()).count(),
             threads,
             pe_threads,
             thread_turn: vec![0; pes],
             router_turn: vec![0; pes],
-            memory: vec![0; at as usize],
-            out_start,
-            tmp_start,
-            op_done: vec![false; program.op_count()],
+            pending: vec![0; pes],
+            router_log: Log::new(tables.rows.len()),
+            ramp_log: Log::new(tables.queues.count()),
+            op_span: vec![UNDONE; program.op_count()],
             finish: vec![0; pes],
             noisy: options.noop_probability > 0.0 || !options.start.is_empty(),
-            tiles: (0..program.grid.rows.div_ceil(rows)).map(|_| tile()).collect(),
+            tiles: (0..program.grid.rows.div_ceil(rows)).map(tile).collect(),
             tile_of: (0..pes as u32).map(|pe| pe / tile_pes).collect(),
             noted: vec![0; pes],
             crossing: crossing(program, &tables, rows),
             crossed: false,
             tables,
             cycle: 0,
-            hops: 0,
-            events: 0,
-            stalls: 0,
+            tallies: vec![Tally::default(); pes],
+            steady: Steady::default(),
             trace: Vec::new(),
             traced,
-        })
+        };
+        // A PE that idles at random never repeats itself.
+        let period = if options.noop_probability > 0.0 { 0 } else { options.period };
+        machine.steady = Steady::new(period, &machine);
+        Ok(machine)
     }
 
     /// Visits a PE in the next cycle.
@@ -168,6 +195,28 @@ impl<'a> Machine<'a> {
         tile.filled |= 1 << slot;
     }
 
+    /// Visits a PE in a later cycle, as far ahead as can be noted.
+    pub(super) fn note_at(&mut self, pe: u32, cycle: u32) {
+        let slot = (self.cycle + (cycle - self.cycle).min(HORIZON - 1)) % HORIZON;
+        if self.noted[pe as usize] >> slot & 1 == 0 {
+            self.note(pe, slot);
+        }
+    }
+
+    /// Adds a PE to the visits of the cycle that is going to be run.
+    pub(super) fn join(&mut self, pe: u32, visits: &mut Vec<u32>) {
+        let bit = 1 << (self.cycle % HORIZON);
+        if self.noted[pe as usize] & bit == 0 {
+            self.noted[pe as usize] |= bit;
+            visits.push(pe);
+        }
+    }
+
+    /// Looks after a sleeper in a cycle however far ahead.
+    pub(super) fn alarm(&mut self, pe: u32, cycle: u32) {
+        self.tiles[self.tile_of[pe as usize] as usize].alarms.push(Reverse((cycle, pe)));
+    }
+
     pub fn run(mut self) -> Result<Run, SimError> {
         for pe in 0..self.program.pe_count() as u32 {
             if !self.program.threads(pe as usize).is_empty() {
@@ -175,57 +224,106 @@ impl<'a> Machine<'a> {
             }
         }
         let mut now = 0;
-        while self.tiles.iter().any(|t| t.filled != 0) {
-            let window = self.window();
+        while !self.tiles.iter().all(Tile::is_idle) && now < LAST_CYCLE {
+            let window = self.window(now);
             for tile in 0..self.tiles.len() {
                 self.run_tile(tile, now, window)?;
             }
             now += window;
-            if now >= LAST_CYCLE {
-                return Err(SimError::Unsupported {
-                    what: "the run",
-                    found: format!("longer than {LAST_CYCLE} cycles"),
-                    accepted: "shorter ones",
-                });
-            }
+        }
+        if now >= LAST_CYCLE || self.steady.anyone_sleeps() {
+            return Err(SimError::Unsupported {
+                what: "the run",
+                found: format!("longer than {LAST_CYCLE} cycles"),
+                accepted: "shorter ones",
+            });
         }
         self.cycle = now;
         self.end()
     }
 
     /// Cycles for which no wavelet can cross between tiles, at least 1.
-    fn window(&mut self) -> u32 {
+    fn window(&mut self, now: u32) -> u32 {
         if self.crossed {
             return 1;
         }
-        let before = |&(thread, op): &(u32, u32)| {
+        let before = |&(pe, thread, op): &(u32, u32, u32)| {
             let t = &self.threads[thread as usize];
-            if t.op() >= op as usize { 0 } else { t.elements_before(self.program, op as usize) }
+            if t.op() >= op as usize {
+                return 0;
+            }
+            let ahead = self.steady.ahead(pe, thread as usize, now, &self.threads);
+            t.elements_before(self.program, op as usize).saturating_sub(ahead)
         };
         let free = self.crossing.iter().map(before).min();
-        self.crossed = free == Some(0);
+        if free == Some(0) {
+            self.crossed = true;
+            self.join_tiles();
+        }
         free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
+    }
+
+    /// Makes one tile of all.
+    fn join_tiles(&mut self) {
+        let mut rest = self.tiles.split_off(1.min(self.tiles.len()));
+        let Some(all) = self.tiles.first_mut() else { return };
+        for tile in &mut rest {
+            for (to, from) in all.buckets.iter_mut().zip(&mut tile.buckets) {
+                to.append(from);
+            }
+            all.filled |= tile.filled;
+            all.alarms.append(&mut tile.alarms);
+        }
+        all.pes = 0..self.tile_of.len() as u32;
+        self.tile_of.fill(0);
     }
 
     /// Runs the visits of a tile in the cycles `from .. from + window`.
     fn run_tile(&mut self, tile: usize, from: u32, window: u32) -> Result<(), SimError> {
         let mut at = from;
-        while at < from + window && self.tiles[tile].filled != 0 {
-            // The next bucket that holds something, counted round from this cycle.
-            let ahead = self.tiles[tile].filled.rotate_right(at % HORIZON).trailing_zeros();
-            at += ahead;
+        loop {
+            at = self.tiles[tile].next(at);
             if at >= from + window {
-                break;
+                return Ok(());
             }
             self.cycle = at;
             let slot = (at % HORIZON) as usize;
             let mut visits = std::mem::take(&mut self.tiles[tile].buckets[slot]);
             self.tiles[tile].filled &= !(1 << slot);
+            while let Some(&Reverse((cycle, pe))) = self.tiles[tile].alarms.peek()
+                && cycle == at
+            {
+                self.tiles[tile].alarms.pop();
+                if self.steady.sleeps(pe) && self.steady.wakes_at(pe, at) {
+                    self.join(pe, &mut visits);
+                }
+            }
+            let pes = self.tiles[tile].pes.clone();
+            if visits.len() * 4 > pes.len() {
+                // In the order in which they lie in memory; any order gives the same.
+                visits.clear();
+                visits.extend(pes.filter(|&pe| self.noted[pe as usize] >> slot & 1 == 1));
+            }
+            let mut n = 0;
+            while n < visits.len() {
+                self.look(visits[n], &mut visits)?;
+                n += 1;
+            }
             for &pe in &visits {
                 self.noted[pe as usize] &= !(1 << slot);
+                if self.steady.sleeps(pe) {
+                    continue;
+                }
                 let mut wakes = Wakes::default();
-                self.visit_router(pe, &mut wakes)?;
+                let still = self.steady.still(pe);
+                if still != 0 {
+                    self.feed(pe, still);
+                }
+                self.visit_router(pe, still, &mut wakes)?;
                 self.visit_pe(pe, &mut wakes);
+                if still != 0 {
+                    self.compare(pe, still, &mut wakes);
+                }
                 let mut new = wakes.0.rotate_left(slot as u32) & !self.noted[pe as usize];
                 while new != 0 {
                     self.note(pe, new.trailing_zeros());
@@ -236,7 +334,6 @@ impl<'a> Machine<'a> {
             self.tiles[tile].buckets[slot] = visits;
             at += 1;
         }
-        Ok(())
     }
 
     pub(super) fn start(&self, pe: usize) -> u32 {
@@ -249,19 +346,18 @@ impl<'a> Machine<'a> {
             return Err(self.deadlock());
         }
         self.check_left_over()?;
-        let c = self.program.collective;
-        let output = |rank: u32| {
-            let start = self.out_start[rank as usize];
-            &self.memory[start..start + c.output_len(rank) as usize]
-        };
-        let mismatch = self.data.check(output);
         let mut trace = self.trace;
         trace.sort_by_key(|e| (e.pe, e.thread, e.start));
+        let sum = |of: fn(&Tally) -> u64| self.tallies.iter().map(of).sum();
+        let (events, hops, stalls) = (sum(|t| t.events), sum(|t| t.hops), sum(|t| t.stalls));
+        let came = sources(&self.tables, self.router_log, self.ramp_log);
+        let mut values = Values::new(self.program, &self.tables, &self.op_span, came)?;
+        let mismatch = values.mismatch()?;
         Ok(Run {
             cycles: u64::from(cycles),
-            events: self.events,
-            hops: self.hops,
-            stalls: self.stalls,
+            events,
+            hops,
+            stalls,
             result_correct: mismatch.is_none(),
             mismatch,
             finish: self.finish,
@@ -301,14 +397,14 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
         let found = format!("{} or {}", options.queue_depth, options.ramp_latency);
         return bad("the queue depth or ramp latency", found, "a depth of 1 or more, a latency below 60 cycles");
     }
-    if let Some(op) = (0..program.op_count()).find(|&o| program.op(o).chunk > 1) {
-        return bad("the chunk of an operation", program.op(op).chunk.to_string(), "chunks of one element");
+    if options.period > 16 {
+        return bad("the period", options.period.to_string(), "at most 16 cycles");
     }
     Ok(())
 }
 
 /// Operations that send on a color with a link over the edge of a tile somewhere.
-fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32)> {
+fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32, u32)> {
     let mut colors = [false; 256];
     for pe in 0..program.pe_count() {
         let row = program.grid.row_col(pe as u32).0;
@@ -326,7 +422,7 @@ fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32
                 program.sinks(*op).iter().any(|e| if let End::Fabric(c) = e { colors[usize::from(*c)] } else { false })
             };
             // The first one closes the window for good.
-            crossing.extend(program.thread_ops(thread).find(sends).map(|op| (thread as u32, op as u32)));
+            crossing.extend(program.thread_ops(thread).find(sends).map(|op| (pe as u32, thread as u32, op as u32)));
         }
     }
     crossing

@@ -19,16 +19,21 @@
 //! `h` hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
-//! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move.
+//! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not while
+//! it repeats what it did a period before (`steady`). No decision depends on values, so a run moves none: the data
+//! follow afterwards, operation by operation, along the recorded moves (`moves`, `values`).
 
 mod data;
 mod error;
 mod machine;
+mod moves;
 mod pe;
 mod queue;
 mod router;
+mod steady;
 mod tables;
 mod trace;
+mod values;
 
 use unisono_lower::wafer::WaferProgram;
 
@@ -47,6 +52,9 @@ pub struct Options {
     /// Cycles after which each PE starts; empty: all at once.
     pub start: Vec<u32>,
     pub seed: u64,
+    /// Cycles after which the state of a PE is expected to come again, so that it can be skipped; 0: never. No result
+    /// depends on it.
+    pub period: u32,
     pub trace: TraceRequest,
 }
 
@@ -58,6 +66,7 @@ impl Default for Options {
             noop_probability: 0.0,
             start: Vec::new(),
             seed: 0,
+            period: 6,
             trace: TraceRequest::default(),
         }
     }

@@ -4,20 +4,24 @@ use unisono_lower::wafer::WaferProgram;
 
 use super::{
     error::{SimError, Stuck},
-    machine::{Machine, Wakes},
+    machine::{Machine, UNDONE, Wakes},
     queue::Wavelet,
     tables::{NONE, Place, RAMP},
     trace::TraceEvent,
 };
 
 /// The state of a thread, with what the loop needs of its current operation.
+#[derive(Clone)]
 pub struct Thread {
     op: u32,
     end: u32,
-    /// Elements of the operation, and those that are done.
+    /// Elements of the operation, and the next one.
     len: u32,
     element: u32,
-    /// Steps of the next element that are done, and all its steps.
+    /// Elements that each step does before the next step is turned to, and the first of them.
+    chunk: u32,
+    chunk_start: u32,
+    /// Steps of the chunk that are done, and all its steps: each takes in one more source.
     step: u8,
     work: u8,
     sources: u8,
@@ -30,8 +34,6 @@ pub struct Thread {
     /// First row of its places.
     places: u32,
     places_end: u32,
-    /// The reduction of the next element so far.
-    held: u32,
     /// First cycle of the operation; the earliest cycle of the next element.
     start: u32,
     earliest: u32,
@@ -53,6 +55,8 @@ impl Thread {
             end: ops.end as u32,
             len: 0,
             element: 0,
+            chunk: 1,
+            chunk_start: 0,
             step: 0,
             work: 1,
             sources: 0,
@@ -62,7 +66,6 @@ impl Thread {
             waits: false,
             places: 0,
             places_end: 0,
-            held: 0,
             start: 0,
             earliest: 0,
         };
@@ -77,8 +80,8 @@ impl Thread {
         }
         let op = self.op as usize;
         let o = program.op(op);
-        self.len = o.len;
-        (self.element, self.step, self.started, self.earliest) = (0, 0, false, 0);
+        (self.len, self.chunk) = (o.len, u32::from(o.chunk));
+        (self.element, self.chunk_start, self.step, self.started, self.earliest) = (0, 0, 0, false, 0);
         self.work = o.work() as u8;
         self.sources = program.sources(op).len() as u8;
         self.switches = if o.control.is_some() { 2 } else { u8::from(o.advance.is_some()) };
@@ -102,6 +105,38 @@ impl Thread {
 
     pub fn op(&self) -> usize {
         self.op as usize
+    }
+
+    /// Periods for which the thread can go on as it did in the last one, which began at `cycle` with `before`; none if it
+    /// is not where it was then. A thread that did nothing does so for ever.
+    pub fn periods(&self, before: &Self, cycle: u32, period: u32) -> Option<u32> {
+        let place = |t: &Self| (t.op, t.step, t.started, t.element - t.chunk_start);
+        let pause = |t: &Self, now: u32| t.earliest.saturating_sub(now);
+        if place(self) != place(before) || pause(self, cycle + period) != pause(before, cycle) {
+            return None;
+        }
+        match self.done_since(before) {
+            0 => Some(u32::MAX),
+            // No chunk of the last of these periods is the last one: that may be shorter, and ends the operation.
+            done => Some(self.len.saturating_sub(self.chunk_start + self.chunk) / done),
+        }
+    }
+
+    /// Goes on for some periods, each as the last one.
+    pub fn skip(&mut self, before: &Self, periods: u32, period: u32) {
+        let done = periods * self.done_since(before);
+        self.chunk_start += done;
+        self.element += done;
+        self.earliest += periods * period;
+    }
+
+    /// Elements that were done since `before`, of one operation.
+    pub fn done_since(&self, before: &Self) -> u32 {
+        self.chunk_start - before.chunk_start
+    }
+
+    pub fn earliest(&self) -> u32 {
+        self.earliest
     }
 }
 
@@ -147,7 +182,7 @@ impl Machine<'_> {
         let t = &self.threads[thread];
         if t.waits
             && !t.started
-            && let Some(wait) = self.program.waits(t.op as usize).find(|&w| !self.op_done[w])
+            && let Some(wait) = self.program.waits(t.op as usize).find(|&w| self.op_span[w] == UNDONE)
         {
             return Err(Blocked::Turn(wait));
         }
@@ -184,52 +219,46 @@ impl Machine<'_> {
         if !t.started {
             (t.started, t.start) = (true, cycle);
         }
-        let (element, step, first, end) = (t.element, t.step, t.places as usize, t.places_end as usize);
-        let (sources, last_step, last) = (usize::from(t.sources), t.step + 1 == t.work, t.element + 1 == t.len);
-        let switches = t.switches;
-        self.events += 1;
-        let mut value = if step == 0 { self.take(pe, self.tables.places[first], element) } else { t.held };
-        if sources > 1 {
-            let next = self.take(pe, self.tables.places[first + usize::from(step) + 1], element);
-            value = self.data.combine(value, next);
+        let (op, step, sources) = (t.op, usize::from(t.step), usize::from(t.sources));
+        let (first, end, switches) = (t.places as usize, t.places_end as usize, t.switches);
+        let last_step = t.step + 1 == t.work;
+        let last = last_step && t.element + 1 == t.len;
+        t.element += 1;
+        if last_step {
+            t.earliest = cycle + u32::from(t.pace);
+        }
+        if t.element == t.len.min(t.chunk_start + t.chunk) {
+            (t.step, t.chunk_start) = if last_step { (0, t.element) } else { (t.step + 1, t.chunk_start) };
+            t.element = t.chunk_start;
+        }
+        let tally = &mut self.tallies[pe as usize];
+        tally.events += 1;
+        tally.last = cycle;
+        let taken = if step == 0 { first..first + sources.min(2) } else { first + step + 1..first + step + 2 };
+        for n in taken {
+            if let Place::Queue(q) = self.tables.places[n] {
+                self.tables.queues.pop(q, cycle);
+                self.pending[pe as usize] |= 1 << self.tables.queues.row(q);
+                self.ramp_log.add(q, op, cycle);
+            }
         }
         if !last_step {
-            let t = &mut self.threads[thread];
-            (t.held, t.step) = (value, step + 1);
             return;
         }
         for n in first + sources..end {
-            match self.tables.places[n] {
-                Place::In(_) => {}
-                Place::Out(at) => self.memory[self.out_start[pe as usize] + (at + element) as usize] = value,
-                Place::Tmp(at) => self.memory[self.tmp_start[pe as usize] + (at + element) as usize] = value,
-                Place::Queue(q) => {
-                    let ready = cycle + 1 + self.options.ramp_latency;
-                    self.tables.queues.push(q, Wavelet::data(value, ready, last && switches == 1));
-                    if last && switches == 2 {
-                        self.tables.queues.push(q, Wavelet::control(ready + 1));
-                        wakes.at(cycle, ready + 1);
-                    }
-                    wakes.at(cycle, ready);
+            if let Place::Queue(q) = self.tables.places[n] {
+                let ready = cycle + 1 + self.options.ramp_latency;
+                self.push_link(q, Wavelet::data(ready, last && switches == 1), pe);
+                self.ramp_log.add(q, op, cycle);
+                if last && switches == 2 {
+                    self.push_link(q, Wavelet::control(ready + 1), pe);
+                    wakes.at(cycle, ready + 1);
                 }
+                wakes.at(cycle, ready);
             }
         }
-        let t = &mut self.threads[thread];
-        t.step = 0;
-        t.earliest = cycle + u32::from(t.pace);
-        t.element += 1;
         if last {
             self.finish_op(pe, thread, local);
-        }
-    }
-
-    #[inline]
-    fn take(&mut self, pe: u32, place: Place, element: u32) -> u32 {
-        match place {
-            Place::In(at) => self.data.input(pe, at + element),
-            Place::Out(at) => self.memory[self.out_start[pe as usize] + (at + element) as usize],
-            Place::Tmp(at) => self.memory[self.tmp_start[pe as usize] + (at + element) as usize],
-            Place::Queue(q) => self.tables.queues.take(q, self.cycle),
         }
     }
 
@@ -238,7 +267,7 @@ impl Machine<'_> {
         let (op, start) = (t.op as usize, t.start);
         t.op += 1;
         t.load(self.program, &self.tables.op_places);
-        self.op_done[op] = true;
+        self.op_span[op] = (start, self.cycle + 1);
         self.finish[pe as usize] = self.cycle + 1;
         if t.is_done() {
             self.unfinished -= 1;
@@ -268,6 +297,7 @@ impl Machine<'_> {
 
     /// Names what every unfinished PE waits for.
     pub(super) fn deadlock(&self) -> SimError {
+        let cycle = self.tallies.iter().map(|t| u64::from(t.last) + 1).max().unwrap_or(0);
         let mut stuck = Vec::new();
         let mut count = 0;
         for pe in 0..self.program.pe_count() {
@@ -292,6 +322,6 @@ impl Machine<'_> {
             let (row, col) = self.program.grid.row_col(pe as u32);
             stuck.push(Stuck { pe: pe as u32, row, col, instr: self.program.op(op).instr.0, why });
         }
-        SimError::Deadlock { cycle: u64::from(self.cycle), count, stuck }
+        SimError::Deadlock { cycle, count, stuck }
     }
 }

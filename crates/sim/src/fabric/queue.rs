@@ -1,13 +1,9 @@
-//! All queues of the machine in flat tables: fixed slots, first in first out, with the cycle from which a wavelet may
-//! be taken.
+//! All queues of the machine in flat tables: fixed slots, first in first out. A wavelet here is the cycle from which it
+//! may move and nothing else; what it carries follows from the recorded moves (`moves`).
 
-/// A wavelet in a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wavelet {
-    pub value: u32,
-    /// The cycle from which it may move, and two flags in the top bits.
-    meta: u32,
-}
+/// A wavelet in a queue: the cycle from which it may move, and two flags in the top bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wavelet(u32);
 
 const CONTROL: u32 = 1 << 31;
 const ADVANCE: u32 = 1 << 30;
@@ -16,106 +12,225 @@ const ADVANCE: u32 = 1 << 30;
 pub const LAST_CYCLE: u32 = ADVANCE - 64;
 
 impl Wavelet {
-    pub fn data(value: u32, ready: u32, advance: bool) -> Self {
-        Self { value, meta: ready | if advance { ADVANCE } else { 0 } }
+    pub fn data(ready: u32, advance: bool) -> Self {
+        Self(ready | if advance { ADVANCE } else { 0 })
     }
 
     pub fn control(ready: u32) -> Self {
-        Self { value: 0, meta: ready | CONTROL }
+        Self(ready | CONTROL)
     }
 
     pub fn ready(self) -> u32 {
-        self.meta & !(CONTROL | ADVANCE)
+        self.0 & !(CONTROL | ADVANCE)
     }
 
     pub fn is_control(self) -> bool {
-        self.meta & CONTROL != 0
+        self.0 & CONTROL != 0
     }
 
     /// The router of the sender advances its color behind this wavelet.
     pub fn advances(self) -> bool {
-        self.meta & ADVANCE != 0
+        self.0 & ADVANCE != 0
     }
 
     /// The same wavelet on its way on.
     pub fn moved(self, ready: u32) -> Self {
-        Self { value: self.value, meta: ready | self.meta & CONTROL }
+        Self(ready | self.0 & CONTROL)
     }
 }
 
-#[derive(Clone, Copy)]
+/// What happened at a queue between two routers in the last period: a bit for each cycle, by the cycle modulo the period.
+/// `steady` says what for.
+#[derive(Clone, Copy, Default)]
+pub struct Ring {
+    pub push: u16,
+    pub pop: u16,
+    /// The cycle of the last push. While a PE at the queue sleeps, of the last one by the other.
+    pub push_last: u32,
+    /// The cycle in which a control wavelet was pushed to a PE that sleeps; 0: none was.
+    pub control: u32,
+}
+
+/// All of a queue but its wavelets, in half a cache line.
+#[derive(Clone, Copy, Default)]
 struct Head {
     /// The cycle of the last pop: its slot is free only from the next cycle on.
     popped: u32,
+    /// The first wavelet, if there is one: most looks at a queue need no more.
+    front: Wavelet,
+    /// Where its slots start, and their count, a power of two, less one.
+    start: u32,
+    mask: u8,
     first: u8,
     len: u8,
     capacity: u8,
+    /// The router's row, counted from the PE's first; and the row of the neighbor that sends.
+    row: u8,
+    feeder: u8,
+    ring: Ring,
+}
+
+/// How a queue stands beside what it was one period before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Nothing came or went.
+    Same,
+    /// The same wavelets one period later.
+    Shifted,
+    No,
 }
 
 /// Queues by number.
+#[derive(Clone, Default)]
 pub struct Queues {
     heads: Vec<Head>,
     slots: Vec<Wavelet>,
-    mask: u8,
-    shift: u32,
 }
 
 impl Queues {
-    /// Queues of at most `most` wavelets each.
-    pub fn new(most: u32) -> Self {
-        let stride = most.next_power_of_two().max(2);
-        Self { heads: Vec::new(), slots: Vec::new(), mask: (stride - 1) as u8, shift: stride.trailing_zeros() }
-    }
-
-    pub fn add(&mut self, capacity: u32) -> u32 {
-        self.heads.push(Head { popped: u32::MAX, first: 0, len: 0, capacity: capacity as u8 });
+    /// Adds a queue; `capacity` wavelets may be pushed to it, and a control wavelet behind them if it is a ramp's.
+    pub fn add(&mut self, capacity: u32, row: u8) -> u32 {
+        let (start, slots) = (self.slots.len(), (capacity + 1).next_power_of_two());
+        self.slots.resize(start + slots as usize, Wavelet::default());
+        self.heads.push(Head {
+            popped: u32::MAX,
+            start: start as u32,
+            mask: (slots - 1) as u8,
+            capacity: capacity as u8,
+            row,
+            feeder: row,
+            ..Head::default()
+        });
         self.heads.len() as u32 - 1
     }
 
-    /// Makes the slots of all queues that were added.
-    pub fn allocate(&mut self) {
-        self.slots = vec![Wavelet { value: 0, meta: 0 }; self.heads.len() << self.shift];
+    #[inline]
+    pub fn ring(&mut self, queue: u32) -> &mut Ring {
+        &mut self.heads[queue as usize].ring
     }
 
-    pub fn len(&self, queue: u32) -> usize {
-        usize::from(self.heads[queue as usize].len)
+    pub fn ring_of(&self, queue: u32) -> Ring {
+        self.heads[queue as usize].ring
+    }
+
+    pub fn count(&self) -> usize {
+        self.heads.len()
+    }
+
+    pub fn len(&self, queue: u32) -> u32 {
+        u32::from(self.heads[queue as usize].len)
+    }
+
+    pub fn capacity(&self, queue: u32) -> u32 {
+        u32::from(self.heads[queue as usize].capacity)
+    }
+
+    /// The router's row that a queue belongs to, counted from the PE's first.
+    pub fn row(&self, queue: u32) -> u8 {
+        self.heads[queue as usize].row
+    }
+
+    /// The row that sends to this queue, counted from its PE's first.
+    pub fn feeder(&self, queue: u32) -> u8 {
+        self.heads[queue as usize].feeder
+    }
+
+    pub fn set_feeder(&mut self, queue: u32, row: u8) {
+        self.heads[queue as usize].feeder = row;
+    }
+
+    pub fn popped(&self, queue: u32) -> u32 {
+        self.heads[queue as usize].popped
+    }
+
+    /// As if the last pop had been in this cycle.
+    pub fn set_popped(&mut self, queue: u32, cycle: u32) {
+        self.heads[queue as usize].popped = cycle;
+    }
+
+    pub fn popped_in(&self, queue: u32, cycle: u32) -> bool {
+        self.heads[queue as usize].popped == cycle
+    }
+
+    fn slot(&self, queue: u32, at: u8) -> usize {
+        let head = &self.heads[queue as usize];
+        head.start as usize + usize::from(head.first.wrapping_add(at) & head.mask)
     }
 
     /// The wavelet at the front, if it may move in this cycle.
+    #[inline]
     pub fn front(&self, queue: u32, cycle: u32) -> Option<Wavelet> {
         let head = &self.heads[queue as usize];
         if head.len == 0 {
             return None;
         }
-        let wavelet = self.slots[((queue as usize) << self.shift) + usize::from(head.first)];
-        (wavelet.ready() <= cycle).then_some(wavelet)
+        (head.front.ready() <= cycle).then_some(head.front)
+    }
+
+    /// The wavelets of a queue, first in first.
+    pub fn wavelets(&self, queue: u32) -> impl Iterator<Item = Wavelet> + '_ {
+        (0..self.heads[queue as usize].len).map(move |n| self.slots[self.slot(queue, n)])
     }
 
     /// Pops the wavelet at the front, which the caller has seen there.
-    pub fn take(&mut self, queue: u32, cycle: u32) -> u32 {
-        let first = self.heads[queue as usize].first;
-        let value = self.slots[((queue as usize) << self.shift) + usize::from(first)].value;
-        self.pop(queue, cycle);
-        value
-    }
-
+    #[inline]
     pub fn pop(&mut self, queue: u32, cycle: u32) {
         let head = &mut self.heads[queue as usize];
-        head.first = (head.first + 1) & self.mask;
+        head.first = head.first.wrapping_add(1) & head.mask;
         head.len -= 1;
         head.popped = cycle;
+        if head.len > 0 {
+            head.front = self.slots[head.start as usize + usize::from(head.first)];
+        }
     }
 
     /// Whether there was room for one more when the cycle began.
+    #[inline]
     pub fn has_room(&self, queue: u32, cycle: u32) -> bool {
         let head = &self.heads[queue as usize];
         head.len + u8::from(head.popped == cycle) < head.capacity
     }
 
+    #[inline]
     pub fn push(&mut self, queue: u32, wavelet: Wavelet) {
         let head = &mut self.heads[queue as usize];
-        let at = (head.first + head.len) & self.mask;
-        self.slots[((queue as usize) << self.shift) + usize::from(at)] = wavelet;
+        let at = head.first.wrapping_add(head.len) & head.mask;
+        self.slots[head.start as usize + usize::from(at)] = wavelet;
+        if head.len == 0 {
+            head.front = wavelet;
+        }
         head.len += 1;
+    }
+
+    /// Compares with the same queue in a copy that was made at `cycle`, `period` cycles ago.
+    pub fn repeats(&self, queue: u32, before: &Self, cycle: u32, period: u32) -> Repeat {
+        if self.len(queue) != before.len(queue) {
+            return Repeat::No;
+        }
+        let pairs = || self.wavelets(queue).zip(before.wavelets(queue));
+        // One that was still under way when the copy was made is not where it was, relative to the clock.
+        if pairs().all(|(now, then)| now == then && then.ready() <= cycle) {
+            return Repeat::Same;
+        }
+        let shifted = pairs().all(|(now, then)| now == Wavelet::data(then.ready() + period, false));
+        if shifted { Repeat::Shifted } else { Repeat::No }
+    }
+
+    /// Makes all wavelets of a queue later.
+    pub fn delay(&mut self, queue: u32, cycles: u32) {
+        for n in 0..self.heads[queue as usize].len {
+            let slot = self.slot(queue, n);
+            self.slots[slot].0 += cycles;
+        }
+        self.heads[queue as usize].front.0 += cycles;
+    }
+
+    /// Takes over some queues of a copy.
+    pub fn copy_from(&mut self, from: &Self, queues: std::ops::Range<u32>) {
+        let heads = queues.start as usize..queues.end as usize;
+        let start = |n: usize| self.heads.get(n).map_or(self.slots.len(), |h| h.start as usize);
+        let slots = start(heads.start)..start(heads.end);
+        self.heads[heads.clone()].copy_from_slice(&from.heads[heads]);
+        self.slots[slots.clone()].copy_from_slice(&from.slots[slots]);
     }
 }

@@ -1,29 +1,35 @@
 //! One cycle of one router.
 
+use unisono_lower::wafer::Port;
+
 use super::{
     error::SimError,
     machine::{Machine, Wakes},
+    moves::router_key,
     tables::{NONE, RAMP, RAMP_BIT},
 };
-use unisono_lower::wafer::Port;
 
 impl Machine<'_> {
-    /// Moves at most one wavelet over each outgoing link; who comes first turns round.
+    /// Moves at most one wavelet over each outgoing link; who comes first turns round. `still` are the ports beyond which
+    /// nobody is visited now: there the steady state acts ([`super::steady`]).
     #[inline]
-    pub(super) fn visit_router(&mut self, pe: u32, wakes: &mut Wakes) -> Result<(), SimError> {
-        let (first, end) = (self.tables.pe_rows[pe as usize], self.tables.pe_rows[pe as usize + 1]);
-        let count = end - first;
-        if count == 0 {
+    pub(super) fn visit_router(&mut self, pe: u32, still: u8, wakes: &mut Wakes) -> Result<(), SimError> {
+        let pending = self.pending[pe as usize];
+        if pending == 0 {
             return Ok(());
         }
-        let turn = u32::from(self.router_turn[pe as usize]);
+        let (first, end) = (self.tables.pe_rows[pe as usize], self.tables.pe_rows[pe as usize + 1]);
+        let turn = self.router_turn[pe as usize];
+        let before = (1u64 << turn) - 1;
         let mut busy = 0u8;
-        for n in 0..count {
-            let at = turn + n;
-            let row = first + if at >= count { at - count } else { at };
-            if self.visit_row(pe, row as usize, &mut busy, wakes)? && n == 0 {
-                // The one that went first goes last next time.
-                self.router_turn[pe as usize] = if turn + 1 == count { 0 } else { turn + 1 } as u8;
+        for mut rows in [pending & !before, pending & before] {
+            while rows != 0 {
+                let n = rows.trailing_zeros();
+                rows &= rows - 1;
+                if self.visit_row(pe, first + n, still, &mut busy, wakes)? && n == u32::from(turn) {
+                    // The one that went first goes last next time.
+                    self.router_turn[pe as usize] = if n + 1 == end - first { 0 } else { turn + 1 };
+                }
             }
         }
         Ok(())
@@ -31,10 +37,11 @@ impl Machine<'_> {
 
     /// Moves the accepted head of one color, if there is one; `busy` are links taken in this cycle.
     #[inline]
-    fn visit_row(&mut self, pe: u32, row: usize, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
+    fn visit_row(&mut self, pe: u32, row: u32, still: u8, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
         let cycle = self.cycle;
-        let r = &self.tables.rows[row];
-        let (accepted, tx) = (r.rx[usize::from(r.position)], r.tx[usize::from(r.position)]);
+        let r = &self.tables.rows[row as usize];
+        let position = r.position;
+        let (accepted, tx) = (r.rx[usize::from(position)], r.tx[usize::from(position)]);
         let mut head = None;
         let mut ports = accepted;
         while ports != 0 {
@@ -51,7 +58,13 @@ impl Machine<'_> {
                 head = Some((port, r.inputs[port], wavelet));
             }
         }
-        let Some((port, queue, wavelet)) = head else { return Ok(false) };
+        let Some((port, queue, wavelet)) = head else {
+            let empty = |p: usize| r.inputs[p] == NONE || self.tables.queues.len(r.inputs[p]) == 0;
+            if (0..5).all(|p| accepted >> p & 1 == 0 || empty(p)) {
+                self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
+            }
+            return Ok(false);
+        };
         // A control wavelet is not handed to the PE.
         let tx = if wavelet.is_control() { tx & !RAMP_BIT } else { tx };
         if tx & *busy != 0 {
@@ -59,47 +72,83 @@ impl Machine<'_> {
             wakes.next();
             return Ok(false);
         }
+        let outputs = r.outputs;
         let mut ports = tx;
         while ports != 0 {
             let out = ports.trailing_zeros() as usize;
             ports &= ports - 1;
-            if !self.tables.queues.has_room(r.outputs[out], cycle) {
-                // Whoever takes from that queue wakes this router.
+            let room = if still >> out & 1 == 1 {
+                self.has_room_still(pe, out, outputs[out])
+            } else {
+                self.tables.queues.has_room(outputs[out], cycle)
+            };
+            if !room {
+                // Whoever takes from that queue calls this row again, if it did not in this cycle already; a neighbor that
+                // sleeps does not.
+                if still == 0 && !self.tables.queues.popped_in(outputs[out], cycle) {
+                    self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
+                }
                 return Ok(false);
             }
         }
         *busy |= tx;
-        let outputs = r.outputs;
+        if port != RAMP && still >> port & 1 == 0 {
+            self.steady.pops(&mut self.tables.queues, queue, cycle);
+        }
         self.tables.queues.pop(queue, cycle);
-        self.stalls += u64::from(cycle - wavelet.ready());
+        let tally = &mut self.tallies[pe as usize];
+        tally.stalls += u64::from(cycle - wavelet.ready());
+        tally.last = cycle;
+        tally.controls += u32::from(wavelet.is_control());
         let mut ports = tx;
         while ports != 0 {
             let out = ports.trailing_zeros() as usize;
             ports &= ports - 1;
-            self.events += 1;
+            self.tallies[pe as usize].events += 1;
             if out == RAMP {
                 let ready = cycle + self.options.ramp_latency;
                 self.tables.queues.push(outputs[out], wavelet.moved(ready));
                 wakes.at(cycle, ready);
+                continue;
+            }
+            self.tallies[pe as usize].hops += 1;
+            if still >> out & 1 == 1 {
+                self.push_still(pe, out, outputs[out], wavelet);
             } else {
-                self.hops += 1;
-                self.tables.queues.push(outputs[out], wavelet.moved(cycle + 1));
-                self.wake_next(self.neighbor(pe, out));
+                let neighbor = self.neighbor(pe, out);
+                self.push_link(outputs[out], wavelet.moved(cycle + 1), neighbor);
+                self.steady.pushed(self.tables.queues.ring(outputs[out]), cycle);
+                self.wake_next(neighbor);
             }
         }
         if wavelet.is_control() || (port == RAMP && wavelet.advances()) {
-            let r = &mut self.tables.rows[row];
+            let r = &mut self.tables.rows[row as usize];
             r.position = (r.position + 1).min(r.positions - 1);
+        } else if accepted.is_power_of_two() && self.tables.queues.len(queue) == 0 {
+            // Whoever pushes to its only input calls it again.
+            self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
+        }
+        if !wavelet.is_control() {
+            self.router_log.add(row, router_key(port, position), cycle);
         }
         // The freed slot lets the one before send in the next cycle; this router has its next wavelet then.
         wakes.next();
-        if port != RAMP {
-            self.wake_next(self.neighbor(pe, port));
+        if port != RAMP && still >> port & 1 == 0 {
+            let neighbor = self.neighbor(pe, port);
+            self.pending[neighbor as usize] |= 1 << self.tables.queues.feeder(queue);
+            self.wake_next(neighbor);
         }
         Ok(true)
     }
 
-    fn neighbor(&self, pe: u32, port: usize) -> u32 {
+    /// Puts a wavelet into a queue of a router.
+    #[inline]
+    pub(super) fn push_link(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
+        self.tables.queues.push(queue, wavelet);
+        self.pending[owner as usize] |= 1 << self.tables.queues.row(queue);
+    }
+
+    pub(super) fn neighbor(&self, pe: u32, port: usize) -> u32 {
         let cols = self.program.grid.cols;
         match Port::ALL[port] {
             Port::North => pe - cols,

@@ -22,6 +22,9 @@ pub struct Row {
     pub outputs: [u32; 5],
 }
 
+/// One bit of a word stands for a row of a router.
+const MOST_ROWS: usize = 64;
+
 pub const RAMP: usize = 4;
 pub const RAMP_BIT: u8 = 1 << RAMP;
 
@@ -34,11 +37,19 @@ pub enum Place {
     Queue(u32),
 }
 
+impl Place {
+    pub fn queue(self) -> Option<u32> {
+        if let Self::Queue(queue) = self { Some(queue) } else { None }
+    }
+}
+
 pub struct Tables {
     pub rows: Vec<Row>,
     /// First row of each PE, and one past the last.
     pub pe_rows: Vec<u32>,
     pub queues: Queues,
+    /// First queue of each PE, and one past the last.
+    pub pe_queues: Vec<u32>,
     /// Sources then sinks of every operation, at [`Tables::op_places`].
     pub places: Vec<Place>,
     pub op_places: Vec<u32>,
@@ -59,25 +70,34 @@ impl Tables {
         let mut t = Self {
             rows: Vec::new(),
             pe_rows: vec![0],
-            // A control wavelet may follow the wavelet that took the last free slot.
-            queues: Queues::new(up + 1),
+            queues: Queues::default(),
+            pe_queues: vec![0],
             places: Vec::new(),
             op_places: vec![0],
         };
         for pe in 0..program.pe_count() {
-            for route in program.routes(pe) {
-                let row = t.row(route, queue_depth, up, down);
+            let routes = program.routes(pe);
+            if routes.len() > MOST_ROWS {
+                return Err(SimError::Unsupported {
+                    what: "the number of colors at one router",
+                    found: routes.len().to_string(),
+                    accepted: "at most 64",
+                });
+            }
+            for (n, route) in routes.iter().enumerate() {
+                let row = t.row(route, n as u8, [queue_depth, up, down]);
                 t.rows.push(row);
             }
             t.pe_rows.push(t.rows.len() as u32);
+            t.pe_queues.push(t.queues.count() as u32);
         }
         t.link(program.grid)?;
         t.bind(program)?;
-        t.queues.allocate();
         Ok(t)
     }
 
-    fn row(&mut self, route: &ColorRoute, depth: u32, up: u32, down: u32) -> Row {
+    /// Adds the queues of one color; `depths` are those of links, of the ramp into the router and of the ramp out of it.
+    fn row(&mut self, route: &ColorRoute, row: u8, [depth, up, down]: [u32; 3]) -> Row {
         let positions = route.positions();
         let (mut rx, mut tx) = ([0; 4], [0; 4]);
         for (n, p) in positions.iter().enumerate() {
@@ -86,11 +106,11 @@ impl Tables {
         let (any_rx, any_tx) = (rx.iter().fold(0, |a, b| a | b), tx.iter().fold(0, |a, b| a | b));
         let mut inputs = [NONE; 5];
         for port in Port::ALL.into_iter().filter(|p| any_rx >> p.index() & 1 == 1) {
-            inputs[port.index()] = self.queues.add(if port == Port::Ramp { up } else { depth });
+            inputs[port.index()] = self.queues.add(if port == Port::Ramp { up } else { depth }, row);
         }
         let mut outputs = [NONE; 5];
         if any_tx & RAMP_BIT != 0 {
-            outputs[RAMP] = self.queues.add(down);
+            outputs[RAMP] = self.queues.add(down, row);
         }
         Row { color: route.color, position: 0, positions: positions.len() as u8, rx, tx, inputs, outputs }
     }
@@ -117,6 +137,7 @@ impl Tables {
                         return Err(SimError::NoNeighbor { row, col, color, port });
                     }
                     self.rows[r].outputs[port.index()] = queue;
+                    self.queues.set_feeder(queue, (r - self.pe_rows[pe] as usize) as u8);
                 }
             }
         }
@@ -146,9 +167,25 @@ impl Tables {
                         self.places.push(place);
                     }
                 }
+                self.check_sources(program, pe, op)?;
                 self.op_places.push(self.places.len() as u32);
             }
         }
         Ok(())
+    }
+
+    /// Two sources of one operation on one color would take turns that nothing defines.
+    fn check_sources(&self, program: &WaferProgram, pe: usize, op: usize) -> Result<(), SimError> {
+        let sources = program.sources(op);
+        let twice = |(n, end): (usize, &End)| matches!(end, End::Fabric(_)) && sources[..n].contains(end);
+        if !sources.iter().enumerate().any(twice) {
+            return Ok(());
+        }
+        let (row, col) = program.grid.row_col(pe as u32);
+        Err(SimError::Unsupported {
+            what: "an operation",
+            found: format!("i{} at PE {row},{col} with two sources of one color", program.op(op).instr.0),
+            accepted: "sources of different colors",
+        })
     }
 }

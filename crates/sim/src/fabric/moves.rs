@@ -1,0 +1,189 @@
+//! What moved where: for each router's color which input it forwarded at which position, for each ramp which operations
+//! sent or took how many wavelets. Times are not recorded, only the order.
+//!
+//! As all queues are first in, first out, this says for every wavelet that an operation takes which operation sent it,
+//! and which of its elements it is ([`sources`]).
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::tables::{NONE, RAMP, Tables};
+
+/// Counts by key of what something did, in the order of its doing.
+pub struct Log {
+    current: Vec<Entry>,
+    /// `(who, key, count)`
+    closed: Vec<(u32, u32, u32)>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    key: u32,
+    count: u32,
+    /// The cycle when this key came up.
+    since: u32,
+}
+
+impl Log {
+    pub fn new(count: usize) -> Self {
+        Self { current: vec![Entry { key: NONE, count: 0, since: 0 }; count], closed: Vec::new() }
+    }
+
+    #[inline]
+    pub fn add(&mut self, who: u32, key: u32, cycle: u32) {
+        let e = &mut self.current[who as usize];
+        if e.key == key {
+            e.count += 1;
+        } else {
+            if e.key != NONE {
+                self.closed.push((who, e.key, e.count));
+            }
+            *e = Entry { key, count: 1, since: cycle };
+        }
+    }
+
+    /// How often the current key was done.
+    pub fn count(&self, who: u32) -> u32 {
+        self.current[who as usize].count
+    }
+
+    /// Whether only one key was done since a cycle.
+    pub fn is_steady(&self, who: u32, cycle: u32) -> bool {
+        let e = &self.current[who as usize];
+        e.key == NONE || e.since < cycle
+    }
+
+    /// As if the current key had been done so many times more.
+    pub fn extend(&mut self, who: u32, count: u32) {
+        self.current[who as usize].count += count;
+    }
+
+    /// `(key, count)` of everyone in order, and where each one's start.
+    fn into_rows(mut self) -> (Vec<(u32, u32)>, Vec<u32>) {
+        for (who, e) in self.current.iter().enumerate().filter(|(_, e)| e.key != NONE) {
+            self.closed.push((who as u32, e.key, e.count));
+        }
+        self.closed.sort_by_key(|c| c.0);
+        let mut starts = vec![0; self.current.len() + 1];
+        for &(who, ..) in &self.closed {
+            starts[who as usize + 1] += 1;
+        }
+        for n in 1..starts.len() {
+            starts[n] += starts[n - 1];
+        }
+        (self.closed.iter().map(|&(_, key, count)| (key, count)).collect(), starts)
+    }
+}
+
+/// The key of a move through a router.
+pub fn router_key(port: usize, position: u8) -> u32 {
+    u32::from(position) << 3 | port as u32
+}
+
+/// Elements `first .. first + count` that an operation sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    pub op: u32,
+    pub first: u32,
+    pub count: u32,
+}
+
+fn append(parts: &mut VecDeque<Part>, part: Part) {
+    match parts.back_mut() {
+        Some(last) if last.op == part.op && last.first + last.count == part.first => last.count += part.count,
+        _ => parts.push_back(part),
+    }
+}
+
+/// For every place of [`Tables::places`] that takes from the fabric, what came there: parts, and where each place's
+/// start.
+pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<Part>, Vec<u32>) {
+    let (ramps, ramp_starts) = ramps.into_rows();
+    let of = |queue: u32| ramp_starts[queue as usize] as usize..ramp_starts[queue as usize + 1] as usize;
+    let mut inboxes = flow(tables, routers, |queue| &ramps[of(queue)]);
+    let mut found: Vec<(u32, Part)> = Vec::new();
+    for row in &tables.rows {
+        let queue = row.outputs[RAMP];
+        if queue == NONE {
+            continue;
+        }
+        let mut parts = std::mem::take(&mut inboxes[queue as usize]);
+        for &(op, count) in &ramps[of(queue)] {
+            let places = tables.op_places[op as usize]..tables.op_places[op as usize + 1];
+            let takes = |p: &u32| tables.places[*p as usize].queue() == Some(queue);
+            let place = places.into_iter().find(takes).expect("who took from a queue has it among its places");
+            let mut left = count;
+            while left > 0 {
+                let part = parts.front_mut().expect("what was taken had come");
+                let taken = left.min(part.count);
+                found.push((place, Part { count: taken, ..*part }));
+                *part = Part { first: part.first + taken, count: part.count - taken, ..*part };
+                left -= taken;
+                if part.count == 0 {
+                    parts.pop_front();
+                }
+            }
+        }
+    }
+    found.sort_by_key(|f| f.0);
+    let mut starts = vec![0; tables.places.len() + 1];
+    for &(place, _) in &found {
+        starts[place as usize + 1] += 1;
+    }
+    for n in 1..starts.len() {
+        starts[n] += starts[n - 1];
+    }
+    (found.into_iter().map(|f| f.1).collect(), starts)
+}
+
+/// What arrived at every queue and was not forwarded: at the ramps of the PEs, all of it.
+fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)]) -> Vec<VecDeque<Part>> {
+    let mut inboxes: Vec<VecDeque<Part>> = vec![VecDeque::new(); tables.queues.count()];
+    let mut row_of = vec![NONE; tables.queues.count()];
+    let mut sent_so_far = FxHashMap::default();
+    for (n, row) in tables.rows.iter().enumerate() {
+        for queue in row.inputs.into_iter().filter(|&q| q != NONE) {
+            row_of[queue as usize] = n as u32;
+        }
+        let queue = row.inputs[RAMP];
+        if queue != NONE {
+            for &(op, count) in sent(queue) {
+                let first: &mut u32 = sent_so_far.entry((queue, op)).or_default();
+                append(&mut inboxes[queue as usize], Part { op, first: *first, count });
+                *first += count;
+            }
+        }
+    }
+    let (mut moves, starts) = routers.into_rows();
+    let mut at = starts.clone();
+    // Every row does its moves in their order, each as far as what it forwards has come.
+    let mut todo: Vec<u32> = (0..tables.rows.len() as u32).rev().collect();
+    while let Some(n) = todo.pop() {
+        let row = &tables.rows[n as usize];
+        while at[n as usize] < starts[n as usize + 1] {
+            let (key, left) = &mut moves[at[n as usize] as usize];
+            if *left == 0 {
+                at[n as usize] += 1;
+                continue;
+            }
+            let queue = row.inputs[(*key & 7) as usize];
+            let Some(part) = inboxes[queue as usize].front_mut() else { break };
+            let moved = Part { count: part.count.min(*left), ..*part };
+            *left -= moved.count;
+            *part = Part { first: part.first + moved.count, count: part.count - moved.count, ..*part };
+            if part.count == 0 {
+                inboxes[queue as usize].pop_front();
+            }
+            let tx = row.tx[(*key >> 3) as usize];
+            for port in (0..5).filter(|p| tx >> p & 1 == 1) {
+                let to = row.outputs[port];
+                append(&mut inboxes[to as usize], moved);
+                if port != RAMP {
+                    todo.push(row_of[to as usize]);
+                }
+            }
+        }
+    }
+    inboxes
+}

@@ -1,0 +1,492 @@
+//! Runs of cycles that repeat are skipped, PE by PE.
+//!
+//! A PE and its router are a state machine: their state at the end of a cycle follows from that at its beginning, from the
+//! wavelets that neighbors send in it, and from which of the neighbors' queues had room when it began. *State* means
+//! all that decides what they do: queues with the times of their wavelets counted from now, how full the neighbors'
+//! queues are that they send to, positions, turns, and where in their operation threads are, but not how many elements
+//! they have done.
+//!
+//! If a PE's state at cycle t is what it was a *period* before, then it repeats the last period for as long as its
+//! neighbors do the same at their common queues as they did a period before. The PE then *sleeps*: nobody visits it.
+//! Two PEs that sleep side by side repeat what they did to each other, for the period is the same for all. A PE that is
+//! awake beside one that sleeps compares what it pushes to it and pops from it, cycle by cycle, with what it did there
+//! a period ago: that stands in the [`Ring`] of each queue. At the first difference the sleeper wakes, in the next
+//! cycle, because that is when a push or a pop can be noticed. It wakes by itself before one of its operations ends.
+//!
+//! To wake is to make up for whole periods (counts grow, times shift) and to repeat the cycles of the last, incomplete
+//! one, alone, with the rings in place of the neighbors. So nothing is approximated: all cycles, moves and counts are
+//! those of a run without sleep, and a test compares them.
+
+use super::{
+    error::SimError,
+    machine::{Machine, Tally, Wakes},
+    pe::Thread,
+    queue::{LAST_CYCLE, Queues, Repeat, Ring, Wavelet},
+    tables::{NONE, RAMP},
+};
+
+const LINKS: u8 = 0b1111;
+
+#[derive(Clone, Copy)]
+struct Nap {
+    /// Copies in a row after which the state did not come again, and the cycle before which no other one is made.
+    misses: u32,
+    again: u32,
+    /// When the copy of the state was made; [`NONE`]: there is none.
+    copied: u32,
+    /// The cycle at the beginning of which it fell asleep; [`NONE`]: it is awake.
+    since: u32,
+    /// When it wakes; [`NONE`]: when something is not as before.
+    until: u32,
+    /// Something was not as before in the cycle before it wakes.
+    disturbed: bool,
+}
+
+impl Nap {
+    const AWAKE: Self = Self { misses: 0, again: 0, copied: NONE, since: NONE, until: NONE, disturbed: false };
+}
+
+#[derive(Default)]
+pub struct Steady {
+    /// Cycles after which states are compared; 0: nobody sleeps.
+    period: u32,
+    naps: Vec<Nap>,
+    /// Bit per port: the neighbor there sleeps.
+    still: Vec<u8>,
+    /// A PE repeats cycles that its neighbors have behind them.
+    alone: bool,
+    /// The states to compare with.
+    threads: Vec<Thread>,
+    positions: Vec<u8>,
+    moved: Vec<u32>,
+    queues: Queues,
+    passed: Vec<u32>,
+    turns: Vec<(u8, u8)>,
+    tallies: Vec<Tally>,
+}
+
+/// Bits of `count` cycles from the one with bit `first` on.
+fn span(period: u32, first: u32, count: u32) -> u16 {
+    let bits = ((1u64 << count.min(period)) - 1) << first;
+    ((bits | bits >> period) & ((1 << period) - 1)) as u16
+}
+
+impl Steady {
+    /// Of a machine at its beginning.
+    pub fn new(period: u32, m: &Machine<'_>) -> Self {
+        // Nothing is kept for a machine where nobody sleeps.
+        let on = |n: usize| if period > 0 { n } else { 0 };
+        let (queues, pes) = (on(m.tables.queues.count()), on(m.pe_threads.len() - 1));
+        Self {
+            period,
+            naps: vec![Nap::AWAKE; pes],
+            still: vec![0; m.pe_threads.len() - 1],
+            alone: false,
+            threads: if period > 0 { m.threads.clone() } else { Vec::new() },
+            positions: vec![0; on(m.tables.rows.len())],
+            moved: vec![0; on(m.tables.rows.len())],
+            queues: if period > 0 { m.tables.queues.clone() } else { Queues::default() },
+            passed: vec![0; queues],
+            turns: vec![(0, 0); pes],
+            tallies: vec![Tally::default(); pes],
+        }
+    }
+
+    /// Notes a push into a queue between two PEs that are awake.
+    #[inline]
+    pub fn pushed(&self, ring: &mut Ring, cycle: u32) {
+        if self.period > 0 {
+            mark(&mut ring.push, &mut ring.push_last, cycle, self.period);
+        }
+    }
+
+    #[inline]
+    pub fn pops(&self, queues: &mut Queues, queue: u32, cycle: u32) {
+        if self.period > 0 {
+            let mut last = queues.popped(queue);
+            mark(&mut queues.ring(queue).pop, &mut last, cycle, self.period);
+        }
+    }
+
+    /// The ports of a PE behind which a neighbor sleeps.
+    #[inline]
+    pub fn still(&self, pe: u32) -> u8 {
+        self.still[pe as usize]
+    }
+
+    pub fn sleeps(&self, pe: u32) -> bool {
+        self.period > 0 && self.naps[pe as usize].since != NONE
+    }
+
+    pub fn anyone_sleeps(&self) -> bool {
+        self.naps.iter().any(|n| n.since != NONE)
+    }
+
+    /// Whether a sleeper is to be visited in this cycle.
+    pub fn wakes_at(&self, pe: u32, cycle: u32) -> bool {
+        self.naps[pe as usize].until == cycle
+    }
+
+    /// At most so many elements has a thread of a sleeper done beyond what its state says.
+    pub fn ahead(&self, pe: u32, thread: usize, now: u32, threads: &[Thread]) -> u64 {
+        if !self.sleeps(pe) {
+            return 0;
+        }
+        let periods = (now - self.naps[pe as usize].since).div_ceil(self.period);
+        u64::from(periods) * u64::from(threads[thread].done_since(&self.threads[thread]))
+    }
+
+    fn bit(&self, cycle: u32) -> u16 {
+        1 << (cycle % self.period)
+    }
+}
+
+#[inline]
+fn mark(bits: &mut u16, last: &mut u32, cycle: u32, period: u32) {
+    if cycle.wrapping_sub(*last) > 1 {
+        forget(bits, *last, cycle, period);
+    }
+    *bits |= 1 << (cycle % period);
+    *last = cycle;
+}
+
+/// Clears the bits of the cycles after `last` and before `cycle`.
+fn forget(bits: &mut u16, last: u32, cycle: u32, period: u32) {
+    // Before the first one it is the cycle before 0.
+    let next = last.wrapping_add(1);
+    *bits &= !span(period, next % period, cycle.saturating_sub(next));
+}
+
+impl Machine<'_> {
+    /// At the beginning of a cycle: wakes a PE, or sends it to sleep. PEs that must be visited too are added to `visits`.
+    pub(super) fn look(&mut self, pe: u32, visits: &mut Vec<u32>) -> Result<(), SimError> {
+        let period = self.steady.period;
+        if period == 0 {
+            return Ok(());
+        }
+        let nap = self.steady.naps[pe as usize];
+        if nap.since != NONE {
+            return if nap.until == self.cycle { self.wake(pe) } else { Ok(()) };
+        }
+        if nap.copied != NONE && self.cycle < nap.copied + period {
+            return Ok(());
+        }
+        if nap.copied != NONE && self.cycle == nap.copied + period {
+            if self.tallies[pe as usize].events == self.steady.tallies[pe as usize].events {
+                self.steady.naps[pe as usize].copied = NONE;
+                return Ok(());
+            }
+            if let Some(periods) = self.repeats(pe) {
+                self.sleep(pe, periods, visits);
+                return Ok(());
+            }
+            let nap = &mut self.steady.naps[pe as usize];
+            nap.misses += 1;
+            // The first miss is usual, when something begins; the more follow, the rarer it is tried.
+            nap.again = self.cycle + if nap.misses < 2 { 0 } else { period << (nap.misses - 2).min(4) };
+            nap.copied = NONE;
+        }
+        if self.cycle >= self.steady.naps[pe as usize].again {
+            self.copy(pe);
+        }
+        Ok(())
+    }
+
+    fn pe_ranges(&self, pe: u32) -> [std::ops::Range<u32>; 3] {
+        let range = |of: &[u32]| of[pe as usize]..of[pe as usize + 1];
+        [range(&self.pe_threads), range(&self.tables.pe_rows), range(&self.tables.pe_queues)]
+    }
+
+    /// Notes the state of a PE, and to look again after a period.
+    fn copy(&mut self, pe: u32) {
+        let [threads, rows, queues] = self.pe_ranges(pe);
+        let s = &mut self.steady;
+        for t in threads.start as usize..threads.end as usize {
+            s.threads[t].clone_from(&self.threads[t]);
+        }
+        for r in rows {
+            s.positions[r as usize] = self.tables.rows[r as usize].position;
+            s.moved[r as usize] = self.router_log.count(r);
+        }
+        for q in queues.clone() {
+            s.passed[q as usize] = self.ramp_log.count(q);
+        }
+        s.queues.copy_from(&self.tables.queues, queues);
+        s.turns[pe as usize] = (self.thread_turn[pe as usize], self.router_turn[pe as usize]);
+        s.tallies[pe as usize] = self.tallies[pe as usize];
+        s.naps[pe as usize].copied = self.cycle;
+        let again = self.cycle + s.period;
+        self.note_at(pe, again);
+    }
+
+    /// For how many periods a PE can sleep, if its state is what it was a period ago; at least two, or it does not pay.
+    fn repeats(&self, pe: u32) -> Option<u32> {
+        let s = &self.steady;
+        let (then, period) = (s.naps[pe as usize].copied, s.period);
+        let turns = (self.thread_turn[pe as usize], self.router_turn[pe as usize]);
+        if turns != s.turns[pe as usize] || then < self.start(pe as usize) {
+            return None;
+        }
+        // One that passed a last position left nothing behind, but it is not data and comes only once.
+        if self.tallies[pe as usize].controls != s.tallies[pe as usize].controls {
+            return None;
+        }
+        let [threads, rows, queues] = self.pe_ranges(pe);
+        let mut periods = u32::MAX;
+        for t in threads.start as usize..threads.end as usize {
+            periods = periods.min(self.threads[t].periods(&s.threads[t], then, period)?);
+        }
+        let row = |r: u32| {
+            self.tables.rows[r as usize].position == s.positions[r as usize] && self.router_log.is_steady(r, then)
+        };
+        let queue = |q: u32| {
+            self.ramp_log.is_steady(q, then) && self.tables.queues.repeats(q, &s.queues, then, period) != Repeat::No
+        };
+        let steady = periods >= 2 && rows.clone().all(row) && queues.clone().all(queue) && self.rooms_repeat(pe);
+        steady.then_some(periods)
+    }
+
+    /// Whether the neighbors' queues that a PE sends to are as full as a period ago.
+    fn rooms_repeat(&self, pe: u32) -> bool {
+        let [_, rows, _] = self.pe_ranges(pe);
+        let s = &self.steady;
+        (0..4).filter_map(|port| Some((port, self.neighbor_if(pe, port)?))).all(|(port, neighbor)| {
+            let outputs = rows.clone().map(|r| self.tables.rows[r as usize].outputs[port]).filter(|&q| q != NONE);
+            let awake = !s.sleeps(neighbor);
+            let mut rings = outputs.map(|q| (self.tables.queues.ring_of(q), self.tables.queues.popped(q)));
+            rings.all(|(mut ring, popped)| {
+                if awake {
+                    forget(&mut ring.push, ring.push_last, self.cycle, s.period);
+                    forget(&mut ring.pop, popped, self.cycle, s.period);
+                }
+                ring.push.count_ones() == ring.pop.count_ones()
+            })
+        })
+    }
+
+    fn sleep(&mut self, pe: u32, periods: u32, visits: &mut Vec<u32>) {
+        let (now, period) = (self.cycle, self.steady.period);
+        let until = u64::from(now) + u64::from(periods) * u64::from(period);
+        let nap = &mut self.steady.naps[pe as usize];
+        (nap.since, nap.until) = (now, NONE);
+        if periods != u32::MAX {
+            nap.until = until.min(u64::from(LAST_CYCLE)) as u32;
+            let until = nap.until;
+            self.alarm(pe, until);
+        }
+        for port in 0..4 {
+            let Some(neighbor) = self.neighbor_if(pe, port) else { continue };
+            self.steady.still[neighbor as usize] |= 1 << (port ^ 1);
+            if self.steady.sleeps(neighbor) {
+                continue;
+            }
+            // Nobody calls its rows when there is room again.
+            self.call_rows(neighbor);
+            let mut busy = false;
+            for queue in self.common_queues(pe, port) {
+                let popped = self.tables.queues.popped(queue);
+                let ring = self.tables.queues.ring(queue);
+                forget(&mut ring.push, ring.push_last, now, period);
+                forget(&mut ring.pop, popped, now, period);
+                busy |= ring.push | ring.pop != 0;
+            }
+            // It must be there when it does not do what it did.
+            if busy {
+                self.join(neighbor, visits);
+            }
+        }
+    }
+
+    /// The queues between a PE and its neighbor at a port, in both directions.
+    fn common_queues(&self, pe: u32, port: usize) -> Vec<u32> {
+        let [_, rows, _] = self.pe_ranges(pe);
+        let rows = &self.tables.rows[rows.start as usize..rows.end as usize];
+        rows.iter().flat_map(|r| [r.inputs[port], r.outputs[port]]).filter(|&q| q != NONE).collect()
+    }
+
+    fn wake(&mut self, pe: u32) -> Result<(), SimError> {
+        let (now, period) = (self.cycle, self.steady.period);
+        let nap = self.steady.naps[pe as usize];
+        let slept = now - nap.since;
+        // The cycle in which it was disturbed is not as a period ago: it must be repeated.
+        let rest = if nap.disturbed { (slept - 1) % period + 1 } else { slept % period };
+        self.skip(pe, (slept - rest) / period);
+        self.call_rows(pe);
+        let mut wakes = Wakes::default();
+        self.steady.alone = true;
+        for cycle in now - rest..now {
+            self.cycle = cycle;
+            self.feed(pe, LINKS);
+            self.visit_router(pe, LINKS, &mut wakes)?;
+            self.visit_pe(pe, &mut wakes);
+        }
+        self.steady.alone = false;
+        self.cycle = now;
+        self.steady.naps[pe as usize] = Nap::AWAKE;
+        for port in 0..4 {
+            let Some(neighbor) = self.neighbor_if(pe, port) else { continue };
+            self.steady.still[neighbor as usize] &= !(1 << (port ^ 1));
+            if self.steady.sleeps(neighbor) {
+                continue;
+            }
+            for queue in self.common_queues(pe, port) {
+                self.tables.queues.ring(queue).push_last = now - 1;
+                self.tables.queues.set_popped(queue, now - 1);
+            }
+        }
+        self.note_what_comes(pe);
+        Ok(())
+    }
+
+    /// Has all rows of a router looked at in its next visit.
+    fn call_rows(&mut self, pe: u32) {
+        let [_, rows, _] = self.pe_ranges(pe);
+        self.pending[pe as usize] = ((1u128 << rows.len()) - 1) as u64;
+    }
+
+    /// Notes the cycles in which something becomes possible at a PE that was not visited for a while.
+    fn note_what_comes(&mut self, pe: u32) {
+        let [threads, _, queues] = self.pe_ranges(pe);
+        let mut later: Vec<u32> = threads.map(|t| self.threads[t as usize].earliest()).collect();
+        later.extend(queues.flat_map(|q| self.tables.queues.wavelets(q)).map(Wavelet::ready));
+        later.retain(|&c| c > self.cycle);
+        for cycle in later {
+            self.note_at(pe, cycle);
+        }
+    }
+
+    /// Makes up for some periods of a sleeper.
+    fn skip(&mut self, pe: u32, periods: u32) {
+        if periods == 0 {
+            return;
+        }
+        let [threads, rows, queues] = self.pe_ranges(pe);
+        let s = &self.steady;
+        let (then, cycles) = (s.naps[pe as usize].copied, periods * s.period);
+        for t in threads.start as usize..threads.end as usize {
+            self.threads[t].skip(&s.threads[t], periods, s.period);
+        }
+        for r in rows {
+            let more = self.router_log.count(r) - s.moved[r as usize];
+            self.router_log.extend(r, periods * more);
+        }
+        for q in queues {
+            let more = self.ramp_log.count(q) - s.passed[q as usize];
+            self.ramp_log.extend(q, periods * more);
+            if self.tables.queues.repeats(q, &s.queues, then, s.period) == Repeat::Shifted {
+                self.tables.queues.delay(q, cycles);
+            }
+        }
+        let (tally, before) = (&mut self.tallies[pe as usize], &s.tallies[pe as usize]);
+        tally.events += u64::from(periods) * (tally.events - before.events);
+        tally.hops += u64::from(periods) * (tally.hops - before.hops);
+        tally.stalls += u64::from(periods) * (tally.stalls - before.stalls);
+        tally.last += cycles;
+    }
+
+    /// Lets neighbors that are not visited send what they sent a period ago.
+    pub(super) fn feed(&mut self, pe: u32, still: u8) {
+        let bit = self.steady.bit(self.cycle);
+        let [_, rows, _] = self.pe_ranges(pe);
+        for r in rows {
+            for port in (0..4).filter(|p| still >> p & 1 == 1) {
+                let queue = self.tables.rows[r as usize].inputs[port];
+                if queue == NONE {
+                    continue;
+                }
+                let ring = self.tables.queues.ring_of(queue);
+                if ring.push & bit != 0 {
+                    let control = ring.control == self.cycle;
+                    let ready = self.cycle + 1;
+                    let wavelet = if control { Wavelet::control(ready) } else { Wavelet::data(ready, false) };
+                    self.push_link(queue, wavelet, pe);
+                }
+            }
+        }
+    }
+
+    /// Whether the queue of a neighbor that sleeps had room when the cycle began.
+    pub(super) fn has_room_still(&self, pe: u32, port: usize, queue: u32) -> bool {
+        let s = &self.steady;
+        let ring = self.tables.queues.ring_of(queue);
+        if s.alone {
+            return ring.push & s.bit(self.cycle) != 0;
+        }
+        let since = s.naps[self.neighbor(pe, port) as usize].since;
+        let passed = span(s.period, since % s.period, (self.cycle - since) % s.period);
+        let came = self.tables.queues.len(queue) + (ring.push & passed).count_ones();
+        came - (ring.pop & passed).count_ones() < self.tables.queues.capacity(queue)
+    }
+
+    /// Pushes to a neighbor that sleeps.
+    pub(super) fn push_still(&mut self, pe: u32, port: usize, queue: u32, wavelet: Wavelet) {
+        let bit = self.steady.bit(self.cycle);
+        let ring = self.tables.queues.ring(queue);
+        if self.steady.alone {
+            debug_assert!(ring.push & bit != 0, "it did so a period ago");
+            return;
+        }
+        ring.push_last = self.cycle;
+        if wavelet.is_control() {
+            ring.control = self.cycle;
+        } else if ring.push & bit != 0 {
+            return;
+        }
+        ring.push |= bit;
+        self.disturb(pe, port);
+    }
+
+    /// Compares what a PE did in this cycle with what its sleeping neighbors expect.
+    pub(super) fn compare(&mut self, pe: u32, still: u8, wakes: &mut Wakes) {
+        let (now, bit) = (self.cycle, self.steady.bit(self.cycle));
+        let [_, rows, _] = self.pe_ranges(pe);
+        for r in rows {
+            for port in (0..4).filter(|p| still >> p & 1 == 1) {
+                let row = &self.tables.rows[r as usize];
+                let (input, output) = (row.inputs[port], row.outputs[port]);
+                let mut differs = false;
+                if output != NONE {
+                    let ring = self.tables.queues.ring(output);
+                    if ring.push & bit != 0 && ring.push_last != now {
+                        ring.push &= !bit;
+                        differs = true;
+                    }
+                    if ring.push | ring.pop != 0 {
+                        wakes.next();
+                    }
+                }
+                if input != NONE {
+                    let popped = self.tables.queues.popped_in(input, now);
+                    let ring = self.tables.queues.ring(input);
+                    if (ring.pop & bit != 0) != popped {
+                        ring.pop ^= bit;
+                        differs = true;
+                    }
+                    if ring.push | ring.pop != 0 {
+                        wakes.next();
+                    }
+                }
+                if differs {
+                    self.disturb(pe, port);
+                }
+            }
+        }
+    }
+
+    /// Wakes the neighbor at a port in the next cycle.
+    fn disturb(&mut self, pe: u32, port: usize) {
+        let neighbor = self.neighbor(pe, port);
+        let nap = &mut self.steady.naps[neighbor as usize];
+        (nap.until, nap.disturbed) = (self.cycle + 1, true);
+        self.note_at(neighbor, self.cycle + 1);
+    }
+
+    /// The neighbor at a port, if the grid has one.
+    fn neighbor_if(&self, pe: u32, port: usize) -> Option<u32> {
+        debug_assert!(port < RAMP);
+        let grid = self.program.grid;
+        let (row, col) = grid.row_col(pe);
+        let room = [row > 0, row + 1 < grid.rows, col > 0, col + 1 < grid.cols][port];
+        room.then(|| self.neighbor(pe, port))
+    }
+}

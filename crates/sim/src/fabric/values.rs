@@ -1,0 +1,291 @@
+//! The data: every operation computed over its whole vector, from the elements that the run brought to it.
+//!
+//! Which element meets which does not depend on values, so that the run moves none. Afterwards each operation takes the
+//! elements that came to its PE, as recorded, and reduces them in the order written, element by element: the same
+//! expressions as in the run. Operations are computed when another asks for what they sent; operations of one PE in the
+//! order of their times. Those of two threads that meet in the PE's memory at the same time have no order: an error.
+
+use unisono_lower::wafer::WaferProgram;
+
+use super::{
+    data::Data,
+    error::SimError,
+    machine::UNDONE,
+    moves::Part,
+    tables::{Place, Tables},
+};
+
+/// The most memory that all outputs may take together, in wavelets.
+const MOST_WAVELETS: u64 = 1 << 30;
+
+pub struct Values<'a> {
+    program: &'a WaferProgram,
+    tables: &'a Tables,
+    data: Data,
+    /// First and last cycle of each operation.
+    spans: &'a [(u32, u32)],
+    /// What came to each place from the fabric, and where each place's parts start.
+    parts: Vec<Part>,
+    part_starts: Vec<u32>,
+    pe_of: Vec<u32>,
+    thread_of: Vec<u32>,
+    /// Elements of each operation that are computed.
+    done: Vec<u32>,
+    /// What each operation sent, until all of it is taken; and how much is still to be taken.
+    sent: Vec<Vec<u32>>,
+    to_take: Vec<u64>,
+    outputs: Vec<Vec<u32>>,
+    /// Scratch memory while a PE has operations to compute.
+    scratch: Vec<Vec<u32>>,
+    to_compute: Vec<u32>,
+}
+
+impl<'a> Values<'a> {
+    /// # Errors
+    /// Outputs too large, or two operations that race.
+    pub fn new(
+        program: &'a WaferProgram,
+        tables: &'a Tables,
+        spans: &'a [(u32, u32)],
+        (parts, part_starts): (Vec<Part>, Vec<u32>),
+    ) -> Result<Self, SimError> {
+        let (c, pes, ops) = (program.collective, program.pe_count(), program.op_count());
+        let output = |pe: usize| if (pe as u32) < c.ranks { u64::from(c.output_len(pe as u32)) } else { 0 };
+        let all: u64 = (0..pes).map(output).sum();
+        if all > MOST_WAVELETS {
+            return Err(SimError::Unsupported {
+                what: "the memory of all outputs",
+                found: format!("{} bytes", 4 * all),
+                accepted: "at most 4 GiB",
+            });
+        }
+        let mut values = Self {
+            program,
+            tables,
+            data: Data::new(c),
+            spans,
+            to_take: vec![0; ops],
+            parts,
+            part_starts,
+            pe_of: vec![0; ops],
+            thread_of: vec![0; ops],
+            done: vec![0; ops],
+            sent: vec![Vec::new(); ops],
+            outputs: (0..pes).map(|pe| vec![0; output(pe) as usize]).collect(),
+            scratch: vec![Vec::new(); pes],
+            to_compute: vec![0; pes],
+        };
+        for part in &values.parts {
+            values.to_take[part.op as usize] += u64::from(part.count);
+        }
+        for pe in 0..pes {
+            for thread in program.threads(pe) {
+                for op in program.thread_ops(thread) {
+                    (values.pe_of[op], values.thread_of[op]) = (pe as u32, thread as u32);
+                    values.to_compute[pe] += 1;
+                }
+            }
+            values.check_races(pe)?;
+        }
+        Ok(values)
+    }
+
+    /// The first output that is not what plain arithmetic gives.
+    pub fn mismatch(&mut self) -> Result<Option<String>, SimError> {
+        for op in 0..self.program.op_count() {
+            self.compute(op as u32);
+        }
+        Ok(self.data.check(|rank| &self.outputs[rank as usize]))
+    }
+
+    /// Computes an operation, and all that it needs before.
+    fn compute(&mut self, op: u32) {
+        let mut asked = vec![(op, self.program.op(op as usize).len)];
+        while let Some(&(op, end)) = asked.last() {
+            if self.done[op as usize] >= end {
+                asked.pop();
+            } else if let Some(first) = self.needs(op, end) {
+                asked.push(first);
+            } else {
+                self.advance(op, end);
+                asked.pop();
+            }
+        }
+    }
+
+    /// What is not computed yet and must be before elements up to `end` of an operation: `(operation, elements)`.
+    fn needs(&self, op: u32, end: u32) -> Option<(u32, u32)> {
+        let done = self.done[op as usize];
+        if done == 0 {
+            let own = self.thread_of[op as usize] as usize;
+            for thread in self.program.threads(self.pe_of[op as usize] as usize) {
+                let ops = self.program.thread_ops(thread);
+                let start = self.spans[op as usize].0;
+                let ended = if thread == own {
+                    op as usize - ops.start
+                } else {
+                    self.spans[ops.clone()].partition_point(|s| s.1 <= start && *s != UNDONE)
+                };
+                // A thread runs in order: what came before the last of these was asked for by it.
+                if let Some(last) = (ops.start..ops.start + ended).last()
+                    && self.done[last] < self.program.op(last).len
+                {
+                    return Some((last as u32, self.program.op(last).len));
+                }
+            }
+        }
+        let places = self.tables.op_places[op as usize] as usize..self.tables.op_places[op as usize + 1] as usize;
+        for place in places {
+            let mut at = 0;
+            for part in self.parts_of(place) {
+                // Elements of this part that are asked for.
+                let wanted = end.saturating_sub(at).min(part.count);
+                if at + part.count > done && wanted > 0 && self.done[part.op as usize] < part.first + wanted {
+                    return Some((part.op, part.first + wanted));
+                }
+                at += part.count;
+            }
+        }
+        None
+    }
+
+    fn parts_of(&self, place: usize) -> &[Part] {
+        &self.parts[self.part_starts[place] as usize..self.part_starts[place + 1] as usize]
+    }
+
+    /// Computes the elements of an operation up to `end`; all that they need is there.
+    fn advance(&mut self, op: u32, end: u32) {
+        let pe = self.pe_of[op as usize] as usize;
+        if self.scratch[pe].is_empty() {
+            self.scratch[pe] = vec![0; self.program.scratch_elements(pe) as usize];
+        }
+        let (sources, sinks) = self.places(op);
+        let stride = if overlap(sources, sinks) { 1 } else { end };
+        while self.done[op as usize] < end {
+            self.advance_at_once(op, end.min(self.done[op as usize].saturating_add(stride)));
+        }
+        if end == self.program.op(op as usize).len {
+            self.to_compute[pe] -= 1;
+            if self.to_compute[pe] == 0 {
+                self.scratch[pe] = Vec::new();
+            }
+        }
+    }
+
+    fn places(&self, op: u32) -> (&'a [Place], &'a [Place]) {
+        let places = self.tables.op_places[op as usize] as usize..self.tables.op_places[op as usize + 1] as usize;
+        self.tables.places[places].split_at(self.program.sources(op as usize).len())
+    }
+
+    fn advance_at_once(&mut self, op: u32, end: u32) {
+        let (from, first_place) = (self.done[op as usize], self.tables.op_places[op as usize] as usize);
+        let (sources, sinks) = self.places(op);
+        let pe = self.pe_of[op as usize] as usize;
+        let mut values = vec![0; (end - from) as usize];
+        let mut next = Vec::new();
+        for (n, source) in sources.iter().enumerate() {
+            let into = if n == 0 {
+                &mut values
+            } else {
+                next.resize((end - from) as usize, 0);
+                &mut next
+            };
+            let memory = |of: &[u32], at: u32, into: &mut [u32]| {
+                let at = (at + from) as usize;
+                into.copy_from_slice(&of[at..at + into.len()]);
+            };
+            match *source {
+                Place::In(at) => self.data.fill(pe as u32, at + from, into),
+                Place::Out(at) => memory(&self.outputs[pe], at, into),
+                Place::Tmp(at) => memory(&self.scratch[pe], at, into),
+                Place::Queue(_) => self.take(first_place + n, from, into),
+            }
+            if n > 0 {
+                self.data.reduce(&mut values, &next);
+            }
+        }
+        for sink in sinks {
+            let (memory, at) = match *sink {
+                Place::In(_) | Place::Queue(_) => continue,
+                Place::Out(at) => (&mut self.outputs[pe], at + from),
+                Place::Tmp(at) => (&mut self.scratch[pe], at + from),
+            };
+            memory[at as usize..at as usize + values.len()].copy_from_slice(&values);
+        }
+        if self.to_take[op as usize] > 0 {
+            let sent = &mut self.sent[op as usize];
+            if from == 0 { *sent = values } else { sent.extend(&values) }
+        }
+        self.done[op as usize] = end;
+    }
+
+    /// Takes the elements from `from` on that came to a place.
+    fn take(&mut self, place: usize, from: u32, into: &mut [u32]) {
+        let (mut at, mut filled) = (0, 0);
+        let parts = self.part_starts[place] as usize..self.part_starts[place + 1] as usize;
+        for part in &self.parts[parts] {
+            let skipped = from.saturating_sub(at).min(part.count);
+            let count = ((part.count - skipped) as usize).min(into.len() - filled);
+            at += part.count;
+            if count == 0 {
+                continue;
+            }
+            let first = (part.first + skipped) as usize;
+            let sent = &mut self.sent[part.op as usize];
+            into[filled..filled + count].copy_from_slice(&sent[first..first + count]);
+            filled += count;
+            let to_take = &mut self.to_take[part.op as usize];
+            *to_take -= count as u64;
+            if *to_take == 0 {
+                *sent = Vec::new();
+            }
+        }
+    }
+
+    /// Operations of different threads that run at the same time must not meet in memory.
+    fn check_races(&self, pe: usize) -> Result<(), SimError> {
+        let threads = self.program.threads(pe);
+        for (a, b) in threads.clone().flat_map(|a| (a + 1..threads.end).map(move |b| (a, b))) {
+            let (a, b) = (self.program.thread_ops(a), self.program.thread_ops(b));
+            let mut first = b.start;
+            for one in a {
+                let span = self.spans[one];
+                while first < b.end && self.spans[first].1 <= span.0 {
+                    first += 1;
+                }
+                for other in (first..b.end).take_while(|&o| self.spans[o].0 < span.1) {
+                    if self.meet(one as u32, other as u32) {
+                        let (row, col) = self.program.grid.row_col(pe as u32);
+                        let instr = |op: usize| self.program.op(op).instr.0;
+                        return Err(SimError::Race { row, col, one: instr(one), other: instr(other) });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one operation writes where the other reads or writes.
+    fn meet(&self, one: u32, other: u32) -> bool {
+        let (a, b) = (self.places(one), self.places(other));
+        let lens = (self.program.op(one as usize).len, self.program.op(other as usize).len);
+        let meets = |x: &Place, y: &Place| {
+            let (x, y) = match (x, y) {
+                (Place::Out(x), Place::Out(y)) | (Place::Tmp(x), Place::Tmp(y)) => (*x, *y),
+                _ => return false,
+            };
+            x < y + lens.1 && y < x + lens.0
+        };
+        let any = |xs: &[Place], ys: &[Place]| xs.iter().any(|x| ys.iter().any(|y| meets(x, y)));
+        any(a.1, b.0) || any(a.1, b.1) || any(a.0, b.1)
+    }
+}
+
+/// Whether an operation writes its buffer at another element than it reads there: it may read what it wrote.
+fn overlap(sources: &[Place], sinks: &[Place]) -> bool {
+    let shifted = |x: &Place, y: &Place| match (x, y) {
+        (Place::Out(x), Place::Out(y)) | (Place::Tmp(x), Place::Tmp(y)) => x != y,
+        _ => false,
+    };
+    sources.iter().any(|x| sinks.iter().any(|y| shifted(x, y)))
+}
