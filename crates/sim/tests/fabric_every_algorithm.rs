@@ -53,6 +53,6 @@ fn results_are_right() {
 #[test]
 #[ignore = "takes minutes"]
 fn results_are_right_at_size() {
-    let cases = simulate(&[(1, 16), (1, 64), (1, 512), (4, 4), (7, 5), (16, 16)], &[1, 7, 64, 1024], false);
-    let grid = simulate(&[(64, 64)], &[1, 7, 64, 1024], false);
+    simulate(&[(1, 16), (1, 64), (1, 512), (4, 4), (7, 5), (16, 16)], &[1, 7, 64, 1024], false);
+    simulate(&[(64, 64)], &[1, 7, 64, 1024], false);
 }
