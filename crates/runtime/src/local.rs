@@ -66,7 +66,8 @@ impl<T: Element> World<'_, T> {
 
     /// Passes on one of the messages that could be, if there is one.
     fn deliver(&mut self, pick: u64) -> Result<bool, LocalError> {
-        let ready: Vec<_> = self.channels.iter().filter(|(_, c)| !c.sent.is_empty() && !c.received.is_empty()).collect();
+        let ready: Vec<_> =
+            self.channels.iter().filter(|(_, c)| !c.sent.is_empty() && !c.received.is_empty()).collect();
         if ready.is_empty() {
             return Ok(false);
         }

@@ -62,7 +62,8 @@ fn run_and_compare(stored: &Stored, n: usize, seed: u64, what: &str) {
     let c = stored.facts.collective;
     let inputs: Vec<Vec<i64>> =
         (0..c.ranks as usize).map(|r| (0..sizes(&c, n, r as u32).0).map(|k| value(r, k)).collect()).collect();
-    let outputs = local::run(&stored.facts, &stored.programs, n, &inputs, seed).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    let outputs =
+        local::run(&stored.facts, &stored.programs, n, &inputs, seed).unwrap_or_else(|e| panic!("{what}: {e:?}"));
     if c.kind == Kind::Barrier {
         return;
     }
@@ -74,7 +75,12 @@ fn run_and_compare(stored: &Stored, n: usize, seed: u64, what: &str) {
     }
 }
 
-fn every(ranks: impl Iterator<Item = u32>, blocks: &[u32], operator: Operator, mut f: impl FnMut(&Verified, &Stored, &str)) {
+fn every(
+    ranks: impl Iterator<Item = u32>,
+    blocks: &[u32],
+    operator: Operator,
+    mut f: impl FnMut(&Verified, &Stored, &str),
+) {
     for ranks in ranks {
         for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
             for &kind in algorithm.collectives().iter().filter(|k| KINDS.contains(k)) {
@@ -131,11 +137,11 @@ fn floats_have_the_bits_of_the_interpreter() {
         }
         // Sums of these round differently in every order.
         let value = |r: u32, k: u32| 1.0 / (1.0 + f64::from(r * 131 + k * 17)) as f32;
-        let inputs: Vec<Vec<f32>> =
-            (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
+        let inputs: Vec<Vec<f32>> = (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
         let expected = interpret::run(proven.schedule(), &inputs, interpret::Options::default()).unwrap();
         let got = local::run(&stored.facts, &stored.programs, c.elements as usize, &inputs, 5).unwrap();
-        let bits = |all: &[Vec<f32>]| all.iter().map(|v| v.iter().map(|x| x.to_bits()).collect()).collect::<Vec<Vec<_>>>();
+        let bits =
+            |all: &[Vec<f32>]| all.iter().map(|v| v.iter().map(|x| x.to_bits()).collect()).collect::<Vec<Vec<_>>>();
         assert_eq!(bits(&got), bits(&expected), "{what}");
     });
 }
@@ -149,10 +155,13 @@ fn operators_that_do_not_commute_keep_their_order() {
             return;
         }
         let value = |r: u32, k: u32| i64::from(r + 2) << 32 | i64::from(3 * r + k + 1);
-        let inputs: Vec<Vec<i64>> =
-            (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
+        let inputs: Vec<Vec<i64>> = (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
         let expected = interpret::run(proven.schedule(), &inputs, interpret::Options::default()).unwrap();
-        assert_eq!(local::run(&stored.facts, &stored.programs, c.elements as usize, &inputs, 1).unwrap(), expected, "{what}");
+        assert_eq!(
+            local::run(&stored.facts, &stored.programs, c.elements as usize, &inputs, 1).unwrap(),
+            expected,
+            "{what}"
+        );
         seen += 1;
     });
     assert!(seen > 10, "{seen}");
@@ -163,7 +172,14 @@ fn files_give_back_what_was_stored() {
     use unisono_collective::{Choice, DecisionTable, Row};
     every([4, 5].into_iter(), &[1, 4], Operator::Sum, |_, stored, what| {
         let (c, class) = (stored.facts.collective, stored.facts.class);
-        let row = |first_bytes, last_bytes, choice| Row { kind: c.kind, ranks: c.ranks, class, first_bytes, last_bytes, choice };
+        let row = |first_bytes, last_bytes, choice| Row {
+            kind: c.kind,
+            ranks: c.ranks,
+            class,
+            first_bytes,
+            last_bytes,
+            choice,
+        };
         let params = vec![("a".to_owned(), "b".to_owned())];
         let named = Choice::Algorithm { name: what.to_owned(), params };
         let table = DecisionTable::new(vec![row(64, 1 << 20, named), row(0, 63, Choice::Library)]).unwrap();

@@ -30,7 +30,9 @@ const PREAMBLE_BYTES: usize = 32;
 pub enum PlanFileError {
     #[error("this is no plan: it does not start with '{}'", String::from_utf8_lossy(MAGIC))]
     Magic,
-    #[error("the plan has version {found}; this program reads versions up to {VERSION}: update it, or plan again with it")]
+    #[error(
+        "the plan has version {found}; this program reads versions up to {VERSION}: update it, or plan again with it"
+    )]
     Newer { found: u32 },
     #[error("the plan is damaged: {what}; write it again")]
     Damaged { what: String },

@@ -431,7 +431,8 @@ impl Lowering<'_> {
         }
         let target = target.expect("what is combined has a target");
         // What a later step still reads must not be overwritten by an earlier sum.
-        let sum = if sources[2.min(sources.len())..].contains(&target) { self.staging(node, part.lane)? } else { target };
+        let sum =
+            if sources[2.min(sources.len())..].contains(&target) { self.staging(node, part.lane)? } else { target };
         let mut left = sources[0];
         // Messages come in the order of the sources that they are, so each step waits for its own.
         let landing: Vec<Place> =
@@ -484,8 +485,7 @@ impl Lowering<'_> {
         }
         let departed = rank.departures.len() as u32;
         let waits = first_wait..rank.waits.len() as u32;
-        let step =
-            Step { len: part.len, align: part.align, a, b, to, arrivals, departures: departed..departed, waits };
+        let step = Step { len: part.len, align: part.align, a, b, to, arrivals, departures: departed..departed, waits };
         rank.lanes[part.lane as usize].steps.push(step);
     }
 
