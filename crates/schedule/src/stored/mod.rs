@@ -23,10 +23,10 @@
 //! added until that order has no cycle; with a slot for each message it cannot have one, because receives are then
 //! posted at the start, and all else follows the proven order.
 
+mod condense;
 mod cut;
 mod lower;
 mod order;
-mod scale;
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ use unisono_collective::{Collective, Kind, OperatorClass};
 
 use crate::verify::Verified;
 
-pub use scale::is_scaled;
+pub use condense::condense;
 
 /// A place in memory, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
