@@ -132,6 +132,11 @@ fn planned(
 pub fn prepare(library: &Library, described: &Described, served: &mut Served, aside: bool) -> Outcome<Call> {
     let mut call = described.call;
     let Served { planned, buffers } = served;
+    if call.kind == Kind::Barrier {
+        // Its one element has no meaning, but a place.
+        call.input = buffers.input.bytes(call.element_bytes);
+        call.output = buffers.output.bytes(call.element_bytes);
+    }
     if let Some(input) = described.input {
         call.input = if input.plain && !described.in_place {
             input.address as *const u8

@@ -22,7 +22,7 @@ use crate::{
 pub enum Serves<'py> {
     Plan(PyRef<'py, Plan>),
     Schedule(PyRef<'py, Schedule>),
-    Library(String, u32),
+    Library((String, u32)),
 }
 
 /// The bytes of a `.plan` file; each row is `(what serves it, first byte count, last byte count or None)`.
@@ -33,7 +33,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<(Serves<'py>, u64, Option<u64
         let last_bytes = last.unwrap_or(u64::MAX);
         let row = |kind, ranks, class, choice| Row { kind, ranks, class, first_bytes, last_bytes, choice };
         let made = match &serves {
-            Serves::Library(collective, ranks) => {
+            Serves::Library((collective, ranks)) => {
                 let kind: Kind = collective.parse().map_err(input)?;
                 let class = match kind.reduces() && kind != Kind::Barrier {
                     true => OperatorClass::Commutative,
