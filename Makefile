@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 VENV := .venv
+# An environment holds one MPI: .venv has Open MPI, this one MPICH, for tests.
+MPICH := .venv-mpich
 BIN := $(VENV)/bin
 
 # Every tool below works on this checkout's environment, whatever the caller has activated.
@@ -45,14 +47,18 @@ bench: build ## speed of the library and of the command line
 	$(say) "2D reduces beyond the paper"
 	@$(BIN)/python benches/beyond.py --small
 
-setup: $(VENV)/.tools $(VENV)/.crates ## .venv with the exact tools, and the crates
+setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 
-build: $(VENV)/.package ## the extension module and the program .venv/bin/unisono
+build: $(VENV)/.package ## the extension module, the library for MPI programs, and the program .venv/bin/unisono
 	$(say) "building the extension module (release)"
 	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
+	$(say) "building the library for MPI programs"
+	@$(SHARED) cargo build --quiet --release --locked --package unisono-preload
+	@mkdir -p python/unisono/_lib
+	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
 
 clean: ## removes what was built, .venv included
-	rm -rf $(VENV) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so
+	rm -rf $(VENV) $(MPICH) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib
 	find python tests examples benches docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 prerequisites:
@@ -63,6 +69,12 @@ $(VENV)/.tools: requirements-dev.txt | prerequisites
 	$(say) "setting up $(VENV)"
 	@"$(PYTHON)" -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	@touch $@
+
+$(MPICH)/.tools: requirements-mpich.txt | prerequisites
+	$(say) "setting up $(MPICH)"
+	@"$(PYTHON)" -m venv $(MPICH)
+	@$(MPICH)/bin/python -m pip install --quiet --requirement requirements-mpich.txt
 	@touch $@
 
 $(VENV)/.crates: Cargo.lock | prerequisites
@@ -98,6 +110,6 @@ check-python: build
 	$(say) "stubs of the extension module"
 	@$(BIN)/python -m mypy.stubtest unisono._core
 
-test-python: build
+test-python: build $(MPICH)/.tools
 	$(say) "pytest"
 	@$(BIN)/python -m pytest

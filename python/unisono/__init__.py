@@ -34,6 +34,7 @@ from unisono._emission import emit, emit_files
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._files import load, save
 from unisono._machines import machine
+from unisono._planfile import load_plans, save_plans
 from unisono._planning import bounds, plan
 from unisono._simulation import Run, simulate
 from unisono._sweep import sweep
@@ -60,11 +61,13 @@ __all__ = [
     "emit",
     "emit_files",
     "load",
+    "load_plans",
     "machine",
     "machine_presets",
     "parse_shape",
     "plan",
     "save",
+    "save_plans",
     "simulate",
     "simulate_goal",
     "sweep",

@@ -3,6 +3,7 @@
 use unisono_algorithms::AlgorithmError;
 use unisono_collective::CollectiveError;
 use unisono_machine::MachineError;
+use unisono_schedule::stored::StoreError;
 
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum PlanError {
@@ -12,6 +13,8 @@ pub enum PlanError {
     Machine(#[from] MachineError),
     #[error(transparent)]
     Algorithm(#[from] AlgorithmError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error("'{found}' is not a model; accepted are {accepted}")]
     Model { found: String, accepted: String },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]

@@ -10,6 +10,7 @@ mod errors;
 mod machine;
 mod multiplying;
 mod plan;
+mod planfile;
 mod reproduce;
 mod schedule;
 mod simulate;
@@ -41,6 +42,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
+    m.add_function(wrap_pyfunction!(planfile::encode_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_endpoint, m)?)?;

@@ -34,6 +34,14 @@ enum Made {
 }
 
 impl Plan {
+    /// The plan, where it is one among ranks.
+    pub fn among_ranks(&self) -> Option<&EndpointPlan> {
+        match &self.made {
+            Made::Wafer { .. } => None,
+            Made::Endpoint { plan, .. } => Some(plan),
+        }
+    }
+
     /// One answer from the report, whichever the kind of machine.
     fn of<T>(&self, wafer: impl FnOnce(&PlanReport) -> T, endpoint: impl FnOnce(&EndpointReport) -> T) -> T {
         match &self.made {

@@ -10,7 +10,8 @@
 //! run in order.
 //!
 //! [`Builder`] makes schedules, [`text`] and [`json`] write and read them, [`interpret`] pushes real data through,
-//! [`verify`] proves them.
+//! [`verify`] proves them, [`stored`] has them in the form that message passing
+//! runs, and [`plan_file`] keeps tables of those.
 
 mod builder;
 mod embed;
@@ -18,7 +19,9 @@ mod flow;
 pub mod interpret;
 pub mod json;
 mod order;
+pub mod plan_file;
 mod schedule;
+pub mod stored;
 pub mod text;
 pub mod verify;
 

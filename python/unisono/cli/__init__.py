@@ -18,6 +18,7 @@ from unisono.cli.emit import emit
 from unisono.cli.machines import machines
 from unisono.cli.plan import plan
 from unisono.cli.reproduce import reproduce
+from unisono.cli.run import run
 from unisono.cli.schedule import schedule
 from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
@@ -31,6 +32,7 @@ COMMANDS: tuple[click.Command, ...] = (
     machines,
     plan,
     reproduce,
+    run,
     schedule,
     simulate,
     sweep,

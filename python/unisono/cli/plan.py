@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
+from unisono import InputError, save_plans
 from unisono._files import check_writable, save, write
-from unisono._inputs import DTYPE_BYTES
+from unisono._inputs import DTYPE_BYTES, parse_bytes
 from unisono.cli._options import Request, plan_options
 from unisono.cli._output import (
     cycles_and_time,
@@ -26,17 +27,31 @@ _SHOWN = 10
 @click.argument("collective")
 @plan_options
 @click.option("--all", "show_all", is_flag=True, help=f"List every candidate, not the best {_SHOWN}.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report (.json) or the schedule (.sched).")
-def plan(as_json: bool, show_all: bool, output: str | None, **options: Any) -> None:
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the report (.json), the schedule (.sched) or a plan for MPI (.plan)."
+)
+@click.option(
+    "--serve",
+    metavar="FIRST-LAST|all",
+    help="Of a .plan: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any [the size planned for].",
+)
+def plan(as_json: bool, show_all: bool, output: str | None, serve: str | None, **options: Any) -> None:
     """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
     if output is not None:
-        if not output.endswith((".json", ".sched")):
-            raise click.BadParameter(f"'{output}' ends in neither .json (the report) nor .sched (the schedule)")
+        if not output.endswith((".json", ".sched", ".plan")):
+            raise click.BadParameter(
+                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
+            )
         check_writable(output)
+    if serve is not None and (output is None or not output.endswith(".plan")):
+        raise InputError("--serve says which sizes a .plan serves; name one with -o FILE.plan")
     made = Request(**options).plan()
     report = made.report()
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
+    elif output is not None and output.endswith(".plan"):
+        size = 0 if made.collective == "barrier" else report["elements"] * DTYPE_BYTES[report["dtype"]]
+        save_plans([(made, *_sizes(serve, size))], output)
     elif output is not None:
         save(made.schedule, output)
     if as_json:
@@ -45,6 +60,18 @@ def plan(as_json: bool, show_all: bool, output: str | None, **options: Any) -> N
     print_report(report, None if show_all else _SHOWN)
     if output is not None:
         print_lines("", f"wrote {output}")
+
+
+def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
+    """The first and the last size that `--serve` says; None is any."""
+    if serve is None:
+        return planned, planned
+    if serve == "all":
+        return 0, None
+    first, dash, last = serve.partition("-")
+    if not dash:
+        raise InputError(f"--serve is '{serve}'; accepted are FIRST-LAST, as in 1KiB-64KiB or 64KiB-any, and all")
+    return parse_bytes(first), None if last == "any" else parse_bytes(last)
 
 
 def subject(report: dict[str, Any]) -> str:

@@ -1,0 +1,195 @@
+//! The constants of the three worlds of handles.
+//!
+//! MPICH's handles are 32-bit integers, those of the MPI 5 standard ABI are small numbers as pointers, and Open MPI's
+//! are addresses of objects. Source: `mpi.h` of MPICH 5.0.2, `mpi_abi.h` (MPI 5.0, chapter 20), `mpi.h` of Open MPI 5.
+
+use std::ffi::{CStr, CString, c_int};
+
+use crate::symbols::Scope;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Abi {
+    Mpich,
+    Standard,
+    OpenMpi,
+}
+
+/// What an element is to our own sums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Number {
+    Signed,
+    Unsigned,
+    Float,
+    /// Bits without a value: `MPI_BYTE`.
+    Bits,
+    /// Summed by the MPI library only.
+    Other,
+}
+
+/// A predefined datatype without gaps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Element {
+    pub number: Number,
+    pub bytes: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    Sum,
+    Prod,
+    Min,
+    Max,
+    BitAnd,
+    BitOr,
+    BitXor,
+    And,
+    Or,
+    Xor,
+}
+
+pub struct Constants {
+    pub abi: Abi,
+    pub in_place: usize,
+    pub status_ignore: usize,
+    pub comm_null: usize,
+    pub comm_world: usize,
+    pub byte: usize,
+    pub uint64: usize,
+    pub min: usize,
+    pub max: usize,
+    pub sum: usize,
+    pub combiner_named: c_int,
+    /// Sorted by handle.
+    ops: Vec<(usize, Op)>,
+    types: Vec<(usize, Element)>,
+}
+
+/// Name as Open MPI spells its object, handle of MPICH, handle of the standard ABI.
+type OpRow = (&'static str, Op, usize, usize);
+
+const OPS: [OpRow; 10] = [
+    ("max", Op::Max, 0x5800_0001, 0x23),
+    ("min", Op::Min, 0x5800_0002, 0x22),
+    ("sum", Op::Sum, 0x5800_0003, 0x21),
+    ("prod", Op::Prod, 0x5800_0004, 0x24),
+    ("land", Op::And, 0x5800_0005, 0x30),
+    ("band", Op::BitAnd, 0x5800_0006, 0x28),
+    ("lor", Op::Or, 0x5800_0007, 0x31),
+    ("bor", Op::BitOr, 0x5800_0008, 0x29),
+    ("lxor", Op::Xor, 0x5800_0009, 0x32),
+    ("bxor", Op::BitXor, 0x5800_000a, 0x2a),
+];
+
+const fn of(number: Number, bytes: usize) -> Element {
+    Element { number, bytes }
+}
+
+type TypeRow = (&'static str, Element, usize, usize);
+
+#[rustfmt::skip]
+const TYPES: [TypeRow; 27] = [
+    ("char", of(Number::Other, 1), 0x4c00_0101, 0x243),
+    ("signed_char", of(Number::Signed, 1), 0x4c00_0118, 0x244),
+    ("unsigned_char", of(Number::Unsigned, 1), 0x4c00_0102, 0x245),
+    ("byte", of(Number::Bits, 1), 0x4c00_010d, 0x247),
+    ("short", of(Number::Signed, 2), 0x4c00_0203, 0x208),
+    ("unsigned_short", of(Number::Unsigned, 2), 0x4c00_0204, 0x20c),
+    ("int", of(Number::Signed, 4), 0x4c00_0405, 0x209),
+    ("unsigned", of(Number::Unsigned, 4), 0x4c00_0406, 0x20d),
+    ("long", of(Number::Signed, 8), 0x4c00_0807, 0x20a),
+    ("unsigned_long", of(Number::Unsigned, 8), 0x4c00_0808, 0x20e),
+    ("long_long_int", of(Number::Signed, 8), 0x4c00_0809, 0x20b),
+    ("unsigned_long_long", of(Number::Unsigned, 8), 0x4c00_0819, 0x20f),
+    ("float", of(Number::Float, 4), 0x4c00_040a, 0x210),
+    ("double", of(Number::Float, 8), 0x4c00_080b, 0x214),
+    ("long_double", of(Number::Other, 16), 0x4c00_100c, 0x220),
+    ("int8_t", of(Number::Signed, 1), 0x4c00_0137, 0x240),
+    ("int16_t", of(Number::Signed, 2), 0x4c00_0238, 0x248),
+    ("int32_t", of(Number::Signed, 4), 0x4c00_0439, 0x250),
+    ("int64_t", of(Number::Signed, 8), 0x4c00_083a, 0x258),
+    ("uint8_t", of(Number::Unsigned, 1), 0x4c00_013b, 0x241),
+    ("uint16_t", of(Number::Unsigned, 2), 0x4c00_023c, 0x249),
+    ("uint32_t", of(Number::Unsigned, 4), 0x4c00_043d, 0x251),
+    ("uint64_t", of(Number::Unsigned, 8), 0x4c00_083e, 0x259),
+    ("c_bool", of(Number::Other, 1), 0x4c00_013f, 0x238),
+    ("c_float_complex", of(Number::Other, 8), 0x4c00_0840, 0x212),
+    ("c_double_complex", of(Number::Other, 16), 0x4c00_1041, 0x216),
+    ("aint", of(Number::Signed, 8), 0x4c00_0843, 0x201),
+];
+
+impl Constants {
+    /// The constants of an ABI; Open MPI's are looked up in `scope`.
+    pub fn new(abi: Abi, scope: &Scope) -> Option<Self> {
+        let object = |name: String| {
+            let name = CString::new(name).unwrap_or_default();
+            scope.find(&name).map(|address| address as usize)
+        };
+        let pick = |name: String, mpich: usize, standard: usize| match abi {
+            Abi::Mpich => Some(mpich),
+            Abi::Standard => Some(standard),
+            Abi::OpenMpi => object(name),
+        };
+        let mut ops: Vec<(usize, Op)> =
+            OPS.iter().filter_map(|r| Some((pick(format!("ompi_mpi_op_{}", r.0), r.2, r.3)?, r.1))).collect();
+        let mut types: Vec<(usize, Element)> =
+            TYPES.iter().filter_map(|r| Some((pick(format!("ompi_mpi_{}", r.0), r.2, r.3)?, r.1))).collect();
+        ops.sort_by_key(|row| row.0);
+        types.sort_by_key(|row| row.0);
+        let op = |wanted: Op| ops.iter().find(|row| row.1 == wanted).map(|row| row.0);
+        let named = |name: &str| pick(format!("ompi_mpi_{name}"), type_row(name).2, type_row(name).3);
+        let (in_place, status_ignore, combiner_named) = match abi {
+            Abi::Mpich => (usize::MAX, 1, 1),
+            Abi::Standard => (1, 0, 101),
+            Abi::OpenMpi => (1, 0, 0),
+        };
+        Some(Self {
+            abi,
+            in_place,
+            status_ignore,
+            combiner_named,
+            comm_null: pick("ompi_mpi_comm_null".to_owned(), 0x0400_0000, 0x100)?,
+            comm_world: pick("ompi_mpi_comm_world".to_owned(), 0x4400_0000, 0x101)?,
+            byte: named("byte")?,
+            uint64: named("uint64_t")?,
+            min: op(Op::Min)?,
+            max: op(Op::Max)?,
+            sum: op(Op::Sum)?,
+            ops,
+            types,
+        })
+    }
+
+    /// A handle as it came in a register: MPICH's are 32 bits, and what stands above them means nothing.
+    #[inline]
+    pub fn handle(&self, word: usize) -> usize {
+        if self.abi == Abi::Mpich { word & 0xffff_ffff } else { word }
+    }
+
+    /// A predefined operator that every rank may reorder and whose operands may be swapped.
+    #[inline]
+    pub fn op(&self, handle: usize) -> Option<Op> {
+        self.ops.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.ops[row].1)
+    }
+
+    /// A predefined datatype without gaps.
+    #[inline]
+    pub fn element(&self, handle: usize) -> Option<Element> {
+        self.types.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.types[row].1)
+    }
+}
+
+fn type_row(name: &str) -> &'static TypeRow {
+    TYPES.iter().find(|row| row.0 == name).unwrap_or(&TYPES[0])
+}
+
+/// The ABI of the library that holds a function, by its file and its symbols.
+pub fn detect(scope: &Scope, file: &str) -> Abi {
+    const OPEN_MPI: &CStr = c"ompi_mpi_comm_world";
+    if scope.find(OPEN_MPI).is_some() {
+        Abi::OpenMpi
+    } else if file.contains("libmpi_abi") {
+        Abi::Standard
+    } else {
+        Abi::Mpich
+    }
+}

@@ -1,0 +1,18 @@
+//! MPICH, the MPI 5 standard ABI and Open MPI behind one transport.
+//!
+//! Nothing is linked. Handles pass through as machine words, functions are found by name in whichever MPI library the
+//! process has loaded, and a small table per ABI holds the few constants that are needed ([`Abi`]).
+
+mod abi;
+mod call;
+mod kernels;
+mod library;
+mod planned;
+mod port;
+mod symbols;
+
+pub use abi::{Abi, Constants, Element, Number, Op};
+pub use call::{Call, Reduction};
+pub use kernels::combine;
+pub use library::{Comm, Count, Datatype, Failed, Library, OpHandle, Outcome, library};
+pub use planned::{Agreement, Planned};

@@ -1,0 +1,119 @@
+//! The runtime's transport over point-to-point messages of MPI.
+
+use std::ffi::c_int;
+
+use unisono_runtime::{Buffer, Slice, Transport};
+
+use crate::{
+    call::Call,
+    kernels,
+    library::{Comm, Failed, Library, Outcome, check},
+};
+
+/// The transport of one call.
+pub struct Port<'a> {
+    pub library: &'a Library,
+    pub comm: Comm,
+    pub call: Call,
+    pub scratch: *mut u8,
+    pub ranks: u32,
+    /// What is added to a rank of the schedule to get the rank of the communicator.
+    pub shift: u32,
+}
+
+impl Port<'_> {
+    #[inline]
+    fn address(&self, slice: Slice) -> *mut u8 {
+        let base = match slice.buffer {
+            Buffer::In => self.call.input.cast_mut(),
+            Buffer::Out => self.call.output,
+            Buffer::Scratch => self.scratch,
+        };
+        base.wrapping_add(slice.start * self.call.element_bytes)
+    }
+
+    #[inline]
+    fn bytes(&self, slice: Slice) -> c_int {
+        // Calls beyond 2^31 - 1 bytes are not served.
+        (slice.len * self.call.element_bytes) as c_int
+    }
+
+    #[inline]
+    fn peer(&self, rank: u32) -> c_int {
+        ((rank + self.shift) % self.ranks) as c_int
+    }
+}
+
+impl Transport for Port<'_> {
+    type Request = usize;
+    type Error = Failed;
+
+    #[inline]
+    fn send(&mut self, peer: u32, tag: u32, from: Slice) -> Outcome<usize> {
+        let (f, byte) = (&self.library.functions, self.library.constants.byte);
+        let (address, bytes, peer) = (self.address(from) as usize, self.bytes(from), self.peer(peer));
+        let mut request = 0;
+        // SAFETY: the slice lies in the call's memory, which outlives the run; the runtime leaves it alone meanwhile.
+        check(unsafe { (f.Isend)(address, bytes, byte, peer, tag as c_int, self.comm, &raw mut request) })?;
+        Ok(request)
+    }
+
+    #[inline]
+    fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Outcome<usize> {
+        let (f, byte) = (&self.library.functions, self.library.constants.byte);
+        let (address, bytes, peer) = (self.address(into) as usize, self.bytes(into), self.peer(peer));
+        let mut request = 0;
+        // SAFETY: as for sends; nothing else reads or writes the slice until the request has ended.
+        check(unsafe { (f.Irecv)(address, bytes, byte, peer, tag as c_int, self.comm, &raw mut request) })?;
+        Ok(request)
+    }
+
+    #[inline]
+    fn test(&mut self, request: &mut usize) -> Outcome<bool> {
+        let mut flag = 0;
+        let ignore = self.library.constants.status_ignore;
+        // SAFETY: the request is one of this run's.
+        check(unsafe { (self.library.functions.Test)(request, &raw mut flag, ignore) })?;
+        Ok(flag != 0)
+    }
+
+    #[inline]
+    fn wait(&mut self, request: &mut usize) -> Outcome {
+        // SAFETY: the request is one of this run's.
+        check(unsafe { (self.library.functions.Wait)(request, self.library.constants.status_ignore) })
+    }
+
+    #[inline]
+    fn copy(&mut self, from: Slice, to: Slice) {
+        let (source, target) = (self.address(from), self.address(to));
+        // SAFETY: both slices lie in the call's memory and have one length.
+        unsafe { std::ptr::copy(source, target, from.len * self.call.element_bytes) }
+    }
+
+    fn combine(&mut self, left: Slice, right: Slice, to: Slice) -> Outcome {
+        let Some(reduction) = self.call.reduction else {
+            // A barrier only waits for its messages.
+            return Ok(());
+        };
+        let (left, right, target) = (self.address(left), self.address(right), self.address(to));
+        let count = to.len;
+        let known = reduction.element.is_some_and(|element| {
+            // SAFETY: all three lie in the call's memory, with `count` elements each; a schedule's instruction reads and
+            // writes an element at one place only.
+            unsafe { kernels::combine(element, reduction.op, left, right, target, count) }
+        });
+        if known {
+            return Ok(());
+        }
+        // Reduce_local computes `inout = in op inout`; these operators commute, so either operand may be `inout`.
+        let other = if target == left { right } else { left };
+        if target != left && target != right {
+            // SAFETY: as above.
+            unsafe { std::ptr::copy(right, target, count * self.call.element_bytes) };
+        }
+        let f = &self.library.functions;
+        let (datatype, op) = (reduction.datatype, reduction.op_handle);
+        // SAFETY: as above; the count fits, because calls beyond 2^31 - 1 bytes are not served.
+        check(unsafe { (f.Reduce_local)(other as usize, target as usize, count as c_int, datatype, op) })
+    }
+}

@@ -1,0 +1,65 @@
+//! Functions and objects of the loaded MPI library, by name.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+#[repr(C)]
+struct DlInfo {
+    file: *const c_char,
+    base: *mut c_void,
+    symbol: *const c_char,
+    address: *mut c_void,
+}
+
+unsafe extern "C" {
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
+}
+
+const RTLD_NOW: c_int = 2;
+/// Only if the process has it already.
+const RTLD_NOLOAD: c_int = 4;
+
+/// Where symbols are looked up: the global scope, or one library that was loaded outside it, as Python loads modules.
+pub struct Scope(*mut c_void);
+
+/// The names under which MPI libraries are loaded.
+const LIBRARIES: [&CStr; 3] = [c"libmpi_abi.so.1", c"libmpi.so.12", c"libmpi.so.40"];
+
+impl Scope {
+    /// The scope that knows `name`.
+    pub fn with(name: &CStr) -> Option<Self> {
+        let global = Scope(std::ptr::null_mut());
+        if global.find(name).is_some() {
+            return Some(global);
+        }
+        LIBRARIES.iter().find_map(|library| {
+            // SAFETY: a valid name; the library is loaded already, so no foreign code runs.
+            let handle = unsafe { dlopen(library.as_ptr(), RTLD_NOW | RTLD_NOLOAD) };
+            let scope = (!handle.is_null()).then_some(Scope(handle))?;
+            scope.find(name).map(|_| scope)
+        })
+    }
+
+    pub fn find(&self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a null handle is RTLD_DEFAULT, any other came from dlopen and is never closed.
+        let address = unsafe { dlsym(self.0, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
+    }
+}
+
+/// The file that holds the code or data at `address`.
+pub fn file_of(address: *const c_void) -> String {
+    let mut info = DlInfo {
+        file: std::ptr::null(),
+        base: std::ptr::null_mut(),
+        symbol: std::ptr::null(),
+        address: std::ptr::null_mut(),
+    };
+    // SAFETY: dladdr only reads its own tables and fills `info`.
+    if unsafe { dladdr(address, &raw mut info) } == 0 || info.file.is_null() {
+        return String::new();
+    }
+    // SAFETY: the name belongs to the loader and ends with a zero.
+    unsafe { CStr::from_ptr(info.file) }.to_string_lossy().into_owned()
+}

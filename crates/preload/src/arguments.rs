@@ -1,0 +1,141 @@
+//! The arguments of a collective, whichever it is.
+
+use unisono_collective::Kind;
+use unisono_mpi::{Call, Comm, Datatype, Library, OpHandle, Outcome, Reduction};
+
+/// As MPI names them; what a collective does not have is 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments {
+    pub kind: Kind,
+    pub send: usize,
+    pub send_count: i64,
+    pub send_type: Datatype,
+    pub recv: usize,
+    pub recv_count: i64,
+    pub recv_type: Datatype,
+    pub op: OpHandle,
+    pub root: i32,
+    pub comm: Comm,
+}
+
+/// Elements of one datatype in the program's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    pub address: usize,
+    pub count: usize,
+    pub datatype: Datatype,
+    /// Bytes without gaps.
+    pub bytes: usize,
+    /// Whether it lies in memory as it is sent.
+    pub plain: bool,
+}
+
+/// A collective as all ranks see it, with this rank's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    pub call: Call,
+    /// What this rank gives, if it gives something.
+    pub input: Option<Memory>,
+    pub output: Option<Memory>,
+    /// The input is, or lies in, the output.
+    pub in_place: bool,
+}
+
+impl Arguments {
+    pub const fn new(kind: Kind, comm: Comm) -> Self {
+        Self { kind, send: 0, send_count: 0, send_type: 0, recv: 0, recv_count: 0, recv_type: 0, op: 0, root: 0, comm }
+    }
+
+    /// None: the call is not one that a plan serves, on any rank, or it is wrong and the library says so.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn describe(&self, library: &Library, ranks: u32, rank: u32) -> Outcome<Option<Described>> {
+        let c = &library.constants;
+        let Ok(root) = u32::try_from(self.root) else { return Ok(None) };
+        if root >= ranks {
+            return Ok(None);
+        }
+        let (peers, me) = (ranks as usize, rank as usize);
+        let memory = |address: usize, count: i64, pieces: usize, datatype: Datatype| -> Outcome<Option<Memory>> {
+            let datatype = c.handle(datatype);
+            let (size, plain) = library.layout(datatype)?;
+            let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
+            let bytes = count.and_then(|n| n.checked_mul(size));
+            Ok(count.zip(bytes).map(|(count, bytes)| Memory { address, count, datatype, bytes, plain }))
+        };
+        let in_place = self.send == c.in_place;
+        let (pieces_in, pieces_out) = match self.kind {
+            Kind::Allgather => (1, peers),
+            Kind::Alltoall => (peers, peers),
+            Kind::ReduceScatter => (peers, 1),
+            _ => (1, 1),
+        };
+        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
+        let reduction = if reduces {
+            let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
+            let Some(op) = c.op(op_handle) else { return Ok(None) };
+            Some(Reduction { op, op_handle, datatype, element: c.element(datatype) })
+        } else {
+            None
+        };
+        let is_root = rank == root;
+        let (input, output) = match self.kind {
+            Kind::Barrier => (None, None),
+            Kind::Broadcast => {
+                let Some(all) = memory(self.recv, self.recv_count, 1, self.recv_type)? else { return Ok(None) };
+                if is_root { (Some(all), None) } else { (None, Some(all)) }
+            }
+            _ => {
+                let input = if in_place {
+                    // The whole vector lies where the result goes, and of a gathered one this rank's piece.
+                    let piece = if self.kind == Kind::Allgather { me } else { 0 };
+                    let offset = if piece == 0 { 0 } else { piece * self.recv_count.max(0) as usize };
+                    let address = self.recv.wrapping_add(offset * library.extent(c.handle(self.recv_type))?);
+                    memory(address, self.recv_count, pieces_in, self.recv_type)?
+                } else {
+                    memory(self.send, self.send_count, pieces_in, self.send_type)?
+                };
+                let Some(input) = input else { return Ok(None) };
+                let has_output = self.kind != Kind::Reduce || is_root;
+                let output =
+                    if has_output { memory(self.recv, self.recv_count, pieces_out, self.recv_type)? } else { None };
+                if has_output && output.is_none() {
+                    return Ok(None);
+                }
+                (Some(input), output)
+            }
+        };
+        let (elements, element_bytes) = match (self.kind, reduction, input.or(output)) {
+            (Kind::Barrier, ..) | (_, _, None) => (1, 1),
+            (_, Some(_), Some(memory)) => {
+                // Predefined operators take predefined datatypes; the library says so where one is not.
+                if !memory.plain {
+                    return Ok(None);
+                }
+                let count = memory.count / if input.is_some() { pieces_in } else { pieces_out };
+                (count, memory.bytes.checked_div(memory.count).unwrap_or(1))
+            }
+            (_, None, Some(memory)) => (memory.bytes / if input.is_some() { pieces_in } else { pieces_out }, 1),
+        };
+        let (input_address, output_address) = (std::ptr::null(), std::ptr::null_mut());
+        let call = Call {
+            kind: self.kind,
+            root,
+            elements,
+            element_bytes,
+            reduction,
+            input: input_address,
+            output: output_address,
+        };
+        Ok(Some(Described { call, input, output, in_place: in_place && input.is_some() }))
+    }
+}
+
+impl Arguments {
+    /// Bytes for a report, of a call that no plan describes.
+    pub fn bytes_guess(&self, library: &Library) -> u64 {
+        let size = library.layout(library.constants.handle(self.recv_type)).map_or(0, |(size, _)| size as u64);
+        if self.kind == Kind::Barrier { 0 } else { size.saturating_mul(self.recv_count.max(0) as u64) }
+    }
+}

@@ -1,0 +1,179 @@
+//! `UNISONO_CHECK=1`: the planned collective and the library's on the same data, compared element by element.
+//!
+//! Bits must agree where data only moves, for integers, minima, maxima and bit and logical operators. Sums of `f32` and
+//! `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and Stability of
+//! Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x| of the exact sum, to first order); products
+//! likewise by 2 P eps |x|. Where the schedule is repeatable, all ranks must have the same bits. The program gets the
+//! library's result.
+
+use std::{
+    ffi::c_int,
+    fmt::Write as _,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use unisono_collective::Kind;
+use unisono_mpi::{Call, Element, Library, Number, Op, Outcome, Reduction};
+
+use crate::{
+    arguments::Described,
+    comms::{Known, Served},
+    intercept::{Words, copy_out, prepare},
+    report,
+    settings::say,
+};
+
+pub static COMPARED: AtomicU64 = AtomicU64::new(0);
+pub static DIFFERENT: AtomicU64 = AtomicU64::new(0);
+/// More differences than these are only counted.
+const SHOWN: u64 = 8;
+
+/// Runs both; the result is the library's code.
+///
+/// # Errors
+/// Those of the library in the planned run.
+pub fn both(
+    library: &Library,
+    described: &Described,
+    known: &Known,
+    served: &mut Served,
+    entry: usize,
+    original: &impl Fn() -> c_int,
+) -> Outcome<c_int> {
+    let start = Instant::now();
+    let call = prepare(library, described, served, true)?;
+    // SAFETY: `prepare` gave the call memory of the sizes that the program states.
+    unsafe { served.planned.run(library, call, entry)? };
+    let seconds = start.elapsed();
+    let scale = magnitudes(library, described, call, known, served)?;
+    let code = original();
+    if code != 0 {
+        return Ok(code);
+    }
+    COMPARED.fetch_add(1, Ordering::Relaxed);
+    let row = served.planned.row(call.kind, entry);
+    report::count(call.kind, call.bytes(), known.ranks, Some(row), seconds);
+    let comm = served.planned.comm();
+    let mut wrong = None;
+    let mut hash = 1;
+    if let Some(output) = described.output {
+        let mut theirs = Words::default();
+        let to = theirs.bytes(output.bytes);
+        copy_out(library, &output, to, comm)?;
+        // SAFETY: both buffers hold the output's bytes.
+        let (ours, theirs) = unsafe {
+            (std::slice::from_raw_parts(call.output, output.bytes), std::slice::from_raw_parts(to, output.bytes))
+        };
+        wrong = compare(ours, theirs, call.reduction, &scale, known.ranks);
+        hash = ours.iter().fold(hash, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    }
+    if call.kind == Kind::Allreduce && served.planned.is_repeatable(call.kind, entry) {
+        let (least, most) = library.bounds(hash, comm)?;
+        if least != most {
+            wrong.get_or_insert_with(|| "the ranks' results differ in their bits".to_owned());
+        }
+    }
+    if let Some(wrong) = wrong
+        && DIFFERENT.fetch_add(1, Ordering::Relaxed) < SHOWN
+    {
+        let name = report::name_of(row);
+        say(&format!(
+            "check: {} of {} bytes on {} ranks by {name}: rank {}: {wrong}",
+            call.kind,
+            call.bytes(),
+            known.ranks,
+            known.rank
+        ));
+    }
+    Ok(code)
+}
+
+/// What the differences of sums are measured by: the sum of magnitudes, for every element of this rank's result.
+fn magnitudes(
+    library: &Library,
+    described: &Described,
+    call: Call,
+    known: &Known,
+    served: &mut Served,
+) -> Outcome<Vec<f64>> {
+    let Some(Reduction { op: Op::Sum, element: Some(Element { number: Number::Float, bytes }), datatype, .. }) =
+        call.reduction
+    else {
+        return Ok(Vec::new());
+    };
+    let Some(input) = described.input else { return Ok(Vec::new()) };
+    let mut words = Words::default();
+    let at = words.bytes(input.bytes);
+    let count = input.bytes / bytes;
+    for k in 0..count {
+        // SAFETY: the input and its copy hold `count` floats of this size.
+        unsafe {
+            match bytes {
+                4 => at.cast::<f32>().add(k).write(call.input.cast::<f32>().add(k).read_unaligned().abs()),
+                _ => at.cast::<f64>().add(k).write(call.input.cast::<f64>().add(k).read_unaligned().abs()),
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { library.sum_in_place(at, count, datatype, served.planned.comm())? };
+    let first = if call.kind == Kind::ReduceScatter { known.rank as usize * call.elements } else { 0 };
+    let value = |k: usize| {
+        // SAFETY: as above.
+        unsafe {
+            match bytes {
+                4 => f64::from(at.cast::<f32>().add(k).read()),
+                _ => at.cast::<f64>().add(k).read(),
+            }
+        }
+    };
+    Ok((first..first + call.elements).map(value).collect())
+}
+
+/// The first difference, in words.
+fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
+    if ours == theirs {
+        return None;
+    }
+    let element = reduction.and_then(|r| Some((r.op, r.element?)));
+    let (step, float) = match element {
+        Some((op, Element { number: Number::Float, bytes })) => (bytes, Some(op)),
+        Some((_, Element { bytes, .. })) => (bytes, None),
+        // Types that only the library sums: long double and complex round too, and have no bound here.
+        None if reduction.is_some_and(|r| matches!(r.op, Op::Sum | Op::Prod)) => return None,
+        None => (1, None),
+    };
+    for (k, (a, b)) in ours.chunks(step).zip(theirs.chunks(step)).enumerate() {
+        if a == b {
+            continue;
+        }
+        let mut text = format!("element {k}: ");
+        if let Some(op) = float {
+            let (x, y, eps) = match (a, b) {
+                (&[a0, a1, a2, a3], &[b0, b1, b2, b3]) => {
+                    let (x, y) = (f32::from_le_bytes([a0, a1, a2, a3]), f32::from_le_bytes([b0, b1, b2, b3]));
+                    (f64::from(x), f64::from(y), f64::from(f32::EPSILON))
+                }
+                _ => {
+                    let of = |bytes: &[u8]| bytes.try_into().map_or(f64::NAN, f64::from_le_bytes);
+                    (of(a), of(b), f64::EPSILON)
+                }
+            };
+            let bound = match op {
+                Op::Sum => 2.0 * f64::from(ranks) * eps * scale.get(k).copied().unwrap_or(0.0),
+                Op::Prod => 2.0 * f64::from(ranks) * eps * y.abs() + f64::MIN_POSITIVE,
+                // Zeros of both signs are one value.
+                _ => 0.0,
+            };
+            let finite = x.is_finite() && y.is_finite();
+            if (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound || (!finite && matches!(op, Op::Sum | Op::Prod)) {
+                continue;
+            }
+            let _ = write!(text, "planned {x:e}, library {y:e}, allowed {bound:e}");
+        } else {
+            let _ = write!(text, "planned {a:02x?}, library {b:02x?}");
+        }
+        return Some(text);
+    }
+    None
+}

@@ -1,0 +1,138 @@
+//! The functions that stand before the library's. Handles and addresses are machine words; an `int` of the caller's is
+//! an `int` here, so that what stands above it in its register is not read.
+
+use std::ffi::c_int;
+
+use unisono_collective::Kind;
+use unisono_mpi::library;
+
+use crate::{
+    arguments::Arguments,
+    comms,
+    intercept::collective,
+    original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
+    report,
+    settings::settings,
+};
+
+/// The two forms of a collective: counts as `int`, and as `MPI_Count` (`_c`). Not every library has the second; then
+/// the first serves, as programs that look functions up by name may call the second because it is here.
+macro_rules! two_forms {
+    ($name:ident, $name_c:ident, $pmpi:literal, $pmpi_c:literal,
+     ($($parameter:ident: $type:tt),*), counts($($count:ident),*), on $comm:ident, $kind:expr, { $($field:ident: $value:expr),* }) => {
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($parameter: two_forms!(@narrow $type)),*) -> c_int {
+            static ORIGINAL: Original = Original::new($pmpi);
+            let pass = || call_original!(ORIGINAL, $($parameter as usize),*);
+            $(let $count = i64::from($count);)*
+            collective(Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass)
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name_c($($parameter: two_forms!(@wide $type)),*) -> c_int {
+            static ORIGINAL: Original = Original::new($pmpi_c);
+            static NARROW: Original = Original::new($pmpi);
+            let pass = || {
+                if ORIGINAL.address().is_some() {
+                    return call_original!(ORIGINAL, $($parameter as usize),*);
+                }
+                if [$($count),*].iter().any(|&count| i32::try_from(count).is_err()) {
+                    return COUNT_TOO_LARGE;
+                }
+                call_original!(NARROW, $($parameter as usize),*)
+            };
+            collective(Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass)
+        }
+    };
+    (@narrow count) => { c_int };
+    (@wide count) => { i64 };
+    (@narrow $type:tt) => { $type };
+    (@wide $type:tt) => { $type };
+}
+
+two_forms! {
+    MPI_Allreduce, MPI_Allreduce_c, c"PMPI_Allreduce", c"PMPI_Allreduce_c",
+    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize), counts(n), on comm, Kind::Allreduce,
+    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op }
+}
+
+two_forms! {
+    MPI_Reduce, MPI_Reduce_c, c"PMPI_Reduce", c"PMPI_Reduce_c",
+    (send: usize, recv: usize, n: count, datatype: usize, op: usize, root: c_int, comm: usize), counts(n), on comm, Kind::Reduce,
+    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op, root: root }
+}
+
+two_forms! {
+    MPI_Bcast, MPI_Bcast_c, c"PMPI_Bcast", c"PMPI_Bcast_c",
+    (buffer: usize, n: count, datatype: usize, root: c_int, comm: usize), counts(n), on comm, Kind::Broadcast,
+    { recv: buffer, recv_count: n, recv_type: datatype, root: root }
+}
+
+two_forms! {
+    MPI_Allgather, MPI_Allgather_c, c"PMPI_Allgather", c"PMPI_Allgather_c",
+    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize), counts(n, m), on comm,
+    Kind::Allgather,
+    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type }
+}
+
+two_forms! {
+    MPI_Alltoall, MPI_Alltoall_c, c"PMPI_Alltoall", c"PMPI_Alltoall_c",
+    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize), counts(n, m), on comm,
+    Kind::Alltoall,
+    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type }
+}
+
+two_forms! {
+    MPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c,
+    c"PMPI_Reduce_scatter_block", c"PMPI_Reduce_scatter_block_c",
+    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize), counts(n), on comm, Kind::ReduceScatter,
+    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Barrier(comm: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Barrier");
+    collective(Arguments::new(Kind::Barrier, comm), || call_original!(ORIGINAL, comm))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Init(argc: usize, argv: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Init");
+    let code = call_original!(ORIGINAL, argc, argv);
+    ready();
+    code
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: c_int, provided: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Init_thread");
+    let code = call_original!(ORIGINAL, argc, argv, required as usize, provided);
+    ready();
+    code
+}
+
+/// Reads the plan while nothing is timed yet. It would be read at the first collective all the same.
+fn ready() {
+    let _ = std::panic::catch_unwind(|| {
+        settings();
+    });
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Finalize() -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Finalize");
+    let _ = std::panic::catch_unwind(|| {
+        if settings().off {
+            return;
+        }
+        if let Some(library) = library().filter(|library| library.is_running()) {
+            report::finish(library);
+        }
+        comms::finalizing();
+    });
+    match ORIGINAL.address() {
+        // SAFETY: MPI's function of this name, which takes nothing.
+        Some(address) => unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> c_int>(address)() },
+        None => NO_FUNCTION,
+    }
+}

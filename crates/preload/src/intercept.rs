@@ -1,0 +1,183 @@
+//! A collective on its way: by the plan, or on to the library.
+
+use std::{cell::Cell, ffi::c_int, time::Instant};
+
+use unisono_collective::Kind;
+use unisono_mpi::{Call, Failed, Library, Outcome, library};
+
+use crate::{
+    arguments::{Arguments, Described, Memory},
+    check,
+    comms::{self, Known, Served},
+    report,
+    settings::{say, settings},
+};
+
+/// Memory of this library for what a program's own cannot serve: packed data, and inputs that the output overwrites.
+#[derive(Default)]
+pub struct Buffers {
+    pub input: Words,
+    pub output: Words,
+}
+
+/// Memory that only grows, aligned for elements of any type.
+#[derive(Default)]
+pub struct Words(Vec<u128>);
+
+impl Words {
+    pub fn bytes(&mut self, bytes: usize) -> *mut u8 {
+        let words = bytes.div_ceil(size_of::<u128>());
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Serves a call, by the plan where it can.
+#[inline]
+pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
+    if settings().off {
+        return original();
+    }
+    let started = Cell::new(false);
+    let serve = || serve(&arguments, &original, &started);
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
+        Ok(code) => code,
+        Err(_) if !started.get() => original(),
+        Err(_) => {
+            // Other ranks wait for messages that will not come.
+            say("an internal failure in the midst of a planned collective; the program is ended");
+            if let Some(library) = library() {
+                library.abort(arguments.comm, 1);
+            }
+            crate::original::NO_FUNCTION
+        }
+    }
+}
+
+#[inline]
+fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bool>) -> c_int {
+    let Some(library) = library() else { return original() };
+    let comm = library.constants.handle(arguments.comm);
+    // A handle that stands for no communicator is the library's to refuse.
+    if comm == library.constants.comm_null {
+        return original();
+    }
+    let known = match comms::known(library, comm) {
+        Ok(known) => known,
+        Err(Failed(code)) => return code,
+    };
+    if settings().report.is_none() && !known.is_planned() {
+        return original();
+    }
+    match planned(library, arguments, &known, original, started) {
+        Ok(Some(code)) => code,
+        Ok(None) => by_library(library, arguments, &known, original),
+        Err(Failed(code)) => code,
+    }
+}
+
+fn by_library(library: &Library, arguments: &Arguments, known: &Known, original: &impl Fn() -> c_int) -> c_int {
+    if settings().report.is_none() {
+        return original();
+    }
+    let bytes = match arguments.describe(library, known.ranks, known.rank) {
+        Ok(Some(described)) => described.call.bytes(),
+        _ => arguments.bytes_guess(library),
+    };
+    let start = Instant::now();
+    let code = original();
+    report::count(arguments.kind, bytes, known.ranks, None, start.elapsed());
+    code
+}
+
+fn planned(
+    library: &Library,
+    arguments: &Arguments,
+    known: &Known,
+    original: &impl Fn() -> c_int,
+    started: &Cell<bool>,
+) -> Outcome<Option<c_int>> {
+    let Some(mut served) = known.serve() else { return Ok(None) };
+    let Some(described) = arguments.describe(library, known.ranks, known.rank)? else { return Ok(None) };
+    let Some(entry) = served.planned.find(&described.call) else { return Ok(None) };
+    if !described.fits(known.ranks) {
+        return Ok(None);
+    }
+    let served = &mut *served;
+    started.set(true);
+    if settings().check {
+        let code = check::both(library, &described, known, served, entry, original)?;
+        return Ok(Some(code));
+    }
+    let start = settings().report.is_some().then(Instant::now);
+    let call = prepare(library, &described, served, false)?;
+    // SAFETY: `prepare` gave the call memory of the sizes that the program states.
+    unsafe { served.planned.run(library, call, entry)? };
+    if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
+        let comm = served.planned.comm();
+        // SAFETY: the program's memory as it states it, and the output's bytes.
+        unsafe { library.unpack(call.output, output.bytes, output.address, output.count, output.datatype, comm)? };
+    }
+    if let Some(start) = start {
+        let row = served.planned.row(described.call.kind, entry);
+        report::count(described.call.kind, call.bytes(), known.ranks, Some(row), start.elapsed());
+    }
+    Ok(Some(0))
+}
+
+/// The call with its memory: the program's own where it is plain, else this library's. With `aside` the output is always
+/// this library's.
+pub fn prepare(library: &Library, described: &Described, served: &mut Served, aside: bool) -> Outcome<Call> {
+    let mut call = described.call;
+    let Served { planned, buffers } = served;
+    if call.kind == Kind::Barrier {
+        // Its one element has no meaning, but a place.
+        call.input = buffers.input.bytes(call.element_bytes);
+        call.output = buffers.output.bytes(call.element_bytes);
+    }
+    if let Some(input) = described.input {
+        call.input = if input.plain && !described.in_place {
+            input.address as *const u8
+        } else {
+            let copy = buffers.input.bytes(input.bytes);
+            copy_out(library, &input, copy, planned.comm())?;
+            copy
+        };
+    }
+    if let Some(output) = described.output {
+        let own = aside || !output.plain;
+        call.output = if own { buffers.output.bytes(output.bytes) } else { output.address as *mut u8 };
+    }
+    Ok(call)
+}
+
+/// Copies what the program holds, without gaps.
+pub fn copy_out(library: &Library, memory: &Memory, to: *mut u8, comm: usize) -> Outcome {
+    if memory.bytes == 0 {
+        return Ok(());
+    }
+    if memory.plain {
+        // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
+        unsafe { std::ptr::copy_nonoverlapping(memory.address as *const u8, to, memory.bytes) };
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe { library.pack(memory.address, memory.count, memory.datatype, to, memory.bytes, comm) }
+}
+
+impl Described {
+    /// Whether the program's memory holds what the collective needs: a wrong call is the library's to refuse.
+    fn fits(&self, ranks: u32) -> bool {
+        let unit = self.call.elements * self.call.element_bytes;
+        let all = unit * ranks as usize;
+        let (input, output) = match self.call.kind {
+            Kind::Allgather => (unit, all),
+            Kind::ReduceScatter => (all, unit),
+            Kind::Alltoall => (all, all),
+            _ => (unit, unit),
+        };
+        self.input.is_none_or(|m| m.bytes == input) && self.output.is_none_or(|m| m.bytes == output)
+    }
+}

@@ -1,0 +1,64 @@
+//! The functions of the MPI library that the exported ones stand before.
+
+use std::{
+    ffi::CStr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use unisono_mpi::library;
+
+/// `MPI_ERR_OTHER` of every library at hand: no MPI library is loaded, or it lacks the function.
+pub const NO_FUNCTION: i32 = 16;
+/// `MPI_ERR_COUNT`: the library has no function for counts beyond an `int`.
+pub const COUNT_TOO_LARGE: i32 = 2;
+
+/// A function found by name at its first use.
+pub struct Original {
+    name: &'static CStr,
+    /// 0: not looked for yet; 1: the library has none.
+    address: AtomicUsize,
+}
+
+impl Original {
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicUsize::new(0) }
+    }
+
+    #[inline]
+    pub fn address(&self) -> Option<usize> {
+        match self.address.load(Ordering::Relaxed) {
+            0 => self.find(),
+            1 => None,
+            address => Some(address),
+        }
+    }
+
+    #[cold]
+    fn find(&self) -> Option<usize> {
+        let library = library()?;
+        let address = library.find_function(self.name).map(|a| a as usize);
+        self.address.store(address.unwrap_or(1), Ordering::Relaxed);
+        address
+    }
+}
+
+/// Calls an original with machine words; gives [`NO_FUNCTION`] where there is none.
+macro_rules! call_original {
+    ($original:expr, $($argument:expr),*) => {
+        match $original.address() {
+            // SAFETY: the address is that of the MPI function of this name; integers and handles of up to 64 bits each
+            // take a register or a stack slot of their own, of which the callee reads as much as it declares.
+            Some(address) => unsafe {
+                let function = std::mem::transmute::<
+                    usize,
+                    unsafe extern "C" fn($(call_original!(@word $argument)),*) -> std::ffi::c_int,
+                >(address);
+                function($($argument),*)
+            },
+            None => $crate::original::NO_FUNCTION,
+        }
+    };
+    (@word $argument:expr) => { usize };
+}
+
+pub(crate) use call_original;

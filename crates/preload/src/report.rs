@@ -1,0 +1,125 @@
+//! `UNISONO_REPORT`: what ran, by collective, size, ranks and algorithm. Rank 0 writes it when the program ends MPI.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Mutex, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use unisono_collective::Kind;
+use unisono_mpi::Library;
+
+use crate::{
+    check, passed,
+    settings::{Report, say, settings},
+};
+
+/// Kind, power of two of its bytes, ranks, and the row of the plan plus one (0: the library's own).
+type Key = (usize, u32, u32, usize);
+
+static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());
+
+/// Counts a call, in the class of sizes `2^(k-1) .. 2^k`.
+pub fn count(kind: Kind, bytes: u64, ranks: u32, row: Option<usize>, took: Duration) {
+    if settings().report.is_none() {
+        return;
+    }
+    let class = u64::BITS - bytes.leading_zeros();
+    let mut ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);
+    let entry = ran.entry((kind as usize, class, ranks, row.map_or(0, |r| r + 1))).or_default();
+    entry.0 += 1;
+    entry.1 += took.as_nanos() as u64;
+}
+
+/// The algorithm of a row of the plan.
+pub fn name_of(row: usize) -> String {
+    let plan = settings().plan.as_ref();
+    plan.map_or_else(String::new, |plan| plan.table().rows()[row].choice.to_string())
+}
+
+/// Words of one row that ranks send: the key, calls, nanoseconds.
+const ROW: usize = 6;
+
+/// Gathers and writes; all ranks of the program take part, whether they have a report to write or not.
+pub fn finish(library: &Library) {
+    let world = library.constants.comm_world;
+    // Ranks need not have the same environment, but they must do the same.
+    let wants = u64::from(settings().report.is_some()) | u64::from(settings().check) << 1;
+    let Ok((_, wanted)) = library.bounds(wants, world) else { return };
+    if wanted == 0 {
+        return;
+    }
+    let mut mine = vec![check::COMPARED.load(Ordering::Relaxed), check::DIFFERENT.load(Ordering::Relaxed)];
+    mine.extend(passed::counts());
+    let ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);
+    for (&(kind, class, ranks, row), &(calls, nanoseconds)) in ran.iter() {
+        mine.extend([kind as u64, u64::from(class), u64::from(ranks), row as u64, calls, nanoseconds]);
+    }
+    let Ok(all) = library.gather(&mine, world) else { return };
+    if all.is_empty() {
+        return;
+    }
+    let compared: u64 = all.iter().map(|words| words[0]).max().unwrap_or(0);
+    let different: u64 = all.iter().map(|words| words[1]).sum();
+    if settings().check {
+        say(&format!("check: {compared} planned calls compared with the library's, {different} differences"));
+    }
+    let Some(target) = &settings().report else { return };
+    let text = text(&all, compared, different);
+    match target {
+        Report::Stderr => text.lines().for_each(say),
+        Report::File(path) => {
+            if let Err(e) = std::fs::write(path, text) {
+                say(&format!("the report '{}' cannot be written: {e}", path.display()));
+            }
+        }
+    }
+}
+
+fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
+    let passed = passed::NAMES.len();
+    let mut rows: BTreeMap<Key, (u64, u64)> = BTreeMap::new();
+    let mut others = vec![0u64; passed];
+    for words in all {
+        for (other, &count) in others.iter_mut().zip(&words[2..2 + passed]) {
+            *other = count.max(*other);
+        }
+        for row in words[2 + passed..].chunks_exact(ROW) {
+            let key = (row[0] as usize, row[1] as u32, row[2] as u32, row[3] as usize);
+            let entry = rows.entry(key).or_default();
+            // Communicators of the same size may each have made calls; the busiest rank stands for all.
+            *entry = (entry.0.max(row[4]), entry.1.max(row[5]));
+        }
+    }
+    let mut text = format!("unisono report: {} ranks", all.len());
+    match &settings().plan {
+        Some(plan) => {
+            let _ = writeln!(text, ", plan {:016x}", plan.checksum());
+        }
+        None => text.push_str(", no plan\n"),
+    }
+    let _ = writeln!(
+        text,
+        "{:<14} {:>24} {:>6} {:>9} {:>12}  algorithm",
+        "collective", "bytes", "ranks", "calls", "seconds"
+    );
+    for ((kind, class, ranks, row), (calls, nanoseconds)) in rows {
+        let bytes = match class {
+            0 => "0".to_owned(),
+            1 => "1".to_owned(),
+            _ => format!("{}-{}", 1u64 << (class - 1), u64::MAX >> (u64::BITS - class)),
+        };
+        let algorithm = if row == 0 { "library".to_owned() } else { name_of(row - 1) };
+        let seconds = nanoseconds as f64 / 1e9;
+        let name = Kind::ALL[kind].name();
+        let _ = writeln!(text, "{name:<14} {bytes:>24} {ranks:>6} {calls:>9} {seconds:>12.6}  {algorithm}");
+    }
+    for (name, calls) in passed::NAMES.iter().zip(others).filter(|(_, calls)| *calls > 0) {
+        let _ = writeln!(text, "{name:<46} {calls:>9} {:>12}  passed through", "");
+    }
+    if settings().check {
+        let _ = writeln!(text, "checked {compared} planned calls: {different} differences");
+    }
+    text
+}

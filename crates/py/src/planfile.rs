@@ -1,0 +1,122 @@
+//! `.plan` files: tables of stored schedules.
+
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict, PyList},
+};
+use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
+use unisono_plan::{PlanError, endpoint};
+use unisono_schedule::{
+    plan_file::{self, PlanFile},
+    stored::{Blocking, Stored, condense},
+};
+
+use crate::{
+    errors::{UnsupportedError, detached, input, plan_error},
+    plan::Plan,
+    schedule::Schedule,
+};
+
+/// What a row is made of: a plan, a schedule of the user's own, or `(collective, ranks)` for the library's own.
+#[derive(FromPyObject)]
+pub enum Serves<'py> {
+    Plan(PyRef<'py, Plan>),
+    Schedule(PyRef<'py, Schedule>),
+    Library((String, u32)),
+}
+
+/// The bytes of a `.plan` file; each row is `(what serves it, first byte count, last byte count or None)`.
+#[pyfunction]
+pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<(Serves<'py>, u64, Option<u64>)>) -> PyResult<Bound<'py, PyBytes>> {
+    let mut all: Vec<(Row, Option<Stored>)> = Vec::with_capacity(rows.len());
+    for (serves, first_bytes, last) in rows {
+        let last_bytes = last.unwrap_or(u64::MAX);
+        let row = |kind, ranks, class, choice| Row { kind, ranks, class, first_bytes, last_bytes, choice };
+        let made = match &serves {
+            Serves::Library((collective, ranks)) => {
+                let kind: Kind = collective.parse().map_err(input)?;
+                let class = match kind.reduces() && kind != Kind::Barrier {
+                    true => OperatorClass::Commutative,
+                    false => OperatorClass::None,
+                };
+                all.push((row(kind, *ranks, class, Choice::Library), None));
+                continue;
+            }
+            Serves::Plan(plan) => {
+                let Some(plan) = plan.among_ranks() else {
+                    return Err(UnsupportedError::new_err(
+                        "the plan is for a wafer; a .plan file is for MPI, so plan for a machine of ranks",
+                    ));
+                };
+                let best = plan.best();
+                let params = best.params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+                let choice = Choice::Algorithm { name: best.algorithm.name().to_owned(), params };
+                detached(py, || plan.stored())?.map(|stored| (stored, choice))
+            }
+            Serves::Schedule(schedule) => {
+                let choice =
+                    Choice::Algorithm { name: schedule.file().schedule.origin().to_owned(), params: Vec::new() };
+                let file = schedule.file();
+                let stored = detached(py, || endpoint::stored(condense(&file.schedule)))?;
+                stored.map(|stored| (stored, choice))
+            }
+        };
+        let (stored, choice) = made.map_err(store_error)?;
+        let (c, class) = (stored.facts.collective, stored.facts.class);
+        all.push((row(c.kind, c.ranks, class, choice), Some(stored)));
+    }
+    // The table sorts its rows; what serves them follows.
+    let table = DecisionTable::new(all.iter().map(|(row, _)| row.clone()).collect()).map_err(input)?;
+    let mut plan = plan_file::Plan { table, ..plan_file::Plan::default() };
+    for row in plan.table.rows() {
+        let at = all.iter().position(|(other, _)| other == row).expect("the table holds the same rows");
+        let (_, stored) = all.swap_remove(at);
+        plan.uses.push(stored.map(|stored| {
+            plan.schedules.push(stored);
+            plan.schedules.len() - 1
+        }));
+    }
+    let mut bytes = Vec::new();
+    plan_file::write(&plan, &mut bytes).map_err(input)?;
+    Ok(PyBytes::new(py, &bytes))
+}
+
+/// A schedule that is sound but none for MPI is unsupported.
+fn store_error(error: PlanError) -> PyErr {
+    match error {
+        PlanError::Store(why) => UnsupportedError::new_err(why.to_string()),
+        other => plan_error(other),
+    }
+}
+
+/// The rows of a `.plan` file, each a dict.
+#[pyfunction]
+pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
+    let rows = PyList::empty(py);
+    for (number, row) in file.table().rows().iter().enumerate() {
+        let dict = PyDict::new(py);
+        dict.set_item("collective", row.kind.name())?;
+        dict.set_item("ranks", row.ranks)?;
+        dict.set_item("operators", row.class.name())?;
+        dict.set_item("first_bytes", row.first_bytes)?;
+        dict.set_item("last_bytes", (row.last_bytes != u64::MAX).then_some(row.last_bytes))?;
+        let params = PyDict::new(py);
+        let algorithm = match &row.choice {
+            Choice::Library => None,
+            Choice::Algorithm { name, params: given } => {
+                given.iter().try_for_each(|(key, value)| params.set_item(key, value))?;
+                Some(name)
+            }
+        };
+        dict.set_item("algorithm", algorithm)?;
+        dict.set_item("params", params)?;
+        let facts = file.schedule(number).map(|schedule| file.facts(schedule));
+        dict.set_item("blocks", facts.map(|f| f.collective.elements))?;
+        dict.set_item("any_count", facts.map(|f| f.blocking == Blocking::Any || f.collective.elements == 1))?;
+        dict.set_item("repeatable", facts.map(|f| f.repeatable))?;
+        dict.set_item("expression_class", facts.map(|f| f.expression.clone()))?;
+        rows.append(dict)?;
+    }
+    Ok(rows)
+}

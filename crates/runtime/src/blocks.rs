@@ -1,0 +1,50 @@
+//! Which elements the blocks of a stored schedule are in one call.
+
+use unisono_schedule::stored::{Blocking, Facts, Place};
+
+use crate::{Buffer, Slice};
+
+/// Blocks of `pitch` elements, cut off where the vector ends. See [`unisono_schedule::stored`] for the two rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocks {
+    pitch: usize,
+    /// Elements of the vector; `None` where all blocks are whole.
+    limit: Option<usize>,
+}
+
+impl Blocks {
+    /// The blocks of `elements`, counted as the collective counts; none where the schedule does not serve that count.
+    pub fn new(facts: &Facts, elements: usize) -> Option<Self> {
+        let blocks = facts.collective.elements as usize;
+        match facts.blocking {
+            Blocking::Any => Some(Self { pitch: elements.div_ceil(blocks), limit: Some(elements) }),
+            Blocking::Equal => {
+                elements.is_multiple_of(blocks).then_some(Self { pitch: elements / blocks, limit: None })
+            }
+        }
+    }
+
+    /// Elements of so many blocks of scratch memory.
+    pub fn scratch(&self, blocks: u32) -> usize {
+        self.pitch * blocks as usize
+    }
+
+    /// Elements before a block of the vector.
+    #[inline]
+    fn before(&self, block: u32) -> usize {
+        let whole = self.pitch * block as usize;
+        self.limit.map_or(whole, |limit| whole.min(limit))
+    }
+
+    /// The elements of `len` blocks at `place`, which hold the input blocks from `align` on.
+    #[inline]
+    pub fn slice(&self, place: Place, len: u32, align: u32) -> Slice {
+        let count = self.before(align + len) - self.before(align);
+        let (buffer, start) = match place {
+            Place::In(block) => (Buffer::In, self.before(block)),
+            Place::Out(block) => (Buffer::Out, self.before(block)),
+            Place::Tmp(block) => (Buffer::Scratch, self.pitch * block as usize),
+        };
+        Slice { buffer, start, len: count }
+    }
+}

@@ -1,0 +1,247 @@
+//! Lanes of steps, advanced as their messages come.
+//!
+//! Receives are posted as early as their landing place is free, in the order of their lane. A lane that waits for a
+//! message does not keep others from advancing; where there is only one, it waits inside the transport.
+
+use unisono_schedule::stored::{RankProgram, Wait};
+
+use crate::{Blocks, Transport};
+
+/// The state of a message.
+enum Message<R> {
+    /// Not posted yet.
+    Idle,
+    Active(R),
+    Ended,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// Something was done; there may be more to do at once.
+    Moved,
+    /// Only messages can change anything.
+    Blocked,
+    Finished,
+}
+
+struct LaneState {
+    /// Next step, and the next arrival to be posted.
+    step: u32,
+    arrival: u32,
+}
+
+/// Runs one program, call after call.
+pub struct Executor<R> {
+    program: RankProgram,
+    lanes: Vec<LaneState>,
+    done: Vec<bool>,
+    arrivals: Vec<Message<R>>,
+    departures: Vec<Message<R>>,
+}
+
+impl<R> Executor<R> {
+    pub fn new(program: RankProgram) -> Self {
+        let idle = |count: usize| (0..count).map(|_| Message::Idle).collect();
+        Self {
+            lanes: Vec::with_capacity(program.lanes.len()),
+            done: vec![false; program.steps.len()],
+            arrivals: idle(program.arrivals.len()),
+            departures: idle(program.departures.len()),
+            program,
+        }
+    }
+
+    pub fn program(&self) -> &RankProgram {
+        &self.program
+    }
+
+    /// Makes ready for a call.
+    pub fn start(&mut self) {
+        self.lanes.clear();
+        let first = self.program.lanes.iter().map(|l| LaneState { step: l.steps.start, arrival: l.arrivals.start });
+        self.lanes.extend(first);
+        self.done.fill(false);
+        self.arrivals.iter_mut().for_each(|m| *m = Message::Idle);
+        self.departures.iter_mut().for_each(|m| *m = Message::Idle);
+    }
+
+    /// Runs a whole call.
+    ///
+    /// # Errors
+    /// Those of the transport; the program is then left where it stopped.
+    pub fn run<T: Transport<Request = R>>(&mut self, blocks: &Blocks, transport: &mut T) -> Result<(), T::Error> {
+        self.start();
+        let wait = self.lanes.len() == 1;
+        while self.advance(blocks, transport, wait)? != Progress::Finished {}
+        for message in &mut self.departures {
+            if let Message::Active(request) = message {
+                transport.wait(request)?;
+                *message = Message::Ended;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what can be done without waiting; finished when all messages have ended too.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub fn poll<T: Transport<Request = R>>(
+        &mut self,
+        blocks: &Blocks,
+        transport: &mut T,
+    ) -> Result<Progress, T::Error> {
+        let progress = self.advance(blocks, transport, false)?;
+        if progress == Progress::Finished {
+            for message in &mut self.departures {
+                if !message.has_ended(transport, false)? {
+                    return Ok(Progress::Blocked);
+                }
+            }
+        }
+        Ok(progress)
+    }
+
+    fn advance<T: Transport<Request = R>>(
+        &mut self,
+        blocks: &Blocks,
+        transport: &mut T,
+        wait: bool,
+    ) -> Result<Progress, T::Error> {
+        let (mut moved, mut finished) = (false, true);
+        for lane in 0..self.lanes.len() {
+            self.post(lane, blocks, transport)?;
+            while self.step(lane, blocks, transport, wait)? {
+                moved = true;
+                self.post(lane, blocks, transport)?;
+            }
+            finished &= self.lanes[lane].step == self.program.lanes[lane].steps.end;
+        }
+        Ok(match (finished, moved) {
+            (true, _) => Progress::Finished,
+            (false, true) => Progress::Moved,
+            (false, false) => Progress::Blocked,
+        })
+    }
+
+    /// Posts the receives of a lane whose landing place is free.
+    fn post<T: Transport<Request = R>>(
+        &mut self,
+        lane: usize,
+        blocks: &Blocks,
+        transport: &mut T,
+    ) -> Result<(), T::Error> {
+        let end = self.program.lanes[lane].arrivals.end;
+        while self.lanes[lane].arrival < end {
+            let number = self.lanes[lane].arrival as usize;
+            let waits = self.program.arrivals[number].waits.clone();
+            if !self.is_over(waits, transport, false)? {
+                return Ok(());
+            }
+            let a = &self.program.arrivals[number];
+            let into = blocks.slice(a.place, a.len, a.align);
+            // Sender and receiver agree on the length, so neither makes a message of nothing.
+            self.arrivals[number] = match into.len {
+                0 => Message::Ended,
+                _ => Message::Active(transport.receive(a.peer, a.tag, into)?),
+            };
+            self.lanes[lane].arrival += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the next step of a lane if what it waits for has happened. `wait` is for the only lane of a rank: there
+    /// nothing else is to be done meanwhile, unless a receive of its own waits for a place.
+    fn step<T: Transport<Request = R>>(
+        &mut self,
+        lane: usize,
+        blocks: &Blocks,
+        transport: &mut T,
+        wait: bool,
+    ) -> Result<bool, T::Error> {
+        let state = &self.lanes[lane];
+        if state.step == self.program.lanes[lane].steps.end {
+            return Ok(false);
+        }
+        let number = state.step as usize;
+        let wait = wait && !self.is_post_pending(lane);
+        let waits = self.program.steps[number].waits.clone();
+        if !self.is_over(waits, transport, wait)? {
+            return Ok(false);
+        }
+        for arrival in self.program.steps[number].arrivals.clone() {
+            if !self.arrivals[arrival as usize].has_ended(transport, wait)? {
+                return Ok(false);
+            }
+        }
+        let s = &self.program.steps[number];
+        if let Some(to) = s.to {
+            let (a, to) = (blocks.slice(s.a, s.len, s.align), blocks.slice(to, s.len, s.align));
+            match s.b {
+                _ if a.len == 0 => {}
+                Some(b) => transport.combine(a, blocks.slice(b, s.len, s.align), to)?,
+                None => transport.copy(a, to),
+            }
+        }
+        for departure in s.departures.clone() {
+            let d = &self.program.departures[departure as usize];
+            let from = blocks.slice(d.place, d.len, d.align);
+            self.departures[departure as usize] = match from.len {
+                0 => Message::Ended,
+                _ => Message::Active(transport.send(d.peer, d.tag, from)?),
+            };
+        }
+        self.done[number] = true;
+        self.lanes[lane].step += 1;
+        Ok(true)
+    }
+
+    /// The next receive to be posted waits for nothing but messages that leave: it could be posted while the lane waits.
+    fn is_post_pending(&self, lane: usize) -> bool {
+        let next = self.lanes[lane].arrival;
+        if next == self.program.lanes[lane].arrivals.end {
+            return false;
+        }
+        let waits = self.program.arrivals[next as usize].waits.clone();
+        self.program.waits[waits.start as usize..waits.end as usize].iter().all(|w| match *w {
+            Wait::Step(step) => self.done[step as usize],
+            Wait::Departure(departure) => !matches!(self.departures[departure as usize], Message::Idle),
+        })
+    }
+
+    fn is_over<T: Transport<Request = R>>(
+        &mut self,
+        waits: std::ops::Range<u32>,
+        transport: &mut T,
+        wait: bool,
+    ) -> Result<bool, T::Error> {
+        for row in waits {
+            let over = match self.program.waits[row as usize] {
+                Wait::Step(step) => self.done[step as usize],
+                Wait::Departure(departure) => self.departures[departure as usize].has_ended(transport, wait)?,
+            };
+            if !over {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<R> Message<R> {
+    fn has_ended<T: Transport<Request = R>>(&mut self, transport: &mut T, wait: bool) -> Result<bool, T::Error> {
+        let ended = match self {
+            Message::Idle => return Ok(false),
+            Message::Ended => return Ok(true),
+            Message::Active(request) if wait => {
+                transport.wait(request)?;
+                true
+            }
+            Message::Active(request) => transport.test(request)?,
+        };
+        if ended {
+            *self = Message::Ended;
+        }
+        Ok(ended)
+    }
+}

@@ -1,0 +1,187 @@
+//! All ranks in one thread, for tests: a message is passed on at a moment drawn from a seed, straight from the sender's
+//! memory to the receiver's, and never before its receive is posted. So a place that is overwritten or received into
+//! too early shows as a wrong result, and a wait in a circle as [`LocalError::Stuck`].
+
+use std::collections::{BTreeMap, VecDeque};
+
+use unisono_collective::Operator;
+use unisono_schedule::{
+    interpret::Element,
+    stored::{Facts, RankProgram},
+};
+
+use crate::{Blocks, Buffer, Executor, Progress, Slice, Transport};
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LocalError {
+    /// Nothing can move any more; the ranks that are not done.
+    Stuck(Vec<u32>),
+    /// A message and its receive differ in length.
+    Length { sent: usize, received: usize },
+    /// The schedule does not serve this count.
+    Count(usize),
+}
+
+#[derive(Clone, Copy)]
+struct End {
+    request: usize,
+    slice: Slice,
+}
+
+#[derive(Default)]
+struct Channel {
+    sent: VecDeque<End>,
+    received: VecDeque<End>,
+}
+
+struct World<'a, T> {
+    operator: Operator,
+    inputs: &'a [Vec<T>],
+    outputs: Vec<Vec<T>>,
+    scratch: Vec<Vec<T>>,
+    /// By sender, receiver and tag.
+    channels: BTreeMap<(u32, u32, u32), Channel>,
+    /// Whether each request has ended.
+    requests: Vec<bool>,
+}
+
+impl<T: Element> World<'_, T> {
+    fn read(&self, rank: u32, slice: Slice) -> &[T] {
+        let memory = match slice.buffer {
+            Buffer::In => &self.inputs[rank as usize],
+            Buffer::Out => &self.outputs[rank as usize],
+            Buffer::Scratch => &self.scratch[rank as usize],
+        };
+        &memory[slice.start..slice.start + slice.len]
+    }
+
+    fn write(&mut self, rank: u32, slice: Slice, values: &[T]) {
+        let memory = match slice.buffer {
+            Buffer::In => unreachable!("inputs are only read"),
+            Buffer::Out => &mut self.outputs[rank as usize],
+            Buffer::Scratch => &mut self.scratch[rank as usize],
+        };
+        memory[slice.start..slice.start + slice.len].copy_from_slice(values);
+    }
+
+    /// Passes on one of the messages that could be, if there is one.
+    fn deliver(&mut self, pick: u64) -> Result<bool, LocalError> {
+        let ready: Vec<_> =
+            self.channels.iter().filter(|(_, c)| !c.sent.is_empty() && !c.received.is_empty()).collect();
+        if ready.is_empty() {
+            return Ok(false);
+        }
+        let key = *ready[(pick % ready.len() as u64) as usize].0;
+        let channel = self.channels.get_mut(&key).expect("it was just found");
+        let (from, to) = (channel.sent.pop_front(), channel.received.pop_front());
+        let (from, to) = from.zip(to).expect("both ends are there");
+        if from.slice.len != to.slice.len {
+            return Err(LocalError::Length { sent: from.slice.len, received: to.slice.len });
+        }
+        let values = self.read(key.0, from.slice).to_vec();
+        self.write(key.1, to.slice, &values);
+        self.requests[from.request] = true;
+        self.requests[to.request] = true;
+        Ok(true)
+    }
+}
+
+struct Port<'w, 'a, T> {
+    world: &'w mut World<'a, T>,
+    rank: u32,
+}
+
+impl<T: Element> Port<'_, '_, T> {
+    fn request(&mut self) -> usize {
+        self.world.requests.push(false);
+        self.world.requests.len() - 1
+    }
+}
+
+impl<T: Element> Transport for Port<'_, '_, T> {
+    type Request = usize;
+    type Error = LocalError;
+
+    fn send(&mut self, peer: u32, tag: u32, slice: Slice) -> Result<usize, LocalError> {
+        let request = self.request();
+        self.world.channels.entry((self.rank, peer, tag)).or_default().sent.push_back(End { request, slice });
+        Ok(request)
+    }
+
+    fn receive(&mut self, peer: u32, tag: u32, slice: Slice) -> Result<usize, LocalError> {
+        let request = self.request();
+        self.world.channels.entry((peer, self.rank, tag)).or_default().received.push_back(End { request, slice });
+        Ok(request)
+    }
+
+    fn test(&mut self, request: &mut usize) -> Result<bool, LocalError> {
+        Ok(self.world.requests[*request])
+    }
+
+    fn wait(&mut self, _: &mut usize) -> Result<(), LocalError> {
+        unreachable!("polled runs do not wait")
+    }
+
+    fn copy(&mut self, from: Slice, to: Slice) {
+        let values = self.world.read(self.rank, from).to_vec();
+        self.world.write(self.rank, to, &values);
+    }
+
+    fn combine(&mut self, left: Slice, right: Slice, to: Slice) -> Result<(), LocalError> {
+        let pairs = self.world.read(self.rank, left).iter().zip(self.world.read(self.rank, right));
+        let values: Vec<T> = pairs.map(|(&a, &b)| T::combine(self.world.operator, a, b)).collect();
+        self.world.write(self.rank, to, &values);
+        Ok(())
+    }
+}
+
+/// Runs a stored schedule with so many elements, counted as the collective counts, and returns each rank's output.
+///
+/// # Errors
+/// A deadlock, or a count that the schedule does not serve.
+pub fn run<T: Element>(
+    facts: &Facts,
+    programs: &[RankProgram],
+    elements: usize,
+    inputs: &[Vec<T>],
+    seed: u64,
+) -> Result<Vec<Vec<T>>, LocalError> {
+    let blocks = Blocks::new(facts, elements).ok_or(LocalError::Count(elements))?;
+    let c = facts.collective;
+    // Sizes are products of the counts, so those of the blocks say those of the elements.
+    let out = |rank: u32| c.output_len(rank) as usize / c.elements as usize * elements;
+    let mut world = World {
+        operator: c.operator,
+        inputs,
+        outputs: (0..c.ranks).map(|rank| vec![T::default(); out(rank)]).collect(),
+        scratch: programs.iter().map(|p| vec![T::default(); blocks.scratch(p.scratch_blocks)]).collect(),
+        channels: BTreeMap::new(),
+        requests: Vec::new(),
+    };
+    let mut executors: Vec<Executor<usize>> = programs.iter().cloned().map(Executor::new).collect();
+    executors.iter_mut().for_each(Executor::start);
+    let mut unfinished: Vec<u32> = (0..c.ranks).collect();
+    let mut state = seed;
+    let mut random = move || {
+        // Knuth's multiplier; the high bits are the random ones.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let mut still = 0;
+    while !unfinished.is_empty() {
+        let pick = (random() % unfinished.len() as u64) as usize;
+        let rank = unfinished[pick];
+        let progress = executors[rank as usize].poll(&blocks, &mut Port { world: &mut world, rank })?;
+        if progress == Progress::Finished {
+            unfinished.swap_remove(pick);
+        }
+        let delivered = random() % 2 == 0 && world.deliver(random())?;
+        still = if progress == Progress::Blocked && !delivered { still + 1 } else { 0 };
+        // All that could move has been asked many times over.
+        if still > 64 * (unfinished.len() + 1) && !world.deliver(random())? {
+            unfinished.sort_unstable();
+            return Err(LocalError::Stuck(unfinished));
+        }
+    }
+    Ok(world.outputs)
+}

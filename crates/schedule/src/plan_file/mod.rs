@@ -1,0 +1,110 @@
+//! The `.plan` file: a decision table with the stored schedules that its rows run.
+//!
+//! ```text
+//! "UNISPLAN"  version u32  0 u32  header length u64  header checksum u64
+//! header      rows of the table, each with the number of its schedule; schedules, each with its facts and, for every
+//!             rank, offset, length and checksum of its program
+//! programs    one after the other
+//! ```
+//! Numbers are little-endian; texts have their length before them. The header's checksum covers those of the programs,
+//! so it stands for the whole file: two files with the same one hold the same plan. A file that is damaged, truncated
+//! or newer is refused as a whole. What passes is checked once more against its own facts, so that no program reaches
+//! outside its buffers, whatever wrote it.
+
+mod read;
+mod wire;
+mod write;
+
+use unisono_collective::{CollectiveError, DecisionTable};
+
+use crate::stored::{Facts, RankProgram, Stored};
+
+pub use write::write;
+
+const MAGIC: &[u8; 8] = b"UNISPLAN";
+/// The version that [`write`] writes, and the latest that [`PlanFile::read`] reads.
+pub const VERSION: u32 = 1;
+const PREAMBLE_BYTES: usize = 32;
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PlanFileError {
+    #[error("this is no plan: it does not start with '{}'", String::from_utf8_lossy(MAGIC))]
+    Magic,
+    #[error(
+        "the plan has version {found}; this program reads versions up to {VERSION}: update it, or plan again with it"
+    )]
+    Newer { found: u32 },
+    #[error("the plan is damaged: {what}; write it again")]
+    Damaged { what: String },
+    #[error("the plan is cut short: {found} bytes of {expected}; copy or write it again")]
+    Truncated { found: u64, expected: u64 },
+    #[error(transparent)]
+    Table(#[from] CollectiveError),
+}
+
+/// A plan to be written: the table, and for each of its rows the schedule that serves it (none: the library's own).
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub table: DecisionTable,
+    pub schedules: Vec<Stored>,
+    pub uses: Vec<Option<usize>>,
+}
+
+/// Where a rank's program lies in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Section {
+    start: u64,
+    len: u64,
+    checksum: u64,
+}
+
+/// A plan in memory, checked; programs are decoded when asked for.
+#[derive(Clone, Debug)]
+pub struct PlanFile {
+    bytes: Vec<u8>,
+    checksum: u64,
+    table: DecisionTable,
+    uses: Vec<Option<usize>>,
+    schedules: Vec<(Facts, Vec<Section>)>,
+}
+
+impl PlanFile {
+    /// # Errors
+    /// What is wrong with the file, in one sentence.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, PlanFileError> {
+        read::read(bytes)
+    }
+
+    /// Stands for the whole content; never 0.
+    pub fn checksum(&self) -> u64 {
+        self.checksum
+    }
+
+    pub fn table(&self) -> &DecisionTable {
+        &self.table
+    }
+
+    /// The schedule that serves a row, if the row is not the library's own.
+    pub fn schedule(&self, row: usize) -> Option<usize> {
+        self.uses[row]
+    }
+
+    pub fn facts(&self, schedule: usize) -> &Facts {
+        &self.schedules[schedule].0
+    }
+
+    pub fn schedule_count(&self) -> usize {
+        self.schedules.len()
+    }
+
+    /// What `rank` does in a schedule.
+    ///
+    /// # Errors
+    /// The program reaches outside its buffers or names what does not exist.
+    pub fn program(&self, schedule: usize, rank: u32) -> Result<RankProgram, PlanFileError> {
+        let (facts, sections) = &self.schedules[schedule];
+        let section = sections[rank as usize];
+        let bytes = &self.bytes[section.start as usize..][..section.len as usize];
+        read::program(bytes, facts, rank)
+    }
+}

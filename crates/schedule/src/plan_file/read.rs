@@ -1,0 +1,242 @@
+//! Reading a `.plan`: every number is checked before it is used.
+
+use std::ops::Range;
+
+use unisono_collective::{Choice, Collective, DecisionTable, OperatorClass, Row};
+
+use super::{
+    MAGIC, PREAMBLE_BYTES, PlanFile, PlanFileError, Section, VERSION,
+    wire::{Got, In, checksum, damaged},
+    write::{LIBRARY, NO_PLACE},
+};
+use crate::stored::{Arrival, Blocking, Departure, Facts, Lane, Place, RankProgram, Step, Wait};
+
+pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
+    if bytes.len() < MAGIC.len() || bytes[..MAGIC.len()] != *MAGIC {
+        return Err(PlanFileError::Magic);
+    }
+    let truncated = |expected: u64| PlanFileError::Truncated { found: bytes.len() as u64, expected };
+    if bytes.len() < PREAMBLE_BYTES {
+        return Err(truncated(PREAMBLE_BYTES as u64));
+    }
+    let mut preamble = In::new(&bytes[MAGIC.len()..PREAMBLE_BYTES]);
+    let version = preamble.u32()?;
+    if version > VERSION {
+        return Err(PlanFileError::Newer { found: version });
+    }
+    if version == 0 || preamble.u32()? != 0 {
+        return damaged("its first numbers are none that a plan has");
+    }
+    let (header_len, header_checksum) = (preamble.u64()?, preamble.u64()?);
+    let programs_start = header_len.saturating_add(PREAMBLE_BYTES as u64);
+    if programs_start > bytes.len() as u64 {
+        return Err(truncated(programs_start));
+    }
+    let header = &bytes[PREAMBLE_BYTES..programs_start as usize];
+    if checksum(header) != header_checksum {
+        return damaged("the checksum of its table does not fit");
+    }
+    let (table, uses, mut schedules) = parse_header(header)?;
+    let mut end = programs_start;
+    for section in schedules.iter_mut().flat_map(|s| &mut s.1) {
+        section.start = section.start.saturating_add(programs_start);
+        end = end.max(section.start.saturating_add(section.len));
+    }
+    if end > bytes.len() as u64 {
+        return Err(truncated(end));
+    }
+    for (number, (_, sections)) in schedules.iter().enumerate() {
+        for (rank, s) in sections.iter().enumerate() {
+            if checksum(&bytes[s.start as usize..(s.start + s.len) as usize]) != s.checksum {
+                return damaged(format!("the checksum of rank {rank} in schedule {number} does not fit"));
+            }
+        }
+    }
+    Ok(PlanFile { checksum: header_checksum, table, uses, schedules, bytes })
+}
+
+type Header = (DecisionTable, Vec<Option<usize>>, Vec<(Facts, Vec<Section>)>);
+
+fn parse_header(bytes: &[u8]) -> Got<Header> {
+    let mut header = In::new(bytes);
+    let count = header.count(36)?;
+    let (mut rows, mut uses) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for _ in 0..count {
+        let kind = header.text()?.parse()?;
+        let ranks = header.u32()?;
+        let class = class(&mut header)?;
+        let (first_bytes, last_bytes) = (header.u64()?, header.u64()?);
+        let used = header.u32()?;
+        let choice = if used == LIBRARY { Choice::Library } else { algorithm(&mut header)? };
+        rows.push(Row { kind, ranks, class, first_bytes, last_bytes, choice });
+        uses.push((used != LIBRARY).then_some(used as usize));
+    }
+    let count = header.count(40)?;
+    let mut schedules = Vec::with_capacity(count);
+    for _ in 0..count {
+        let facts = facts(&mut header)?;
+        let ranks = facts.collective.ranks as usize;
+        if ranks.saturating_mul(24) > bytes.len() {
+            return damaged("a schedule has more ranks than the file has room for");
+        }
+        let mut sections = Vec::with_capacity(ranks);
+        for _ in 0..ranks {
+            sections.push(Section { start: header.u64()?, len: header.u64()?, checksum: header.u64()? });
+        }
+        schedules.push((facts, sections));
+    }
+    header.end()?;
+    for (row, used) in rows.iter().zip(&uses) {
+        let Some(used) = *used else { continue };
+        let fits = schedules.get(used).is_some_and(|(facts, _): &(Facts, _)| {
+            (facts.collective.kind, facts.collective.ranks) == (row.kind, row.ranks) && facts.class >= row.class
+        });
+        if !fits {
+            return damaged(format!("the row '{row}' names a schedule that does not serve it"));
+        }
+    }
+    let sorted = rows.clone();
+    let table = DecisionTable::new(rows)?;
+    if table.rows() != sorted {
+        return damaged("the rows of its table are not in order");
+    }
+    Ok((table, uses, schedules))
+}
+
+fn class(from: &mut In<'_>) -> Got<OperatorClass> {
+    let name = from.text()?;
+    match OperatorClass::ALL.iter().find(|c| c.name() == name) {
+        Some(&class) => Ok(class),
+        None => damaged(format!("'{name}' is no class of operators")),
+    }
+}
+
+fn algorithm(from: &mut In<'_>) -> Got<Choice> {
+    let name = from.text()?;
+    let count = from.count(8)?;
+    let mut params = Vec::with_capacity(count);
+    for _ in 0..count {
+        params.push((from.text()?, from.text()?));
+    }
+    Ok(Choice::Algorithm { name, params })
+}
+
+fn facts(from: &mut In<'_>) -> Got<Facts> {
+    let kind = from.text()?.parse()?;
+    let (ranks, elements, root) = (from.u32()?, from.u32()?, from.u32()?);
+    let (operator, dtype) = (from.text()?.parse()?, from.text()?.parse()?);
+    let collective = Collective::new(kind, ranks, u64::from(elements), u64::from(root), operator, dtype)?;
+    if elements == 0 {
+        return damaged("a schedule has no blocks");
+    }
+    let blocking = if from.u8()? == 0 { Blocking::Any } else { Blocking::Equal };
+    let class = class(from)?;
+    let repeatable = from.u8()? != 0;
+    let (expression, method, origin) = (from.text()?, from.text()?, from.text()?);
+    Ok(Facts { collective, blocking, class, repeatable, expression, method, origin })
+}
+
+pub fn program(bytes: &[u8], facts: &Facts, rank: u32) -> Got<RankProgram> {
+    let mut from = In::new(bytes);
+    let scratch_blocks = from.u32()?;
+    let mut lanes: Vec<Lane> = Vec::new();
+    for _ in 0..from.count(8)? {
+        let (steps, arrivals) = lanes.last().map_or((0, 0), |l| (l.steps.end, l.arrivals.end));
+        lanes.push(Lane { steps: steps..from.u32()?, arrivals: arrivals..from.u32()? });
+    }
+    let mut steps = Vec::new();
+    for _ in 0..from.count(47)? {
+        let (len, align) = (from.u32()?, from.u32()?);
+        let a = place(&mut from)?;
+        let (b, to) = (place(&mut from)?, place(&mut from)?);
+        let Some(a) = a else { return damaged("a step has no source") };
+        let mut range = || -> Got<Range<u32>> { Ok(from.u32()?..from.u32()?) };
+        steps.push(Step { len, align, a, b, to, arrivals: range()?, departures: range()?, waits: range()? });
+    }
+    let mut arrivals = Vec::new();
+    for _ in 0..from.count(29)? {
+        let Departure { peer, tag, place, len, align } = message(&mut from)?;
+        arrivals.push(Arrival { peer, tag, place, len, align, waits: from.u32()?..from.u32()? });
+    }
+    let mut departures = Vec::new();
+    for _ in 0..from.count(21)? {
+        departures.push(message(&mut from)?);
+    }
+    let mut waits = Vec::new();
+    for _ in 0..from.count(5)? {
+        waits.push(match from.u8()? {
+            0 => Wait::Step(from.u32()?),
+            1 => Wait::Departure(from.u32()?),
+            _ => return damaged("a wait is of no known kind"),
+        });
+    }
+    from.end()?;
+    let program = RankProgram { scratch_blocks, lanes, steps, arrivals, departures, waits };
+    check(&program, facts, rank)?;
+    Ok(program)
+}
+
+fn place(from: &mut In<'_>) -> Got<Option<Place>> {
+    let (buffer, start) = (from.u8()?, from.u32()?);
+    Ok(Some(match buffer {
+        0 => Place::In(start),
+        1 => Place::Out(start),
+        2 => Place::Tmp(start),
+        NO_PLACE => return Ok(None),
+        _ => return damaged("a place is in no known buffer"),
+    }))
+}
+
+fn message(from: &mut In<'_>) -> Got<Departure> {
+    let (peer, tag) = (from.u32()?, from.u32()?);
+    let Some(place) = place(from)? else { return damaged("a message has no place") };
+    Ok(Departure { peer, tag, place, len: from.u32()?, align: from.u32()? })
+}
+
+/// That no number leads outside its table or buffer.
+fn check(p: &RankProgram, facts: &Facts, rank: u32) -> Got<()> {
+    let c = &facts.collective;
+    let inside = |place: Place, len: u32, align: u32| {
+        let (start, size) = match place {
+            Place::In(start) => (start, c.input_len(rank)),
+            Place::Out(start) => (start, c.output_len(rank)),
+            Place::Tmp(start) => (start, p.scratch_blocks),
+        };
+        // Cut off with the vector: then a place of the user's is that of its input block.
+        let aligned = match (facts.blocking, place) {
+            (Blocking::Equal, _) => align == 0,
+            (Blocking::Any, Place::Tmp(_)) => u64::from(align) + u64::from(len) <= u64::from(c.elements),
+            (Blocking::Any, _) => start == align,
+        };
+        aligned && len > 0 && u64::from(start) + u64::from(len) <= u64::from(size)
+    };
+    let part = |range: &Range<u32>, len: usize| range.start <= range.end && range.end as usize <= len;
+    let lanes_end = p.lanes.last().map_or((0, 0), |l| (l.steps.end as usize, l.arrivals.end as usize));
+    let lanes = p.lanes.iter().all(|l| l.steps.start <= l.steps.end && l.arrivals.start <= l.arrivals.end)
+        && lanes_end == (p.steps.len(), p.arrivals.len());
+    let steps = p.steps.iter().all(|s| {
+        [Some(s.a), s.b, s.to].into_iter().flatten().all(|place| inside(place, s.len, s.align))
+            && !matches!(s.to, Some(Place::In(_)))
+            && (s.b.is_none() || s.to.is_some())
+            && part(&s.arrivals, p.arrivals.len())
+            && part(&s.departures, p.departures.len())
+            && part(&s.waits, p.waits.len())
+    });
+    let peer = |peer: u32| peer < c.ranks && peer != rank;
+    let arrivals = p.arrivals.iter().all(|a| {
+        inside(a.place, a.len, a.align)
+            && !matches!(a.place, Place::In(_))
+            && peer(a.peer)
+            && part(&a.waits, p.waits.len())
+    });
+    let departures = p.departures.iter().all(|d| inside(d.place, d.len, d.align) && peer(d.peer));
+    let waits = p.waits.iter().all(|w| match *w {
+        Wait::Step(n) => (n as usize) < p.steps.len(),
+        Wait::Departure(n) => (n as usize) < p.departures.len(),
+    });
+    if lanes && steps && arrivals && departures && waits {
+        Ok(())
+    } else {
+        damaged(format!("the program of rank {rank} reaches outside its tables or buffers"))
+    }
+}

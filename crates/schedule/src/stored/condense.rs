@@ -1,0 +1,39 @@
+//! A schedule over elements as one over blocks: the largest block that no instruction divides.
+
+use crate::schedule::{Operand, Schedule, Stream};
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The same schedule with blocks of as many elements as possible as its elements. It is to be proved anew.
+///
+/// Capacities are dropped: they bound what waits on a machine whose streams are queues.
+pub fn condense(schedule: &Schedule) -> Schedule {
+    let mut block = schedule.collective.elements;
+    for i in &schedule.instrs {
+        block = gcd(block, i.len);
+    }
+    for operand in &schedule.operands {
+        if let Operand::In(at) | Operand::Out(at) | Operand::Tmp(at) = *operand {
+            block = gcd(block, at);
+        }
+    }
+    let mut small = schedule.clone();
+    // No elements have no blocks.
+    let block = block.max(1);
+    small.collective.elements /= block;
+    small.scratch.iter_mut().for_each(|s| *s = s.div_ceil(block));
+    small.instrs.iter_mut().for_each(|i| i.len /= block);
+    for operand in &mut small.operands {
+        match operand {
+            Operand::In(at) | Operand::Out(at) | Operand::Tmp(at) => *at /= block,
+            Operand::Stream(_) => {}
+        }
+    }
+    for Stream { len, capacity, .. } in &mut small.streams {
+        *len /= block;
+        *capacity = *len;
+    }
+    small
+}

@@ -1,0 +1,63 @@
+//! Cuts instructions so that each end of a stream takes whole messages, and numbers these messages.
+
+use unisono_base::{InstrId, StreamId};
+
+use crate::{flow::Flow, schedule::Schedule};
+
+/// Where instructions are divided, and the order that a proven schedule runs in.
+pub struct Cut {
+    pub flow: Flow,
+    pub order: Vec<InstrId>,
+    /// Of each instruction the inner cuts, ascending, in elements from its start.
+    inner: Vec<Vec<u32>>,
+}
+
+impl Cut {
+    /// The parts of an instruction, `(start, len)` from its own start.
+    pub fn parts(&self, schedule: &Schedule, id: InstrId) -> impl Iterator<Item = (u32, u32)> + use<'_> {
+        let len = schedule.instr(id).len;
+        let cuts = &self.inner[id.index()];
+        (0..=cuts.len()).map(move |n| {
+            let start = if n == 0 { 0 } else { cuts[n - 1] };
+            (start, cuts.get(n).copied().unwrap_or(len) - start)
+        })
+    }
+}
+
+pub fn cut(schedule: &Schedule) -> Cut {
+    let mut none = unisono_base::Diagnostics::default();
+    let flow = Flow::new(schedule, &mut none);
+    let order = crate::order::topological(schedule, &flow, &mut none);
+    let mut inner: Vec<Vec<u32>> = vec![Vec::new(); schedule.instr_count()];
+    let mut queued = vec![true; schedule.stream_count()];
+    let mut todo: Vec<StreamId> = schedule.all_streams().collect();
+    let mut places = Vec::new();
+    while let Some(stream) = todo.pop() {
+        queued[stream.index()] = false;
+        places.clear();
+        let ends = || flow.writers(stream).iter().chain(flow.readers(stream));
+        for end in ends() {
+            places.push(end.start);
+            places.extend(inner[end.instr.index()].iter().map(|c| end.start + c));
+        }
+        places.sort_unstable();
+        places.dedup();
+        for end in ends() {
+            let stop = end.start + schedule.instr(end.instr).len;
+            let from = places.partition_point(|&p| p <= end.start);
+            let to = places.partition_point(|&p| p < stop);
+            if to - from == inner[end.instr.index()].len() {
+                continue;
+            }
+            inner[end.instr.index()] = places[from..to].iter().map(|p| p - end.start).collect();
+            // The instruction's other streams are now cut there too.
+            let touched = flow.pops(schedule, end.instr).chain(flow.pushes(schedule, end.instr));
+            for (other, _) in touched.filter(|(other, _)| *other != stream) {
+                if !std::mem::replace(&mut queued[other.index()], true) {
+                    todo.push(other);
+                }
+            }
+        }
+    }
+    Cut { flow, order, inner }
+}

@@ -1,0 +1,48 @@
+"""`.plan` files: what MPI programs under `unisono run` load."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from unisono import _core
+from unisono._core import InputError, Plan, Schedule
+from unisono._files import write
+
+#: What serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)``: the MPI library.
+Serves = Plan | Schedule | tuple[str, int]
+#: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond).
+Row = tuple[Serves, int, int | None]
+
+
+def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
+    """Writes a table of schedules for MPI programs.
+
+    Sizes count as MPI counts: the whole vector of a broadcast, reduce or allreduce, one rank's piece elsewhere. Each
+    schedule is proved and stored in blocks, so that it serves every count in its range. What no row serves is the
+    library's own.
+
+    >>> import unisono as un
+    >>> short = un.plan("allreduce", "archer", shape=4, elements=2)
+    >>> long = un.plan("allreduce", "archer", shape=4, bytes="1MiB", algorithm="ring")
+    >>> un.save_plans([(short, 0, 4095), (long, 65536, None)], "/dev/null")
+
+    Raises:
+        InputError: rows that overlap, or a path that cannot be written.
+        UnsupportedError: a plan for a wafer, or a schedule that message passing cannot run.
+
+    """
+    write(path, _core.encode_plan(list(rows)))
+
+
+def load_plans(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the library's own), and what was proved.
+
+    Raises:
+        InputError: the file is damaged, cut short, newer than this program, or no plan.
+
+    """
+    try:
+        return _core.decode_plan(Path(path).read_bytes())
+    except InputError as error:
+        raise InputError(f"'{os.fspath(path)}': {error}") from None

@@ -1,0 +1,54 @@
+"""`unisono run`: an unmodified MPI program with planned collectives."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from unisono import InputError
+from unisono._files import check_writable
+from unisono._mpirun import environment, find_launcher, variables
+from unisono.cli._output import print_lines
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-n", "--ranks", type=int, required=True, metavar="N", help="How many ranks to start.")
+@click.option("--plan", metavar="FILE.plan", help="The plan that serves the program's collectives.")
+@click.option("--report", metavar="FILE|stderr", help="Say what ran, when the program ends.")
+@click.option("--check", is_flag=True, help="Run every planned collective by the MPI library too, and compare.")
+@click.option("--off", is_flag=True, help="Load the library, but let it stand aside.")
+@click.option("--mpiexec", metavar="PROGRAM", help="The mpiexec to use, not the one of the program's MPI.")
+@click.option("--dry-run", is_flag=True, help="Print the command, and do not run it.")
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGS]...")
+def run(
+    ranks: int,
+    plan: str | None,
+    report: str | None,
+    check: bool,
+    off: bool,
+    mpiexec: str | None,
+    dry_run: bool,
+    program: tuple[str, ...],
+) -> int:
+    """Runs an MPI PROGRAM as it is, with collectives by the plan; the exit code is the program's."""
+    if ranks < 1:
+        raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
+    if plan is not None and not Path(plan).is_file():
+        raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
+    if report is not None and report != "stderr":
+        check_writable(report)
+    launcher = find_launcher(program[0], mpiexec)
+    command = launcher.command(ranks, variables(plan, report, check, off), list(program))
+    if dry_run:
+        print_lines(" ".join(command))
+        return 0
+    cores = len(os.sched_getaffinity(0))
+    if ranks > cores:
+        slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if launcher.family == "mpich" else ""
+        click.echo(f"note: {ranks} ranks share {cores} cores{slow}", err=True)
+    sys.stdout.flush()
+    done = subprocess.run(command, env=environment(launcher), check=False)
+    # A signal's number counts from 128, as a shell has it.
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
