@@ -17,4 +17,8 @@ pub enum CollectiveError {
         u32::MAX
     )]
     TooLarge { kind: &'static str, elements: u64, ranks: u32, buffer: u128 },
+    #[error("two rows serve the same calls: {one}, and {other}")]
+    RowsOverlap { one: String, other: String },
+    #[error("the row '{row}' for operators of class {class} serves no call")]
+    EmptyRow { row: String, class: &'static str },
 }

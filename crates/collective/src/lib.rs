@@ -1,13 +1,16 @@
-//! What a collective means: its buffers, and for every output element which inputs it must hold.
+//! What a collective means: its buffers, and for every output element which inputs it must hold; and the tables that
+//! say which algorithm serves it.
 //!
 //! Nothing here knows an algorithm or a time.
 
+mod decision;
 mod dtype;
 mod error;
 mod kind;
 mod operator;
 mod spec;
 
+pub use decision::{Choice, DecisionTable, OperatorClass, Row};
 pub use dtype::Dtype;
 pub use error::CollectiveError;
 pub use kind::Kind;
