@@ -186,7 +186,7 @@ fn wrong_files_are_named_by_line() {
     assert_eq!(with("send=\"1\"", "send=\"-1\""), "line 5: the step sends, and its thread block has send=\"-1\"");
     assert_eq!(
         with("type=\"rrcs\"", "type=\"rrc\""),
-        "line 11: message 1 from gpu 0 to gpu 1 on channel 0: nothing sent, 1 chunks received"
+        "line 14: message 1 from gpu 0 to gpu 1 on channel 0: nothing sent, cnt=\"1\" received"
     );
     assert_eq!(
         with("depid=\"-1\" deps=\"-1\"", "depid=\"0\" deps=\"7\""),

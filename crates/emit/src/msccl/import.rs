@@ -256,7 +256,7 @@ impl Making<'_> {
             let wrong =
                 (0..sent.len().max(received.len())).find(|&n| sent.get(n).map(|s| s.0) != received.get(n).map(|r| r.0));
             if let Some(n) = wrong {
-                let say = |of: &[(u32, u32)]| of.get(n).map_or("nothing".to_owned(), |(c, _)| format!("{c} chunks"));
+                let say = |of: &[(u32, u32)]| of.get(n).map_or("nothing".to_owned(), |(c, _)| format!("cnt=\"{c}\""));
                 let line = sent.get(n).or(received.get(n)).map_or(0, |(_, line)| *line);
                 let message = format!(
                     "message {n} from gpu {source} to gpu {sink} on channel {channel}: {} sent, {} received",
