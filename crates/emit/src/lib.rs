@@ -1,10 +1,15 @@
 //! Emitters: one folder or file each, registered in [`EMITTERS`]. An emitter may refuse a schedule, with the reason, and
-//! never alters its meaning.
+//! never alters its meaning. What reads other tools' schedules is registered in [`IMPORTERS`], and what writes decision
+//! tables for other libraries in [`tuning::TUNINGS`].
 
 pub mod csl;
 pub mod goal;
+pub mod msccl;
+pub mod tuning;
 
+use unisono_collective::{Dtype, Operator};
 use unisono_lower::{File, wafer::LowerError};
+use unisono_schedule::Schedule;
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -36,4 +41,43 @@ pub trait Emitter: Sync {
 }
 
 /// Sorted by name.
-pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl, &goal::Goal];
+pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl, &goal::Goal, &msccl::MscclXml];
+
+/// What an imported file leaves open; `None` takes what the file or the format says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Asked {
+    /// As MPI counts them.
+    pub elements: Option<u64>,
+    pub dtype: Option<Dtype>,
+    pub operator: Option<Operator>,
+    pub root: Option<u64>,
+}
+
+/// What is wrong with a file, and on which line; line 0 is the file as a whole.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}{message}", if *.line == 0 { String::new() } else { format!("line {}: ", .line) })]
+pub struct ImportError {
+    pub line: u32,
+    pub message: String,
+}
+
+impl ImportError {
+    pub(crate) fn new(line: u32, message: impl Into<String>) -> Self {
+        Self { line, message: message.into() }
+    }
+}
+
+/// One input format.
+pub trait Importer: Sync {
+    fn name(&self) -> &'static str;
+    fn summary(&self) -> &'static str;
+    fn reference(&self) -> &'static str;
+    /// The schedule that a file describes; whether it is right is for `verify`.
+    ///
+    /// # Errors
+    /// One sentence, with the line.
+    fn import(&self, text: &str, asked: &Asked) -> Result<Schedule, ImportError>;
+}
+
+/// Sorted by name.
+pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml];

@@ -1,0 +1,355 @@
+//! Thread blocks: the operations of a GPU in a topological order of the schedule, each in the thread block of its
+//! connections, and what each waits for.
+//!
+//! An operation waits for the earlier ones of other thread blocks that touch the same memory, one of them writing; the
+//! order among these is the schedule's own, whose proof says that it has one. What a thread block knows to have
+//! completed through another wait is not waited for again.
+
+use std::collections::BTreeMap;
+
+use unisono_base::{InstrId, LaneId, NodeId};
+use unisono_collective::Kind;
+use unisono_schedule::{Flow, Operand, Schedule};
+
+use super::{
+    connections::Connections,
+    limits,
+    ops::{Buffer, End, Op, Place, lower},
+    pieces::Pieces,
+    program::{Block, Gpu, Step, Type},
+};
+
+/// An operation over `count` chunks, in the thread block `block`, which is its `step`-th.
+struct Work {
+    op: Op<usize>,
+    count: u32,
+    block: usize,
+    step: usize,
+}
+
+/// What the thread blocks of a GPU are made from.
+pub struct Maker<'a> {
+    pub schedule: &'a Schedule,
+    pub flow: &'a Flow,
+    pub pieces: &'a Pieces,
+    pub connections: &'a Connections,
+}
+
+/// The thread blocks of a GPU, by the connection that each sends to and receives from.
+#[derive(Default)]
+struct Blocks {
+    ends: Vec<(Option<usize>, Option<usize>)>,
+    /// The thread block of each connection at this GPU.
+    sending: BTreeMap<usize, usize>,
+    receiving: BTreeMap<usize, usize>,
+}
+
+impl Maker<'_> {
+    /// The program of a GPU whose instructions come in the order `instrs`, and whether its input and output may be one
+    /// buffer.
+    ///
+    /// # Errors
+    /// What the executor cannot hold.
+    pub fn gpu(&self, node: NodeId, instrs: &[InstrId]) -> Result<(Gpu, bool), String> {
+        let s = self.schedule;
+        let unit = self.pieces.unit;
+        let mut blocks = self.blocks(node);
+        let own = s.scratch_elements(node).div_ceil(unit);
+        let temporary = self.temporaries(node, own);
+        let (mut works, mut lengths) = (Vec::new(), vec![0; blocks.ends.len()]);
+        let mut add = |ops: Vec<Op<usize>>, count: u32, blocks: &mut Blocks| {
+            let home = ops.iter().find_map(|op| blocks.of(op));
+            for op in ops {
+                let block = blocks.of(&op).or(home).unwrap_or_else(|| blocks.local());
+                lengths.resize(blocks.ends.len(), 0);
+                works.push(Work { op, count, block, step: lengths[block] });
+                lengths[block] += 1;
+            }
+            let most = limits::STEPS * limits::BLOCKS;
+            if works.len() > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }
+        };
+        for &id in instrs {
+            for (from, len) in self.pieces.of(s, self.flow, id) {
+                let count = len / unit;
+                let end = |o: &Operand| self.ends(*o, node, from);
+                let sources: Vec<_> = s.sources(id).iter().flat_map(|o| end(o)(true)).collect();
+                let sinks: Vec<_> = s.sinks(id).iter().flat_map(|o| end(o)(false)).collect();
+                let temporary = temporary[self.flow.lane_of(id).index() - s.lanes(node).start];
+                let joined = |a: usize, b: usize| self.connections.joined[a] == Some(b);
+                add(lower(&sources, &sinks, temporary, joined), count, &mut blocks)?;
+            }
+        }
+        let c = s.collective();
+        let mut output = s.output_len(node) / unit;
+        if c.kind == Kind::Broadcast && node.0 == c.root {
+            // The executor's broadcast has an output on every GPU, the root's too.
+            output = c.elements / unit;
+            for chunk in (0..output).step_by(limits::COUNT as usize) {
+                let at = |buffer| Place { buffer, chunk };
+                let op = Op::Copy { from: at(Buffer::Input), into: at(Buffer::Output) };
+                add(vec![op], limits::COUNT.min(output - chunk), &mut blocks)?;
+            }
+        }
+        let input = s.input_len(node) / unit;
+        let scratch = |p: Place, count: u32| if p.buffer == Buffer::Scratch { p.chunk + count } else { 0 };
+        let touched = works.iter().flat_map(|w| w.op.reads().chain(w.op.writes()).map(|p| scratch(p, w.count)));
+        let scratch = touched.max().unwrap_or(0);
+        if let Some(chunks) = [input, output, scratch].into_iter().find(|&c| c > limits::CHUNKS) {
+            return Err(format!(
+                "a buffer of {node} has {chunks} chunks of {unit} elements, and at most {} are addressed",
+                limits::CHUNKS
+            ));
+        }
+        let alias = Alias { kind: c.kind, shift: node.0 * (c.elements / unit) };
+        let in_place = alias.is_safe(&works);
+        let blocks = self.steps(&works, &blocks, in_place.then_some(alias));
+        check(node, &blocks)?;
+        Ok((Gpu { line: 0, input, output, scratch, blocks }, in_place))
+    }
+
+    fn ends(&self, operand: Operand, node: NodeId, from: u32) -> impl Fn(bool) -> Vec<End<usize>> + '_ {
+        move |is_source| {
+            let at = |buffer, start: u32| vec![End::Memory(Place { buffer, chunk: (start + from) / self.pieces.unit })];
+            match operand {
+                Operand::In(start) => at(Buffer::Input, start),
+                Operand::Out(start) => at(Buffer::Output, start),
+                Operand::Tmp(start) => at(Buffer::Scratch, start),
+                Operand::Stream(s) if is_source => vec![End::Wire(self.connections.of(self.schedule, s, node))],
+                Operand::Stream(s) => {
+                    self.connections.of_all_sinks(self.schedule, s).iter().map(|&c| End::Wire(c)).collect()
+                }
+            }
+        }
+    }
+
+    /// One thread block a connection, or for two that are joined; sorted by peers, as the executor's own tools do it.
+    fn blocks(&self, node: NodeId) -> Blocks {
+        let c = self.connections;
+        let of = |from: bool| {
+            let here = move |n: &usize| if from { c.all[*n].source == node.0 } else { c.all[*n].sink == node.0 };
+            (0..c.all.len()).filter(here)
+        };
+        let mut ends: Vec<_> = of(false).map(|n| (c.joined[n], Some(n))).collect();
+        let taken: Vec<usize> = ends.iter().filter_map(|e| e.0).collect();
+        ends.extend(of(true).filter(|n| !taken.contains(n)).map(|n| (Some(n), None)));
+        ends.sort_unstable_by_key(|&(send, receive)| {
+            (send.map(|n| c.all[n].sink), receive.map(|n| c.all[n].source), send, receive)
+        });
+        let mut blocks = Blocks::default();
+        for (send, receive) in ends {
+            blocks.sending.extend(send.map(|n| (n, blocks.ends.len())));
+            blocks.receiving.extend(receive.map(|n| (n, blocks.ends.len())));
+            blocks.ends.push((send, receive));
+        }
+        blocks
+    }
+
+    /// Scratch memory for partial results of each lane, behind the schedule's own.
+    fn temporaries(&self, node: NodeId, mut next: u32) -> Vec<Place> {
+        let s = self.schedule;
+        let lane = |lane: usize| {
+            let instrs = s.lane_instrs(LaneId::new(lane)).map(InstrId::new);
+            let longest = instrs.flat_map(|id| self.pieces.of(s, self.flow, id)).map(|(_, len)| len).max();
+            let at = Place { buffer: Buffer::Scratch, chunk: next };
+            next += longest.unwrap_or(0) / self.pieces.unit;
+            at
+        };
+        s.lanes(node).map(lane).collect()
+    }
+
+    fn steps(&self, works: &[Work], blocks: &Blocks, alias: Option<Alias>) -> Vec<Block> {
+        let c = &self.connections.all;
+        let mut made: Vec<Block> = blocks
+            .ends
+            .iter()
+            .map(|&(send, receive)| Block {
+                line: 0,
+                send: send.map(|n| c[n].sink),
+                receive: receive.map(|n| c[n].source),
+                channel: send.or(receive).map_or(0, |n| c[n].channel),
+                steps: Vec::new(),
+            })
+            .collect();
+        // Where the operations of each thread block come to stand among the steps.
+        let mut at: Vec<Vec<u32>> = vec![Vec::new(); made.len()];
+        for (work, waits) in works.iter().zip(waits(works, blocks.ends.len(), alias)) {
+            let target = |(block, step): (usize, usize)| (block as u32, at[block][step]);
+            let mut waits: Vec<(u32, u32)> = waits.into_iter().map(target).collect();
+            for &(block, step) in &waits {
+                made[block as usize].steps[step as usize].is_awaited = true;
+            }
+            let last = waits.pop();
+            let steps = &mut made[work.block].steps;
+            steps.extend(waits.into_iter().map(|wait| step(None, 0, Some(wait))));
+            unfuse(steps, work, last.is_some());
+            at[work.block].push(steps.len() as u32);
+            steps.push(step(Some(&work.op), work.count, last));
+        }
+        made
+    }
+}
+
+impl Blocks {
+    fn of(&self, op: &Op<usize>) -> Option<usize> {
+        let receiving = op.receives().and_then(|c| self.receiving.get(&c));
+        receiving.or_else(|| op.sends().and_then(|c| self.sending.get(&c))).copied()
+    }
+
+    /// The thread block of what only this GPU has to do with.
+    fn local(&mut self) -> usize {
+        let known = self.ends.iter().position(|e| *e == (None, None));
+        known.unwrap_or_else(|| {
+            self.ends.push((None, None));
+            self.ends.len() - 1
+        })
+    }
+}
+
+/// Ends a run of reductions that the executor's parser would fuse wrongly: it takes the length of the last for all, and
+/// holds so many only. A step that is awaited ends a run.
+fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
+    let Op::Reduce { into, .. } = work.op else { return };
+    let run = steps.iter().rev().take_while(|s| s.kind == Type::Reduce && !s.is_awaited).count();
+    if let Some(last) = steps.last_mut().filter(|_| run > 0 && !waits)
+        && last.destination == into
+        && (last.count != work.count || run.is_multiple_of(limits::FUSED))
+    {
+        last.is_awaited = true;
+    }
+}
+
+fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> Step {
+    // What a step does not use names the place it does use, as msccl-tools writes it.
+    let (kind, source, destination) = match op {
+        None => (Type::Nothing, None, None),
+        Some(&Op::Send { from, .. }) => (Type::Send, Some(from), None),
+        Some(&Op::Receive { into, on, .. }) => {
+            (if on.is_some() { Type::ReceiveCopySend } else { Type::Receive }, None, Some(into))
+        }
+        Some(&Op::ReceiveReduce { with, into, on, .. }) => {
+            let kind = match (into, on) {
+                (_, None) => Type::ReceiveReduceCopy,
+                (Some(_), Some(_)) => Type::ReceiveReduceCopySend,
+                (None, Some(_)) => Type::ReceiveReduceSend,
+            };
+            (kind, Some(with), into)
+        }
+        Some(&Op::Copy { from, into }) => (Type::Copy, Some(from), Some(into)),
+        Some(&Op::Reduce { from, into }) => (Type::Reduce, Some(from), Some(into)),
+    };
+    let nowhere = Place { buffer: Buffer::Input, chunk: 0 };
+    let any = source.or(destination).unwrap_or(nowhere);
+    Step {
+        line: 0,
+        kind,
+        source: source.unwrap_or(any),
+        destination: destination.unwrap_or(any),
+        count,
+        waits_for,
+        is_awaited: false,
+    }
+}
+
+/// How input and output lie in one buffer when a collective runs in place (NCCL's rules): the output of an allgather
+/// holds the input at the rank's part, the input of a reduce-scatter the output.
+#[derive(Clone, Copy)]
+struct Alias {
+    kind: Kind,
+    /// Chunks before the rank's part.
+    shift: u32,
+}
+
+impl Alias {
+    fn place(self, p: Place) -> Place {
+        let shifted = match (self.kind, p.buffer) {
+            (_, Buffer::Scratch) => return p,
+            (Kind::Allgather, Buffer::Input) | (Kind::ReduceScatter, Buffer::Output) => self.shift,
+            _ => 0,
+        };
+        Place { buffer: Buffer::Output, chunk: p.chunk + shifted }
+    }
+
+    /// Whether the operations, in this order, come to the same in place: no input is read where output was written.
+    fn is_safe(self, works: &[Work]) -> bool {
+        let known = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
+        let overwritten = |(n, later): (usize, &Work)| {
+            let inputs: Vec<Place> = later.op.reads().filter(|p| p.buffer == Buffer::Input).collect();
+            let overlaps = |w: &Work, p: Place, shifted_only: bool| {
+                let out = w.op.writes().filter(|o| o.buffer == Buffer::Output).map(|o| self.place(o));
+                out.is_some_and(|o| {
+                    meet(o, w.count, self.place(p), later.count) && !(shifted_only && o == self.place(p))
+                })
+            };
+            inputs.iter().any(|&p| works[..n].iter().any(|w| overlaps(w, p, false)) || overlaps(later, p, true))
+        };
+        known.contains(&self.kind) && !works.iter().enumerate().any(overwritten)
+    }
+}
+
+fn meet(a: Place, a_count: u32, b: Place, b_count: u32) -> bool {
+    a.buffer == b.buffer && a.chunk < b.chunk + b_count && b.chunk < a.chunk + a_count
+}
+
+/// For each operation `(block, step)` of the operations of other thread blocks that it must wait for.
+fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(usize, usize)>> {
+    let place = |p: Place| alias.map_or(p, |a| a.place(p));
+    let writes: Vec<Option<Place>> = works.iter().map(|w| w.op.writes().map(place)).collect();
+    let reads: Vec<Vec<Place>> = works.iter().map(|w| w.op.reads().map(place).collect()).collect();
+    let clash = |a: usize, b: usize| {
+        let meets = |p: Place, q: Place| meet(p, works[a].count, q, works[b].count);
+        let written = |p: Place| writes[b].is_some_and(|q| meets(p, q));
+        writes[a].is_some_and(|p| written(p) || reads[b].iter().any(|&q| meets(p, q)))
+            || reads[a].iter().any(|&p| written(p))
+    };
+    // Of each thread block, how many operations of each other one are known to be done after its last one.
+    let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
+    let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
+    let mut all = Vec::with_capacity(works.len());
+    for (n, work) in works.iter().enumerate() {
+        let mut clock = known[work.block].clone();
+        let mut waits = Vec::new();
+        for earlier in (0..n).rev() {
+            let w = &works[earlier];
+            if w.block != work.block && clock[w.block] <= w.step && clash(earlier, n) {
+                waits.push((w.block, w.step));
+                for (mine, theirs) in clock.iter_mut().zip(&after[earlier]) {
+                    *mine = (*mine).max(*theirs);
+                }
+            }
+        }
+        clock[work.block] = work.step + 1;
+        known[work.block].clone_from(&clock);
+        after.push(clock);
+        waits.reverse();
+        all.push(waits);
+    }
+    all
+}
+
+fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
+    if blocks.len() > limits::BLOCKS {
+        return Err(format!("{node} would take {} thread blocks; at most {} are held", blocks.len(), limits::BLOCKS));
+    }
+    if let Some(steps) = blocks.iter().map(|b| b.steps.len()).find(|&s| s > limits::STEPS) {
+        return Err(format!(
+            "a thread block of {node} would take {steps} steps; at most {} are held: plan for fewer ranks or fewer segments",
+            limits::STEPS
+        ));
+    }
+    if let Some(b) = blocks.iter().find(|b| b.channel as usize >= limits::CHANNELS) {
+        return Err(format!("{node} would take channel {}; there are {}", b.channel, limits::CHANNELS));
+    }
+    for channel in 0..limits::CHANNELS as u32 {
+        let of = blocks.iter().filter(|b| b.channel == channel);
+        let (sends, receives) =
+            of.fold((0, 0), |(s, r), b| (s + usize::from(b.send.is_some()), r + usize::from(b.receive.is_some())));
+        let found = sends.max(receives);
+        if found > limits::BLOCKS_OF_A_CHANNEL {
+            return Err(format!(
+                "{node} would talk to {found} others on one channel; at most {} fit",
+                limits::BLOCKS_OF_A_CHANNEL
+            ));
+        }
+    }
+    Ok(())
+}

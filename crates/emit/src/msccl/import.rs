@@ -1,0 +1,436 @@
+//! A file as a schedule: a thread block becomes a lane, a connection a stream that holds as much as the executor surely
+//! does, a step an instruction, a wait a dependency. Whether that is the collective it claims to be is for `verify`.
+//!
+//! A program that runs in place has one buffer where a schedule has two: the schedule copies its input there first.
+
+use std::collections::BTreeMap;
+
+use unisono_base::{InstrId, NodeId, StreamId};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_schedule::{Builder, Operand, Schedule};
+
+use super::{
+    limits,
+    ops::{Buffer, Place},
+    program::{Block, COLLECTIVES, Gpu, Meaning, Program, Step, Type, counts_all_ranks},
+    xml::{Element, parse, short},
+};
+use crate::{Asked, ImportError};
+
+/// The schedule that a file describes. What `asked` leaves open is as the file says, and else one element a chunk, f32,
+/// sum and root 0.
+///
+/// # Errors
+/// One sentence with the line.
+pub fn import(text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
+    schedule(&program(text)?, asked, None)
+}
+
+/// The program in a file.
+///
+/// # Errors
+/// One sentence with the line.
+pub fn program(text: &str) -> Result<Program, ImportError> {
+    let algo = parse(text)?;
+    if algo.name != "algo" {
+        return Err(ImportError::new(algo.line, format!("<{}> is not <algo>", short(&algo.name))));
+    }
+    let gpus: Vec<&Element> = algo.children.iter().filter(|e| e.name == "gpu").collect();
+    let stated = algo.number("ngpus", 1, i64::from(limits::GPUS))?;
+    if stated != gpus.len() as i64 {
+        return Err(ImportError::new(algo.line, format!("ngpus=\"{stated}\", and there are {} <gpu>", gpus.len())));
+    }
+    let mut places: Vec<Option<Gpu>> = vec![None; gpus.len()];
+    for element in gpus {
+        let id = element.number("id", 0, stated - 1)?;
+        let place = &mut places[id as usize];
+        if place.is_some() {
+            return Err(ImportError::new(element.line, format!("gpu {id} is there twice")));
+        }
+        *place = Some(gpu(element, id, stated)?);
+    }
+    let coll = algo.text("coll")?;
+    let Some(&(_, kind)) = COLLECTIVES.iter().find(|(name, _)| *name == coll) else {
+        let names: Vec<_> = COLLECTIVES.iter().map(|(name, _)| *name).collect();
+        let message = format!("coll=\"{}\" is not read; accepted are {}", short(coll), names.join(", "));
+        return Err(ImportError::new(algo.line, message));
+    };
+    let has = |key: &str| algo.find(key).is_some();
+    let in_place = has("inplace") && algo.number("inplace", 0, 1)? == 1;
+    // msccl-tools writes neither this nor the sizes.
+    let out_of_place = if has("outofplace") { algo.number("outofplace", 0, 1)? == 1 } else { !in_place };
+    let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n as u64) } else { Ok(0) };
+    Ok(Program {
+        name: algo.find("name").unwrap_or_default().to_owned(),
+        protocol: algo.find("proto").unwrap_or("Simple").to_owned(),
+        channels: algo.number("nchannels", 0, limits::CHANNELS as i64)? as u32,
+        chunks: algo.number("nchunksperloop", 1, i64::from(i32::MAX))? as u32,
+        kind,
+        in_place,
+        out_of_place,
+        min_bytes: bytes("minBytes")?,
+        max_bytes: bytes("maxBytes")?,
+        meaning: meaning(&algo)?,
+        gpus: places.into_iter().flatten().collect(),
+    })
+}
+
+/// Our own attributes, where the file has them.
+fn meaning(algo: &Element) -> Result<Meaning, ImportError> {
+    let wrong = |e: unisono_collective::CollectiveError| ImportError::new(algo.line, e.to_string());
+    let number = |key| algo.find(key).map(|_| algo.number(key, 0, i64::MAX).map(|n| n as u64)).transpose();
+    Ok(Meaning {
+        elements: number("elements")?,
+        dtype: algo.find("dtype").map(str::parse).transpose().map_err(wrong)?,
+        operator: algo.find("op").map(str::parse).transpose().map_err(wrong)?,
+        root: number("root")?,
+    })
+}
+
+fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
+    let chunks = |key| element.number(key, 0, i64::from(i32::MAX)).map(|n| n as u32);
+    let mut blocks = Vec::new();
+    for tb in element.children.iter().filter(|e| e.name == "tb") {
+        tb.number("id", blocks.len() as i64, blocks.len() as i64)?;
+        let peer = |key| {
+            let peer = tb.number(key, -1, gpus - 1)?;
+            if peer == id {
+                return Err(ImportError::new(tb.line, format!("{key}=\"{peer}\" is the GPU itself")));
+            }
+            Ok(u32::try_from(peer).ok())
+        };
+        let (send, receive) = (peer("send")?, peer("recv")?);
+        // A thread block that only copies may say -1.
+        let channel = tb.number("chan", -1, limits::CHANNELS as i64 - 1)?.max(0) as u32;
+        let steps: Vec<&Element> = tb.children.iter().filter(|e| e.name == "step").collect();
+        let steps = steps.into_iter().enumerate().map(|(at, e)| step(e, at)).collect::<Result<Vec<_>, _>>()?;
+        let block = Block { line: tb.line, send, receive, channel, steps };
+        for step in &block.steps {
+            let lacks = if step.kind.sends() && send.is_none() { Some(("sends", "send")) } else { None };
+            let lacks =
+                lacks.or(if step.kind.receives() && receive.is_none() { Some(("receives", "recv")) } else { None });
+            if let Some((does, key)) = lacks {
+                let message = format!("the step {does}, and its thread block has {key}=\"-1\"");
+                return Err(ImportError::new(step.line, message));
+            }
+        }
+        blocks.push(block);
+    }
+    Ok(Gpu {
+        line: element.line,
+        input: chunks("i_chunks")?,
+        output: chunks("o_chunks")?,
+        scratch: chunks("s_chunks")?,
+        blocks,
+    })
+}
+
+fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
+    e.number("s", at as i64, at as i64)?;
+    let name = e.text("type")?;
+    let Some(&(_, kind)) = Type::NAMES.iter().find(|(n, _)| *n == name) else {
+        let names: Vec<_> = Type::NAMES.iter().map(|(n, _)| *n).collect();
+        let message = format!("type=\"{}\" is not a step; accepted are {}", short(name), names.join(", "));
+        return Err(ImportError::new(e.line, message));
+    };
+    let place = |buf: &str, off: &str, used: bool| {
+        let buffer = match e.text(buf)? {
+            "i" => Buffer::Input,
+            "o" => Buffer::Output,
+            "s" => Buffer::Scratch,
+            other => {
+                let message = format!("{buf}=\"{}\" is not a buffer; accepted are i, o, s", short(other));
+                return Err(ImportError::new(e.line, message));
+            }
+        };
+        let chunk = e.number(off, if used { 0 } else { -1 }, i64::from(i32::MAX))?;
+        Ok(Place { buffer, chunk: chunk.max(0) as u32 })
+    };
+    let (block, earlier) = (e.number("depid", -1, 1 << 20)?, e.number("deps", -1, 1 << 20)?);
+    Ok(Step {
+        line: e.line,
+        kind,
+        source: place("srcbuf", "srcoff", kind.reads())?,
+        destination: place("dstbuf", "dstoff", kind.writes())?,
+        count: e.number("cnt", 0, i64::from(limits::COUNT))? as u32,
+        waits_for: u32::try_from(block).ok().map(|b| (b, earlier.max(0) as u32)),
+        is_awaited: e.number("hasdep", 0, 1)? == 1,
+    })
+}
+
+/// The schedule of a program; `in_place` says which of two ways it is run, `None` leaves it to the file.
+///
+/// # Errors
+/// One sentence with the line.
+pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Schedule, ImportError> {
+    let ranks = p.gpus.len() as u32;
+    let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };
+    if !p.chunks.is_multiple_of(parts) {
+        let message =
+            format!("nchunksperloop=\"{}\" is no multiple of the {ranks} GPUs, which have a part each", p.chunks);
+        return Err(ImportError::new(0, message));
+    }
+    let chunks = p.chunks / parts;
+    let elements = asked.elements.or(p.meaning.elements).unwrap_or(u64::from(chunks));
+    if elements == 0 || !elements.is_multiple_of(u64::from(chunks)) {
+        let message =
+            format!("{elements} elements do not divide into the {chunks} chunks of the file; accepted are multiples");
+        return Err(ImportError::new(0, message));
+    }
+    let dtype = asked.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32);
+    let operator = asked.operator.or(p.meaning.operator).unwrap_or(Operator::Sum);
+    let root = asked.root.or(p.meaning.root).unwrap_or(0);
+    let collective = Collective::new(p.kind, ranks, elements, root, operator, dtype)
+        .map_err(|e| ImportError::new(0, e.to_string()))?;
+    let writes_input = p
+        .gpus
+        .iter()
+        .flat_map(|g| &g.blocks)
+        .flat_map(|b| &b.steps)
+        .find(|s| s.kind.writes() && s.count > 0 && s.destination.buffer == Buffer::Input);
+    if let Some(step) = writes_input.filter(|_| !p.in_place) {
+        return Err(ImportError::new(step.line, "the step writes the input, and the file says inplace=\"0\""));
+    }
+    let in_place = in_place.unwrap_or(p.in_place && (writes_input.is_some() || !p.out_of_place));
+    if in_place && matches!(p.kind, Kind::Alltoall | Kind::Gather | Kind::Scatter) {
+        return Err(ImportError::new(0, format!("a program for {} in place is not read", p.kind)));
+    }
+    let unit = (elements / u64::from(chunks)) as u32;
+    let mut made = Making { p, b: Builder::new(collective), unit, in_place, memory: Vec::new() };
+    if !p.name.is_empty() {
+        made.b.origin(&p.name);
+    }
+    let streams = made.streams()?;
+    let ids = made.lanes(&streams)?;
+    made.waits(&ids)?;
+    made.b.finish().map_err(|e| ImportError::new(0, e.to_string()))
+}
+
+struct Making<'a> {
+    p: &'a Program,
+    b: Builder,
+    /// Elements of a chunk.
+    unit: u32,
+    in_place: bool,
+    /// Where the buffers of each GPU lie.
+    memory: Vec<Memory>,
+}
+
+/// Where a GPU's buffers lie, each with its elements: `Operand` of the first element.
+struct Memory {
+    buffers: [(Operand, u32); 3],
+}
+
+/// The stream of a GPU's thread block: the one it sends to, and the one it receives from.
+type Wires = BTreeMap<(usize, usize), (Option<StreamId>, Option<StreamId>)>;
+
+impl Making<'_> {
+    /// A stream for each connection, whose ends move pieces of one size.
+    fn streams(&mut self) -> Result<Wires, ImportError> {
+        let mut ends: BTreeMap<(u32, u32, u32), [Option<(usize, usize)>; 2]> = BTreeMap::new();
+        for (g, gpu) in self.p.gpus.iter().enumerate() {
+            for (t, block) in gpu.blocks.iter().enumerate() {
+                let out = block.send.map(|to| ((g as u32, to, block.channel), 0, "send to"));
+                let into = block.receive.map(|from| ((from, g as u32, block.channel), 1, "receive from"));
+                for (key, end, does) in out.into_iter().chain(into) {
+                    let place = &mut ends.entry(key).or_default()[end];
+                    if let Some((_, other)) = *place {
+                        let peer = if end == 0 { key.1 } else { key.0 };
+                        let message =
+                            format!("thread blocks {other} and {t} of gpu {g} {does} gpu {peer} on channel {}", key.2);
+                        return Err(ImportError::new(block.line, message));
+                    }
+                    *place = Some((g, t));
+                }
+            }
+        }
+        let mut wires = Wires::new();
+        for ((source, sink, channel), [sender, receiver]) in ends {
+            let block = |at: Option<(usize, usize)>| at.map(|(g, t)| &self.p.gpus[g].blocks[t]);
+            let counts = |at, picks: fn(Type) -> bool| {
+                let steps = block(at).into_iter().flat_map(|b| &b.steps);
+                steps.filter(move |s| picks(s.kind) && s.count > 0).map(|s| (s.count, s.line))
+            };
+            let sent: Vec<_> = counts(sender, Type::sends).collect();
+            let received: Vec<_> = counts(receiver, Type::receives).collect();
+            let wrong =
+                (0..sent.len().max(received.len())).find(|&n| sent.get(n).map(|s| s.0) != received.get(n).map(|r| r.0));
+            if let Some(n) = wrong {
+                let say = |of: &[(u32, u32)]| of.get(n).map_or("nothing".to_owned(), |(c, _)| format!("cnt=\"{c}\""));
+                let line = sent.get(n).or(received.get(n)).map_or(0, |(_, line)| *line);
+                let message = format!(
+                    "message {n} from gpu {source} to gpu {sink} on channel {channel}: {} sent, {} received",
+                    say(&sent),
+                    say(&received)
+                );
+                return Err(ImportError::new(line, message));
+            }
+            let elements: u64 = sent.iter().map(|(c, _)| u64::from(*c) * u64::from(self.unit)).sum();
+            let stream = self.b.stream(NodeId(source), &[NodeId(sink)]);
+            let holds = elements.min(u64::from(limits::IN_FLIGHT) * u64::from(self.unit));
+            self.b.capacity(stream, u32::try_from(holds).unwrap_or(u32::MAX));
+            sender.into_iter().for_each(|at| wires.entry(at).or_default().0 = Some(stream));
+            receiver.into_iter().for_each(|at| wires.entry(at).or_default().1 = Some(stream));
+        }
+        Ok(wires)
+    }
+
+    /// Where the buffers of a GPU lie; in place input and output share one, which takes the input first.
+    fn place_buffers(&mut self, node: NodeId) -> Result<(Memory, InstrId), ImportError> {
+        let gpu = &self.p.gpus[node.index()];
+        let c = *self.b.collective();
+        let (input, output) = (c.input_len(node.0), c.output_len(node.0));
+        let elements = |chunks: u32| {
+            let all = u64::from(chunks) * u64::from(self.unit);
+            u32::try_from(all).map_err(|_| {
+                let message = format!("{chunks} chunks of {} elements are more than memory holds", self.unit);
+                ImportError::new(gpu.line, message)
+            })
+        };
+        let (spare, scratch) = (elements(gpu.output)?, elements(gpu.scratch)?);
+        let scratch = (Operand::Tmp(self.b.scratch(node, scratch)), scratch);
+        if !self.in_place {
+            // The root of a broadcast and the others of a reduce have an output that no one looks at.
+            let out =
+                if output > 0 { (Operand::Out(0), output) } else { (Operand::Tmp(self.b.scratch(node, spare)), spare) };
+            let none = self.b.combine(node, 0, 0, &[], &[]);
+            return Ok((Memory { buffers: [(Operand::In(0), input), out, scratch] }, none));
+        }
+        let part = node.0 * c.elements;
+        let whole = input.max(output);
+        let base = if output == whole { Operand::Out(0) } else { Operand::Tmp(self.b.scratch(node, whole)) };
+        let (of_input, of_output) = match c.kind {
+            Kind::Allgather => (shifted(base, part), base),
+            Kind::ReduceScatter => (base, shifted(base, part)),
+            _ => (base, base),
+        };
+        let copied = self.b.combine(node, 0, input, &[Operand::In(0)], &[of_input]);
+        let (i, o) = match c.kind {
+            Kind::Allgather => (input, whole),
+            Kind::ReduceScatter => (whole, output),
+            _ => (whole, whole),
+        };
+        Ok((Memory { buffers: [(of_input, i), (of_output, o), scratch] }, copied))
+    }
+
+    fn operand(&self, node: NodeId, place: Place, step: &Step) -> Result<Operand, ImportError> {
+        let (base, len) = self.memory[node.index()].buffers[place.buffer as usize];
+        let end = (u64::from(place.chunk) + u64::from(step.count)) * u64::from(self.unit);
+        if end > u64::from(len) {
+            let name = super::write::buffer_name(place.buffer);
+            let message = format!(
+                "chunks {} to {} of buffer {name} of gpu {}, which has {}",
+                place.chunk,
+                u64::from(place.chunk) + u64::from(step.count),
+                node.0,
+                len / self.unit
+            );
+            return Err(ImportError::new(step.line, message));
+        }
+        Ok(shifted(base, place.chunk * self.unit))
+    }
+
+    /// The instructions of all thread blocks; of each step the last instruction of its thread block up to it.
+    fn lanes(&mut self, wires: &Wires) -> Result<Vec<Vec<Vec<Option<InstrId>>>>, ImportError> {
+        let mut ids = Vec::with_capacity(self.p.gpus.len());
+        for (g, gpu) in self.p.gpus.iter().enumerate() {
+            let node = NodeId::new(g);
+            let (memory, copied) = self.place_buffers(node)?;
+            self.memory.push(memory);
+            let mut of_gpu = Vec::with_capacity(gpu.blocks.len());
+            for (t, block) in gpu.blocks.iter().enumerate() {
+                let (to, from) = wires.get(&(g, t)).copied().unwrap_or_default();
+                let mut last = None;
+                let mut of_block = Vec::with_capacity(block.steps.len());
+                for step in &block.steps {
+                    if step.kind != Type::Nothing && step.count > 0 {
+                        let id = self.step(node, t as u32 + 1, step, from, to)?;
+                        if last.is_none() {
+                            self.b.after(id, copied);
+                        }
+                        last = Some(id);
+                    }
+                    of_block.push(last);
+                }
+                of_gpu.push(of_block);
+            }
+            let c = *self.b.collective();
+            if self.in_place && c.kind == Kind::ReduceScatter {
+                let ends: Vec<InstrId> = of_gpu.iter().filter_map(|b: &Vec<_>| b.last().copied().flatten()).collect();
+                let result = self.memory[g].buffers[Buffer::Output as usize].0;
+                if result != Operand::Out(0) {
+                    let id = self.b.combine(node, 0, c.elements, &[result], &[Operand::Out(0)]);
+                    ends.into_iter().for_each(|end| self.b.after(id, end));
+                }
+            }
+            ids.push(of_gpu);
+        }
+        Ok(ids)
+    }
+
+    fn step(
+        &mut self,
+        node: NodeId,
+        lane: u32,
+        step: &Step,
+        from: Option<StreamId>,
+        to: Option<StreamId>,
+    ) -> Result<InstrId, ImportError> {
+        let (mut sources, mut sinks) = (Vec::new(), Vec::new());
+        if step.kind == Type::Reduce {
+            // What is there comes first.
+            sources.push(self.operand(node, step.destination, step)?);
+        }
+        sources.extend(from.filter(|_| step.kind.receives()).map(Operand::Stream));
+        if step.kind.reads() {
+            sources.push(self.operand(node, step.source, step)?);
+        }
+        if step.kind.writes() {
+            sinks.push(self.operand(node, step.destination, step)?);
+        }
+        sinks.extend(to.filter(|_| step.kind.sends()).map(Operand::Stream));
+        let len = u64::from(step.count) * u64::from(self.unit);
+        let len = u32::try_from(len).map_err(|_| ImportError::new(step.line, format!("{len} elements in one step")))?;
+        Ok(self.b.combine(node, lane, len, &sources, &sinks))
+    }
+
+    fn waits(&mut self, ids: &[Vec<Vec<Option<InstrId>>>]) -> Result<(), ImportError> {
+        for (g, gpu) in self.p.gpus.iter().enumerate() {
+            for (t, block) in gpu.blocks.iter().enumerate() {
+                let mut pending = Vec::new();
+                for (n, step) in block.steps.iter().enumerate() {
+                    if let Some((b, s)) = step.waits_for {
+                        let awaited = gpu.blocks.get(b as usize).and_then(|b| b.steps.get(s as usize));
+                        let Some(awaited) = awaited else {
+                            let message =
+                                format!("the step waits for step {s} of thread block {b}, which is not there");
+                            return Err(ImportError::new(step.line, message));
+                        };
+                        if !awaited.is_awaited {
+                            let message =
+                                format!("the step waits for step {s} of thread block {b}, which says hasdep=\"0\"");
+                            return Err(ImportError::new(step.line, message));
+                        }
+                        pending.extend(ids[g][b as usize][s as usize]);
+                    }
+                    if step.kind != Type::Nothing
+                        && step.count > 0
+                        && let Some(id) = ids[g][t][n]
+                    {
+                        pending.drain(..).for_each(|earlier| self.b.after(id, earlier));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shifted(base: Operand, by: u32) -> Operand {
+    match base {
+        Operand::In(start) => Operand::In(start + by),
+        Operand::Out(start) => Operand::Out(start + by),
+        Operand::Tmp(start) => Operand::Tmp(start + by),
+        Operand::Stream(s) => Operand::Stream(s),
+    }
+}

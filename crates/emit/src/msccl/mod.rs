@@ -1,0 +1,36 @@
+//! MSCCL XML: a schedule as a program of thread blocks for the GPU executors that read this format, and back.
+//!
+//! ```text
+//! <algo name proto nchannels nchunksperloop ngpus coll inplace outofplace minBytes maxBytes>
+//!   <gpu id i_chunks o_chunks s_chunks>
+//!     <tb id send recv chan>                                    at most one peer each way, -1 for none
+//!       <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
+//! ```
+//!
+//! Buffers are counted in chunks, equal parts of the vector. A pair of GPUs has one connection a channel and direction,
+//! a FIFO between two thread blocks. Emission goes through these files, in this order:
+//!
+//! * `pieces`: the chunk (the largest unit of all slices), and instructions cut so that both ends of a stream move
+//!   pieces of one size;
+//! * `ops`: `combine` as receive, reduce, copy and send;
+//! * `connections`: streams as connections, those that a fused step joins as one thread block, channels;
+//! * `blocks`: the steps of each thread block and what they wait for;
+//! * `write`: the text. It is read back (`xml`, `program`, `import`) and proved again before it is handed out.
+//!
+//! Source: the parser and the interpreter of msccl-executor-nccl (`src/misc/msccl/msccl_parser.cc`,
+//! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` says what
+//! was checked and what was not.
+
+mod blocks;
+mod connections;
+mod import;
+mod limits;
+mod ops;
+mod pieces;
+mod program;
+mod unit;
+mod write;
+mod xml;
+
+pub use import::import;
+pub use unit::MscclXml;

@@ -1,0 +1,107 @@
+//! Chunks and pieces: the largest unit of all slices becomes the chunk, and instructions are cut until whoever pushes a
+//! stream and whoever pops it move pieces of one size.
+
+use std::collections::BTreeSet;
+
+use unisono_base::{InstrId, StreamId};
+use unisono_schedule::{Flow, Operand, Schedule};
+
+/// So many cuts are made before a schedule is given up.
+const MOST_CUTS: usize = 1 << 20;
+
+/// How a schedule is divided.
+pub struct Pieces {
+    /// Elements of a chunk.
+    pub unit: u32,
+    /// The most elements of a piece.
+    longest: u32,
+    /// Of each stream, where pieces start, in elements.
+    starts: Vec<BTreeSet<u32>>,
+}
+
+/// A stream operand: the stream, and the first of its elements that the instruction carries.
+pub type At = (StreamId, u32);
+
+/// The stream operands of an instruction, sources first.
+fn ends(schedule: &Schedule, flow: &Flow, id: InstrId) -> Vec<At> {
+    flow.pops(schedule, id).chain(flow.pushes(schedule, id)).map(|(s, span)| (s, span.start)).collect()
+}
+
+impl Pieces {
+    /// Pieces of at most `longest` chunks.
+    ///
+    /// # Errors
+    /// The schedule has no elements, or the ends of its streams are cut too differently.
+    pub fn new(schedule: &Schedule, flow: &Flow, longest: u32) -> Result<Self, String> {
+        let unit = unit(schedule);
+        if unit == 0 {
+            return Err("it moves no elements".to_owned());
+        }
+        let longest = unit.saturating_mul(longest);
+        let mut pieces = Self { unit, longest, starts: vec![BTreeSet::new(); schedule.stream_count()] };
+        let mut new: Vec<At> = Vec::new();
+        for s in schedule.all_streams() {
+            new.extend(flow.writers(s).iter().chain(flow.readers(s)).map(|p| (s, p.start)));
+        }
+        for id in (0..schedule.instr_count()).map(InstrId::new) {
+            let ends = ends(schedule, flow, id);
+            let into = (longest..schedule.instr(id).len).step_by(longest as usize);
+            new.extend(into.flat_map(|into| ends.iter().map(move |&(s, at)| (s, at + into))));
+        }
+        let mut cuts = 0;
+        while let Some((s, start)) = new.pop() {
+            if !pieces.starts[s.index()].insert(start) {
+                continue;
+            }
+            cuts += 1;
+            if cuts > MOST_CUTS {
+                return Err(format!("its streams are cut into more than {MOST_CUTS} pieces"));
+            }
+            // Whoever moves this element together with the one before it is cut here, and so are its other streams.
+            let span = unisono_base::Span::new(start, 1);
+            let readers = flow.readers_by_sink(s).flat_map(|r| Flow::touching(schedule, r, span));
+            for piece in Flow::touching(schedule, flow.writers(s), span).iter().chain(readers) {
+                let into = start - piece.start;
+                if into > 0 {
+                    new.extend(ends(schedule, flow, piece.instr).into_iter().map(|(other, at)| (other, at + into)));
+                }
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// First elements of the pieces of a stream.
+    pub fn starts_of(&self, stream: StreamId) -> impl Iterator<Item = u32> + '_ {
+        self.starts[stream.index()].iter().copied()
+    }
+
+    /// `(first element, elements)` of the pieces of an instruction, counted from its start.
+    pub fn of(&self, schedule: &Schedule, flow: &Flow, id: InstrId) -> Vec<(u32, u32)> {
+        let len = schedule.instr(id).len;
+        let mut starts = vec![0];
+        match ends(schedule, flow, id).first() {
+            Some(&(s, at)) => starts.extend(self.starts[s.index()].range(at + 1..at + len).map(|b| b - at)),
+            None => starts.extend((self.longest..len).step_by(self.longest as usize)),
+        }
+        let after = starts.iter().copied().skip(1).chain([len]).collect::<Vec<_>>();
+        starts.into_iter().zip(after).map(|(from, to)| (from, to - from)).collect()
+    }
+}
+
+/// The largest number of elements that divides every slice and every block; 0 where there are no elements.
+fn unit(schedule: &Schedule) -> u32 {
+    let mut unit = schedule.collective().elements;
+    for id in (0..schedule.instr_count()).map(InstrId::new) {
+        unit = gcd(unit, schedule.instr(id).len);
+        for operand in schedule.sources(id).iter().chain(schedule.sinks(id)) {
+            if let Operand::In(start) | Operand::Out(start) | Operand::Tmp(start) = *operand {
+                unit = gcd(unit, start);
+            }
+        }
+    }
+    unit
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

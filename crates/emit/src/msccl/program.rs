@@ -1,0 +1,135 @@
+//! What a file says, before it means a schedule.
+
+use unisono_collective::Kind;
+
+use super::ops::Place;
+
+/// `type` of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    Send,
+    Receive,
+    ReceiveCopySend,
+    ReceiveReduceSend,
+    ReceiveReduceCopy,
+    ReceiveReduceCopySend,
+    Copy,
+    Reduce,
+    /// Only waits: one of the waits of the next step that does something.
+    Nothing,
+}
+
+impl Type {
+    pub const NAMES: &[(&str, Type)] = &[
+        ("cpy", Type::Copy),
+        ("nop", Type::Nothing),
+        ("r", Type::Receive),
+        ("rcs", Type::ReceiveCopySend),
+        ("re", Type::Reduce),
+        ("rrc", Type::ReceiveReduceCopy),
+        ("rrcs", Type::ReceiveReduceCopySend),
+        ("rrs", Type::ReceiveReduceSend),
+        ("s", Type::Send),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Type::NAMES.iter().find(|(_, t)| *t == self).map_or("", |(name, _)| name)
+    }
+
+    pub fn receives(self) -> bool {
+        use Type::{Receive, ReceiveCopySend, ReceiveReduceCopy, ReceiveReduceCopySend, ReceiveReduceSend};
+        matches!(self, Receive | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopy | ReceiveReduceCopySend)
+    }
+
+    pub fn sends(self) -> bool {
+        use Type::{ReceiveCopySend, ReceiveReduceCopySend, ReceiveReduceSend, Send};
+        matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
+    }
+
+    /// Whether it reads its source place.
+    pub fn reads(self) -> bool {
+        !matches!(self, Type::Receive | Type::ReceiveCopySend | Type::Nothing)
+    }
+
+    /// Whether it writes its destination.
+    pub fn writes(self) -> bool {
+        !matches!(self, Type::Send | Type::ReceiveReduceSend | Type::Nothing)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Line of the file, for errors; 0 for what was not read.
+    pub line: u32,
+    pub kind: Type,
+    pub source: Place,
+    pub destination: Place,
+    /// Chunks.
+    pub count: u32,
+    /// `(thread block, step)` of the same GPU that must have completed.
+    pub waits_for: Option<(u32, u32)>,
+    /// Whether others wait for it.
+    pub is_awaited: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    pub line: u32,
+    pub send: Option<u32>,
+    pub receive: Option<u32>,
+    pub channel: u32,
+    pub steps: Vec<Step>,
+}
+
+/// Its buffers in chunks, and its thread blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Gpu {
+    pub line: u32,
+    pub input: u32,
+    pub output: u32,
+    pub scratch: u32,
+    pub blocks: Vec<Block>,
+}
+
+/// What the format has no attribute for: written as attributes of our own, which the executor does not look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Meaning {
+    /// As MPI counts them.
+    pub elements: Option<u64>,
+    pub dtype: Option<unisono_collective::Dtype>,
+    pub operator: Option<unisono_collective::Operator>,
+    pub root: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    pub name: String,
+    pub protocol: String,
+    pub channels: u32,
+    /// Chunks of the whole vector: of all ranks together where ranks give or keep parts.
+    pub chunks: u32,
+    pub kind: Kind,
+    pub in_place: bool,
+    pub out_of_place: bool,
+    pub min_bytes: u64,
+    pub max_bytes: u64,
+    pub meaning: Meaning,
+    pub gpus: Vec<Gpu>,
+}
+
+/// Collectives by the names of the format.
+pub const COLLECTIVES: &[(&str, Kind)] = &[
+    ("allgather", Kind::Allgather),
+    ("allreduce", Kind::Allreduce),
+    ("alltoall", Kind::Alltoall),
+    ("broadcast", Kind::Broadcast),
+    ("gather", Kind::Gather),
+    ("reduce", Kind::Reduce),
+    ("reducescatter", Kind::ReduceScatter),
+    ("scatter", Kind::Scatter),
+];
+
+/// Whether the executor counts the bytes, and so the chunks, of all ranks together.
+pub fn counts_all_ranks(kind: Kind) -> bool {
+    matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter)
+}

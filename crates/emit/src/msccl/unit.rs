@@ -1,0 +1,173 @@
+//! MSCCL XML as a registered format: written, read back and proved again; and read.
+
+use unisono_base::InstrId;
+use unisono_collective::Operator;
+use unisono_lower::File;
+use unisono_schedule::{
+    Flow, Schedule, topological,
+    verify::{Method, Proof, verify},
+};
+
+use super::{
+    blocks::Maker,
+    connections::Connections,
+    import, limits,
+    pieces::Pieces,
+    program::{COLLECTIVES, Meaning, Program, counts_all_ranks},
+    write::write,
+};
+use crate::{Asked, Emitter, Files, ImportError, Importer, Refused};
+
+pub struct MscclXml;
+
+const NAME: &str = "msccl-xml";
+const REFERENCE: &str = "docs/export.md; msccl-executor-nccl";
+
+impl Emitter for MscclXml {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "an algorithm file for the GPU executors that read MSCCL's XML"
+    }
+
+    fn reference(&self) -> &'static str {
+        REFERENCE
+    }
+
+    fn emit(&self, file: &File) -> Result<Files, Refused> {
+        let text = text(&file.schedule).map_err(|reason| Refused { target: NAME, reason })?;
+        Ok(vec![(format!("{}.xml", file.schedule.collective().kind), text)])
+    }
+}
+
+impl Importer for MscclXml {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "an algorithm file of MSCCL, as its tools write it"
+    }
+
+    fn reference(&self) -> &'static str {
+        REFERENCE
+    }
+
+    fn import(&self, text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
+        import(text, asked)
+    }
+}
+
+fn text(schedule: &Schedule) -> Result<String, String> {
+    expressible(schedule)?;
+    let proof = verify(schedule, Method::Auto);
+    if let Some(found) = proof.diagnostics.first() {
+        return Err(format!("it is not proved: {found}"));
+    }
+    let mut found = unisono_base::Diagnostics::default();
+    let flow = Flow::new(schedule, &mut found);
+    let order = topological(schedule, &flow, &mut found);
+    // Fused steps tie a receive to a send, and long pieces tie two GPUs that exchange them, which some schedules cannot
+    // bear with the little that a connection holds. Short pieces take more steps.
+    let mut refused = String::new();
+    for longest in [limits::COUNT, limits::IN_FLIGHT] {
+        let pieces = Pieces::new(schedule, &flow, longest)?;
+        for fuse in [true, false] {
+            let connections = Connections::new(schedule, &flow, &order, &pieces, fuse);
+            let maker = Maker { schedule, flow: &flow, pieces: &pieces, connections: &connections };
+            match program(&maker, &order).and_then(|p| checked(&p, schedule, &proof)) {
+                Ok(text) => return Ok(text),
+                Err(reason) => refused = reason,
+            }
+        }
+    }
+    Err(refused)
+}
+
+fn expressible(schedule: &Schedule) -> Result<(), String> {
+    let c = schedule.collective();
+    if !COLLECTIVES.iter().any(|(_, kind)| *kind == c.kind) {
+        let names: Vec<_> = COLLECTIVES.iter().map(|(_, kind)| kind.name()).collect();
+        return Err(format!("{} is no collective of the format; there are {}", c.kind, names.join(", ")));
+    }
+    if schedule.node_count() > c.ranks as usize {
+        return Err("it has switches, and the format has GPUs only".to_owned());
+    }
+    if c.ranks > limits::GPUS {
+        return Err(format!("it is for {} ranks; at most {} GPUs are held", c.ranks, limits::GPUS));
+    }
+    let known = [Operator::Sum, Operator::Prod, Operator::Min, Operator::Max];
+    if c.kind.reduces() && !known.contains(&c.operator) {
+        return Err(format!("NCCL has no operator {}; it has sum, prod, min and max", c.operator));
+    }
+    Ok(())
+}
+
+fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
+    let s = maker.schedule;
+    let c = s.collective();
+    let mut of_node: Vec<Vec<InstrId>> = vec![Vec::new(); s.node_count()];
+    for &id in order {
+        of_node[maker.flow.node_of(id).index()].push(id);
+    }
+    let mut in_place = true;
+    let mut gpus = Vec::with_capacity(s.node_count());
+    for (node, instrs) in s.all_nodes().zip(&of_node) {
+        let (gpu, is_safe) = maker.gpu(node, instrs)?;
+        in_place &= is_safe;
+        gpus.push(gpu);
+    }
+    let kept = |g: &super::program::Gpu| 1 + g.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
+    if let Some(nodes) = gpus.iter().map(|g| gpus.len() + kept(g)).find(|&n| n > limits::NODES) {
+        return Err(format!("a GPU would keep {nodes} nodes of the file; at most {} are held", limits::NODES));
+    }
+    let parts = if counts_all_ranks(c.kind) { c.ranks } else { 1 };
+    let bytes = u64::from(c.elements) * u64::from(parts) * c.dtype.bytes();
+    let channels = gpus.iter().flat_map(|g| &g.blocks).map(|b| b.channel + 1).max().unwrap_or(1);
+    let what = if s.origin().is_empty() { c.kind.name() } else { s.origin() };
+    Ok(Program {
+        name: format!("unisono-{}", what.replace(' ', "-")),
+        protocol: "Simple".to_owned(),
+        channels,
+        chunks: c.elements / maker.pieces.unit * parts,
+        kind: c.kind,
+        in_place,
+        out_of_place: true,
+        min_bytes: bytes,
+        max_bytes: bytes,
+        meaning: Meaning {
+            elements: Some(u64::from(c.elements)),
+            dtype: Some(c.dtype),
+            operator: Some(c.operator),
+            root: Some(u64::from(c.root)),
+        },
+        gpus,
+    })
+}
+
+/// The text of a program that reads back to a proved schedule whose results are the same expressions, in each of the ways
+/// that the file says it may be run.
+fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<String, String> {
+    let text = write(program);
+    let fault = |reason: String| format!("the emitted file is wrong, please report it: {reason}");
+    let again = import::program(&text).map_err(|e| fault(e.to_string()))?;
+    for in_place in [false, true] {
+        if in_place && !program.in_place {
+            continue;
+        }
+        let read = import::schedule(&again, &Asked::default(), Some(in_place)).map_err(|e| fault(e.to_string()))?;
+        let found = verify(&read, Method::Auto);
+        if found.diagnostics.iter().any(|d| d.code == "deadlock") {
+            return Err(format!("it needs more than {} chunks in flight on a connection", limits::IN_FLIGHT));
+        }
+        if let Some(d) = found.diagnostics.first() {
+            return Err(fault(d.to_string()));
+        }
+        if read.collective() != schedule.collective() || found.expression_class != proof.expression_class {
+            return Err(fault("it reads back to another result".to_owned()));
+        }
+    }
+    Ok(text)
+}

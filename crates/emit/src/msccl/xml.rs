@@ -1,0 +1,189 @@
+//! Reads the part of XML that the format uses: elements with attributes, comments, no text. The executor's own parser
+//! reads less (no tabs, one space between attributes), which the writer keeps to.
+
+use crate::ImportError;
+
+/// An element with its attributes in order, and the line it starts on.
+#[derive(Debug)]
+pub struct Element {
+    pub name: String,
+    pub line: u32,
+    pub attributes: Vec<(String, String)>,
+    pub children: Vec<Element>,
+}
+
+/// More nesting than any file of the format has.
+const DEEPEST: usize = 16;
+
+/// The only element outside all others.
+///
+/// # Errors
+/// What is no XML, with its line.
+pub fn parse(text: &str) -> Result<Element, ImportError> {
+    let mut reader = Reader { rest: text, line: 1 };
+    let mut open: Vec<Element> = Vec::new();
+    let mut root = None;
+    loop {
+        reader.skip_space();
+        let line = reader.line;
+        if reader.rest.is_empty() {
+            return match (open.last(), root) {
+                (Some(e), _) => Err(ImportError::new(e.line, format!("<{}> is never closed", e.name))),
+                (None, Some(root)) => Ok(root),
+                (None, None) => Err(ImportError::new(line, "there is no <algo> element")),
+            };
+        }
+        if reader.skip("<!--") {
+            reader.skip_past("-->", "a comment is never closed")?;
+        } else if reader.skip("<?") {
+            reader.skip_past("?>", "a declaration is never closed")?;
+        } else if reader.skip("</") {
+            let name = reader.name()?;
+            reader.skip_space();
+            reader.expect(">")?;
+            let closed = open.pop().filter(|e| e.name == name);
+            let Some(closed) = closed else {
+                return Err(ImportError::new(line, format!("</{name}> closes nothing that is open")));
+            };
+            place(closed, &mut open, &mut root)?;
+        } else if reader.skip("<") {
+            let (element, is_closed) = reader.element(line)?;
+            if is_closed {
+                place(element, &mut open, &mut root)?;
+            } else if open.len() == DEEPEST {
+                return Err(ImportError::new(line, format!("elements are nested more than {DEEPEST} deep")));
+            } else {
+                open.push(element);
+            }
+        } else {
+            let found: String = reader.rest.chars().take(20).take_while(|c| *c != '<' && *c != '\n').collect();
+            return Err(ImportError::new(line, format!("'{found}' stands where an element is expected")));
+        }
+    }
+}
+
+fn place(element: Element, open: &mut [Element], root: &mut Option<Element>) -> Result<(), ImportError> {
+    match open.last_mut() {
+        Some(parent) => parent.children.push(element),
+        None if root.is_none() => *root = Some(element),
+        None => {
+            return Err(ImportError::new(element.line, format!("<{}> stands beside the root element", element.name)));
+        }
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    line: u32,
+}
+
+impl Reader<'_> {
+    fn advance(&mut self, bytes: usize) {
+        let lines = self.rest.as_bytes()[..bytes].iter().filter(|b| **b == b'\n').count();
+        self.line = self.line.saturating_add(lines as u32);
+        self.rest = &self.rest[bytes..];
+    }
+
+    fn skip_space(&mut self) {
+        self.advance(self.rest.len() - self.rest.trim_start_matches([' ', '\t', '\n', '\r', '\u{feff}']).len());
+    }
+
+    fn skip(&mut self, what: &str) -> bool {
+        let is_next = self.rest.starts_with(what);
+        if is_next {
+            self.advance(what.len());
+        }
+        is_next
+    }
+
+    fn expect(&mut self, what: &str) -> Result<(), ImportError> {
+        if self.skip(what) {
+            return Ok(());
+        }
+        let found = self.rest.chars().next().map_or("the end of the file".to_owned(), |c| format!("'{c}'"));
+        Err(ImportError::new(self.line, format!("'{what}' is expected, found {}", found.replace('\n', "a line break"))))
+    }
+
+    fn skip_past(&mut self, what: &str, otherwise: &str) -> Result<(), ImportError> {
+        let at = self.rest.find(what).ok_or_else(|| ImportError::new(self.line, otherwise))?;
+        self.advance(at + what.len());
+        Ok(())
+    }
+
+    fn name(&mut self) -> Result<String, ImportError> {
+        let end = self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.:".contains(c)));
+        let name = self.rest[..end.unwrap_or(self.rest.len())].to_owned();
+        if name.is_empty() {
+            return Err(ImportError::new(self.line, "a name is expected"));
+        }
+        self.advance(name.len());
+        Ok(name)
+    }
+
+    /// What follows `<`, and whether the element closes itself.
+    fn element(&mut self, line: u32) -> Result<(Element, bool), ImportError> {
+        let name = self.name()?;
+        let mut attributes: Vec<(String, String)> = Vec::new();
+        loop {
+            self.skip_space();
+            let is_closed = self.skip("/>");
+            if is_closed || self.skip(">") {
+                return Ok((Element { name, line, attributes, children: Vec::new() }, is_closed));
+            }
+            let key = self.name()?;
+            if attributes.iter().any(|(k, _)| *k == key) {
+                return Err(ImportError::new(self.line, format!("<{name}> has the attribute {key} twice")));
+            }
+            self.skip_space();
+            self.expect("=")?;
+            self.skip_space();
+            let quote = if self.skip("'") { "'" } else { "\"" };
+            if quote == "\"" {
+                self.expect("\"")?;
+            }
+            let start = self.rest;
+            self.skip_past(quote, "an attribute's value is never closed")?;
+            let value = &start[..start.len() - self.rest.len() - 1];
+            attributes.push((key, value.to_owned()));
+        }
+    }
+}
+
+impl Element {
+    /// An attribute's text.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn text(&self, key: &str) -> Result<&str, ImportError> {
+        let missing = || ImportError::new(self.line, format!("<{}> has no attribute {key}", self.name));
+        self.find(key).ok_or_else(missing)
+    }
+
+    pub fn find(&self, key: &str) -> Option<&str> {
+        self.attributes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// An attribute's whole number in `from ..= to`.
+    ///
+    /// # Errors
+    /// It is missing, no number, or outside.
+    pub fn number(&self, key: &str, from: i64, to: i64) -> Result<i64, ImportError> {
+        let text = self.text(key)?;
+        let number = text.trim().parse::<i64>().ok().filter(|n| (from..=to).contains(n));
+        number.ok_or_else(|| {
+            let message =
+                format!("{key}=\"{}\" of <{}>; accepted are whole numbers from {from} to {to}", short(text), self.name);
+            ImportError::new(self.line, message)
+        })
+    }
+}
+
+/// A value as an error shows it.
+pub fn short(text: &str) -> String {
+    let mut shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    shown
+}

@@ -1,0 +1,58 @@
+//! Decision tables as files for the user's own library: one file a target, registered in [`TUNINGS`].
+//!
+//! A target names its own algorithm for ours in one table, whose source stands beside it. A row whose algorithm or
+//! parameters have no counterpart is left to the library's own choice, and the export says so. What is written is
+//! checked against the library's names and ranges first; a library that gets a wrong name falls back in silence.
+
+mod mpich_json;
+mod mpich_table;
+mod nccl_tuner_csv;
+mod openmpi;
+mod openmpi_json;
+mod openmpi_rules;
+mod region;
+mod ucc;
+
+use unisono_collective::DecisionTable;
+
+use crate::Refused;
+
+pub use mpich_table::LibraryTable;
+
+/// A file, and what its user has to know.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Export {
+    pub text: String,
+    /// How the library loads it: arguments of `mpiexec`, or variables of the environment.
+    pub load: Vec<String>,
+    /// What the library does otherwise than one would think.
+    pub notes: Vec<String>,
+    /// Rows that are left to the library's own choice, with the reason.
+    pub left: Vec<String>,
+    /// Rows that the file serves.
+    pub rows: usize,
+}
+
+/// One target.
+pub trait Tuning: Sync {
+    fn name(&self) -> &'static str;
+    fn summary(&self) -> &'static str;
+    /// Where names and grammar come from.
+    fn reference(&self) -> &'static str;
+    /// Whether the file is the library's complete table with our rows in it, so that this table is needed.
+    fn needs_table(&self) -> bool {
+        false
+    }
+    /// # Errors
+    /// Nothing of the table can be said, or the library's table is missing or lacks a name.
+    fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Refused>;
+}
+
+/// Sorted by name.
+pub const TUNINGS: &[&dyn Tuning] = &[
+    &mpich_json::MpichJson,
+    &nccl_tuner_csv::NcclTunerCsv,
+    &openmpi_json::OpenmpiJson,
+    &openmpi_rules::OpenmpiRules,
+    &ucc::Ucc,
+];

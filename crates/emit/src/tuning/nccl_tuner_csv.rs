@@ -1,0 +1,143 @@
+//! Lines for NCCL's example tuner plugin.
+//!
+//! ```text
+//! coll,min_bytes,max_bytes,algo,proto,channels,nNodes,nRanks      first match wins, -1: any or the library's own
+//! ```
+//!
+//! The plugin takes a name that it does not know for `allreduce` or `ring`, so names are checked here. NCCL counts the
+//! bytes of all ranks for an allgather and a reduce-scatter (`ncclFuncMaxSendRecvCount`). A row may choose protocol and
+//! channels by parameters `protocol=` and `channels=`; without them they are `simple` and the library's own.
+//! Source: NCCL, `plugins/tuner/example/plugin.c`; no GPU was at hand.
+
+use unisono_collective::{DecisionTable, Kind};
+
+use super::{
+    Export, LibraryTable, Tuning,
+    region::{Counterpart, Settings, View, any_operator, of_all},
+};
+use crate::Refused;
+
+pub struct NcclTunerCsv;
+
+const NAME: &str = "nccl-tuner-csv";
+const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
+const MOST_CHANNELS: u32 = 64;
+/// The plugin reads lines into 256 bytes.
+const LONGEST: usize = 254;
+
+/// `(kind, NCCL's name, whether sizes are those of all ranks)`, sorted by name.
+const COLLECTIVES: &[(Kind, &str, bool)] = &[
+    (Kind::Allgather, "allgather", true),
+    (Kind::Allreduce, "allreduce", false),
+    (Kind::Broadcast, "broadcast", false),
+    (Kind::Reduce, "reduce", false),
+    (Kind::ReduceScatter, "reducescatter", true),
+];
+
+const fn ring(kind: Kind, ours: &'static str) -> Counterpart {
+    Counterpart { kind, ours, theirs: "ring", settings }
+}
+
+/// NCCL's ring broadcast and reduce are chains around the ring, in pipeline; its trees have no counterpart here.
+const NAMES: &[Counterpart] = &[
+    ring(Kind::Allgather, "ring"),
+    ring(Kind::Allreduce, "ring"),
+    ring(Kind::Broadcast, "pipelined-chain"),
+    ring(Kind::Reduce, "pipelined-chain"),
+    ring(Kind::ReduceScatter, "ring"),
+];
+
+fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
+    let mut found = vec![("protocol", "simple".to_owned()), ("channels", "-1".to_owned())];
+    for (name, value) in params {
+        let number = value.parse::<u32>().ok();
+        match name.as_str() {
+            "protocol" if PROTOCOLS.contains(&value.as_str()) => found[0].1.clone_from(value),
+            "channels" if number.is_some_and(|n| (1..=MOST_CHANNELS).contains(&n)) => found[1].1.clone_from(value),
+            // NCCL cuts its messages by itself.
+            "segment" => {}
+            _ => return Err(format!("its parameter {name}={value} cannot be said")),
+        }
+    }
+    Ok(found)
+}
+
+impl Tuning for NcclTunerCsv {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "lines for NCCL's example tuner plugin"
+    }
+
+    fn reference(&self) -> &'static str {
+        "NCCL, plugins/tuner/example; docs/export.md"
+    }
+
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Refused> {
+        let mut view = View::new(NAME, table, NAMES, false);
+        view.leave_others(&COLLECTIVES.iter().map(|c| c.0).collect::<Vec<_>>());
+        let mut lines = Vec::new();
+        for &(kind, name, of_all_ranks) in COLLECTIVES {
+            for ranks in view.ranks(kind) {
+                for region in view.regions(kind, ranks, any_operator(kind)) {
+                    let Some((algorithm, settings)) = &region.algorithm else { continue };
+                    let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
+                    let value = |key| settings.iter().find(|(k, _)| *k == key).map_or("-1", |(_, v)| v.as_str());
+                    lines.push(format!(
+                        "{name},{},{},{algorithm},{},{},-1,{ranks}",
+                        size(region.first),
+                        size(region.last),
+                        value("protocol"),
+                        value("channels")
+                    ));
+                }
+            }
+        }
+        let (rows, left) = view.finish()?;
+        let notes = vec![
+            "lines hold for any number of nodes".to_owned(),
+            "without protocol= the protocol is simple, which short messages do not like".to_owned(),
+            "written from the plugin's source, and not run on a GPU".to_owned(),
+        ];
+        let mut text = String::new();
+        let comment = std::iter::once("Lines for NCCL's example tuner plugin (plugins/tuner/example).")
+            .chain(notes.iter().chain(&left).map(String::as_str));
+        for line in comment {
+            // A longer line would be read as two, of which the second is no comment.
+            let line: String = line.chars().take(LONGEST - 8).collect();
+            text.push_str(&format!("# {line}\n"));
+        }
+        for line in &lines {
+            check(line).map_err(|reason| Refused { target: NAME, reason })?;
+            text.push_str(&format!("{line}\n"));
+        }
+        let load =
+            vec!["NCCL_TUNER_PLUGIN=libnccl-tuner-example.so".to_owned(), "NCCL_TUNER_CONFIG_FILE=FILE".to_owned()];
+        Ok(Export { text, load, notes, left, rows })
+    }
+}
+
+/// Reads a line as the plugin does, and knows every name.
+fn check(line: &str) -> Result<(), String> {
+    let fields: Vec<&str> = line.split(',').collect();
+    let wrong = |what: &str| Err(format!("the line '{line}' has a wrong {what}"));
+    let [coll, first, last, algorithm, protocol, channels, nodes, ranks] = fields[..] else {
+        return wrong("number of fields");
+    };
+    if !COLLECTIVES.iter().any(|c| c.1 == coll) {
+        return wrong("collective");
+    }
+    let bytes = |text: &str| text.parse::<u64>().ok();
+    if !bytes(first).zip(bytes(last)).is_some_and(|(a, b)| a <= b) {
+        return wrong("size");
+    }
+    if !NAMES.iter().any(|n| n.theirs == algorithm) || !PROTOCOLS.contains(&protocol) {
+        return wrong("algorithm or protocol");
+    }
+    if [channels, nodes, ranks].iter().any(|n| n.parse::<i32>().is_err()) || line.len() > LONGEST {
+        return wrong("number");
+    }
+    Ok(())
+}

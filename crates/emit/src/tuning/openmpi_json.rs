@@ -1,0 +1,86 @@
+//! The JSON rules file of Open MPI 6's `coll/tuned`, `rule_file_version` 3.
+//!
+//! The first rule that matches is taken, of communicators and then of messages, both with inclusive ends; without one the
+//! library chooses. Keys as in `docs/tuning-apps/tuned_dynamic_file_schema.json`, which allows no others and no comments.
+//! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch; no release that reads this form was run.
+
+use std::fmt::Write;
+
+use unisono_collective::DecisionTable;
+
+use super::{
+    Export, LibraryTable, Tuning,
+    openmpi::{COLLECTIVES, NAMES, Size, bytes, id, notes},
+    region::{View, any_operator},
+};
+use crate::Refused;
+
+pub struct OpenmpiJson;
+
+const NAME: &str = "openmpi-json";
+
+impl Tuning for OpenmpiJson {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "rules of Open MPI's coll/tuned for 6.x"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Open MPI, tuned_dynamic_file_schema.json; docs/export.md"
+    }
+
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Refused> {
+        let mut view = View::new(NAME, table, NAMES, false);
+        view.leave_others(&COLLECTIVES.iter().map(|k| k.kind).collect::<Vec<_>>());
+        let (mut collectives, mut used) = (Vec::new(), Vec::new());
+        for known in COLLECTIVES {
+            let mut sizes = Vec::new();
+            for ranks in view.ranks(known.kind) {
+                let mut rules = Vec::new();
+                for region in view.regions(known.kind, ranks, any_operator(known.kind)) {
+                    let Some((name, settings)) = &region.algorithm else { continue };
+                    if id(known.kind, name).is_none() {
+                        return Err(Refused { target: NAME, reason: format!("{} has no algorithm {name}", known.key) });
+                    }
+                    used.push((known.kind, *name));
+                    let mut rule = String::from("{ ");
+                    if known.size != Size::None {
+                        let last = bytes(known, region.last, ranks);
+                        let last = if last == u64::MAX { "\"inf\"".to_owned() } else { last.to_string() };
+                        let first = bytes(known, region.first, ranks);
+                        let _ = write!(rule, "\"msg_size_min\": {first}, \"msg_size_max\": {last}, ");
+                    }
+                    let _ = write!(rule, "\"alg\": \"{name}\"");
+                    for (_, bytes) in settings.iter().filter(|(key, _)| *key == "segment") {
+                        let _ = write!(rule, ", \"seg_size\": {bytes}");
+                    }
+                    rules.push(rule + " }");
+                }
+                if !rules.is_empty() {
+                    sizes.push(format!(
+                        "      {{ \"comm_size_min\": {ranks}, \"comm_size_max\": {ranks}, \"rules\": [\n        {}\n      ] }}",
+                        rules.join(",\n        ")
+                    ));
+                }
+            }
+            if !sizes.is_empty() {
+                collectives.push(format!("    \"{}\": [\n{}\n    ]", known.key, sizes.join(",\n")));
+            }
+        }
+        let (rows, left) = view.finish()?;
+        let text = format!(
+            "{{\n  \"rule_file_version\": 3,\n  \"module\": \"tuned\",\n  \"collectives\": {{\n{}\n  }}\n}}\n",
+            collectives.join(",\n")
+        );
+        let load = vec![
+            "--mca coll_tuned_use_dynamic_rules 1".to_owned(),
+            "--mca coll_tuned_dynamic_rules_filename FILE".to_owned(),
+        ];
+        let mut notes = notes(&used);
+        notes.push("Open MPI 5 and older ignore this form in silence: use openmpi-rules there".to_owned());
+        Ok(Export { text, load, notes, left, rows })
+    }
+}

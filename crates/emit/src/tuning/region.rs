@@ -1,0 +1,158 @@
+//! What a target asks a decision table: the choices of all sizes for one collective on so many ranks, under its names.
+
+use std::collections::BTreeSet;
+
+use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
+
+use crate::Refused;
+
+/// Settings of an algorithm by the target's names.
+pub type Settings = Vec<(&'static str, String)>;
+
+/// The target's own algorithm for one of ours.
+pub struct Counterpart {
+    pub kind: Kind,
+    pub ours: &'static str,
+    pub theirs: &'static str,
+    /// Settings for our parameters on so many ranks, or why there are none.
+    pub settings: fn(&[(String, String)], u32) -> Result<Settings, String>,
+}
+
+/// No parameters.
+pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
+    match params.first() {
+        None => Ok(Settings::new()),
+        Some((name, value)) => Err(format!("its parameter {name}={value} cannot be said")),
+    }
+}
+
+/// Sizes `first ..= last` in bytes as the table counts them, with the target's algorithm; none where the library chooses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Region {
+    pub first: u64,
+    pub last: u64,
+    pub algorithm: Option<(&'static str, Settings)>,
+}
+
+/// A decision table under a target's names.
+pub struct View<'a> {
+    target: &'static str,
+    table: &'a DecisionTable,
+    names: &'static [Counterpart],
+    /// Whether the target tells operators that commute from others.
+    tells_operators: bool,
+    served: BTreeSet<usize>,
+    pub left: Vec<String>,
+}
+
+impl<'a> View<'a> {
+    pub fn new(
+        target: &'static str,
+        table: &'a DecisionTable,
+        names: &'static [Counterpart],
+        tells_operators: bool,
+    ) -> Self {
+        let mut view = Self { target, table, names, tells_operators, served: BTreeSet::new(), left: Vec::new() };
+        for row in table.rows() {
+            if let Err(reason) = view.counterpart(row) {
+                view.leave(row, &reason);
+            } else if row.class == OperatorClass::Ordered && !view.tells_operators && view.is_hidden(row) {
+                view.leave(row, "another row serves operators that commute, and the library does not tell them apart");
+            }
+        }
+        view
+    }
+
+    /// Says that a row is left to the library's own choice.
+    pub fn leave(&mut self, row: &Row, reason: &str) {
+        let class = if row.class == OperatorClass::Ordered { " (ordered)" } else { "" };
+        self.left.push(format!("{row}{class}, {}: {reason}", row.choice));
+    }
+
+    /// Whether a row for operators that commute serves some of its calls too.
+    fn is_hidden(&self, row: &Row) -> bool {
+        self.table.rows().iter().any(|r| {
+            let same = r.kind == row.kind && r.ranks == row.ranks && r.class == OperatorClass::Commutative;
+            same && r.first_bytes <= row.last_bytes && row.first_bytes <= r.last_bytes
+        })
+    }
+
+    /// The target's algorithm for a row; none where the row says the library's own.
+    fn counterpart(&self, row: &Row) -> Result<Option<(&'static str, Settings)>, String> {
+        let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
+        let found = self.names.iter().find(|c| c.kind == row.kind && c.ours == name);
+        let found = found.ok_or_else(|| "it has no counterpart there".to_owned())?;
+        Ok(Some((found.theirs, (found.settings)(params, row.ranks)?)))
+    }
+
+    /// Rows of collectives that the target does not know at all.
+    pub fn leave_others(&mut self, known: &[Kind]) {
+        for row in self.table.rows().iter().filter(|r| !known.contains(&r.kind)) {
+            if self.counterpart(row).is_ok() {
+                self.leave(row, "the library has no rules for this collective");
+            }
+        }
+    }
+
+    /// Leaves all rows of a collective on so many ranks, for a reason.
+    pub fn leave_all(&mut self, kind: Kind, ranks: u32, reason: &str) {
+        for (at, row) in self.table.rows().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks) {
+            self.served.remove(&at);
+            if matches!(self.counterpart(row), Ok(Some(_))) {
+                self.leave(row, reason);
+            }
+        }
+    }
+
+    /// Rank counts with rows of a collective, ascending.
+    pub fn ranks(&self, kind: Kind) -> Vec<u32> {
+        let all: BTreeSet<u32> = self.table.rows().iter().filter(|r| r.kind == kind).map(|r| r.ranks).collect();
+        all.into_iter().collect()
+    }
+
+    /// All sizes `0 ..= u64::MAX`, in ascending regions of one choice each.
+    pub fn regions(&mut self, kind: Kind, ranks: u32, class: OperatorClass) -> Vec<Region> {
+        let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
+        let mut starts: BTreeSet<u64> = [0].into();
+        for row in self.table.rows().iter().filter(of) {
+            starts.insert(row.first_bytes);
+            starts.extend(row.last_bytes.checked_add(1));
+        }
+        let mut regions: Vec<Region> = Vec::new();
+        for (&first, end) in starts.iter().zip(starts.iter().skip(1).map(|s| s - 1).chain([u64::MAX])) {
+            let row = self.table.find(kind, ranks, first, class);
+            let algorithm = row.and_then(|at| {
+                let algorithm = self.counterpart(&self.table.rows()[at]).ok().flatten();
+                self.served.extend(algorithm.is_some().then_some(at));
+                algorithm
+            });
+            match regions.last_mut() {
+                Some(last) if last.algorithm == algorithm => last.last = end,
+                _ => regions.push(Region { first, last: end, algorithm }),
+            }
+        }
+        regions
+    }
+
+    /// The rows served, unless there are none.
+    ///
+    /// # Errors
+    /// Nothing of the table can be said; why, for the first row.
+    pub fn finish(self) -> Result<(usize, Vec<String>), Refused> {
+        if self.served.is_empty() {
+            let why = self.left.first().map_or("the table leaves every call to the library".to_owned(), Clone::clone);
+            return Err(Refused { target: self.target, reason: format!("no row can be said; {why}") });
+        }
+        Ok((self.served.len(), self.left))
+    }
+}
+
+/// The class to ask for where a target does not tell operators apart.
+pub fn any_operator(kind: Kind) -> OperatorClass {
+    if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None }
+}
+
+/// Bytes of all ranks together for so many of each; no limit stays none.
+pub fn of_all(bytes: u64, ranks: u32) -> u64 {
+    bytes.saturating_mul(u64::from(ranks))
+}
