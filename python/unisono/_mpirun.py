@@ -56,7 +56,9 @@ def find_launcher(program: str, asked: str | None = None) -> Launcher:
             return Launcher(folder / "mpiexec", family(folder / "mpiexec"))
     found = shutil.which("mpiexec")
     if found is None:
-        raise InputError("no MPI is installed: there is no mpiexec (name one with --mpiexec, or install openmpi or mpich)")
+        raise InputError(
+            "no MPI is installed: there is no mpiexec (name one with --mpiexec, or install openmpi or mpich)"
+        )
     return Launcher(Path(found), family(Path(found)))
 
 

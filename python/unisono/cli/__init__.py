@@ -12,6 +12,7 @@ import click
 from unisono import __version__
 from unisono.cli import _failures
 from unisono.cli.algorithms import algorithms
+from unisono.cli.bench import bench
 from unisono.cli.bound import bound
 from unisono.cli.calibrate import calibrate
 from unisono.cli.emit import emit
@@ -22,10 +23,12 @@ from unisono.cli.run import run
 from unisono.cli.schedule import schedule
 from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
+from unisono.cli.tune import tune
 from unisono.cli.verify import verify
 
 COMMANDS: tuple[click.Command, ...] = (
     algorithms,
+    bench,
     bound,
     calibrate,
     emit,
@@ -36,6 +39,7 @@ COMMANDS: tuple[click.Command, ...] = (
     schedule,
     simulate,
     sweep,
+    tune,
     verify,
 )
 
