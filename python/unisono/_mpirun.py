@@ -21,12 +21,15 @@ class Launcher:
     #: `openmpi` or `mpich`.
     family: str
 
-    def command(self, ranks: int, variables: dict[str, str], program: list[str]) -> list[str]:
-        """The command that runs the program; its processes, and only they, have the variables."""
+    def command(self, ranks: int, shared: bool, variables: dict[str, str], program: list[str]) -> list[str]:
+        """The command that runs the program; its processes, and only they, have the variables.
+
+        ``shared`` says that there are more ranks than cores, which Open MPI wants to be told.
+        """
         command = [str(self.path)]
         if self.family == "openmpi":
-            # On shared cores ranks that wait must yield, also where the launcher sees cores enough.
-            command += ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+            if shared:
+                command += ["--oversubscribe", "--bind-to", "none"]
             for name, value in variables.items():
                 command += ["-x", f"{name}={value}"]
         else:

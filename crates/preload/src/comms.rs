@@ -70,9 +70,7 @@ fn learn(library: &Library, comm: Comm) -> Outcome<Arc<Known>> {
     let mut known = Known { ranks, rank, planned: None, private: None };
     if !inter {
         let (agreement, planned) = Planned::agree(library, comm, settings().plan.as_ref())?;
-        if rank == 0 {
-            complain(agreement, ranks);
-        }
+        complain(library, agreement, ranks, rank);
         known.private = planned.as_ref().map(Planned::comm);
         known.planned = planned.map(|planned| Mutex::new(Served { planned, buffers: Buffers::default() }));
     }
@@ -84,14 +82,18 @@ fn learn(library: &Library, comm: Comm) -> Outcome<Arc<Known>> {
     Ok(known)
 }
 
-fn complain(agreement: Agreement, ranks: u32) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if let Some(complaint) = &settings().complaint
-        && !SAID.swap(true, Ordering::Relaxed)
+/// Says what is wrong with the plans, once a program: one rank speaks for all.
+fn complain(library: &Library, agreement: Agreement, ranks: u32, rank: u32) {
+    static SAID: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+    let world = library.constants.comm_world;
+    // A program of sessions has no world; there the first rank of each communicator speaks.
+    let speaks = if library.is_running() { library.rank(world) == Ok(0) } else { rank == 0 };
+    if let Some(complaint) = settings().complaint.as_ref().filter(|_| speaks)
+        && !SAID[0].swap(true, Ordering::Relaxed)
     {
         say(&format!("{complaint}; the program runs unplanned"));
     }
-    if agreement == Agreement::Differs {
+    if agreement == Agreement::Differs && rank == 0 && !SAID[1].swap(true, Ordering::Relaxed) {
         say(&format!(
             "the {ranks} ranks of a communicator do not all have the same plan; its collectives are the library's own"
         ));

@@ -40,11 +40,11 @@ def run(
     if report is not None and report != "stderr":
         check_writable(report)
     launcher = find_launcher(program[0], mpiexec)
-    command = launcher.command(ranks, variables(plan, report, check, off), list(program))
+    cores = len(os.sched_getaffinity(0))
+    command = launcher.command(ranks, ranks > cores, variables(plan, report, check, off), list(program))
     if dry_run:
         print_lines(" ".join(command))
         return 0
-    cores = len(os.sched_getaffinity(0))
     if ranks > cores:
         slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if launcher.family == "mpich" else ""
         click.echo(f"note: {ranks} ranks share {cores} cores{slow}", err=True)

