@@ -30,8 +30,9 @@ from unisono._core import (
     machine_presets,
     parse_shape,
 )
-from unisono._emission import emit, emit_files
+from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
+from unisono._export import export
 from unisono._files import load, save
 from unisono._machines import machine
 from unisono._planning import bounds, plan
@@ -59,6 +60,8 @@ __all__ = [
     "bounds",
     "emit",
     "emit_files",
+    "export",
+    "import_schedule",
     "load",
     "machine",
     "machine_presets",
