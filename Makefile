@@ -106,7 +106,7 @@ check-python: build
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	$(say) "mypy"
-	@$(BIN)/mypy --strict python/unisono tests/python examples benches docs/generate.py
+	@$(BIN)/mypy --strict python/unisono tests/python tests/mpi examples benches docs/generate.py
 	$(say) "stubs of the extension module"
 	@$(BIN)/python -m mypy.stubtest unisono._core
 

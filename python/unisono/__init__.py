@@ -30,8 +30,9 @@ from unisono._core import (
     machine_presets,
     parse_shape,
 )
-from unisono._emission import emit, emit_files
+from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
+from unisono._export import export
 from unisono._files import load, save
 from unisono._machines import machine
 from unisono._planfile import load_plans, save_plans
@@ -60,6 +61,8 @@ __all__ = [
     "bounds",
     "emit",
     "emit_files",
+    "export",
+    "import_schedule",
     "load",
     "load_plans",
     "machine",

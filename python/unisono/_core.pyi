@@ -28,6 +28,9 @@ __all__ = [
     "bounds",
     "emit",
     "emitters",
+    "export_table",
+    "import_schedule",
+    "importers",
     "machine_presets",
     "multiplying_best",
     "multiplying_cost",
@@ -42,6 +45,7 @@ __all__ = [
     "simulate_endpoint",
     "simulate_goal",
     "sweep_point",
+    "tunings",
 ]
 
 __version__: str
@@ -322,6 +326,18 @@ def simulate(
 ) -> Simulation: ...
 def emit(schedule: Schedule, target: str) -> dict[str, str]: ...
 def emitters() -> list[dict[str, str]]: ...
+def export_table(rows: list[dict[str, Any]], target: str, library: bytes | None = None) -> dict[str, Any]: ...
+def import_schedule(
+    text: str,
+    source: str,
+    origin: str = "file",
+    elements: int | None = None,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int | None = None,
+) -> Schedule: ...
+def importers() -> list[dict[str, str]]: ...
+def tunings() -> list[dict[str, str]]: ...
 def multiplying_best(ranks: int, prices: tuple[float, float, float], kind: str) -> tuple[str, float] | None: ...
 def multiplying_cost(schedule: str, ranks: int, prices: tuple[float, float, float]) -> float: ...
 def multiplying_count(ranks: int) -> dict[str, int]: ...

@@ -1,11 +1,11 @@
-"""Schedules as code for other tools."""
+"""Schedules as code for other tools, and back."""
 
 import os
 from pathlib import Path
 
 from unisono import _core
 from unisono._core import Schedule
-from unisono._files import check_folder, check_writable, write, write_folder
+from unisono._files import check_folder, check_writable, read_text, write, write_folder
 
 
 def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
@@ -63,3 +63,23 @@ def write_target(path: str | os.PathLike[str], files: dict[str, str]) -> list[st
         write(path, files[only])
         return [str(path)]
     return [str(Path(path) / name) for name in write_folder(path, files)]
+
+
+def import_schedule(
+    path: str | os.PathLike[str],
+    source: str,
+    elements: int | None = None,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int | None = None,
+) -> Schedule:
+    """The schedule in another tool's file (``"msccl-xml"``); ``schedule.verify()`` then proves it.
+
+    What is not given is as the file says, and else one element a chunk, ``f32``, ``sum`` and root 0.
+
+    Raises:
+        InputError: there is no such format, or the file is wrong; the message names the line.
+        OSError: it cannot be read.
+
+    """
+    return _core.import_schedule(read_text(path), source, os.fspath(path), elements, dtype, op, root)

@@ -37,6 +37,7 @@ REGISTRIES = [
     (ROOT / "crates" / "algorithms" / "src" / "catalog", "ALGORITHMS"),
     (ROOT / "crates" / "cost" / "src" / "bounds", "BOUNDS"),
     (ROOT / "crates" / "cost" / "src" / "models", "MODELS"),
+    (ROOT / "crates" / "emit" / "src" / "tuning" / "targets", "TUNINGS"),
 ]
 
 

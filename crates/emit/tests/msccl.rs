@@ -30,6 +30,9 @@ fn value(rank: u32, chunk: u32) -> i64 {
     (1 << (4 * (rank % 13))) + i64::from(chunk) * 1_000_000_007 + i64::from(rank) * 31
 }
 
+/// Where input and output of a GPU start in one buffer.
+type Windows<'a> = &'a dyn Fn(usize, usize) -> (usize, usize);
+
 /// What the file's GPUs end with is the collective, in plain arithmetic, each way it may be run.
 fn check_run(schedule: &Schedule, xml: &str, what: &str) {
     let c = schedule.collective();
@@ -44,8 +47,7 @@ fn check_run(schedule: &Schedule, xml: &str, what: &str) {
         Kind::ReduceScatter => (0, g * n),
         _ => (0, 0),
     };
-    let ways: &[Option<&dyn Fn(usize, usize) -> (usize, usize)>] =
-        if attribute(xml, "inplace") == "1" { &[None, Some(&window)] } else { &[None] };
+    let ways: &[Option<Windows<'_>>] = if attribute(xml, "inplace") == "1" { &[None, Some(&window)] } else { &[None] };
     for way in ways {
         let outputs = executor::run(xml, &inputs, *way).unwrap_or_else(|stuck| panic!("{what}: {stuck}\n{xml}"));
         for (rank, output) in outputs.iter().enumerate() {

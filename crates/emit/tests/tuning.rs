@@ -237,7 +237,7 @@ fn what_has_no_counterpart_is_said() {
     let none = write("ucc", &table(vec![row(Kind::Allreduce, 4, 0, 1024, "elimination")])).unwrap_err();
     assert_eq!(
         none,
-        "ucc cannot express this schedule: no row can be said; allreduce on 4 ranks, 0 to 1024 bytes, elimination: it has no counterpart there"
+        "ucc cannot say this table: no row can be said; allreduce on 4 ranks, 0 to 1024 bytes, elimination: it has no counterpart there"
     );
 }
 

@@ -7,6 +7,7 @@ mod convert;
 mod emit;
 mod endpoint;
 mod errors;
+mod export;
 mod machine;
 mod multiplying;
 mod plan;
@@ -50,6 +51,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
+    m.add_function(wrap_pyfunction!(export::export_table, m)?)?;
+    m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;
+    m.add_function(wrap_pyfunction!(export::importers, m)?)?;
+    m.add_function(wrap_pyfunction!(export::tunings, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_best, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_cost, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_count, m)?)?;

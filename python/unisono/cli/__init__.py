@@ -16,6 +16,8 @@ from unisono.cli.bench import bench
 from unisono.cli.bound import bound
 from unisono.cli.calibrate import calibrate
 from unisono.cli.emit import emit
+from unisono.cli.export import export
+from unisono.cli.import_ import import_
 from unisono.cli.machines import machines
 from unisono.cli.plan import plan
 from unisono.cli.reproduce import reproduce
@@ -32,6 +34,8 @@ COMMANDS: tuple[click.Command, ...] = (
     bound,
     calibrate,
     emit,
+    export,
+    import_,
     machines,
     plan,
     reproduce,

@@ -13,7 +13,7 @@ from unisono.cli._output import print_json, print_lines, working
 
 @click.command()
 @file_or_plan_options
-@click.option("--format", "target", required=True, metavar="FORMAT", help="The target: csl, goal.")
+@click.option("--format", "target", required=True, metavar="FORMAT", help="The target: csl, goal or msccl-xml.")
 @click.option(
     "-o",
     "--output",

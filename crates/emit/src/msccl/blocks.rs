@@ -1,9 +1,5 @@
 //! Thread blocks: the operations of a GPU in a topological order of the schedule, each in the thread block of its
-//! connections, and what each waits for.
-//!
-//! An operation waits for the earlier ones of other thread blocks that touch the same memory, one of them writing; the
-//! order among these is the schedule's own, whose proof says that it has one. What a thread block knows to have
-//! completed through another wait is not waited for again.
+//! connections.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +13,8 @@ use super::{
     ops::{Buffer, End, Op, Place, lower},
     pieces::Pieces,
     program::{Block, Gpu, Step, Type},
+    waits::{Alias, Work, waits},
 };
-
-/// An operation over `count` chunks, in the thread block `block`, which is its `step`-th.
-struct Work {
-    op: Op<usize>,
-    count: u32,
-    block: usize,
-    step: usize,
-}
 
 /// What the thread blocks of a GPU are made from.
 pub struct Maker<'a> {
@@ -250,89 +239,14 @@ fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> St
     }
 }
 
-/// How input and output lie in one buffer when a collective runs in place (NCCL's rules): the output of an allgather
-/// holds the input at the rank's part, the input of a reduce-scatter the output.
-#[derive(Clone, Copy)]
-struct Alias {
-    kind: Kind,
-    /// Chunks before the rank's part.
-    shift: u32,
-}
-
-impl Alias {
-    fn place(self, p: Place) -> Place {
-        let shifted = match (self.kind, p.buffer) {
-            (_, Buffer::Scratch) => return p,
-            (Kind::Allgather, Buffer::Input) | (Kind::ReduceScatter, Buffer::Output) => self.shift,
-            _ => 0,
-        };
-        Place { buffer: Buffer::Output, chunk: p.chunk + shifted }
-    }
-
-    /// Whether the operations, in this order, come to the same in place: no input is read where output was written.
-    fn is_safe(self, works: &[Work]) -> bool {
-        let known = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
-        let overwritten = |(n, later): (usize, &Work)| {
-            let inputs: Vec<Place> = later.op.reads().filter(|p| p.buffer == Buffer::Input).collect();
-            let overlaps = |w: &Work, p: Place, shifted_only: bool| {
-                let out = w.op.writes().filter(|o| o.buffer == Buffer::Output).map(|o| self.place(o));
-                out.is_some_and(|o| {
-                    meet(o, w.count, self.place(p), later.count) && !(shifted_only && o == self.place(p))
-                })
-            };
-            inputs.iter().any(|&p| works[..n].iter().any(|w| overlaps(w, p, false)) || overlaps(later, p, true))
-        };
-        known.contains(&self.kind) && !works.iter().enumerate().any(overwritten)
-    }
-}
-
-fn meet(a: Place, a_count: u32, b: Place, b_count: u32) -> bool {
-    a.buffer == b.buffer && a.chunk < b.chunk + b_count && b.chunk < a.chunk + a_count
-}
-
-/// For each operation `(block, step)` of the operations of other thread blocks that it must wait for.
-fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(usize, usize)>> {
-    let place = |p: Place| alias.map_or(p, |a| a.place(p));
-    let writes: Vec<Option<Place>> = works.iter().map(|w| w.op.writes().map(place)).collect();
-    let reads: Vec<Vec<Place>> = works.iter().map(|w| w.op.reads().map(place).collect()).collect();
-    let clash = |a: usize, b: usize| {
-        let meets = |p: Place, q: Place| meet(p, works[a].count, q, works[b].count);
-        let written = |p: Place| writes[b].is_some_and(|q| meets(p, q));
-        writes[a].is_some_and(|p| written(p) || reads[b].iter().any(|&q| meets(p, q)))
-            || reads[a].iter().any(|&p| written(p))
-    };
-    // Of each thread block, how many operations of each other one are known to be done after its last one.
-    let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
-    let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
-    let mut all = Vec::with_capacity(works.len());
-    for (n, work) in works.iter().enumerate() {
-        let mut clock = known[work.block].clone();
-        let mut waits = Vec::new();
-        for earlier in (0..n).rev() {
-            let w = &works[earlier];
-            if w.block != work.block && clock[w.block] <= w.step && clash(earlier, n) {
-                waits.push((w.block, w.step));
-                for (mine, theirs) in clock.iter_mut().zip(&after[earlier]) {
-                    *mine = (*mine).max(*theirs);
-                }
-            }
-        }
-        clock[work.block] = work.step + 1;
-        known[work.block].clone_from(&clock);
-        after.push(clock);
-        waits.reverse();
-        all.push(waits);
-    }
-    all
-}
-
 fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
     if blocks.len() > limits::BLOCKS {
         return Err(format!("{node} would take {} thread blocks; at most {} are held", blocks.len(), limits::BLOCKS));
     }
     if let Some(steps) = blocks.iter().map(|b| b.steps.len()).find(|&s| s > limits::STEPS) {
         return Err(format!(
-            "a thread block of {node} would take {steps} steps; at most {} are held: plan for fewer ranks or fewer segments",
+            "a thread block of {node} would take {steps} steps; at most {} are held: plan for fewer ranks or \
+             segments",
             limits::STEPS
         ));
     }

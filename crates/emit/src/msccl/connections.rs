@@ -1,6 +1,7 @@
 //! Connections: each stream to each of its sinks is one, or several streams of a pair of GPUs that keep one order are.
-//! A fused step needs the connection it receives from and the one it sends to in one thread block, hence on one channel;
-//! a pair of GPUs has one connection a channel and direction. So connections that are joined get their channel together.
+//! A fused step needs the connection it receives from and the one it sends to in one thread block, hence on one
+//! channel; a pair of GPUs has one connection a channel and direction. So connections that are joined get their channel
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,8 @@ pub struct Connections {
 
 /// When a piece is sent and when it is received, as places in the order of all instructions.
 type Message = (u32, u32);
+/// A connection and its messages, in the order of sending.
+type Known = (usize, Vec<Message>);
 
 impl Connections {
     /// `order` is a topological order of all instructions; with `fuse` fused steps are made where channels allow it.
@@ -35,8 +38,7 @@ impl Connections {
             rank[id.index()] = at as u32;
         }
         let mut c = Self { first: Vec::new(), of_edge: Vec::new(), all: Vec::new(), joined: Vec::new() };
-        // The connections of each pair of GPUs so far, with their messages in the order of sending.
-        let mut of_pair: BTreeMap<(u32, u32), Vec<(usize, Vec<Message>)>> = BTreeMap::new();
+        let mut of_pair: BTreeMap<(u32, u32), Vec<Known>> = BTreeMap::new();
         for s in schedule.all_streams() {
             c.first.push(c.of_edge.len());
             let source = schedule.stream(s).source.0;
@@ -154,7 +156,7 @@ fn last_received(sources: &[Operand]) -> Option<StreamId> {
     last.into_iter().find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }
 
-/// Two lists of messages as one FIFO, if both ends keep one order; within one instruction there is none between two streams.
+/// Two lists of messages as one FIFO, if both ends keep one order; streams of one instruction have none.
 fn merged(a: &[Message], b: &[Message]) -> Option<Vec<Message>> {
     let mut all: Vec<(Message, bool)> = a.iter().map(|&m| (m, false)).chain(b.iter().map(|&m| (m, true))).collect();
     all.sort_unstable_by_key(|&((sent, received), second)| (sent, received, second));

@@ -14,21 +14,23 @@
 //!   pieces of one size;
 //! * `ops`: `combine` as receive, reduce, copy and send;
 //! * `connections`: streams as connections, those that a fused step joins as one thread block, channels;
-//! * `blocks`: the steps of each thread block and what they wait for;
-//! * `write`: the text. It is read back (`xml`, `program`, `import`) and proved again before it is handed out.
+//! * `blocks`: the steps of each thread block; `waits`: what they wait for, and whether they may run in place;
+//! * `write`: the text. It is read back (`xml`, `parse`, `import`) and proved again before it is handed out.
 //!
 //! Source: the parser and the interpreter of msccl-executor-nccl (`src/misc/msccl/msccl_parser.cc`,
-//! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` says what
-//! was checked and what was not.
+//! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` says
+//! what was checked and what was not.
 
 mod blocks;
 mod connections;
 mod import;
 mod limits;
 mod ops;
+mod parse;
 mod pieces;
 mod program;
 mod unit;
+mod waits;
 mod write;
 mod xml;
 

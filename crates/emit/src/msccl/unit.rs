@@ -11,7 +11,7 @@ use unisono_schedule::{
 use super::{
     blocks::Maker,
     connections::Connections,
-    import, limits,
+    import, limits, parse,
     pieces::Pieces,
     program::{COLLECTIVES, Meaning, Program, counts_all_ranks},
     write::write,
@@ -147,12 +147,12 @@ fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
     })
 }
 
-/// The text of a program that reads back to a proved schedule whose results are the same expressions, in each of the ways
-/// that the file says it may be run.
+/// The text of a program that reads back to a proved schedule whose results are the same expressions, in each of the
+/// ways that the file says it may be run.
 fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<String, String> {
     let text = write(program);
     let fault = |reason: String| format!("the emitted file is wrong, please report it: {reason}");
-    let again = import::program(&text).map_err(|e| fault(e.to_string()))?;
+    let again = parse::program(&text).map_err(|e| fault(e.to_string()))?;
     for in_place in [false, true] {
         if in_place && !program.in_place {
             continue;

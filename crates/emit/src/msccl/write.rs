@@ -15,14 +15,14 @@ pub fn buffer_name(buffer: Buffer) -> &'static str {
     }
 }
 
-/// The text, whose attributes stand in the order of msccl-tools; those that only the executor demands and our own follow.
+/// The text. Attributes stand in the order of msccl-tools; those that only the executor demands and our own follow.
 pub fn write(p: &Program) -> String {
     let mut to = String::new();
     let number = |yes: bool| u8::from(yes);
     let coll = COLLECTIVES.iter().find(|(_, kind)| *kind == p.kind).map_or("", |(name, _)| name);
     let mut open = format!(
-        "<algo name=\"{}\" proto=\"{}\" nchannels=\"{}\" nchunksperloop=\"{}\" ngpus=\"{}\" coll=\"{coll}\" inplace=\"{}\" \
-         outofplace=\"{}\" minBytes=\"{}\" maxBytes=\"{}\"",
+        "<algo name=\"{}\" proto=\"{}\" nchannels=\"{}\" nchunksperloop=\"{}\" ngpus=\"{}\" coll=\"{coll}\" \
+         inplace=\"{}\" outofplace=\"{}\" minBytes=\"{}\" maxBytes=\"{}\"",
         escaped(&p.name),
         escaped(&p.protocol),
         p.channels,

@@ -1,23 +1,26 @@
-//! Decision tables as files for the user's own library: one file a target, registered in [`TUNINGS`].
+//! Decision tables as files for the user's own library: one file a target in `targets/`, registered there.
 //!
 //! A target names its own algorithm for ours in one table, whose source stands beside it. A row whose algorithm or
 //! parameters have no counterpart is left to the library's own choice, and the export says so. What is written is
 //! checked against the library's names and ranges first; a library that gets a wrong name falls back in silence.
 
-mod mpich_json;
 mod mpich_table;
-mod nccl_tuner_csv;
 mod openmpi;
-mod openmpi_json;
-mod openmpi_rules;
 mod region;
-mod ucc;
+mod targets;
 
 use unisono_collective::DecisionTable;
 
-use crate::Refused;
-
 pub use mpich_table::LibraryTable;
+pub use targets::TUNINGS;
+
+/// Why a target can say nothing of a table.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{target} cannot say this table: {reason}")]
+pub struct Unsaid {
+    pub target: &'static str,
+    pub reason: String,
+}
 
 /// A file, and what its user has to know.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -45,14 +48,5 @@ pub trait Tuning: Sync {
     }
     /// # Errors
     /// Nothing of the table can be said, or the library's table is missing or lacks a name.
-    fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Refused>;
+    fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid>;
 }
-
-/// Sorted by name.
-pub const TUNINGS: &[&dyn Tuning] = &[
-    &mpich_json::MpichJson,
-    &nccl_tuner_csv::NcclTunerCsv,
-    &openmpi_json::OpenmpiJson,
-    &openmpi_rules::OpenmpiRules,
-    &ucc::Ucc,
-];

@@ -91,8 +91,8 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "recursive-halving", "recursive_halving"),
 ];
 
-/// Algorithms that take operands out of their order: a rules file forces them on operators that do not commute too. Seen
-/// with 5.0.11: wrong results of `MPI_Allreduce` under `ring`, right ones under all others of [`NAMES`].
+/// Algorithms that take operands out of their order: a rules file forces them on operators that do not commute too.
+/// Seen with 5.0.11: wrong results of `MPI_Allreduce` under `ring`, right ones under all others of [`NAMES`].
 const REORDERING: &[(Kind, &str)] = &[(Kind::Allreduce, "ring")];
 
 fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
@@ -131,14 +131,15 @@ pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
 /// What a user of any of the two forms has to know.
 pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
     let mut notes = vec![
-        "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add '--mca coll_han_priority 0'"
+        "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add \
+         '--mca coll_han_priority 0'"
             .to_owned(),
         "coll/tuned ignores a file that it cannot read, and says so only with '--mca coll_base_verbose 1'".to_owned(),
     ];
     if used.iter().any(|u| REORDERING.contains(u)) {
         notes.push(
-            "rules hold for all operators, and with ring an MPI_Allreduce whose operator does not commute gives wrong results \
-             (seen with Open MPI 5.0.11): load this file for programs without such operators"
+            "rules hold for all operators, and with ring an MPI_Allreduce whose operator does not commute gives wrong \
+             results (seen with Open MPI 5.0.11): load this file for programs without such operators"
                 .to_owned(),
         );
     }

@@ -4,18 +4,20 @@ use std::collections::BTreeSet;
 
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 
-use crate::Refused;
+use super::Unsaid;
 
 /// Settings of an algorithm by the target's names.
 pub type Settings = Vec<(&'static str, String)>;
+
+/// Settings for our parameters on so many ranks, or why there are none.
+pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
 
 /// The target's own algorithm for one of ours.
 pub struct Counterpart {
     pub kind: Kind,
     pub ours: &'static str,
     pub theirs: &'static str,
-    /// Settings for our parameters on so many ranks, or why there are none.
-    pub settings: fn(&[(String, String)], u32) -> Result<Settings, String>,
+    pub settings: Translate,
 }
 
 /// No parameters.
@@ -26,7 +28,7 @@ pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     }
 }
 
-/// Sizes `first ..= last` in bytes as the table counts them, with the target's algorithm; none where the library chooses.
+/// Sizes `first ..= last` in bytes as the table counts them, with the target's algorithm, or the library's own choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Region {
     pub first: u64,
@@ -138,10 +140,10 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// Nothing of the table can be said; why, for the first row.
-    pub fn finish(self) -> Result<(usize, Vec<String>), Refused> {
+    pub fn finish(self) -> Result<(usize, Vec<String>), Unsaid> {
         if self.served.is_empty() {
             let why = self.left.first().map_or("the table leaves every call to the library".to_owned(), Clone::clone);
-            return Err(Refused { target: self.target, reason: format!("no row can be said; {why}") });
+            return Err(Unsaid { target: self.target, reason: format!("no row can be said; {why}") });
         }
         Ok((self.served.len(), self.left))
     }

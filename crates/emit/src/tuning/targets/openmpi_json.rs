@@ -1,19 +1,19 @@
 //! The JSON rules file of Open MPI 6's `coll/tuned`, `rule_file_version` 3.
 //!
-//! The first rule that matches is taken, of communicators and then of messages, both with inclusive ends; without one the
-//! library chooses. Keys as in `docs/tuning-apps/tuned_dynamic_file_schema.json`, which allows no others and no comments.
+//! The first rule that matches is taken, of communicators and then of messages, both with inclusive ends; without one
+//! the library chooses. Keys as in `docs/tuning-apps/tuned_dynamic_file_schema.json`, which allows no others and no
+//! comments.
 //! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch; no release that reads this form was run.
 
 use std::fmt::Write;
 
 use unisono_collective::DecisionTable;
 
-use super::{
-    Export, LibraryTable, Tuning,
+use crate::tuning::{
+    Export, LibraryTable, Tuning, Unsaid,
     openmpi::{COLLECTIVES, NAMES, Size, bytes, id, notes},
     region::{View, any_operator},
 };
-use crate::Refused;
 
 pub struct OpenmpiJson;
 
@@ -32,7 +32,7 @@ impl Tuning for OpenmpiJson {
         "Open MPI, tuned_dynamic_file_schema.json; docs/export.md"
     }
 
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Refused> {
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
         let mut view = View::new(NAME, table, NAMES, false);
         view.leave_others(&COLLECTIVES.iter().map(|k| k.kind).collect::<Vec<_>>());
         let (mut collectives, mut used) = (Vec::new(), Vec::new());
@@ -43,7 +43,7 @@ impl Tuning for OpenmpiJson {
                 for region in view.regions(known.kind, ranks, any_operator(known.kind)) {
                     let Some((name, settings)) = &region.algorithm else { continue };
                     if id(known.kind, name).is_none() {
-                        return Err(Refused { target: NAME, reason: format!("{} has no algorithm {name}", known.key) });
+                        return Err(Unsaid { target: NAME, reason: format!("{} has no algorithm {name}", known.key) });
                     }
                     used.push((known.kind, *name));
                     let mut rule = String::from("{ ");

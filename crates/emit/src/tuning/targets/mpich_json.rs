@@ -2,20 +2,19 @@
 //!
 //! Each row becomes conditions in front of the library's own choice for the collective inside one group:
 //! `comm_size<=P-1`, `comm_size<=P`, sizes, and, where the library tells them apart, operators that commute. Where an
-//! algorithm of the library has a condition of its own (a built-in operator, a count of at least P), it is asked too, so
-//! that no choice falls back in silence. `comm_size<N` is avoided: some releases take it as `<=`.
+//! algorithm of the library has a condition of its own (a built-in operator, a count of at least P), it is asked too,
+//! so that no choice falls back in silence. `comm_size<N` is avoided: some releases take it as `<=`.
 //!
-//! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for what sizes count; the
-//! names were compared with those inside libmpi.so of MPICH 5.0.2.
+//! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for what sizes count;
+//! the names were compared with those inside libmpi.so of MPICH 5.0.2.
 
 use unisono_collective::{DecisionTable, Kind, OperatorClass};
 
-use super::{
-    Export, LibraryTable, Tuning,
+use crate::tuning::{
+    Export, LibraryTable, Tuning, Unsaid,
     mpich_table::Tree,
     region::{Counterpart, Region, Settings, View, any_operator, of_all, plain},
 };
-use crate::Refused;
 
 pub struct MpichJson;
 
@@ -146,8 +145,8 @@ impl Tuning for MpichJson {
         true
     }
 
-    fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Refused> {
-        let refuse = |reason: String| Refused { target: NAME, reason };
+    fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+        let refuse = |reason: String| Unsaid { target: NAME, reason };
         let library = library.ok_or_else(|| refuse("the library's complete table is missing".to_owned()))?;
         let mut view = View::new(NAME, table, NAMES, true);
         let mut tree = library.tree.clone();
@@ -163,7 +162,7 @@ impl Tuning for MpichJson {
             let mut sizes: Vec<(String, Tree)> = Vec::new();
             for ranks in counts {
                 let Some(chosen) = on_ranks(&mut view, (kind, size), ranks, &own) else { continue };
-                if ranks > 1 && !sizes.last().is_some_and(|(key, _)| *key == format!("comm_size<={}", ranks - 1)) {
+                if ranks > 1 && sizes.last().is_none_or(|(key, _)| *key != format!("comm_size<={}", ranks - 1)) {
                     sizes.push((format!("comm_size<={}", ranks - 1), own.clone()));
                 }
                 sizes.push((format!("comm_size<={ranks}"), chosen));
@@ -256,8 +255,7 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
     Some(Tree::choose(conditions))
 }
 
-/// Every algorithm is one of the library's, every branch ends in one, and every list of conditions has one that holds for
-/// all calls.
+/// Every algorithm is one of the library's, every branch ends in one, and no library collective is missing.
 fn check(tree: &Tree, library: &LibraryTable) -> Result<(), String> {
     let mut named = std::collections::BTreeSet::new();
     tree.names(&mut named);

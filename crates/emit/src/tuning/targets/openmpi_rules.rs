@@ -5,8 +5,8 @@
 //! comm := COMM_SIZE NMSG msg{NMSG}      msg := MSG_BYTES ALG FANINOUT SEGSIZE      # ALG 0: fixed rules
 //! ```
 //!
-//! A communicator takes the rules of the largest COMM_SIZE up to its own, and a smaller one than all takes the first rules
-//! (5.0.11, seen). So rules of the library's own stand at 0 and behind every rank count of the table. A version line is
+//! A communicator takes the rules of the largest COMM_SIZE up to its own, and a smaller one than all takes the first
+//! rules (5.0.11, seen). So rules of the library's own stand at 0 and behind every rank count of the table. A version line is
 //! needed for the number of requests only, which no algorithm here sets, and releases before 5.0.7 do not know it.
 //! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
 
@@ -14,12 +14,11 @@ use std::fmt::Write;
 
 use unisono_collective::{DecisionTable, Kind};
 
-use super::{
-    Export, LibraryTable, Tuning,
+use crate::tuning::{
+    Export, LibraryTable, Tuning, Unsaid,
     openmpi::{COLLECTIVES, Known, NAMES, Size, bytes, id, notes},
     region::{Region, View, any_operator},
 };
-use crate::Refused;
 
 pub struct OpenmpiRules;
 
@@ -27,6 +26,8 @@ const NAME: &str = "openmpi-rules";
 
 /// Rules of one communicator size: `(first bytes, algorithm, segment)`.
 type Rules = (u32, Vec<(u64, u32, String)>);
+/// Rules of a collective.
+type OfCollective = (&'static Known, Vec<Rules>);
 
 impl Tuning for OpenmpiRules {
     fn name(&self) -> &'static str {
@@ -41,7 +42,7 @@ impl Tuning for OpenmpiRules {
         "Open MPI, coll_tuned_dynamic_file.c; docs/export.md"
     }
 
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Refused> {
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
         let mut view = View::new(NAME, table, NAMES, false);
         let (collectives, used) = rules(&mut view);
         let (rows, left) = view.finish()?;
@@ -70,12 +71,12 @@ impl Tuning for OpenmpiRules {
                 }
             }
         }
-        check(&text).map_err(|reason| Refused { target: NAME, reason })?;
+        check(&text).map_err(|reason| Unsaid { target: NAME, reason })?;
         Ok(Export { text, load, notes, left, rows })
     }
 }
 
-fn rules(view: &mut View<'_>) -> (Vec<(&'static Known, Vec<Rules>)>, Vec<(Kind, &'static str)>) {
+fn rules(view: &mut View<'_>) -> (Vec<OfCollective>, Vec<(Kind, &'static str)>) {
     let (mut all, mut used) = (Vec::new(), Vec::new());
     view.leave_others(&COLLECTIVES.iter().map(|k| k.kind).collect::<Vec<_>>());
     for known in COLLECTIVES {
@@ -135,7 +136,7 @@ fn check(text: &str) -> Result<(), String> {
                     ));
                 }
                 first = Some(found);
-                let ids = super::openmpi::IDS.iter().filter(|i| i.0 == known.kind).map(|i| u64::from(i.2));
+                let ids = crate::tuning::openmpi::IDS.iter().filter(|i| i.0 == known.kind).map(|i| u64::from(i.2));
                 if !ids.chain([0]).any(|id| id == algorithm) {
                     return Err(format!("algorithm {algorithm} of {} is not known", known.key));
                 }

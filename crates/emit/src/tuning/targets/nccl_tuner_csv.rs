@@ -11,11 +11,10 @@
 
 use unisono_collective::{DecisionTable, Kind};
 
-use super::{
-    Export, LibraryTable, Tuning,
+use crate::tuning::{
+    Export, LibraryTable, Tuning, Unsaid,
     region::{Counterpart, Settings, View, any_operator, of_all},
 };
-use crate::Refused;
 
 pub struct NcclTunerCsv;
 
@@ -75,7 +74,7 @@ impl Tuning for NcclTunerCsv {
         "NCCL, plugins/tuner/example; docs/export.md"
     }
 
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Refused> {
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
         let mut view = View::new(NAME, table, NAMES, false);
         view.leave_others(&COLLECTIVES.iter().map(|c| c.0).collect::<Vec<_>>());
         let mut lines = Vec::new();
@@ -110,7 +109,7 @@ impl Tuning for NcclTunerCsv {
             text.push_str(&format!("# {line}\n"));
         }
         for line in &lines {
-            check(line).map_err(|reason| Refused { target: NAME, reason })?;
+            check(line).map_err(|reason| Unsaid { target: NAME, reason })?;
             text.push_str(&format!("{line}\n"));
         }
         let load =
@@ -130,7 +129,7 @@ fn check(line: &str) -> Result<(), String> {
         return wrong("collective");
     }
     let bytes = |text: &str| text.parse::<u64>().ok();
-    if !bytes(first).zip(bytes(last)).is_some_and(|(a, b)| a <= b) {
+    if bytes(first).zip(bytes(last)).is_none_or(|(a, b)| a > b) {
         return wrong("size");
     }
     if !NAMES.iter().any(|n| n.theirs == algorithm) || !PROTOCOLS.contains(&protocol) {

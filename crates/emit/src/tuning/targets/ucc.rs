@@ -1,7 +1,7 @@
 //! UCC score strings, as lines for `ucc.conf` or the environment.
 //!
 //! ```text
-//! UCC_TL_UCP_TUNE=allreduce:0-4096:host:[4]:@knomial#...      coll : first-last bytes : memory : team sizes : algorithm
+//! UCC_TL_UCP_TUNE=allreduce:0-4096:host:[4]:@knomial#...   coll : first-last bytes : memory : team sizes : algorithm
 //! ```
 //!
 //! A range ends where the next one starts; which of the two has that size changed between releases (`src/coll_score/
@@ -11,11 +11,10 @@
 
 use unisono_collective::{DecisionTable, Kind};
 
-use super::{
-    Export, LibraryTable, Tuning,
+use crate::tuning::{
+    Export, LibraryTable, Tuning, Unsaid,
     region::{Counterpart, Settings, View, any_operator, of_all, plain},
 };
-use crate::Refused;
 
 pub struct Ucc;
 
@@ -79,7 +78,7 @@ impl Tuning for Ucc {
         "UCC, ucc_coll_score.c; docs/export.md"
     }
 
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Refused> {
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
         let mut view = View::new(NAME, table, NAMES, false);
         view.leave_others(&COLLECTIVES.iter().map(|c| c.0).collect::<Vec<_>>());
         let (mut tokens, mut radix) = (Vec::new(), Vec::new());
@@ -107,7 +106,7 @@ impl Tuning for Ucc {
         radix.sort_unstable();
         radix.dedup();
         let (rows, left) = view.finish()?;
-        tokens.iter().try_for_each(|t| check(t)).map_err(|reason| Refused { target: NAME, reason })?;
+        tokens.iter().try_for_each(|t| check(t)).map_err(|reason| Unsaid { target: NAME, reason })?;
         let notes = vec![
             "one bad token voids the whole string; UCC_LOG_LEVEL=info prints the map of scores that came of it"
                 .to_owned(),
@@ -140,7 +139,7 @@ fn check(token: &str) -> Result<(), String> {
     if memory != "host" {
         return wrong("memory type");
     }
-    if !team.strip_prefix('[').and_then(|t| t.strip_suffix(']')).is_some_and(|t| t.parse::<u32>().is_ok()) {
+    if team.strip_prefix('[').and_then(|t| t.strip_suffix(']')).is_none_or(|t| t.parse::<u32>().is_err()) {
         return wrong("team size");
     }
     let known = algorithm.strip_prefix('@').is_some_and(|a| NAMES.iter().any(|n| n.kind == *kind && n.theirs == a));

@@ -1,0 +1,142 @@
+//! A file as a program: its elements and attributes, each with its range. What only msccl-tools leave out has the
+//! executor's meaning.
+
+use super::{
+    limits,
+    ops::{Buffer, Place},
+    program::{Block, COLLECTIVES, Gpu, Meaning, Program, Step, Type},
+    xml::{self, Element, short},
+};
+use crate::ImportError;
+
+/// The program in a file.
+///
+/// # Errors
+/// One sentence with the line.
+pub fn program(text: &str) -> Result<Program, ImportError> {
+    let algo = xml::parse(text)?;
+    if algo.name != "algo" {
+        return Err(ImportError::new(algo.line, format!("<{}> is not <algo>", short(&algo.name))));
+    }
+    let gpus: Vec<&Element> = algo.children.iter().filter(|e| e.name == "gpu").collect();
+    let stated = algo.number("ngpus", 1, i64::from(limits::GPUS))?;
+    if stated != gpus.len() as i64 {
+        return Err(ImportError::new(algo.line, format!("ngpus=\"{stated}\", and there are {} <gpu>", gpus.len())));
+    }
+    let mut places: Vec<Option<Gpu>> = vec![None; gpus.len()];
+    for element in gpus {
+        let id = element.number("id", 0, stated - 1)?;
+        let place = &mut places[id as usize];
+        if place.is_some() {
+            return Err(ImportError::new(element.line, format!("gpu {id} is there twice")));
+        }
+        *place = Some(gpu(element, id, stated)?);
+    }
+    let coll = algo.text("coll")?;
+    let Some(&(_, kind)) = COLLECTIVES.iter().find(|(name, _)| *name == coll) else {
+        let names: Vec<_> = COLLECTIVES.iter().map(|(name, _)| *name).collect();
+        let message = format!("coll=\"{}\" is not read; accepted are {}", short(coll), names.join(", "));
+        return Err(ImportError::new(algo.line, message));
+    };
+    let has = |key: &str| algo.find(key).is_some();
+    let in_place = has("inplace") && algo.number("inplace", 0, 1)? == 1;
+    // msccl-tools writes neither this nor the sizes.
+    let out_of_place = if has("outofplace") { algo.number("outofplace", 0, 1)? == 1 } else { !in_place };
+    let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n as u64) } else { Ok(0) };
+    Ok(Program {
+        name: algo.find("name").unwrap_or_default().to_owned(),
+        protocol: algo.find("proto").unwrap_or("Simple").to_owned(),
+        channels: algo.number("nchannels", 0, limits::CHANNELS as i64)? as u32,
+        chunks: algo.number("nchunksperloop", 1, i64::from(i32::MAX))? as u32,
+        kind,
+        in_place,
+        out_of_place,
+        min_bytes: bytes("minBytes")?,
+        max_bytes: bytes("maxBytes")?,
+        meaning: meaning(&algo)?,
+        gpus: places.into_iter().flatten().collect(),
+    })
+}
+
+/// Our own attributes, where the file has them.
+fn meaning(algo: &Element) -> Result<Meaning, ImportError> {
+    let wrong = |e: unisono_collective::CollectiveError| ImportError::new(algo.line, e.to_string());
+    let number = |key| algo.find(key).map(|_| algo.number(key, 0, i64::MAX).map(|n| n as u64)).transpose();
+    Ok(Meaning {
+        elements: number("elements")?,
+        dtype: algo.find("dtype").map(str::parse).transpose().map_err(wrong)?,
+        operator: algo.find("op").map(str::parse).transpose().map_err(wrong)?,
+        root: number("root")?,
+    })
+}
+
+fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
+    let chunks = |key| element.number(key, 0, i64::from(i32::MAX)).map(|n| n as u32);
+    let mut blocks = Vec::new();
+    for tb in element.children.iter().filter(|e| e.name == "tb") {
+        tb.number("id", blocks.len() as i64, blocks.len() as i64)?;
+        let peer = |key| {
+            let peer = tb.number(key, -1, gpus - 1)?;
+            if peer == id {
+                return Err(ImportError::new(tb.line, format!("{key}=\"{peer}\" is the GPU itself")));
+            }
+            Ok(u32::try_from(peer).ok())
+        };
+        let (send, receive) = (peer("send")?, peer("recv")?);
+        // A thread block that only copies may say -1.
+        let channel = tb.number("chan", -1, limits::CHANNELS as i64 - 1)?.max(0) as u32;
+        let steps: Vec<&Element> = tb.children.iter().filter(|e| e.name == "step").collect();
+        let steps = steps.into_iter().enumerate().map(|(at, e)| step(e, at)).collect::<Result<Vec<_>, _>>()?;
+        let block = Block { line: tb.line, send, receive, channel, steps };
+        for step in &block.steps {
+            let lacks = if step.kind.sends() && send.is_none() { Some(("sends", "send")) } else { None };
+            let lacks =
+                lacks.or(if step.kind.receives() && receive.is_none() { Some(("receives", "recv")) } else { None });
+            if let Some((does, key)) = lacks {
+                let message = format!("the step {does}, and its thread block has {key}=\"-1\"");
+                return Err(ImportError::new(step.line, message));
+            }
+        }
+        blocks.push(block);
+    }
+    Ok(Gpu {
+        line: element.line,
+        input: chunks("i_chunks")?,
+        output: chunks("o_chunks")?,
+        scratch: chunks("s_chunks")?,
+        blocks,
+    })
+}
+
+fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
+    e.number("s", at as i64, at as i64)?;
+    let name = e.text("type")?;
+    let Some(&(_, kind)) = Type::NAMES.iter().find(|(n, _)| *n == name) else {
+        let names: Vec<_> = Type::NAMES.iter().map(|(n, _)| *n).collect();
+        let message = format!("type=\"{}\" is not a step; accepted are {}", short(name), names.join(", "));
+        return Err(ImportError::new(e.line, message));
+    };
+    let place = |buf: &str, off: &str, used: bool| {
+        let buffer = match e.text(buf)? {
+            "i" => Buffer::Input,
+            "o" => Buffer::Output,
+            "s" => Buffer::Scratch,
+            other => {
+                let message = format!("{buf}=\"{}\" is not a buffer; accepted are i, o, s", short(other));
+                return Err(ImportError::new(e.line, message));
+            }
+        };
+        let chunk = e.number(off, if used { 0 } else { -1 }, i64::from(i32::MAX))?;
+        Ok(Place { buffer, chunk: chunk.max(0) as u32 })
+    };
+    let (block, earlier) = (e.number("depid", -1, 1 << 20)?, e.number("deps", -1, 1 << 20)?);
+    Ok(Step {
+        line: e.line,
+        kind,
+        source: place("srcbuf", "srcoff", kind.reads())?,
+        destination: place("dstbuf", "dstoff", kind.writes())?,
+        count: e.number("cnt", 0, i64::from(limits::COUNT))? as u32,
+        waits_for: u32::try_from(block).ok().map(|b| (b, earlier.max(0) as u32)),
+        is_awaited: e.number("hasdep", 0, 1)? == 1,
+    })
+}

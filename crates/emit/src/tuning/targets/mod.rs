@@ -1,0 +1,17 @@
+//! The registry: one file a target, its `mod` line and its entry in [`TUNINGS`], both sorted by name.
+
+mod mpich_json;
+mod nccl_tuner_csv;
+mod openmpi_json;
+mod openmpi_rules;
+mod ucc;
+
+use crate::tuning::Tuning;
+
+pub const TUNINGS: &[&dyn Tuning] = &[
+    &mpich_json::MpichJson,
+    &nccl_tuner_csv::NcclTunerCsv,
+    &openmpi_json::OpenmpiJson,
+    &openmpi_rules::OpenmpiRules,
+    &ucc::Ucc,
+];

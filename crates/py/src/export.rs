@@ -1,0 +1,131 @@
+//! Other tools' formats: schedules in, decision tables out.
+
+use std::collections::BTreeMap;
+
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
+use unisono_emit::{
+    Asked, IMPORTERS,
+    tuning::{LibraryTable, TUNINGS},
+};
+use unisono_lower::File;
+
+use crate::{
+    convert,
+    errors::{UnsupportedError, detached, input, to_python},
+    schedule::Schedule,
+};
+
+/// The schedule in another tool's file; `origin` names the file in errors.
+#[pyfunction]
+#[pyo3(signature = (text, source, origin = "file", elements = None, dtype = None, op = None, root = None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+pub fn import_schedule(
+    py: Python<'_>,
+    text: &str,
+    source: &str,
+    origin: &str,
+    elements: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&str>,
+    op: Option<&str>,
+    root: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Schedule> {
+    let Some(&importer) = IMPORTERS.iter().find(|i| i.name() == source) else {
+        let names: Vec<_> = IMPORTERS.iter().map(|i| i.name()).collect();
+        return Err(input(format!("'{source}' is not a format to import; accepted are {}", names.join(", "))));
+    };
+    let asked = Asked {
+        elements: elements.map(|n| convert::count("elements", n)).transpose()?,
+        dtype: dtype.map(str::parse).transpose().map_err(input)?,
+        operator: op.map(str::parse).transpose().map_err(input)?,
+        root: root.map(|n| convert::count("root", n)).transpose()?,
+    };
+    let schedule = detached(py, || importer.import(text, &asked))?;
+    let schedule = schedule.map_err(|e| input(format!("{origin}: {e}")))?;
+    Ok(Schedule::new(File { schedule, placement: None, machine: None }))
+}
+
+/// A row as Python has it; `last_bytes` without a value has no limit.
+#[derive(Deserialize)]
+struct Given {
+    collective: String,
+    ranks: u32,
+    class: Option<String>,
+    first_bytes: u64,
+    last_bytes: Option<u64>,
+    algorithm: String,
+    params: BTreeMap<String, String>,
+}
+
+impl Given {
+    fn row(self) -> Result<Row, String> {
+        let kind: Kind = self.collective.parse().map_err(|e: unisono_collective::CollectiveError| e.to_string())?;
+        let fitting = if kind.reduces() && kind != Kind::Barrier { "commutative" } else { "none" };
+        let name = self.class.as_deref().unwrap_or(fitting);
+        let Some(&class) = OperatorClass::ALL.iter().find(|c| c.name() == name) else {
+            let names: Vec<_> = OperatorClass::ALL.iter().map(|c| c.name()).collect();
+            return Err(format!("'{name}' is not a class of operators; accepted are {}", names.join(", ")));
+        };
+        let choice = if self.algorithm == Choice::Library.to_string() {
+            Choice::Library
+        } else {
+            Choice::Algorithm { name: self.algorithm, params: self.params.into_iter().collect() }
+        };
+        let (first_bytes, last_bytes) = (self.first_bytes, self.last_bytes.unwrap_or(u64::MAX));
+        Ok(Row { kind, ranks: self.ranks, class, first_bytes, last_bytes, choice })
+    }
+}
+
+#[derive(Serialize)]
+struct Written {
+    text: String,
+    load: Vec<String>,
+    notes: Vec<String>,
+    left: Vec<String>,
+    rows: usize,
+}
+
+/// A decision table as the file of another library: `{text, load, notes, left, rows}`. `library` is the image of an MPI
+/// library, or its table, for targets that need one.
+#[pyfunction]
+#[pyo3(signature = (rows, target, library = None))]
+pub fn export_table<'py>(
+    py: Python<'py>,
+    rows: &Bound<'py, PyAny>,
+    target: &str,
+    library: Option<&[u8]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(&tuning) = TUNINGS.iter().find(|t| t.name() == target) else {
+        let names: Vec<_> = TUNINGS.iter().map(|t| t.name()).collect();
+        return Err(input(format!("'{target}' is not a format of tuning files; accepted are {}", names.join(", "))));
+    };
+    let given: Vec<Given> = pythonize::depythonize(rows).map_err(|e| input(format!("a row of the table: {e}")))?;
+    let rows = given.into_iter().map(Given::row).collect::<Result<Vec<_>, _>>().map_err(input)?;
+    let table = DecisionTable::new(rows).map_err(input)?;
+    let library = library.filter(|_| tuning.needs_table()).map(LibraryTable::read).transpose().map_err(input)?;
+    let export = detached(py, || tuning.write(&table, library.as_ref()))?;
+    let export = export.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
+    to_python(
+        py,
+        &Written { text: export.text, load: export.load, notes: export.notes, left: export.left, rows: export.rows },
+    )
+}
+
+/// `[{name, summary, reference}]` of all formats to import.
+#[pyfunction]
+pub fn importers(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    listed(py, IMPORTERS.iter().map(|i| [i.name(), i.summary(), i.reference()]))
+}
+
+/// `[{name, summary, reference}]` of all formats of tuning files.
+#[pyfunction]
+pub fn tunings(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    listed(py, TUNINGS.iter().map(|t| [t.name(), t.summary(), t.reference()]))
+}
+
+fn listed<'py>(py: Python<'py>, units: impl Iterator<Item = [&'static str; 3]>) -> PyResult<Bound<'py, PyAny>> {
+    let keys = ["name", "summary", "reference"];
+    let rows: Vec<BTreeMap<_, _>> = units.map(|unit| keys.into_iter().zip(unit).collect()).collect();
+    to_python(py, &rows)
+}

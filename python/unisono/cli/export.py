@@ -1,0 +1,51 @@
+"""`unisono export`: writes a decision table as the file of another library."""
+
+import click
+
+from unisono import UnsupportedError
+from unisono._export import export_table, loading, shown
+from unisono._files import check_writable, write
+from unisono._tables import read_table
+from unisono.cli._failures import NO, say
+from unisono.cli._options import json_option
+from unisono.cli._output import print_json, print_lines, working
+
+
+@click.command()
+@click.argument("table", metavar="TABLE")
+@click.option(
+    "--format",
+    "target",
+    required=True,
+    metavar="FORMAT",
+    help="openmpi-rules, openmpi-json, mpich-json, ucc or nccl-tuner-csv.",
+)
+@click.option("-o", "--output", metavar="FILE", required=True, help="The file to write.")
+@click.option("--library", metavar="FILE", help="For mpich-json: the libmpi.so.12 that is to read it, or its table.")
+@click.option("--check/--no-check", default=True, help="Run the library, where it is here, and see.")
+@json_option
+def export(table: str, target: str, output: str, library: str | None, check: bool, as_json: bool) -> int:
+    """Writes the decision TABLE as a file for the user's own library."""
+    check_writable(output)
+    try:
+        made = export_table(table, target, library)
+    except UnsupportedError as refused:
+        if as_json:
+            print_json({"file": None, "checked": None, "refused": str(refused)})
+        return say(str(refused), NO)
+    write(output, made["text"])
+    with working(f"running {target}"):
+        checked = shown(read_table(table), target, made["load"], output) if check else "names, ranges and completeness"
+    load = loading(made["load"], output)
+    if as_json:
+        report = {key: made[key] for key in ("rows", "left", "notes")}
+        print_json({"file": output, "format": target, "checked": checked, "load": load, "refused": None, **report})
+        return 0
+    print_lines(
+        f"wrote {output}: {made['rows']} rows of the table",
+        f"load it with: {' '.join(load)}",
+        f"checked: {checked}",
+        *(f"left to the library: {reason}" for reason in made["left"]),
+        *(f"note: {note}" for note in made["notes"]),
+    )
+    return 0

@@ -1,0 +1,57 @@
+"""`unisono import`: reads another tool's schedule."""
+
+import click
+
+from unisono._emission import import_schedule
+from unisono._files import check_writable, save
+from unisono._inputs import element_count
+from unisono.cli._options import json_option
+from unisono.cli._output import print_json, print_lines, working
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("--format", "source", required=True, metavar="FORMAT", help="The format of FILE: msccl-xml.")
+@click.option("-o", "--output", metavar="FILE", required=True, help="Text (.sched), or JSON where it ends in .json.")
+@click.option("--elements", type=int, metavar="N", help="Elements, whole chunks [the file's, or one a chunk].")
+@click.option("--bytes", metavar="SIZE", help="The same in bytes, as in 64KiB.")
+@click.option("--dtype", metavar="NAME", help="The datatype [the file's, or f32].")
+@click.option("--op", metavar="NAME", help="The operator [the file's, or sum].")
+@click.option("--root", type=int, metavar="INDEX", help="The root [the file's, or 0].")
+@json_option
+def import_(
+    file: str,
+    source: str,
+    output: str,
+    elements: int | None,
+    bytes: str | None,
+    dtype: str | None,
+    op: str | None,
+    root: int | None,
+    as_json: bool,
+) -> None:
+    """Reads the schedule in FILE; `unisono verify` then proves it."""
+    check_writable(output)
+    if elements is not None or bytes is not None:
+        elements = element_count(elements, bytes, dtype or "f32", "import")
+    with working("reading"):
+        schedule = import_schedule(file, source, elements=elements, dtype=dtype, op=op, root=root)
+    save(schedule, output)
+    if as_json:
+        print_json(
+            {
+                "file": output,
+                "format": source,
+                "collective": schedule.collective,
+                "elements": schedule.elements,
+                "dtype": schedule.dtype,
+                "op": schedule.operator,
+                "instructions": schedule.instructions,
+                "nodes": schedule.nodes,
+            }
+        )
+        return
+    print_lines(
+        f"wrote {output}: {schedule.collective} of {schedule.elements} elements on {schedule.ranks} ranks, "
+        f"{schedule.instructions} instructions"
+    )

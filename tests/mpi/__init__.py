@@ -1,0 +1,1 @@
+"""Tests under mpiexec, with the MPI libraries that are here."""

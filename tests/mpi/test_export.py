@@ -1,0 +1,187 @@
+"""Exported files in the libraries they are for: result bits of float sums show which algorithm ran.
+
+The bits with a file are compared with those of the same algorithm forced by the library's own variable, and where the
+library adds in the order of our schedule, with the interpreter's. What the table does not name must stay as it was.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import unisono as un
+from unisono import _libraries
+from unisono._libraries import Library
+
+from ..python.conftest import ROOT, call, json_of
+
+SHORT, LONG = 4096, 65536
+CALLS = 8
+
+
+def library(name: str) -> Library:
+    found = _libraries.find(name)
+    if found is None:
+        pytest.skip(f"there is no {name}: neither in .venv nor in .venv-mpich, nor on the path")
+    return found
+
+
+def row(collective: str, ranks: int, first: int, last: int | None, algorithm: str, **params: str) -> dict[str, Any]:
+    return {
+        "collective": collective,
+        "ranks": ranks,
+        "first_bytes": first,
+        "last_bytes": last,
+        "algorithm": algorithm,
+        "params": params,
+    }
+
+
+def table(folder: Path, *rows: dict[str, Any]) -> str:
+    path = folder / "table.json"
+    path.write_text(json.dumps({"unisono_table": 1, "rows": rows}))
+    return str(path)
+
+
+def allreduce(folder: Path) -> str:
+    """Doubling below 32 KiB and a ring above, on four ranks only."""
+    return table(
+        folder,
+        row("allreduce", 4, 0, 32767, "recursive-doubling"),
+        row("allreduce", 4, 32768, None, "ring"),
+    )
+
+
+def ours(algorithm: str, ranks: int, size: int, machine: Path) -> str:
+    """The hash that `_bits.py` prints, of our schedule of an algorithm."""
+    import hashlib
+
+    machine.write_text('name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n')
+    inputs = []
+    for rank in range(ranks):
+        draw = np.random.default_rng(rank)
+        scale = 10.0 ** draw.integers(-3, 4, size // 4)
+        inputs.append((draw.standard_normal(size // 4) * scale).astype(np.float32))
+    plan = un.plan("allreduce", un.machine(machine, ranks), elements=size // 4, algorithm=algorithm)
+    outputs = plan.schedule.interpret(inputs)
+    hashes = {hashlib.sha256(output.tobytes()).hexdigest()[:8] for output in outputs}
+    assert len(hashes) == 1
+    return hashes.pop()
+
+
+def forced_open_mpi(algorithm: int) -> list[str]:
+    return ["--mca coll_tuned_use_dynamic_rules 1", f"--mca coll_tuned_allreduce_algorithm {algorithm}"]
+
+
+def forced_mpich(algorithm: str) -> list[str]:
+    return ["MPIR_CVAR_DEVICE_COLLECTIVES=none", f"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM={algorithm}"]
+
+
+def test_open_mpi_rules_take_effect(tmp_path: Path) -> None:
+    mpi = library("Open MPI")
+    out = tmp_path / "rules.conf"
+    report = json_of("export", allreduce(tmp_path), "--format", "openmpi-rules", "-o", str(out))
+    assert report["file"] == str(out)
+    assert "run with Open MPI" in report["checked"]
+    assert f"allreduce of {32768 + 3 & ~3} bytes on 4 ranks: result bits changed" in report["checked"]
+    sizes = [SHORT, LONG]
+    default, with_file = mpi.bits(4, sizes), mpi.bits(4, sizes, report["load"])
+    ring, doubling = mpi.bits(4, sizes, forced_open_mpi(4)), mpi.bits(4, sizes, forced_open_mpi(3))
+    assert with_file == {SHORT: doubling[SHORT], LONG: ring[LONG]}
+    assert ring[LONG] != doubling[LONG]
+    assert with_file[LONG] != default[LONG]
+    assert with_file[SHORT] == ours("recursive-doubling", 4, SHORT, tmp_path / "m.toml")
+
+
+@pytest.mark.parametrize("ranks", [3, 5])
+def test_open_mpi_rules_stay_with_their_rank_count(tmp_path: Path, ranks: int) -> None:
+    mpi = library("Open MPI")
+    # The linear algorithm adds in an order of its own on any number of ranks; it stands in for a table that leaks.
+    made = un.export(allreduce(tmp_path), "openmpi-rules", tmp_path / "rules.conf")
+    default = mpi.bits(ranks, [LONG])
+    if ranks == 5:
+        assert default != mpi.bits(ranks, [LONG], forced_open_mpi(4))
+    assert mpi.bits(ranks, [LONG], made["load"]) == default
+
+
+def test_mpich_table_takes_effect(tmp_path: Path) -> None:
+    mpi = library("MPICH")
+    out = tmp_path / "table-mpich.json"
+    report = json_of("export", allreduce(tmp_path), "--format", "mpich-json", "-o", str(out))
+    assert "result bits changed" in report["checked"]
+    assert len(json.loads(out.read_text())) == 44
+    sizes = [SHORT, LONG]
+    with_file = mpi.bits(4, sizes, report["load"])
+    ring, doubling = mpi.bits(4, sizes, forced_mpich("ring")), mpi.bits(4, sizes, forced_mpich("recursive_doubling"))
+    assert ring[LONG] != doubling[LONG]
+    assert with_file == {SHORT: doubling[SHORT], LONG: ring[LONG]}
+    assert with_file[SHORT] == ours("recursive-doubling", 4, SHORT, tmp_path / "m.toml")
+    without = [word for word in report["load"] if str(out) not in word]
+    assert mpi.bits(3, [LONG], report["load"]) == mpi.bits(3, [LONG], without)
+
+
+def test_mpich_takes_parameters(tmp_path: Path) -> None:
+    mpi = library("MPICH")
+    made = un.export(
+        table(tmp_path, row("allreduce", 4, 0, None, "recursive-multiplying", schedule="a4")),
+        "mpich-json",
+        tmp_path / "t.json",
+    )
+    forced = forced_mpich("recursive_multiplying")
+    k4 = mpi.bits(4, [LONG], [*forced, "MPIR_CVAR_ALLREDUCE_RECURSIVE_MULTIPLYING_KVAL=4"])
+    k2 = mpi.bits(4, [LONG], [*forced, "MPIR_CVAR_ALLREDUCE_RECURSIVE_MULTIPLYING_KVAL=2"])
+    assert k4 != k2
+    assert mpi.bits(4, [LONG], made["load"]) == k4
+
+
+OF_ALL = (
+    row("allgather", 4, 0, 4096, "bruck"),
+    row("allgather", 4, 4097, None, "ring"),
+    row("allreduce", 4, 0, 4096, "recursive-doubling"),
+    row("allreduce", 4, 4097, None, "rabenseifner"),
+    row("alltoall", 4, 0, 256, "bruck"),
+    row("alltoall", 4, 257, None, "pairwise"),
+    row("barrier", 4, 0, 0, "dissemination"),
+    row("broadcast", 4, 0, 4096, "binomial"),
+    row("broadcast", 4, 4097, None, "scatter-allgather"),
+    row("gather", 4, 0, None, "binomial"),
+    row("reduce", 4, 0, 4096, "binomial"),
+    row("reduce", 4, 4097, None, "reduce-scatter-gather"),
+    row("reduce-scatter", 4, 0, None, "recursive-halving"),
+    row("scan", 4, 0, None, "recursive-doubling"),
+    row("scatter", 4, 0, None, "binomial"),
+)
+
+
+@pytest.mark.parametrize(("target", "name"), [("openmpi-rules", "Open MPI"), ("mpich-json", "MPICH")])
+def test_every_collective_is_right_under_an_exported_file(tmp_path: Path, target: str, name: str) -> None:
+    """A table with rows for all collectives loads, and the library aborts on none of its conditions."""
+    mpi = library(name)
+    made = un.export(table(tmp_path, *OF_ALL), target, tmp_path / "file")
+    known_to_both = len([r for r in OF_ALL if r["collective"] not in {"scan", "scatter"}])
+    assert made["rows"] == (len(OF_ALL) if name == "MPICH" else known_to_both)
+    script = str(ROOT / "tests" / "mpi" / "every_collective.py")
+    for ranks in (4, 3):
+        command, environment = [str(mpi.launcher), "-n", str(ranks)], dict(os.environ)
+        if name == "Open MPI":
+            environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            command += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+            command += [word for argument in made["load"] for word in argument.split(" ", 2)]
+        else:
+            environment |= dict(variable.split("=", 1) for variable in made["load"])
+            environment["MPIR_CVAR_COLLECTIVE_FALLBACK"] = "error"
+        command += [str(mpi.python), script]
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, errors="replace")
+        assert "all right" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_without_a_library_the_report_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_libraries, "_folders", lambda: [tmp_path])
+    report = json_of("export", allreduce(tmp_path), "--format", "openmpi-rules", "-o", str(tmp_path / "out"))
+    assert report["checked"].endswith("not run: there is no Open MPI here")
+    ran = call("export", allreduce(tmp_path), "--format", "mpich-json", "-o", str(tmp_path / "out"))
+    assert ran.code == 2
+    assert "no MPICH was found" in ran.err

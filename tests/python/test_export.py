@@ -1,0 +1,157 @@
+"""Other tools' formats without those tools: MSCCL XML both ways, and tables as files that no library is asked about."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+
+from .conftest import ROOT, call, json_of
+
+MACHINE = 'name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n'
+#: A table that has all that MPICH's must have, in place of the library's own.
+MPICH = {
+    f"collective={name}": {"comm_type=intra": {"algorithm=MPIR_own": {}}}
+    for name in ("allreduce", "bcast", "iallreduce", "neighbor_allgather")
+}
+
+
+def table(folder: Path, *rows: dict[str, Any]) -> str:
+    path = folder / "table.json"
+    path.write_text(json.dumps({"unisono_table": 1, "rows": rows}))
+    return str(path)
+
+
+def ring(**changed: Any) -> dict[str, Any]:
+    row = {"collective": "allreduce", "ranks": 4, "first_bytes": 0, "last_bytes": None, "algorithm": "ring"}
+    return row | changed
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> str:
+    path = tmp_path / "m.toml"
+    path.write_text(MACHINE)
+    return str(path)
+
+
+def test_msccl_xml_there_and_back(tmp_path: Path, machine: str) -> None:
+    size = ["--machine", machine, "--ranks", "4", "--elements", "64"]
+    report = json_of(
+        "emit", "allreduce", *size, "--algorithm", "ring", "--format", "msccl-xml", "-o", str(tmp_path / "out")
+    )
+    (file,) = report["files"]
+    back = json_of("import", file, "--format", "msccl-xml", "-o", str(tmp_path / "back.sched"))
+    assert back["collective"] == "allreduce"
+    assert (back["elements"], back["nodes"]) == (64, 4)
+    proof = json_of("verify", str(tmp_path / "back.sched"))
+    assert proof["complete"]
+    assert proof["deadlock_free"]
+    plan = un.plan("allreduce", un.machine(machine, 4), elements=64, algorithm="ring")
+    again = un.import_schedule(file, "msccl-xml")
+    assert again.verify().expression_class == plan.schedule.verify().expression_class
+
+
+def test_an_import_takes_what_the_file_leaves_open(tmp_path: Path, machine: str) -> None:
+    plan = un.plan("broadcast", un.machine(machine, 3), elements=8, algorithm="binomial")
+    (name,) = un.emit(plan.schedule, "msccl-xml", tmp_path / "out")
+    file, out = str(tmp_path / "out" / name), str(tmp_path / "b.sched")
+    asked = json_of("import", file, "--format", "msccl-xml", "--bytes", "1KiB", "--dtype", "f64", "-o", out)
+    assert (asked["elements"], asked["dtype"]) == (128, "f64")
+    assert json_of("verify", out)["complete"]
+    ran = call("import", file, "--format", "xml", "-o", out)
+    assert ran.code == 2
+    assert "'xml' is not a format to import; accepted are msccl-xml" in ran.err
+    damaged = tmp_path / "damaged.xml"
+    damaged.write_text(Path(file).read_text().replace('type="s"', 'type="q"', 1))
+    ran = call("import", str(damaged), "--format", "msccl-xml", "-o", out)
+    assert ran.code == 2
+    assert f'{damaged}: line 4: type="q" is not a step' in ran.err
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("openmpi-rules", "\n4 1\n0 4 0 0\n5 1\n0 0 0 0\n"),
+        ("openmpi-json", '"msg_size_max": "inf", "alg": "ring"'),
+        ("ucc", "UCC_TL_UCP_TUNE=allreduce:0-inf:host:[4]:@ring\n"),
+        ("nccl-tuner-csv", "\nallreduce,0,18446744073709551615,ring,simple,-1,-1,4\n"),
+    ],
+)
+def test_every_format_is_written(tmp_path: Path, target: str, says: str) -> None:
+    out = tmp_path / "out"
+    given = table(tmp_path, ring(), ring(ranks=5, algorithm="elimination"))
+    report = json_of("export", given, "--format", target, "-o", str(out), "--no-check")
+    assert report["file"] == str(out)
+    assert report["rows"] == 1
+    assert report["left"] == ["allreduce on 5 ranks, 0 to any bytes, elimination: it has no counterpart there"]
+    assert any(str(out) in word for word in report["load"])
+    assert says in out.read_text()
+
+
+def test_mpich_takes_the_table_it_is_given(tmp_path: Path) -> None:
+    library = tmp_path / "own.json"
+    tree = MPICH | {"collective=allgather": {"algorithm=MPIR_Allreduce_intra_ring": {}}}
+    library.write_text(json.dumps(tree))
+    out = tmp_path / "out.json"
+    command = ["export", table(tmp_path, ring()), "--format", "mpich-json", "-o", str(out), "--no-check", "--library"]
+    report = json_of(*command, str(library))
+    assert "MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE=0" in report["load"]
+    assert f"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE={out}" in report["load"]
+    written = json.loads(out.read_text())
+    assert list(written) == list(tree)
+    assert list(written["collective=allreduce"]["comm_type=intra"]) == ["comm_size<=3", "comm_size<=4", "comm_size=any"]
+    library.write_text(json.dumps(MPICH))
+    ran = call(*command, str(library))
+    assert ran.code == 1
+    assert "this library has no algorithm MPIR_Allreduce_intra_ring" in ran.err
+
+
+def test_nothing_to_say_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    given = table(tmp_path, ring(algorithm="library"))
+    ran = call("export", given, "--format", "ucc", "-o", str(out), "--json")
+    assert ran.code == 1
+    assert ran.json["file"] is None
+    assert "the table leaves every call to the library" in ran.json["refused"]
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (ring(ranks=0), "row 0: ranks is 0; accepted is a whole number from 1"),
+        (ring(first_bytes=True), "row 0: first_bytes is True"),
+        (ring(collective="alreduce"), "'alreduce' is not a collective"),
+        (ring(class_="x"), "row 0 has the key 'class_'"),
+        (ring(**{"class": "x"}), "'x' is not a class of operators; accepted are none, commutative, ordered"),
+        (ring(last_bytes=5, first_bytes=6), "serves no call"),
+        (ring(algorithm=3), "row 0: algorithm is 3; accepted is a name"),
+    ],
+)
+def test_wrong_rows_are_named(tmp_path: Path, row: dict[str, Any], says: str) -> None:
+    out = tmp_path / "out"
+    ran = call("export", table(tmp_path, row), "--format", "ucc", "-o", str(out))
+    assert ran.code == 2
+    assert says in ran.err
+    assert not out.exists()
+
+
+def test_wrong_tables_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    for text, says in [("{", "no decision table in JSON"), ("[]", 'needs "unisono_table": 1'), ("[" * 9999, "JSON")]:
+        path.write_text(text)
+        ran = call("export", str(path), "--format", "ucc", "-o", str(tmp_path / "out"))
+        assert ran.code == 2
+        assert says in ran.err
+    ran = call("export", table(tmp_path, ring()), "--format", "hpcx", "-o", str(tmp_path / "out"))
+    assert ran.code == 2
+    assert "'hpcx' is not a format of tuning files; accepted are mpich-json, nccl-tuner-csv" in ran.err
+
+
+def test_every_format_has_its_section() -> None:
+    page = (ROOT / "docs" / "export.md").read_text()
+    for unit in un._core.tunings() + un._core.importers():
+        assert f"## `{unit['name']}`" in page, unit
+        assert unit["summary"]
+        assert unit["reference"]
