@@ -38,13 +38,13 @@ fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {cases} cases: {:#?}", wrong.len(), &wrong[..wrong.len().min(200)]);
+    assert!(wrong.is_empty(), "{} of {cases} cases: {:#?}", wrong.len(), &wrong[..wrong.len().min(20)]);
     cases
 }
 
 #[test]
 fn results_are_right() {
-    let small = [(1, 1), (1, 2), (1, 4), (1, 7), (1, 16), (5, 1), (4, 4), (7, 5)];
+    let small = [(1, 1), (1, 2), (1, 4), (1, 7), (1, 16), (5, 1), (4, 4), (6, 6), (7, 5)];
     let cases = simulate(&small, &[1, 7, 64, 300], true);
     assert!(cases > 1000, "{cases} cases");
 }
