@@ -68,6 +68,20 @@ fn only_last_children_send_control_wavelets() {
     }
 }
 
+/// A PE of four trees has up to eight children where groups of several lines end; the flood takes one queue more.
+#[test]
+fn four_two_phase_trees_leave_a_queue_for_the_flood() {
+    let wafer = wse2();
+    let algorithm = find("reduce-broadcast").unwrap();
+    let params = Params::new().with("reduce", "quad-two-phase");
+    for (rows, cols) in (2..=20).flat_map(|rows| [3, 6, 8, 16, 17, 25].map(|cols| (rows, cols))).chain([(64, 64)]) {
+        let mut case = case(Kind::Allreduce, Grid::new(rows, cols), 16, 0, Operator::Sum);
+        case.collective.dtype = Dtype::F32;
+        let placed = algorithm.build(&case, &params).unwrap();
+        lower(&placed, &wafer).unwrap_or_else(|e| panic!("{rows}x{cols}: {e}"));
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused_with_the_number() {
     let mut case = case(Kind::Reduce, Grid::new(1, 64), 16, 0, Operator::Sum);

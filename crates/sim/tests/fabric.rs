@@ -1,6 +1,6 @@
 //! The fabric against closed forms, against plain arithmetic, and against programs that must fail.
 
-use unisono_algorithms::{Case, Params, resolve};
+use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{WaferProgram, lower};
 use unisono_machine::{Grid, Machine, Wafer};
@@ -44,6 +44,23 @@ fn uncontended_times_are_the_closed_forms() {
     assert_eq!(simulate(Kind::Reduce, Grid::new(1, 512), 1, "star").cycles, 517);
 }
 
+/// A PE whose subtree has 2^k PEs takes vectors of subtrees of 2^0, 2^1, ..., 2^(k-1) PEs, in this order, and passes the
+/// last one on as it comes. Subtree j is over at T_j, its last element is here 2^j hops and 2 T_R + 1 cycles later, and
+/// the k-1-j vectors after it take B cycles each, or wait: T_k = max over j of T_j + 2^j + 5 + (k-1-j) B, T_0 = B.
+/// Level by level that is the larger of the way and the vector, and the way on level 0: it leads to a leaf.
+#[test]
+fn the_time_of_a_tree_is_the_larger_of_way_and_vector_on_each_level() {
+    let tree = |pes: u32, b: u64| simulate(Kind::Reduce, Grid::new(1, pes), b, "tree").cycles;
+    for k in 1..10u32 {
+        for b in [1u64, 2, 3, 5, 8, 16, 21, 32, 64, 100, 128, 256, 1000] {
+            let levels: u64 = (1..k).map(|j| (2u64.pow(j) + 5).max(b)).sum();
+            assert_eq!(tree(2u32.pow(k), b), b + 6 + levels, "P = {} B = {b}", 2u32.pow(k));
+        }
+    }
+    // Eq. 1: 64.25 + 255 + 40, 512 + 40.
+    assert_eq!([tree(256, 16), tree(256, 64)], [330, 592]);
+}
+
 #[test]
 fn every_algorithm_gives_the_right_result() {
     for grid in [Grid::new(1, 9), Grid::new(4, 4), Grid::new(7, 5), Grid::new(16, 16)] {
@@ -67,13 +84,33 @@ fn every_algorithm_gives_the_right_result() {
 
 #[test]
 fn a_program_without_its_control_wavelets_stops() {
-    for algorithm in ["tree", "two-phase", "auto-gen"] {
-        let program = program(Kind::Reduce, Grid::new(1, 32), 16, algorithm, &Params::new());
-        let error = run(&program.without_controls(), &Options::default()).unwrap_err();
-        assert!(matches!(error, SimError::Deadlock { .. } | SimError::Collision { .. }), "{algorithm}: {error}");
-        if let SimError::Deadlock { stuck, .. } = &error {
-            assert!(stuck.iter().any(|s| s.why.contains("color")), "{error}");
+    let mut stopped = Vec::new();
+    for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Wafer)) {
+        for (kind, grid) in
+            algorithm.collectives().iter().flat_map(|&k| [Grid::new(1, 32), Grid::new(6, 6)].map(|grid| (k, grid)))
+        {
+            let c = Collective::new(kind, grid.count() as u32, 16, 0, Operator::Sum, Dtype::F32).unwrap();
+            let case = Case::on_grid(c, grid, 5.0);
+            if algorithm.supports(&case, &Params::new()).is_err() {
+                continue;
+            }
+            let program = program(kind, grid, 16, algorithm.name(), &Params::new());
+            let without = program.without_controls();
+            if without == program {
+                continue;
+            }
+            let name = format!("{} {kind} on {grid}", algorithm.name());
+            let error = run(&without, &Options::default()).expect_err(&name);
+            assert!(matches!(error, SimError::Deadlock { .. } | SimError::Collision { .. }), "{name}: {error}");
+            if let SimError::Deadlock { stuck, .. } = &error {
+                assert!(stuck.iter().any(|s| s.why.contains("color")), "{name}: {error}");
+            }
+            stopped.push(algorithm.name());
         }
+    }
+    stopped.dedup();
+    for name in ["auto-gen", "reduce-broadcast", "tree", "two-phase", "x-y", "x-y-allreduce"] {
+        assert!(stopped.contains(&name), "{name} sends control wavelets; {stopped:?} did");
     }
 }
 

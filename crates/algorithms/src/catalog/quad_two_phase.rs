@@ -1,5 +1,6 @@
 //! Quad two-phase: the four lines of quad-chain, each line a chain of groups of S PEs and then a chain over the groups'
-//! ends. The ends are shifted from line to line and from tree to tree, so that no PE ends a group of two trees.
+//! ends. The ends are shifted from line to line and from tree to tree, and in the lines that merge the others so that a PE
+//! ends few groups at once: on a wafer each of its children and the flood after an allreduce take one of 8 input queues.
 //!
 //! T is about 1.5 B + 3 n + 20 sqrt(n) on n x n with S = sqrt(n).
 //! Source: this project; the paper leaves 2D open (section 7.5).
@@ -9,18 +10,24 @@ use unisono_lower::Placed;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{Lines, View, build, quad, supports},
+    forest::{Lines, MERGE, Tree, View, build, most_children, quad, supports},
 };
 
 pub struct QuadTwoPhase;
 
+/// Of a PE of the WSE-2; more are refused where programs are made.
+const INPUT_QUEUES: u16 = 8;
+
 struct Groups {
     size: u32,
+    /// How far the ends of the lines that merge are shifted.
+    merge: u32,
 }
 
 impl Groups {
     /// Whether a place ends a group: every S-th, shifted by the line and the tree. Place 0 always does.
     fn ends(&self, tree: u32, line: u32, place: u32) -> bool {
+        let line = if line == MERGE { self.merge } else { line };
         let shift = line.wrapping_add(tree * self.size / 4);
         place == 0 || place.wrapping_add(shift).is_multiple_of(self.size)
     }
@@ -35,9 +42,25 @@ impl Lines for Groups {
     }
 }
 
+/// The trees with the first shift that leaves an input queue for the flood, or else with the least children.
+fn trees(view: View, size: u32) -> Vec<Tree> {
+    let mut best = (u16::MAX, Vec::new());
+    for merge in 0..size {
+        let trees = quad(view, &Groups { size, merge });
+        let most = most_children(&trees);
+        if most < best.0 {
+            best = (most, trees);
+        }
+        if best.0 < INPUT_QUEUES {
+            break;
+        }
+    }
+    best.1
+}
+
 fn size(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let longer = case.grid().rows.max(case.grid().cols);
-    Ok(params.number("quad-two-phase", "group", 2..=longer.max(2))?.unwrap_or_else(|| longer.isqrt().max(2)))
+    Ok(params.number("quad-two-phase", "group", 2..=longer.max(2))?.unwrap_or_else(|| longer.isqrt().max(3)))
 }
 
 impl Algorithm for QuadTwoPhase {
@@ -58,7 +81,7 @@ impl Algorithm for QuadTwoPhase {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)))" }]
+        &[Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)), at least 3)" }]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -67,8 +90,8 @@ impl Algorithm for QuadTwoPhase {
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        let groups = Groups { size: size(case, params)? };
-        let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &groups));
+        let size = size(case, params)?;
+        let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| trees(view, size));
         build(case, &trees)
     }
 

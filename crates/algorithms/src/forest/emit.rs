@@ -97,15 +97,25 @@ pub fn build(case: &Case, trees: &[Tree]) -> Result<Placed, AlgorithmError> {
     Ok(Placed { placement, schedule })
 }
 
+/// The most children that a PE has, over all trees.
+pub fn most_children(trees: &[Tree]) -> u16 {
+    sums(trees, |children| children)
+}
+
 /// Cycles that the busiest PE needs for one element of every tree: a leaf that sends faster only fills queues.
 fn pace(trees: &[Tree]) -> u16 {
+    sums(trees, |children| children.max(1)).max(1)
+}
+
+/// The largest sum over a PE's trees of what a number of children means.
+fn sums(trees: &[Tree], of: impl Fn(u16) -> u16) -> u16 {
     let pes = trees.first().map_or(0, |t| t.0.len());
-    let mut work = vec![0u16; pes];
+    let mut sums = vec![0u16; pes];
     for tree in trees {
         let mut children = vec![0u16; pes];
         let edges = tree.0.iter().enumerate().filter(|&(pe, &parent)| pe != parent as usize);
         edges.for_each(|(_, &parent)| children[parent as usize] += 1);
-        work.iter_mut().zip(children).for_each(|(w, c)| *w = w.saturating_add(c.max(1)));
+        sums.iter_mut().zip(children).for_each(|(sum, c)| *sum = sum.saturating_add(of(c)));
     }
-    work.into_iter().max().unwrap_or(1).max(1)
+    sums.into_iter().max().unwrap_or(0)
 }

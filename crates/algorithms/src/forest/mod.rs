@@ -8,5 +8,5 @@ mod emit;
 mod quad;
 mod routes;
 
-pub use emit::{Tree, build, shares, supports};
+pub use emit::{Tree, build, most_children, shares, supports};
 pub use quad::{Lines, MERGE, View, quad};
