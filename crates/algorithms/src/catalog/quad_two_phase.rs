@@ -9,7 +9,7 @@ use unisono_lower::Placed;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{Lines, View, build, quad, supports},
+    forest::{CHUNK, Lines, View, build, chunk, quad, supports},
 };
 
 pub struct QuadTwoPhase;
@@ -58,18 +58,19 @@ impl Algorithm for QuadTwoPhase {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)))" }]
+        &[Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)))" }, CHUNK]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         size(case, params)?;
+        chunk(self.name(), params)?;
         supports(self.name(), case, true)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let groups = Groups { size: size(case, params)? };
         let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &groups));
-        build(case, &trees)
+        build(case, &trees, chunk(self.name(), params)?)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
