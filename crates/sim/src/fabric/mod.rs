@@ -27,6 +27,7 @@
 mod data;
 mod error;
 mod machine;
+mod measure;
 mod moves;
 mod pe;
 mod queue;
@@ -39,6 +40,7 @@ mod values;
 use unisono_lower::wafer::WaferProgram;
 
 pub use error::{SimError, Stuck};
+pub use measure::{Calibration, Measurement, measure};
 pub use trace::{TraceEvent, TraceRequest};
 
 /// Parameters of the machine that is simulated.
@@ -91,6 +93,15 @@ pub struct Run {
     /// The first output that does not.
     pub mismatch: Option<String>,
     pub trace: Vec<TraceEvent>,
+}
+
+/// Whether a PE inserts a no-op in a cycle.
+fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
+    if options.noop_probability <= 0.0 {
+        return false;
+    }
+    let x = (u64::from(pe) << 32 | u64::from(cycle)) ^ options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (unisono_base::mix(x) >> 11) as f64 / (1u64 << 53) as f64 <= options.noop_probability
 }
 
 /// Runs a program on inputs computed from rank and element.

@@ -7,6 +7,7 @@ use unisono_lower::wafer::{End, WaferProgram};
 use super::{
     error::{SimError, Stuck},
     machine::{Machine, UNDONE, Wakes},
+    noop,
     queue::Wavelet,
     tables::{NONE, Place, RAMP},
     trace::TraceEvent,
@@ -166,7 +167,7 @@ impl Machine<'_> {
         if count == 0 {
             return;
         }
-        if self.noisy && (self.cycle < self.start(pe as usize) || self.is_noop(pe)) {
+        if self.noisy && (self.cycle < self.start(pe as usize) || noop(self.options, pe, self.cycle)) {
             let next = self.start(pe as usize).max(self.cycle + 1);
             wakes.at(self.cycle, next);
             return;
@@ -299,15 +300,6 @@ impl Machine<'_> {
                 end: self.cycle + 1,
             });
         }
-    }
-
-    /// Whether the PE inserts a no-op in this cycle.
-    fn is_noop(&self, pe: u32) -> bool {
-        if self.options.noop_probability <= 0.0 {
-            return false;
-        }
-        let x = (u64::from(pe) << 32 | u64::from(self.cycle)) ^ self.options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (unisono_base::mix(x) >> 11) as f64 / (1u64 << 53) as f64 <= self.options.noop_probability
     }
 
     /// Names what every unfinished PE waits for.
