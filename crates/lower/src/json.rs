@@ -20,12 +20,14 @@ struct Placing {
     /// The color of each stream; 255 leaves it to lowering. Empty: all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     colors: Vec<u8>,
-    #[serde(default = "full_speed")]
+    #[serde(default = "one")]
     pace: u16,
+    #[serde(default = "one")]
+    chunk: u32,
 }
 
-fn full_speed() -> u16 {
-    1
+fn one<T: From<u8>>() -> T {
+    1.into()
 }
 
 pub fn to_json(file: &File) -> String {
@@ -37,6 +39,7 @@ pub fn to_json(file: &File) -> String {
         routes: p.routes.others().iter().map(|(s, r)| (s.0, text::show(r, p.grid))).collect(),
         colors: p.colors.clone(),
         pace: p.pace,
+        chunk: p.chunk,
     });
     serde_json::to_string(&document).expect("tables of numbers and strings always serialise")
 }
@@ -62,6 +65,7 @@ fn placement(placing: &Placing, streams: usize) -> Result<Placement, String> {
     }
     placement.colors.clone_from(&placing.colors);
     placement.pace = placing.pace.max(1);
+    placement.chunk = placing.chunk.max(1);
     for (stream, route) in &placing.routes {
         if *stream as usize >= streams {
             return Err(format!("a route is given for stream s{stream}; there are {streams}"));

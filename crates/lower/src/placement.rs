@@ -16,6 +16,9 @@ pub struct Placement {
     /// Cycles from one element of a leaf to the next; 1 is as fast as the datapath. Leaves that run ahead fill queues on
     /// the way, and PEs behind them take what has come instead of what is due.
     pub pace: u16,
+    /// Elements that a PE takes from one stream before it turns to the next, where an instruction combines several: the
+    /// partial results of so many elements wait in the PE. 1 is element by element; the length, vector after vector.
+    pub chunk: u32,
 }
 
 /// In [`Placement::colors`]: this stream has none, lowering allocates one.
@@ -23,7 +26,7 @@ pub const ANY_COLOR: u8 = u8::MAX;
 
 impl Placement {
     pub fn new(grid: Grid) -> Self {
-        Self { grid, routes: Routes::default(), colors: Vec::new(), pace: 1 }
+        Self { grid, routes: Routes::default(), colors: Vec::new(), pace: 1, chunk: 1 }
     }
 
     /// The same with colors for streams, in the order of their ids; unless the schedule came out without streams.

@@ -6,6 +6,7 @@
 //! placement 1x4
 //! colors 0 1 0x14 *                      ; of the streams in their order; x repeats, * leaves it to lowering
 //! pace 6                                 ; cycles from one element of a leaf to the next; default 1
+//! chunk 8                                ; elements taken from one of several streams before the next; default 1
 //! route s0: yx
 //! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
 //! ```
@@ -48,6 +49,9 @@ pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
     }
     if placement.pace > 1 {
         writeln!(to, "pace {}", placement.pace)?;
+    }
+    if placement.chunk > 1 {
+        writeln!(to, "chunk {}", placement.chunk)?;
     }
     for (stream, route) in placement.routes.others() {
         writeln!(to, "route {stream}: {}", show(route, placement.grid))?;
@@ -118,6 +122,15 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             placement.pace = line.number("a number of cycles").map_err(named)?;
             if placement.pace == 0 {
                 return Err(named(line.error("the pace is 0; accepted are 1 to 65535 cycles".into())));
+            }
+            line.end().map_err(named)?;
+        } else if line.take("chunk") {
+            let Some(placement) = &mut file.placement else {
+                return Err(named(line.error("a chunk stands before the placement".into())));
+            };
+            placement.chunk = line.number("a number of elements").map_err(named)?;
+            if placement.chunk == 0 {
+                return Err(named(line.error("the chunk is 0; accepted are 1 to 4294967295 elements".into())));
             }
             line.end().map_err(named)?;
         } else if line.take("colors") {

@@ -21,7 +21,7 @@ macro_rules! passed {
 
         $(
             #[unsafe(no_mangle)]
-            #[expect(clippy::too_many_arguments, reason = "MPI's")]
+            #[allow(clippy::too_many_arguments, reason = "MPI's")]
             pub extern "C" fn $name($($a: usize),*) -> c_int {
                 static ORIGINAL: Original = Original::new($pmpi);
                 COUNTS[Place::$name as usize].fetch_add(1, Ordering::Relaxed);

@@ -1,9 +1,14 @@
 //! The fabric against closed forms, against plain arithmetic, and against programs that must fail.
 
 use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, resolve};
+use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::wafer::{WaferProgram, lower};
+use unisono_lower::{
+    Placed, Placement,
+    wafer::{WaferProgram, lower},
+};
 use unisono_machine::{Grid, Machine, Wafer};
+use unisono_schedule::{Builder, Operand};
 use unisono_sim::fabric::{Options, Run, SimError, run};
 
 fn wse2() -> Wafer {
@@ -151,5 +156,56 @@ fn no_time_goes_under_the_physical_bound() {
                 assert!(simulate(Kind::Reduce, grid, elements, algorithm).cycles >= bound, "{algorithm} {grid}");
             }
         }
+    }
+}
+
+/// A root between two neighbors, whose first element it can use in cycle 6. With its own input it does two operations an
+/// element whatever the chunk: 6 + 2 B. Without, one operation takes an element of each, or a chunk is taken from one and
+/// then reduced with the other's; both end with the last of 2 B wavelets that come down its ramp: 6 + 2 B.
+#[test]
+fn a_chunk_is_taken_from_one_child_before_the_next() {
+    let time = |own: bool, elements: u32, chunk: u32| {
+        let c = Collective::new(Kind::Reduce, 3, u64::from(elements), 1, Operator::Sum, Dtype::I32).unwrap();
+        let mut b = Builder::new(c);
+        let streams = [0, 2].map(|pe| b.stream(NodeId(pe), &[NodeId(1)]));
+        let mut sources = streams.map(Operand::Stream).to_vec();
+        if own {
+            sources.insert(0, Operand::In(0));
+        }
+        b.combine(NodeId(1), 0, elements, &sources, &[Operand::Out(0)]);
+        for (pe, stream) in [0, 2].into_iter().zip(streams) {
+            b.combine(NodeId(pe), 0, elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
+        }
+        let placement = Placement { chunk, ..Placement::new(Grid::new(1, 3)) };
+        let run =
+            run(&lower(&Placed { schedule: b.finish().unwrap(), placement }, &wse2()).unwrap(), &Options::default());
+        let run = run.unwrap();
+        assert_eq!(run.result_correct, own, "the root's own input is part of the sum");
+        run.cycles
+    };
+    for elements in [1, 7, 64] {
+        for chunk in [1, 2, 5, 64, u32::MAX] {
+            let b = u64::from(elements);
+            for own in [true, false] {
+                assert_eq!(time(own, elements, chunk), 6 + 2 * b, "{elements} in chunks of {chunk}, {own}");
+            }
+        }
+    }
+}
+
+/// Every level of a tree waits for the first chunk of the level below.
+#[test]
+fn larger_chunks_take_longer_and_give_the_same() {
+    for (algorithm, grid) in
+        [("kd-tree", Grid::new(16, 16)), ("quad-two-phase", Grid::new(16, 16)), ("xy-yx", Grid::new(6, 9))]
+    {
+        let times = ["1", "2", "8", "1000"].map(|chunk| {
+            let program = program(Kind::Reduce, grid, 256, algorithm, &Params::new().with("chunk", chunk));
+            let run = run(&program, &Options::default()).unwrap();
+            assert!(run.result_correct, "{algorithm} in chunks of {chunk}: {:?}", run.mismatch);
+            run.cycles
+        });
+        assert_eq!(times[0], simulate(Kind::Reduce, grid, 256, algorithm).cycles);
+        assert!(times.is_sorted() && times[2] > times[0], "{algorithm}: {times:?}");
     }
 }

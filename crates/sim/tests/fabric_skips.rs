@@ -45,7 +45,13 @@ fn every_algorithm_runs_as_without() {
 
 /// A reduce over random trees, one a lane, and a broadcast of what arrived. It need not be right: two trees may well
 /// stop each other, or race.
-fn trees(grid: Grid, parents: &[Vec<u32>], elements: u32, pace: u16, sequential: bool) -> Option<WaferProgram> {
+fn trees(
+    grid: Grid,
+    parents: &[Vec<u32>],
+    elements: u32,
+    (pace, chunk): (u16, u32),
+    sequential: bool,
+) -> Option<WaferProgram> {
     let pes = grid.count() as u32;
     let c = Collective::new(Kind::Allreduce, pes, u64::from(elements), 0, Operator::Sum, Dtype::I32).unwrap();
     let mut b = Builder::new(c);
@@ -76,7 +82,7 @@ fn trees(grid: Grid, parents: &[Vec<u32>], elements: u32, pace: u16, sequential:
         }
     }
     let mut placement = Placement::new(grid);
-    placement.pace = pace;
+    (placement.pace, placement.chunk) = (pace, chunk);
     lower(&Placed { schedule: b.finish().ok()?, placement }, &wse2()).ok()
 }
 
@@ -89,11 +95,12 @@ proptest! {
         parents in prop::collection::vec(prop::collection::vec(any::<u32>(), 15), 1..4),
         elements in 4u32..200,
         pace in 1u16..8,
+        chunk in 1u32..9,
         sequential in any::<bool>(),
         (queue_depth, ramp_latency) in (1u32..9, 0u32..5),
         start in prop::collection::vec(0u32..90, 0..15),
     ) {
-        if let Some(program) = trees(Grid::new(rows, cols), &parents, elements, pace, sequential) {
+        if let Some(program) = trees(Grid::new(rows, cols), &parents, elements, (pace, chunk), sequential) {
             let options = Options { queue_depth, ramp_latency, start, ..Options::default() };
             same_for_every_period("random trees", &program, &options);
             same_for_every_period("random trees without controls", &program.without_controls(), &options);

@@ -14,7 +14,7 @@ use unisono_machine::Grid;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{Tree, build, supports},
+    forest::{CHUNK, Tree, build, chunk, supports},
 };
 
 pub struct KdTree;
@@ -119,16 +119,17 @@ impl Algorithm for KdTree {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[Param { name: "trees", values: "4, 2 (default: 4)" }]
+        &[Param { name: "trees", values: "4, 2 (default: 4)" }, CHUNK]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         params.choice("kd-tree", "trees", &["4", "2"])?;
+        chunk(self.name(), params)?;
         supports(self.name(), case, false)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case, params)?)
+        build(case, &trees(case, params)?, chunk(self.name(), params)?)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -8,8 +8,8 @@ use unisono_collective::Kind;
 use unisono_lower::Placed;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Params,
-    forest::{Lines, View, build, quad, supports},
+    Algorithm, AlgorithmError, Case, Param, Params,
+    forest::{CHUNK, Lines, View, build, chunk, quad, supports},
 };
 
 pub struct QuadChain;
@@ -39,13 +39,18 @@ impl Algorithm for QuadChain {
         &[Kind::Reduce]
     }
 
-    fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+    fn params(&self) -> &'static [Param] {
+        &[CHUNK]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        chunk(self.name(), params)?;
         supports(self.name(), case, true)
     }
 
-    fn build(&self, case: &Case, _: &Params) -> Result<Placed, AlgorithmError> {
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &Chain));
-        build(case, &trees)
+        build(case, &trees, chunk(self.name(), params)?)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -10,7 +10,7 @@ use unisono_lower::Placed;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{Lines, MERGE, Tree, View, build, most_children, quad, supports},
+    forest::{CHUNK, Lines, MERGE, Tree, View, build, chunk, most_children, quad, supports},
 };
 
 pub struct QuadTwoPhase;
@@ -81,18 +81,22 @@ impl Algorithm for QuadTwoPhase {
     }
 
     fn params(&self) -> &'static [Param] {
-        &[Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)), at least 3)" }]
+        &[
+            Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)), at least 3)" },
+            CHUNK,
+        ]
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         size(case, params)?;
+        chunk(self.name(), params)?;
         supports(self.name(), case, true)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let size = size(case, params)?;
         let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| trees(view, size));
-        build(case, &trees)
+        build(case, &trees, chunk(self.name(), params)?)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

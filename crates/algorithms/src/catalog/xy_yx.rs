@@ -8,8 +8,8 @@ use unisono_lower::Placed;
 
 use super::auto_gen::within;
 use crate::{
-    Algorithm, AlgorithmError, Case, Params,
-    forest::{Tree, View, build, supports},
+    Algorithm, AlgorithmError, Case, Param, Params,
+    forest::{CHUNK, Tree, View, build, chunk, supports},
 };
 
 pub struct XyYx;
@@ -51,13 +51,19 @@ impl Algorithm for XyYx {
         &[Kind::Reduce]
     }
 
-    fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
+    fn params(&self) -> &'static [Param] {
+        &[CHUNK]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        chunk(NAME, params)?;
         supports(NAME, case, true)
     }
 
-    fn build(&self, case: &Case, _: &Params) -> Result<Placed, AlgorithmError> {
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let view = View::from(case.grid(), case.collective.root);
-        build(case, &view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)]))
+        let trees = view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)]);
+        build(case, &trees, chunk(NAME, params)?)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -10,7 +10,7 @@ use super::{
     View,
     routes::{Edge, along_columns_first},
 };
-use crate::{AlgorithmError, Case};
+use crate::{AlgorithmError, Case, Param, Params};
 
 /// The parent of each PE; the root is its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,17 +83,30 @@ pub fn supports(algorithm: &'static str, case: &Case, corner: bool) -> Result<()
     Ok(())
 }
 
+/// How a PE takes its children.
+pub const CHUNK: Param = Param {
+    name: "chunk",
+    values: "elements taken from one child before the next, from 1; the length or more is vector after vector (default: 1)",
+};
+
+/// # Errors
+/// A value of [`CHUNK`] that is no number of elements.
+pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmError> {
+    Ok(params.number(algorithm, CHUNK.name, 1..=u32::MAX)?.unwrap_or(1))
+}
+
 /// The reduce over `trees`, placed.
 ///
 /// # Errors
 /// It is larger than its tables can hold.
-pub fn build(case: &Case, trees: &[Tree]) -> Result<Placed, AlgorithmError> {
+pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.phase("reduce");
     let edges = emit(&mut b, trees);
     let schedule = b.finish()?;
     let mut placement = placement(case.grid(), &schedule, &edges);
     placement.pace = pace(trees);
+    placement.chunk = chunk;
     Ok(Placed { placement, schedule })
 }
 

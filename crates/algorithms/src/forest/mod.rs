@@ -1,5 +1,5 @@
 //! Reduces over several trees at once, each with a share of the vector: a PE runs every tree in a lane of its own and
-//! takes its children element by element.
+//! takes its children element by element, or chunk by chunk where `chunk` asks for it.
 //!
 //! Every edge goes along the row first or along the column first, chosen so that no link carries much more than the
 //! others; lowering gives every edge a color of its own along its path, so no router ever switches.
@@ -8,5 +8,5 @@ mod emit;
 mod quad;
 mod routes;
 
-pub use emit::{Tree, build, most_children, shares, supports};
+pub use emit::{CHUNK, Tree, build, chunk, most_children, shares, supports};
 pub use quad::{Lines, MERGE, View, quad};

@@ -220,6 +220,9 @@ fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: 
     if schedule.sources(id).iter().all(memory) && !schedule.sinks(id).iter().all(memory) {
         op.pace = placed.placement.pace;
     }
+    if schedule.sources(id).iter().filter(|o| !memory(o)).count() > 1 {
+        op.chunk = placed.placement.chunk.clamp(1, op.len.max(1));
+    }
     for (stream, span) in flow.pushes(schedule, id) {
         let switch = switches[stream.index()];
         if switch.needed == 0 || span.end() < u64::from(schedule.stream(stream).len) {

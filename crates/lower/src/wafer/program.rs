@@ -143,8 +143,8 @@ pub struct Op {
     /// A control wavelet follows the last wavelet sent on this color: every router on its way forwards it by the current
     /// position and then advances the color. It is not handed to any PE.
     pub control: Option<Color>,
-    /// Elements taken from one fabric source before the next is turned to, where there are several.
-    pub chunk: u16,
+    /// Elements taken from one fabric source before the next is turned to, where there are several; at most `len`.
+    pub chunk: u32,
     /// At least this many cycles lie between two elements; 1 is as fast as the datapath.
     pub pace: u16,
     /// The instruction of the schedule it stems from.

@@ -13,7 +13,8 @@
 //!   that the position accepts with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
 //! * A control wavelet moves by the current position and then advances it, at every router on its way; it reaches no PE.
 //! * A PE does one element operation a cycle, all threads sharing it in turns; an n-source operation takes
-//!   max(1, n - 1) cycles an element, in the order written.
+//!   max(1, n - 1) cycles an element, in the order written. With a chunk, it does so many elements of one step before the
+//!   next step; taking a chunk of a first source from the fabric is then a step too.
 //!
 //! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is
 //! `h` hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
@@ -26,6 +27,7 @@
 mod data;
 mod error;
 mod machine;
+mod measure;
 mod moves;
 mod pe;
 mod queue;
@@ -38,6 +40,7 @@ mod values;
 use unisono_lower::wafer::WaferProgram;
 
 pub use error::{SimError, Stuck};
+pub use measure::{Calibration, Measurement, measure};
 pub use trace::{TraceEvent, TraceRequest};
 
 /// Parameters of the machine that is simulated.
@@ -90,6 +93,15 @@ pub struct Run {
     /// The first output that does not.
     pub mismatch: Option<String>,
     pub trace: Vec<TraceEvent>,
+}
+
+/// Whether a PE inserts a no-op in a cycle.
+fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
+    if options.noop_probability <= 0.0 {
+        return false;
+    }
+    let x = (u64::from(pe) << 32 | u64::from(cycle)) ^ options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (unisono_base::mix(x) >> 11) as f64 / (1u64 << 53) as f64 <= options.noop_probability
 }
 
 /// Runs a program on inputs computed from rank and element.

@@ -1,10 +1,13 @@
 //! One cycle of one PE: at most one element operation.
 
-use unisono_lower::wafer::WaferProgram;
+use std::ops::Range;
+
+use unisono_lower::wafer::{End, WaferProgram};
 
 use super::{
     error::{SimError, Stuck},
     machine::{Machine, UNDONE, Wakes},
+    noop,
     queue::Wavelet,
     tables::{NONE, Place, RAMP},
     trace::TraceEvent,
@@ -25,6 +28,8 @@ pub struct Thread {
     step: u8,
     work: u8,
     sources: u8,
+    /// The first step takes two sources, as all that follow take in the next one; not if it takes chunks of both.
+    pairs: bool,
     /// The operation switches a color at its end: 1 its own router's, 2 all on the way.
     switches: u8,
     pace: u16,
@@ -60,6 +65,7 @@ impl Thread {
             step: 0,
             work: 1,
             sources: 0,
+            pairs: true,
             switches: 0,
             pace: 1,
             started: false,
@@ -80,14 +86,27 @@ impl Thread {
         }
         let op = self.op as usize;
         let o = program.op(op);
-        (self.len, self.chunk) = (o.len, u32::from(o.chunk));
+        (self.len, self.chunk) = (o.len, o.chunk.max(1));
         (self.element, self.chunk_start, self.step, self.started, self.earliest) = (0, 0, 0, false, 0);
-        self.work = o.work() as u8;
-        self.sources = program.sources(op).len() as u8;
+        let sources = program.sources(op);
+        self.sources = sources.len() as u8;
+        self.pairs = o.chunk == 1 || !matches!(sources, [End::Fabric(_), End::Fabric(_), ..]);
+        self.work = if self.pairs { o.work() as u8 } else { self.sources };
         self.switches = if o.control.is_some() { 2 } else { u8::from(o.advance.is_some()) };
         self.pace = o.pace;
         self.waits = program.waits(op).next().is_some();
         (self.places, self.places_end) = (op_places[op], op_places[op + 1]);
+    }
+
+    /// The sources that the next step takes.
+    #[inline]
+    fn takes(&self) -> Range<usize> {
+        let (step, sources) = (usize::from(self.step), usize::from(self.sources));
+        match (self.pairs, step) {
+            (false, _) => step..step + 1,
+            (true, 0) => 0..sources.min(2),
+            (true, _) => step + 1..step + 2,
+        }
     }
 
     pub fn is_done(&self) -> bool {
@@ -148,7 +167,7 @@ impl Machine<'_> {
         if count == 0 {
             return;
         }
-        if self.noisy && (self.cycle < self.start(pe as usize) || self.is_noop(pe)) {
+        if self.noisy && (self.cycle < self.start(pe as usize) || noop(self.options, pe, self.cycle)) {
             let next = self.start(pe as usize).max(self.cycle + 1);
             wakes.at(self.cycle, next);
             return;
@@ -191,9 +210,7 @@ impl Machine<'_> {
         }
         let places = &self.tables.places[t.places as usize..t.places_end as usize];
         let (sources, sinks) = places.split_at(usize::from(t.sources));
-        let step = usize::from(t.step);
-        let needed = if step == 0 { &sources[..sources.len().min(2)] } else { &sources[step + 1..step + 2] };
-        for place in needed {
+        for place in &sources[t.takes()] {
             if let Place::Queue(q) = *place
                 && self.tables.queues.front(q, self.cycle).is_none()
             {
@@ -219,7 +236,7 @@ impl Machine<'_> {
         if !t.started {
             (t.started, t.start) = (true, cycle);
         }
-        let (op, step, sources) = (t.op, usize::from(t.step), usize::from(t.sources));
+        let (op, sources, takes) = (t.op, usize::from(t.sources), t.takes());
         let (first, end, switches) = (t.places as usize, t.places_end as usize, t.switches);
         let last_step = t.step + 1 == t.work;
         let last = last_step && t.element + 1 == t.len;
@@ -234,8 +251,7 @@ impl Machine<'_> {
         let tally = &mut self.tallies[pe as usize];
         tally.events += 1;
         tally.last = cycle;
-        let taken = if step == 0 { first..first + sources.min(2) } else { first + step + 1..first + step + 2 };
-        for n in taken {
+        for n in first + takes.start..first + takes.end {
             if let Place::Queue(q) = self.tables.places[n] {
                 self.tables.queues.pop(q, cycle);
                 self.pending[pe as usize] |= 1 << self.tables.queues.row(q);
@@ -284,15 +300,6 @@ impl Machine<'_> {
                 end: self.cycle + 1,
             });
         }
-    }
-
-    /// Whether the PE inserts a no-op in this cycle.
-    fn is_noop(&self, pe: u32) -> bool {
-        if self.options.noop_probability <= 0.0 {
-            return false;
-        }
-        let x = (u64::from(pe) << 32 | u64::from(self.cycle)) ^ self.options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (unisono_base::mix(x) >> 11) as f64 / (1u64 << 53) as f64 <= self.options.noop_probability
     }
 
     /// Names what every unfinished PE waits for.

@@ -183,6 +183,10 @@ fn operands(o: &Op, sources: &[End]) -> Check {
             o.chunk
         )),
         [_, _] => Ok(()),
+        _ if fabric > 1 && o.chunk >= o.len && o.len > 1 => Err(format!(
+            "{} sources, {fabric} of them from the fabric, vector after vector; a vector operation has 2 sources: combine one at a time, through memory",
+            sources.len()
+        )),
         _ if fabric > 1 => Err(format!(
             "an element-wise chunk: {} sources, {fabric} of them from the fabric, combined element by element; a vector operation has 2 sources",
             sources.len()
