@@ -52,14 +52,14 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compiles a program of tests/mpi for an ABI, once."""
     folder = tmp_path_factory.mktemp("programs")
 
-    def compile(name: str, abi: str) -> Path:
+    def built(name: str, abi: str) -> Path:
         target = folder / f"{name}-{abi}"
         if not target.exists():
             command = [str(COMPILERS[abi]), "-O1", str(SOURCES / f"{name}.c"), "-o", str(target), "-lm"]
             subprocess.run(command, check=True)
         return target
 
-    return compile
+    return built
 
 
 @pytest.fixture(scope="session")
