@@ -11,7 +11,7 @@ from .conftest import ROOT, call, json_of
 
 MACHINE = 'name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n'
 #: A table that has all that MPICH's must have, in place of the library's own.
-MPICH = {
+MPICH: dict[str, Any] = {
     f"collective={name}": {"comm_type=intra": {"algorithm=MPIR_own": {}}}
     for name in ("allreduce", "bcast", "iallreduce", "neighbor_allgather")
 }
