@@ -12,6 +12,8 @@
 //! outside its buffers, whatever wrote it.
 
 mod read;
+#[cfg(test)]
+mod tests;
 mod wire;
 mod write;
 

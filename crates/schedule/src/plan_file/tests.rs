@@ -1,0 +1,146 @@
+//! The reader against damage of every kind: by the checksums, and past them.
+
+use proptest::prelude::*;
+use unisono_base::NodeId;
+use unisono_collective::{Choice, Collective, DecisionTable, Dtype, Kind, Operator, Row};
+
+use super::{MAGIC, PREAMBLE_BYTES, Plan, PlanFile, PlanFileError, read, wire::Out, wire::checksum, write};
+use crate::{
+    Builder, Operand,
+    stored::{Stored, store},
+    verify::{Method, Verified},
+};
+
+/// Two ranks exchange halves, with a landing slot, a copy and a wait.
+fn stored() -> Stored {
+    let c = Collective::new(Kind::Allreduce, 2, 2, 0, Operator::Sum, Dtype::F32).unwrap();
+    let mut b = Builder::new(c);
+    for (me, other) in [(0, 1), (1, 0)] {
+        let (node, to) = (NodeId(me), NodeId(other));
+        let (up, down) = (b.stream(node, &[to]), b.stream(to, &[node]));
+        b.combine(node, 0, 1, &[Operand::In(other)], &[Operand::Stream(up)]);
+        b.combine(to, 0, 1, &[Operand::In(other), Operand::Stream(up)], &[Operand::Out(other), Operand::Stream(down)]);
+        b.combine(node, 1, 1, &[Operand::Stream(down)], &[Operand::Out(other)]);
+    }
+    store(&Verified::new(b.finish().unwrap(), Method::Exact).unwrap()).unwrap()
+}
+
+fn file() -> Vec<u8> {
+    let stored = stored();
+    let row = |first_bytes, last_bytes, choice| Row {
+        kind: Kind::Allreduce,
+        ranks: 2,
+        class: stored.facts.class,
+        first_bytes,
+        last_bytes,
+        choice,
+    };
+    let named = Choice::Algorithm { name: "halves".to_owned(), params: vec![("k".to_owned(), "2".to_owned())] };
+    let table = DecisionTable::new(vec![row(0, 63, Choice::Library), row(64, u64::MAX, named)]).unwrap();
+    let mut bytes = Vec::new();
+    write(&Plan { table, schedules: vec![stored], uses: vec![None, Some(0)] }, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let read = PlanFile::read(file()).unwrap();
+    let stored = stored();
+    assert_eq!(*read.facts(0), stored.facts);
+    assert_eq!((read.program(0, 0).unwrap(), read.program(0, 1).unwrap()), {
+        let p = &stored.programs;
+        (p[0].clone(), p[1].clone())
+    });
+    assert_eq!(read.table().rows()[1].choice.to_string(), "halves k=2");
+    assert_eq!(read.checksum(), PlanFile::read(file()).unwrap().checksum());
+}
+
+#[test]
+fn each_fault_has_its_sentence() {
+    let good = file();
+    assert_eq!(PlanFile::read(Vec::new()).unwrap_err(), PlanFileError::Magic);
+    assert_eq!(PlanFile::read(b"schedule 1".to_vec()).unwrap_err(), PlanFileError::Magic);
+    let mut newer = good.clone();
+    newer[MAGIC.len()] = 2;
+    let said = PlanFile::read(newer).unwrap_err().to_string();
+    assert_eq!(said, "the plan has version 2; this program reads versions up to 1: update it, or plan again with it");
+    let short = good[..good.len() - 1].to_vec();
+    let expected = good.len() as u64;
+    assert_eq!(PlanFile::read(short).unwrap_err(), PlanFileError::Truncated { found: expected - 1, expected });
+}
+
+#[test]
+fn no_byte_can_change_unseen() {
+    let good = file();
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        assert!(PlanFile::read(bad).is_err(), "byte {at}");
+        assert!(PlanFile::read(good[..at].to_vec()).is_err(), "cut at {at}");
+    }
+}
+
+/// The file with its header's checksum made to fit.
+fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
+    let len = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
+    if let Some(header) = bytes.get(PREAMBLE_BYTES..PREAMBLE_BYTES.saturating_add(len)) {
+        let sum = checksum(header).to_le_bytes();
+        bytes[24..32].copy_from_slice(&sum);
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Past the checksums the reader neither panics nor lets a program reach outside its buffers.
+    #[test]
+    fn forged_programs_stay_inside(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), cut in any::<prop::sample::Index>(), shortens: bool) {
+        let stored = stored();
+        let mut out = Out::default();
+        write::program(&stored.programs[0], &mut out);
+        let mut bytes = out.0;
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if shortens {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Ok(program) = read::program(&bytes, &stored.facts, 0) {
+            for s in &program.steps {
+                prop_assert!(s.len > 0 && s.align + s.len <= 2);
+                prop_assert!(s.waits.end as usize <= program.waits.len());
+            }
+            for d in &program.departures {
+                prop_assert_eq!(d.peer, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn forged_tables_are_read_or_refused(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5)) {
+        let mut bytes = file();
+        for (at, value) in changes {
+            let at = at.index(bytes.len() - MAGIC.len()) + MAGIC.len();
+            bytes[at] = value;
+        }
+        if let Ok(plan) = PlanFile::read(forged(bytes)) {
+            for schedule in 0..plan.schedule_count() {
+                for rank in 0..plan.facts(schedule).collective.ranks {
+                    let _ = plan.program(schedule, rank);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(tail in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend((tail.len() as u64).to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(tail);
+        let _ = PlanFile::read(forged(bytes));
+    }
+}
