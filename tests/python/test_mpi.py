@@ -116,7 +116,7 @@ def test_a_c_program_runs_as_planned(
     done = run(ranks, compiled("collectives", abi), "100", options=options)
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
     rows = report(said)
-    expected = {(c, a): 3 for c, a in SHORT} | {("allreduce", "recursive-doubling"): 6, ("barrier", "dissemination"): 3}
+    expected = dict.fromkeys(SHORT, 3) | {("allreduce", "recursive-doubling"): 6, ("barrier", "dissemination"): 3}
     if ranks <= 2:
         # The program's halves are then communicators of one rank, which the plan may serve too.
         expected.pop(("allreduce", "recursive-doubling"))
@@ -198,9 +198,7 @@ def test_a_plan_that_cannot_be_used_is_reported_once(
         assert {algorithm for _, algorithm in report(said)} == {"library"}
 
 
-def test_a_plan_for_other_ranks_serves_nothing(
-    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path
-) -> None:
+def test_a_plan_for_other_ranks_serves_nothing(compiled: Compile, plan: Callable[[int], Path], tmp_path: Path) -> None:
     said = tmp_path / "report"
     options = ("--plan", str(plan(8)), "--report", str(said))
     done = run(3, compiled("collectives", "openmpi"), "10", options=options)
@@ -219,9 +217,7 @@ def test_ranks_with_different_plans_fall_back_together(
     }[other]
     # Each rank starts by a shell that gives the last one another plan.
     script = tmp_path / "start"
-    script.write_text(
-        '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 2 ] && export UNISONO_PLAN="$OTHER_PLAN"\nexec "$@"\n'
-    )
+    script.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 2 ] && export UNISONO_PLAN="$OTHER_PLAN"\nexec "$@"\n')
     script.chmod(0o755)
     said = tmp_path / "report"
     done = run(
