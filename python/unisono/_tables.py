@@ -2,16 +2,18 @@
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from unisono._core import InputError
 from unisono._files import read_text
+from unisono._planfile import load_plans
 
 _KEYS = {"collective", "ranks", "class", "first_bytes", "last_bytes", "algorithm", "params"}
 
 
 def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The rows of a decision table in its JSON form.
+    """The rows of a decision table: of a ``.plan`` file, or of its JSON form.
 
     ``{"unisono_table": 1, "rows": [...]}`` with rows of ``collective``, ``ranks``, ``first_bytes``, ``last_bytes``,
     ``algorithm``, ``params`` and ``class``,
@@ -24,6 +26,10 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     """
     name = os.fspath(path)
+    if Path(path).is_file() and not _starts_like_json(path):
+        kept = ("collective", "ranks", "first_bytes", "last_bytes", "params")
+        rows = load_plans(path)
+        return [{key: r[key] for key in kept} | {"class": r["operators"], "algorithm": _chosen(r)} for r in rows]
     try:
         found = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -31,6 +37,15 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if not isinstance(found, dict) or found.get("unisono_table") != 1 or not isinstance(found.get("rows"), list):
         raise InputError(f'\'{name}\' is no decision table: it needs "unisono_table": 1 and a list "rows"')
     return [_row(row, f"'{name}', row {at}") for at, row in enumerate(found["rows"])]
+
+
+def _starts_like_json(path: str | os.PathLike[str]) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(64).lstrip()[:1] in (b"{", b"[")
+
+
+def _chosen(row: dict[str, Any]) -> str:
+    return "library" if row["algorithm"] is None else str(row["algorithm"])
 
 
 def _row(row: Any, where: str) -> dict[str, Any]:

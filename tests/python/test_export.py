@@ -69,6 +69,21 @@ def test_an_import_takes_what_the_file_leaves_open(tmp_path: Path, machine: str)
     assert f'{damaged}: line 4: type="q" is not a step' in ran.err
 
 
+def test_a_plan_file_is_a_table(tmp_path: Path, machine: str) -> None:
+    among = un.machine(machine, 4)
+    short = un.plan("allreduce", among, elements=64, algorithm="recursive-doubling")
+    long = un.plan("allreduce", among, elements=65536, algorithm="ring")
+    un.save_plans([(short, 0, 4095), (("allreduce", 4), 4096, 8191), (long, 8192, None)], tmp_path / "t.plan")
+    out = tmp_path / "rules"
+    command = ["export", str(tmp_path / "t.plan"), "--format", "openmpi-rules", "-o", str(out), "--no-check"]
+    assert json_of(*command)["rows"] == 2
+    assert "\n4 3\n0 3 0 0\n4096 0 0 0\n8192 4 0 0\n5 1\n" in out.read_text()
+    (tmp_path / "t.plan").write_bytes((tmp_path / "t.plan").read_bytes()[:-3])
+    ran = call(*command)
+    assert ran.code == 2
+    assert "t.plan" in ran.err
+
+
 @pytest.mark.parametrize(
     ("target", "says"),
     [
@@ -139,7 +154,7 @@ def test_wrong_rows_are_named(tmp_path: Path, row: dict[str, Any], says: str) ->
 
 def test_wrong_tables_are_named(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    for text, says in [("{", "no decision table in JSON"), ("[]", 'needs "unisono_table": 1'), ("[" * 9999, "JSON")]:
+    for text, says in [("{", "JSON"), ("[]", 'needs "unisono_table": 1'), ("[" * 9999, "JSON"), ("x", "t.json")]:
         path.write_text(text)
         ran = call("export", str(path), "--format", "ucc", "-o", str(tmp_path / "out"))
         assert ran.code == 2
