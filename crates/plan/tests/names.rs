@@ -92,12 +92,12 @@ fn a_restriction_keeps_what_it_speaks_of() {
 
 #[test]
 fn rings_too_large_for_any_memory_are_refused() {
-    for (rows, cols, instructions) in [(1, 5793, 2 * 5793 * 5793), (257, 257, 4u64 * 257 * 257 * 257)] {
+    for (rows, cols, instructions) in [(1, 4097, 4 * 4097 * 4097), (204, 204, 8u64 * 204 * 204 * 204)] {
         let error = resolve("ring", &on(Kind::Allreduce, rows, cols), &Params::new()).err().unwrap();
         assert!(matches!(error, AlgorithmError::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains(&instructions.to_string()), "{error}");
     }
-    for (rows, cols) in [(1, 5792), (256, 256)] {
+    for (rows, cols) in [(1, 4096), (203, 203)] {
         assert!(resolve("ring", &on(Kind::Allreduce, rows, cols), &Params::new()).is_ok(), "{rows}x{cols}");
     }
     // One ring on many short lines is none of them.
