@@ -57,7 +57,7 @@ fn uncontended_times_are_the_closed_forms() {
 fn the_time_of_a_tree_is_the_larger_of_way_and_vector_on_each_level() {
     let tree = |pes: u32, b: u64| simulate(Kind::Reduce, Grid::new(1, pes), b, "tree").cycles;
     for k in 1..10u32 {
-        for b in [1u64, 2, 3, 5, 8, 16, 21, 32, 64, 100, 128, 256, 1000] {
+        for b in [1u64, 2, 3, 5, 8, 16, 21, 32, 64, 100, 128, 256, 1000, 4096] {
             let levels: u64 = (1..k).map(|j| (2u64.pow(j) + 5).max(b)).sum();
             assert_eq!(tree(2u32.pow(k), b), b + 6 + levels, "P = {} B = {b}", 2u32.pow(k));
         }
