@@ -35,6 +35,7 @@ from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export
 from unisono._files import load, save
 from unisono._machines import machine
+from unisono._measurement import Measurement, measure
 from unisono._planfile import load_plans, save_plans
 from unisono._planning import bounds, plan
 from unisono._simulation import Run, simulate
@@ -46,6 +47,7 @@ __all__ = [
     "Error",
     "InputError",
     "Machine",
+    "Measurement",
     "Plan",
     "Proof",
     "Run",
@@ -67,6 +69,7 @@ __all__ = [
     "load_plans",
     "machine",
     "machine_presets",
+    "measure",
     "parse_shape",
     "plan",
     "save",

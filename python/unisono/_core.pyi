@@ -318,6 +318,14 @@ def sweep_point(
     params: dict[str, str] | None = None,
     model: str | None = None,
 ) -> dict[str, Any]: ...
+def measure(
+    schedule: Schedule,
+    queue_depth: int | None = None,
+    noop_probability: float = 0.0,
+    seed: int = 0,
+    clock_skew: int = 1000,
+    wanted_spread: int | None = None,
+) -> dict[str, Any]: ...
 def simulate(
     schedule: Schedule,
     queue_depth: int | None = None,

@@ -208,3 +208,35 @@ def test_a_machine_with_too_few_colors_is_refused(tmp_path: Path) -> None:
     machine = tmp_path / "small.toml"
     machine.write_text(un.machine("wse2", shape=8).to_toml().replace("colors = 24", "colors = 1", 1))
     refused(call("simulate", *ON_8, "--machine", str(machine)), 2, "color")
+
+
+def test_measured_as_on_hardware() -> None:
+    """A chain of 8 PEs: 16 + 6 * 7 cycles, and the 5 by which the first PE samples the trigger too early."""
+    found = json_of("simulate", *ON_8, "--calibrated")["calibrated"]
+    assert set(found) == {
+        "alpha", "runs", "calibrated", "clock_spread", "trigger_spread", "start_spread", "true_start_spread",
+        "measured_cycles", "true_cycles", "quiet_cycles", "result_correct",
+    }  # fmt: skip
+    assert found["alpha"] == 1
+    assert found["quiet_cycles"] == 58
+    assert found["measured_cycles"] == found["true_cycles"] == 58 + 5
+    assert found["start_spread"] == 5
+    assert found["trigger_spread"] == 7 + 5
+    assert json_of("simulate", *ON_8)["calibrated"] is None
+    ran = call("simulate", *ON_8, "--calibrated", "--noop-probability", "0.05", "--seed", "3")
+    assert ran.code == 0
+    assert "alpha" in ran.out
+    assert "by the trigger alone" in ran.out
+
+
+def test_calibration_from_python() -> None:
+    schedule = un.plan("reduce", "wse2", shape=256, elements=1).schedule
+    noisy = un.measure(schedule, noop_probability=0.1, seed=5, wanted_spread=1)
+    assert not noisy.calibrated
+    assert noisy.alpha == pytest.approx(0.9, abs=0.02)
+    assert noisy == un.measure(schedule, noop_probability=0.1, seed=5, wanted_spread=1)
+    assert un.measure(schedule, clock_skew=0).clock_spread == 0
+    with pytest.raises(un.InputError, match="clock_skew is -1"):
+        un.measure(schedule, clock_skew=-1)
+    with pytest.raises(un.InputError, match="machine"):
+        un.measure(un.ScheduleBuilder(ranks=2, elements=4, collective="reduce").build())

@@ -47,6 +47,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_endpoint, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;

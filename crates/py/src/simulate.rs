@@ -5,12 +5,12 @@ use std::time::Instant;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_lower::{
-    Placed,
-    wafer::{LowerError, lower},
+    Placed, Placement,
+    wafer::{LowerError, WaferProgram, lower},
 };
-use unisono_machine::Machine as Description;
+use unisono_machine::{Machine as Description, Wafer};
 use unisono_schedule::verify::Method;
-use unisono_sim::fabric::{self, Options, SimError, TraceRequest};
+use unisono_sim::fabric::{self, Calibration, Options, SimError, TraceRequest};
 
 use crate::{
     convert::index,
@@ -99,6 +99,59 @@ impl Simulation {
     }
 }
 
+/// A schedule that can run on the fabric: its placement, its wafer and what the run is asked for.
+struct Ready<'a> {
+    schedule: &'a Schedule,
+    placement: &'a Placement,
+    wafer: &'a Wafer,
+    options: Options,
+}
+
+impl<'a> Ready<'a> {
+    fn new(
+        schedule: &'a Schedule,
+        queue_depth: Option<&Bound<'_, PyAny>>,
+        noop_probability: f64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let file = schedule.file();
+        let (Some(placement), Some(Description::Wafer(wafer))) = (&file.placement, &file.machine) else {
+            return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
+        };
+        if !(0.0..1.0).contains(&noop_probability) {
+            return Err(input(format!("noop_probability is {noop_probability}; accepted are 0 to below 1")));
+        }
+        let options = Options {
+            ramp_latency: wafer.ramp_latency_cycles,
+            queue_depth: queue_depth.map(|d| index("queue_depth", d)).transpose()?.unwrap_or(wafer.queue_depth),
+            noop_probability,
+            seed,
+            ..Options::default()
+        };
+        Ok(Self { schedule, placement, wafer, options })
+    }
+
+    /// Proves the schedule, lowers it and does something with the program.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        controls: bool,
+        what: impl FnOnce(&WaferProgram, &Options) -> Result<T, SimError> + Send,
+    ) -> PyResult<T> {
+        let proof = detached(py, || self.schedule.prove(Method::Auto))?;
+        if !proof.holds() {
+            return Err(verify_error(py, &proof.diagnostics));
+        }
+        let placed = Placed { schedule: self.schedule.file().schedule.clone(), placement: self.placement.clone() };
+        let done = detached(py, || {
+            let program = lower(&placed, self.wafer).map_err(Failure::Lower)?;
+            let program = if controls { program } else { program.without_controls() };
+            what(&program, &self.options).map_err(Failure::Run)
+        })?;
+        done.map_err(|failure| failure.into_python(py))
+    }
+}
+
 /// Proves a placed schedule, lowers it to a program of its wafer and runs that, data included.
 #[pyfunction]
 #[pyo3(signature = (schedule, queue_depth = None, noop_probability = 0.0, seed = 0, trace_pes = None, controls = true))]
@@ -111,13 +164,8 @@ pub fn simulate(
     trace_pes: Option<Vec<u32>>,
     controls: bool,
 ) -> PyResult<Simulation> {
+    let mut ready = Ready::new(schedule, queue_depth, noop_probability, seed)?;
     let file = schedule.file();
-    let (Some(placement), Some(Description::Wafer(wafer))) = (&file.placement, &file.machine) else {
-        return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
-    };
-    if !(0.0..1.0).contains(&noop_probability) {
-        return Err(input(format!("noop_probability is {noop_probability}; accepted are 0 to below 1")));
-    }
     let mut pes = trace_pes.unwrap_or_default();
     pes.sort_unstable();
     pes.dedup();
@@ -130,46 +178,50 @@ pub fn simulate(
     if let Some(pe) = pes.last().filter(|&&pe| pe as usize >= file.schedule.node_count()) {
         return Err(input(format!("PE {pe} does not exist; accepted are 0 to {}", file.schedule.node_count() - 1)));
     }
-    let options = Options {
-        ramp_latency: wafer.ramp_latency_cycles,
-        queue_depth: queue_depth.map(|d| index("queue_depth", d)).transpose()?.unwrap_or(wafer.queue_depth),
-        noop_probability,
-        seed,
-        trace: TraceRequest { pes },
-        ..Options::default()
-    };
-    let proof = detached(py, || schedule.prove(Method::Auto))?;
-    if !proof.holds() {
-        return Err(verify_error(py, &proof.diagnostics));
-    }
-    let placed = Placed { schedule: file.schedule.clone(), placement: placement.clone() };
-    let start = Instant::now();
-    let run = detached(py, || {
-        let program = lower(&placed, wafer).map_err(Failure::Lower)?;
-        let program = if controls { program } else { program.without_controls() };
-        fabric::run(&program, &options).map_err(Failure::Run)
+    ready.options.trace = TraceRequest { pes };
+    let (run, wall_seconds) = ready.run(py, controls, |program, options| {
+        let start = Instant::now();
+        Ok((fabric::run(program, options)?, start.elapsed().as_secs_f64()))
     })?;
-    match run {
-        Ok(run) => Ok(Simulation {
-            run,
-            clock_mhz: wafer.clock_mhz,
-            wall_seconds: start.elapsed().as_secs_f64(),
-            phases: file.schedule.phases().to_vec(),
-        }),
-        Err(Failure::Lower(e @ LowerError::Wrong(_))) => Err(input(e)),
-        Err(Failure::Lower(e)) => Err(UnsupportedError::new_err(e.to_string())),
-        Err(Failure::Run(e @ SimError::Unsupported { .. })) => Err(UnsupportedError::new_err(e.to_string())),
-        Err(Failure::Run(e)) => {
-            let stuck = match &e {
-                SimError::Deadlock { stuck, .. } => stuck.iter().map(ToString::to_string).collect(),
-                _ => Vec::new(),
-            };
-            Err(simulation_error(py, e.to_string(), stuck))
-        }
-    }
+    Ok(Simulation { run, clock_mhz: ready.wafer.clock_mhz, wall_seconds, phases: file.schedule.phases().to_vec() })
+}
+
+/// Measures a placed schedule as the paper does; the keys are those of `fabric::Measurement`.
+#[pyfunction]
+#[pyo3(signature = (schedule, queue_depth = None, noop_probability = 0.0, seed = 0, clock_skew = 1000, wanted_spread = None))]
+pub fn measure<'py>(
+    py: Python<'py>,
+    schedule: &Schedule,
+    queue_depth: Option<&Bound<'_, PyAny>>,
+    noop_probability: f64,
+    seed: u64,
+    clock_skew: u32,
+    wanted_spread: Option<u32>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let ready = Ready::new(schedule, queue_depth, noop_probability, seed)?;
+    let calibration = Calibration { clock_skew, wanted_spread, ..Calibration::default() };
+    let measured = ready.run(py, true, |program, options| fabric::measure(program, options, &calibration))?;
+    to_python(py, &measured)
 }
 
 enum Failure {
     Lower(LowerError),
     Run(SimError),
+}
+
+impl Failure {
+    fn into_python(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Lower(e @ LowerError::Wrong(_)) => input(e),
+            Self::Lower(e) => UnsupportedError::new_err(e.to_string()),
+            Self::Run(e @ SimError::Unsupported { .. }) => UnsupportedError::new_err(e.to_string()),
+            Self::Run(e) => {
+                let stuck = match &e {
+                    SimError::Deadlock { stuck, .. } => stuck.iter().map(ToString::to_string).collect(),
+                    _ => Vec::new(),
+                };
+                simulation_error(py, e.to_string(), stuck)
+            }
+        }
+    }
 }

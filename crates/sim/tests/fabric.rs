@@ -159,9 +159,10 @@ fn no_time_goes_under_the_physical_bound() {
     }
 }
 
-/// A root between two neighbors, whose first element it can use in cycle 6. With its own input it does two operations an
-/// element whatever the chunk: 6 + 2 B. Without, one operation takes an element of each, or a chunk is taken from one and
-/// then reduced with the other's; both end with the last of 2 B wavelets that come down its ramp: 6 + 2 B.
+/// A root between two neighbors, whose first element it can use in cycle 6. Without own input, element by element, it ends
+/// with the last of 2 B wavelets that come down its ramp: 6 + 2 B. With its own it does two operations an element, so no
+/// other time. Wavelets of both come in turns; a chunk of C takes every other one at first and so leaves C - 1 cycles
+/// unused, until the queue of the other child is full, which holds depth + T_R = 6.
 #[test]
 fn a_chunk_is_taken_from_one_child_before_the_next() {
     let time = |own: bool, elements: u32, chunk: u32| {
@@ -183,11 +184,15 @@ fn a_chunk_is_taken_from_one_child_before_the_next() {
         assert_eq!(run.result_correct, own, "the root's own input is part of the sum");
         run.cycles
     };
-    for elements in [1, 7, 64] {
-        for chunk in [1, 2, 5, 64, u32::MAX] {
-            let b = u64::from(elements);
-            for own in [true, false] {
-                assert_eq!(time(own, elements, chunk), 6 + 2 * b, "{elements} in chunks of {chunk}, {own}");
+    for elements in [1u32, 7, 64] {
+        for own in [true, false] {
+            let end = 6 + 2 * u64::from(elements);
+            for chunk in [1, 2, 3, 5] {
+                let unused = u64::from(chunk.min(elements)) - 1;
+                assert_eq!(time(own, elements, chunk), end + unused, "{elements} in chunks of {chunk}, {own}");
+            }
+            for chunk in [20, 64, u32::MAX] {
+                assert!(time(own, elements, chunk) <= end + 6, "{elements} in chunks of {chunk}, {own}");
             }
         }
     }
@@ -208,4 +213,31 @@ fn larger_chunks_take_longer_and_give_the_same() {
         assert_eq!(times[0], simulate(Kind::Reduce, grid, 256, algorithm).cycles);
         assert!(times.is_sorted() && times[2] > times[0], "{algorithm}: {times:?}");
     }
+}
+
+/// Two threads of one PE write the same output while both run: no order says what comes out.
+#[test]
+fn threads_that_meet_in_memory_are_an_error() {
+    let c = Collective::new(Kind::Reduce, 3, 20, 1, Operator::Sum, Dtype::I32).unwrap();
+    let program = |apart: u32| {
+        let mut b = Builder::new(c);
+        for (lane, pe) in [0, 2].into_iter().enumerate() {
+            let stream = b.stream(NodeId(pe), &[NodeId(1)]);
+            b.combine(NodeId(pe), 0, 10, &[Operand::In(0)], &[Operand::Stream(stream)]);
+            let at = lane as u32 * apart;
+            b.combine(NodeId(1), lane as u32, 10, &[Operand::Stream(stream)], &[Operand::Out(at)]);
+        }
+        let placed = Placed { schedule: b.finish().unwrap(), placement: Placement::new(Grid::new(1, 3)) };
+        lower(&placed, &wse2()).unwrap()
+    };
+    assert!(run(&program(10), &Options::default()).is_ok());
+    let error = run(&program(9), &Options::default()).unwrap_err();
+    assert!(matches!(error, SimError::Race { row: 0, col: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_period_longer_than_it_can_remember_is_refused() {
+    let program = program(Kind::Reduce, Grid::new(1, 3), 4, "chain", &Params::new());
+    let error = run(&program, &Options { period: 17, ..Options::default() }).unwrap_err();
+    assert!(error.to_string().contains("the period is 17"), "{error}");
 }

@@ -1,11 +1,12 @@
 """`unisono simulate`: runs a schedule on a simulated machine, from a file or as planned."""
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 import unisono
-from unisono import InputError, Run, Schedule, UnsupportedError
+from unisono import InputError, Measurement, Run, Schedule, UnsupportedError
 from unisono._files import check_writable
 from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import SAMPLED, checked_pes
@@ -18,6 +19,7 @@ from unisono.cli._types import TracedPes, TracePes
 #: The most PEs whose times JSON lists.
 _LISTED = 4096
 _MODELS = ("paper", "links")
+_ONLY_WAFER = "--calibrated measures on a wafer; ranks have a clock each, and --late says when they begin"
 
 
 @click.command()
@@ -39,6 +41,11 @@ _MODELS = ("paper", "links")
     help="Share of its cycles in which a PE idles, as it does against overheating.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the idle cycles.")
+@click.option(
+    "--calibrated",
+    is_flag=True,
+    help="Also measure as on hardware, without a common clock: PEs calibrate their starts by a trigger.",
+)
 @_simulate_ranks.options
 @click.option(
     "--trace", metavar="FILE.json", help="Write the operations of PEs or ranks for Perfetto or chrome://tracing."
@@ -57,6 +64,7 @@ def simulate(
     queue_depth: int | None,
     noop_probability: float,
     seed: int,
+    calibrated: bool,
     trace: str | None,
     trace_pes: TracedPes | None,
     ranks_options: _simulate_ranks.Options,
@@ -77,6 +85,8 @@ def simulate(
     if ranks_options.goal is not None:
         if file_or_collective is not None or machine is not None:
             raise click.UsageError("--goal brings its own program and parameters; drop the rest")
+        if calibrated:
+            raise click.UsageError(_ONLY_WAFER)
         return _simulate_ranks.goal(ranks_options, seed, record, as_json)
     if file_or_collective is None:
         raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
@@ -88,6 +98,8 @@ def simulate(
     if kind == "endpoint":
         if queue_depth is not None or noop_probability != 0:
             raise click.UsageError("--queue-depth and --noop-probability are a wafer's; see --noise and --late")
+        if calibrated:
+            raise click.UsageError(_ONLY_WAFER)
         return _simulate_ranks.schedule(schedule, ranks_options, options.get("model"), seed, record, as_json)
     _simulate_ranks.refuse(ranks_options)
     sim = "fabric"
@@ -97,13 +109,18 @@ def simulate(
         run = unisono.simulate(
             schedule, queue_depth=queue_depth, noop_probability=noop_probability, seed=seed, trace_pes=pes
         )
+        measured = None
+        if calibrated:
+            measured = unisono.measure(schedule, queue_depth=queue_depth, noop_probability=noop_probability, seed=seed)
     if trace is not None:
         run.trace(trace)
     report = _report(run, schedule, sim, queue_depth)
     if as_json:
-        print_json({**report, "trace": trace})
+        print_json({**report, "calibrated": None if measured is None else asdict(measured), "trace": trace})
     else:
         _print(report, run)
+        if measured is not None:
+            _print_measured(measured)
         if trace is not None:
             print_lines("", f"wrote {trace}: {len(pes or [])} of {schedule.nodes} PEs, 1 µs stands for 1 cycle")
     if run.result_correct:
@@ -170,6 +187,22 @@ def _print(report: dict[str, Any], run: Run) -> None:
     cells = [[str(name), number(cycles), _over(run.cycles, cycles)] for name, cycles in rows]
     print_lines("")
     print_table(["beside", "cycles", "simulated / this"], cells, right=["cycles", "simulated / this"])
+
+
+def _print_measured(measured: Measurement) -> None:
+    print_lines("")
+    reached = "" if measured.calibrated else ", not as close as wanted"
+    print_fields(
+        [
+            ("measured", f"{measured.measured_cycles} cycles; {measured.true_cycles} by one clock for all"),
+            ("quiet", f"{measured.quiet_cycles} cycles without idle cycles, all starting together"),
+            (
+                "starts",
+                f"within {measured.start_spread} cycles{reached}; {measured.trigger_spread} by the trigger alone",
+            ),
+            ("alpha", f"{measured.alpha:.4f} after {measured.runs} runs"),
+        ]
+    )
 
 
 def _over(cycles: int, other: float | None) -> str:

@@ -17,6 +17,7 @@
 //! Clocks differ by a constant each, and the barrier before the trigger is taken as done. No-ops are those of one run:
 //! drawn by PE and cycle, from the trigger to the end of the collective.
 
+use serde::Serialize;
 use unisono_base::mix;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{ColorRoute, End, Op, PeProgram, Port, Ports, Position, WaferProgram};
@@ -43,7 +44,7 @@ impl Default for Calibration {
 }
 
 /// A measured collective, in cycles.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measurement {
     pub alpha: f64,
     /// Runs of the calibration, and whether the last one's starts lie as close as wanted.
