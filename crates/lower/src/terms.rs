@@ -25,7 +25,7 @@ pub struct Terms {
     pub datapath: f64,
 }
 
-/// A time proved for one algorithm that is sharper than what a model makes of its terms.
+/// A time that one algorithm states of itself, sharper than what a model makes of its terms.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Sharper {
     /// Stands for `max(C, E/N + L)`: cycles beside the depth's share.

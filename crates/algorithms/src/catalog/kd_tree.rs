@@ -9,12 +9,12 @@
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
 use unisono_collective::Kind;
-use unisono_lower::Placed;
+use unisono_lower::{Estimate, Placed};
 use unisono_machine::Grid;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Tree, build, chunk, supports},
+    forest::{CHUNK, Tree, build, chunk, estimate, supports},
 };
 
 pub struct KdTree;
@@ -130,6 +130,10 @@ impl Algorithm for KdTree {
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         build(case, &trees(case, params)?, chunk(self.name(), params)?)
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        Some(estimate(case, &trees(case, params).ok()?))
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -25,6 +25,7 @@ mod reduce_broadcast;
 mod reduce_scatter_gather;
 mod ring;
 mod scatter_allgather;
+mod slack_tree;
 mod snake;
 mod star;
 mod tree;
@@ -66,6 +67,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(reduce_scatter_gather::ReduceScatterGather),
     &ring::Ring,
     &Among(scatter_allgather::ScatterAllgather),
+    &slack_tree::SlackTree,
     &snake::Snake,
     &Line(star::Star),
     &Line(tree::Tree),

@@ -5,11 +5,11 @@
 //! Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;
-use unisono_lower::Placed;
+use unisono_lower::{Estimate, Placed};
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Lines, View, build, chunk, quad, supports},
+    forest::{CHUNK, Lines, Tree, View, build, chunk, estimate, quad, supports},
 };
 
 pub struct QuadChain;
@@ -20,6 +20,10 @@ impl Lines for Chain {
     fn parent(&self, _: u32, _: u32, place: u32, _: u32) -> u32 {
         place - 1
     }
+}
+
+fn trees(case: &Case) -> Vec<Tree> {
+    View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &Chain))
 }
 
 impl Algorithm for QuadChain {
@@ -49,8 +53,11 @@ impl Algorithm for QuadChain {
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &Chain));
-        build(case, &trees, chunk(self.name(), params)?)
+        build(case, &trees(case), chunk(self.name(), params)?)
+    }
+
+    fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
+        Some(estimate(case, &trees(case)))
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

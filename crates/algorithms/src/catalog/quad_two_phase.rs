@@ -6,11 +6,11 @@
 //! Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;
-use unisono_lower::Placed;
+use unisono_lower::{Estimate, Placed};
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Lines, MERGE, Tree, View, build, chunk, most_children, quad, supports},
+    forest::{CHUNK, Lines, MERGE, Tree, View, build, chunk, estimate, most_children, quad, supports},
 };
 
 pub struct QuadTwoPhase;
@@ -43,7 +43,11 @@ impl Lines for Groups {
 }
 
 /// The trees with the first shift that leaves an input queue for the flood, or else with the least children.
-fn trees(view: View, size: u32) -> Vec<Tree> {
+fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+    let size = size(case, params)?;
+    let Some(view) = View::from(case.grid(), case.collective.root) else {
+        return Ok(Vec::new());
+    };
     let mut best = (u16::MAX, Vec::new());
     for merge in 0..size {
         let trees = quad(view, &Groups { size, merge });
@@ -55,7 +59,7 @@ fn trees(view: View, size: u32) -> Vec<Tree> {
             break;
         }
     }
-    best.1
+    Ok(best.1)
 }
 
 fn size(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
@@ -94,9 +98,11 @@ impl Algorithm for QuadTwoPhase {
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        let size = size(case, params)?;
-        let trees = View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| trees(view, size));
-        build(case, &trees, chunk(self.name(), params)?)
+        build(case, &trees(case, params)?, chunk(self.name(), params)?)
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        Some(estimate(case, &trees(case, params).ok()?))
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -4,12 +4,12 @@
 //! For short vectors, where depth counts most. Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;
-use unisono_lower::Placed;
+use unisono_lower::{Estimate, Placed};
 
 use super::auto_gen::within;
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Tree, View, build, chunk, supports},
+    forest::{CHUNK, Tree, View, build, chunk, estimate, supports},
 };
 
 pub struct XyYx;
@@ -32,6 +32,11 @@ fn tree(v: View, case: &Case) -> Tree {
         }
     }
     Tree(parents)
+}
+
+fn trees(case: &Case) -> Vec<Tree> {
+    let view = View::from(case.grid(), case.collective.root);
+    view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)])
 }
 
 impl Algorithm for XyYx {
@@ -61,9 +66,11 @@ impl Algorithm for XyYx {
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        let view = View::from(case.grid(), case.collective.root);
-        let trees = view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)]);
-        build(case, &trees, chunk(NAME, params)?)
+        build(case, &trees(case), chunk(NAME, params)?)
+    }
+
+    fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
+        Some(estimate(case, &trees(case)))
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -2,19 +2,11 @@
 
 use unisono_base::{NodeId, Span, StreamId};
 use unisono_collective::Kind;
-use unisono_lower::{Placed, Placement, Route};
-use unisono_machine::Grid;
-use unisono_schedule::{Builder, Operand, Schedule};
+use unisono_lower::{Placed, Placement};
+use unisono_schedule::{Builder, Operand};
 
-use super::{
-    View,
-    routes::{Edge, along_columns_first},
-};
+use super::{Tree, View, Ways};
 use crate::{AlgorithmError, Case, Param, Params};
-
-/// The parent of each PE; the root is its own.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Tree(pub Vec<u32>);
 
 /// The share of each of `trees` in a vector: lengths differ by one element at most.
 pub fn shares(elements: u32, trees: u32) -> Vec<Span> {
@@ -23,43 +15,25 @@ pub fn shares(elements: u32, trees: u32) -> Vec<Span> {
     (0..trees).map(share).collect()
 }
 
-/// A reduce of the inputs to the output of the root; returns the edges in the order of their streams.
-fn emit(b: &mut Builder, trees: &[Tree]) -> Vec<Edge> {
-    let elements = b.collective().elements;
-    let mut edges = Vec::new();
-    for (lane, (tree, share)) in trees.iter().zip(shares(elements, trees.len() as u32)).enumerate() {
-        if share.is_empty() {
-            continue;
-        }
+/// The trees that have something to carry, with their shares.
+pub(super) fn loaded<'a>(case: &Case, trees: &'a [Tree]) -> impl Iterator<Item = (&'a Tree, Span)> {
+    trees.iter().zip(shares(case.collective.elements, trees.len() as u32)).filter(|(_, share)| !share.is_empty())
+}
+
+/// A reduce of the inputs to the output of the root; the streams come in the order of the trees' edges.
+fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
+    for (lane, (tree, share)) in loaded(case, trees).enumerate() {
         let mut streams = vec![None; tree.0.len()];
-        let mut children: Vec<Vec<StreamId>> = vec![Vec::new(); tree.0.len()];
-        for (pe, &parent) in tree.0.iter().enumerate().filter(|&(pe, &parent)| pe != parent as usize) {
-            let stream = b.stream(NodeId::new(pe), &[NodeId(parent)]);
-            streams[pe] = Some(stream);
-            children[parent as usize].push(stream);
-            edges.push(Edge { from: pe as u32, to: parent });
+        for edge in tree.edges() {
+            streams[edge.from as usize] = Some(b.stream(NodeId(edge.from), &[NodeId(edge.to)]));
         }
-        for pe in 0..tree.0.len() {
+        for (pe, children) in tree.children_by_arrival(case.grid(), depth_cycles(case)).iter().enumerate() {
             let mut sources = vec![Operand::In(share.start)];
-            sources.extend(children[pe].iter().map(|&s| Operand::Stream(s)));
+            sources.extend(children.iter().filter_map(|&child| streams[child as usize]).map(Operand::Stream));
             let sink = streams[pe].map_or(Operand::Out(share.start), Operand::Stream);
             b.combine(NodeId::new(pe), lane as u32, share.len, &sources, &[sink]);
         }
     }
-    edges
-}
-
-/// The placement of a schedule whose first streams are `edges`.
-fn placement(grid: Grid, schedule: &Schedule, edges: &[Edge]) -> Placement {
-    let mut placement = Placement::new(grid);
-    if schedule.stream_count() >= edges.len() {
-        for (stream, columns) in along_columns_first(grid, edges).into_iter().enumerate() {
-            if columns {
-                placement.routes.set(StreamId::new(stream), Route::Yx);
-            }
-        }
-    }
-    placement
 }
 
 /// Whether several trees at once make sense: a reduce over a grid by an operator that commutes; `corner` asks for the root
@@ -102,12 +76,20 @@ pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmE
 pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.phase("reduce");
-    let edges = emit(&mut b, trees);
+    emit(&mut b, case, trees);
     let schedule = b.finish()?;
-    let mut placement = placement(case.grid(), &schedule, &edges);
+    let mut placement = Placement::new(case.grid());
     placement.pace = pace(trees);
     placement.chunk = chunk;
+    for (stream, route) in Ways::of(case, trees).routes() {
+        placement.routes.set(StreamId::new(stream), route);
+    }
     Ok(Placed { placement, schedule })
+}
+
+/// 2 T_R + 1 as the whole number that it is.
+pub(super) fn depth_cycles(case: &Case) -> u32 {
+    (case.depth_cycles() as u32).max(1)
 }
 
 /// The most children that a PE has, over all trees.
@@ -116,19 +98,16 @@ pub fn most_children(trees: &[Tree]) -> u16 {
 }
 
 /// Cycles that the busiest PE needs for one element of every tree: a leaf that sends faster only fills queues.
-fn pace(trees: &[Tree]) -> u16 {
+pub(super) fn pace(trees: &[Tree]) -> u16 {
     sums(trees, |children| children.max(1)).max(1)
 }
 
 /// The largest sum over a PE's trees of what a number of children means.
 fn sums(trees: &[Tree], of: impl Fn(u16) -> u16) -> u16 {
-    let pes = trees.first().map_or(0, |t| t.0.len());
-    let mut sums = vec![0u16; pes];
+    let mut sums = vec![0u16; trees.first().map_or(0, |t| t.0.len())];
     for tree in trees {
-        let mut children = vec![0u16; pes];
-        let edges = tree.0.iter().enumerate().filter(|&(pe, &parent)| pe != parent as usize);
-        edges.for_each(|(_, &parent)| children[parent as usize] += 1);
-        sums.iter_mut().zip(children).for_each(|(sum, c)| *sum = sum.saturating_add(of(c)));
+        let children = tree.children();
+        sums.iter_mut().zip(children).for_each(|(sum, c)| *sum = sum.saturating_add(of(c.len() as u16)));
     }
     sums.into_iter().max().unwrap_or(0)
 }

@@ -5,8 +5,15 @@
 //! others; lowering gives every edge a color of its own along its path, so no router ever switches.
 
 mod emit;
+mod estimate;
 mod quad;
 mod routes;
+mod tree;
 
-pub use emit::{CHUNK, Tree, build, chunk, most_children, shares, supports};
+pub use emit::{CHUNK, build, chunk, most_children, shares, supports};
+pub use estimate::estimate;
 pub use quad::{Lines, MERGE, View, quad};
+pub use tree::{Edge, Tree};
+
+use routes::Ways;
+pub use routes::links;

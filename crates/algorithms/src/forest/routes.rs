@@ -1,20 +1,104 @@
-//! Chooses for every edge whether it goes along its row or its column first: a local search that lowers the sum of the
-//! eighth powers of all link loads, which is nearly the largest load and still tells every change.
+//! Chooses the ways of all edges so that no link carries much more than the others.
+//!
+//! First every edge goes along its row or its column first: a local search lowers the sum of the eighth powers of all link
+//! loads, which is nearly the largest load and still tells every change. Then edges that cross a link with more streams
+//! than the busiest PE has operations, where links and not PEs would set the pace, go around it.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use unisono_lower::{Route, Segment};
 use unisono_machine::{Direction, Grid};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Edge {
-    pub from: u32,
-    pub to: u32,
+use super::{
+    Edge, Tree,
+    emit::{loaded, pace},
+};
+use crate::Case;
+
+/// The ways of all edges of a forest, in the order of its streams. A link is its first PE times four plus its direction.
+pub struct Ways {
+    grid: Grid,
+    edges: Vec<Edge>,
+    columns_first: Vec<bool>,
+    /// Links of edges that go around others; empty for all that do not.
+    around: Vec<Vec<usize>>,
 }
+
+impl Ways {
+    pub fn of(case: &Case, trees: &[Tree]) -> Self {
+        let edges: Vec<Edge> = loaded(case, trees).flat_map(|(tree, _)| tree.edges()).collect();
+        let mut loads = vec![0u16; case.grid().count() as usize * 4];
+        let columns_first = along_columns_first(case.grid(), &edges, &mut loads);
+        let around = vec![Vec::new(); edges.len()];
+        let mut ways = Self { grid: case.grid(), edges, columns_first, around };
+        ways.relieve(loads, pace(trees));
+        ways
+    }
+
+    /// Calls `visit` with every link on the way of an edge.
+    pub fn links(&self, edge: usize, visit: impl FnMut(usize)) {
+        if self.around[edge].is_empty() {
+            links(self.grid, self.edges[edge], self.columns_first[edge], visit);
+        } else {
+            self.around[edge].iter().copied().for_each(visit);
+        }
+    }
+
+    /// The route of each edge that does not simply go along its row first.
+    pub fn routes(&self) -> impl Iterator<Item = (usize, Route)> {
+        (0..self.edges.len()).filter_map(|edge| {
+            let around = &self.around[edge];
+            let route = if around.is_empty() { Route::Yx } else { Route::Path(segments(around)) };
+            (self.columns_first[edge] || !around.is_empty()).then_some((edge, route))
+        })
+    }
+
+    /// Leads edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. What stays
+    /// too full grows dearer from pass to pass, also for those who could share it, until edges without another way have it
+    /// (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
+    fn relieve(&mut self, links: Vec<u16>, most: u16) {
+        let pes = links.len() / 4;
+        let (mut loads, mut dear) = (links, vec![0u32; 5 * pes]);
+        // Behind all links the routers; who ends in one has to, so only what passes or starts there is counted.
+        loads.resize(5 * pes, 0);
+        (0..self.edges.len()).for_each(|edge| self.links(edge, |l| loads[4 * pes + l / 4] += 1));
+        let limit = |at: usize| if at < 4 * pes { most } else { ROUTER };
+        for pass in 1..=NEGOTIATIONS {
+            let mut full = false;
+            for edge in 0..self.edges.len() {
+                let mut over = false;
+                self.links(edge, |l| over |= [l, 4 * pes + l / 4].iter().any(|&at| loads[at] > limit(at)));
+                if over {
+                    full = true;
+                    self.links(edge, |l| [l, 4 * pes + l / 4].iter().for_each(|&at| loads[at] -= 1));
+                    let price = |at: usize| dear[at] + pass * u32::from((loads[at] + 1).saturating_sub(limit(at)));
+                    let cost = |l: usize| 1 + price(l) + price(4 * pes + l / 4);
+                    self.around[edge] = cheapest(self.grid, self.edges[edge], cost);
+                    self.links(edge, |l| [l, 4 * pes + l / 4].iter().for_each(|&at| loads[at] += 1));
+                }
+            }
+            if !full {
+                break;
+            }
+            (0..).zip(&mut dear).for_each(|(at, d)| *d += u32::from(loads[at].saturating_sub(limit(at))));
+        }
+    }
+}
+
+/// Hops that a way may leave the rectangle between its ends by; more does not help.
+const ROOM: u32 = 4;
+
+/// Streams that pass or start at a router without being led around it; each needs a color of its own there.
+const ROUTER: u16 = 10;
+
+/// Most links are free of what is too much after a few.
+const NEGOTIATIONS: u32 = 16;
 
 /// Loads change little after a few passes over all edges.
 const PASSES: u32 = 6;
 
-/// For each edge whether it goes along the column first.
-pub fn along_columns_first(grid: Grid, edges: &[Edge]) -> Vec<bool> {
-    let mut loads = vec![0u16; grid.count() as usize * 4];
+/// For each edge whether it goes along the column first; `loads` are zero and become the streams on each link.
+fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<bool> {
     let mut columns = vec![false; edges.len()];
     for &edge in edges {
         links(grid, edge, false, |l| loads[l] = loads[l].saturating_add(1));
@@ -47,8 +131,8 @@ pub fn along_columns_first(grid: Grid, edges: &[Edge]) -> Vec<bool> {
     columns
 }
 
-/// Calls `visit` with every directed link of an edge's path: PE times four plus direction.
-fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(usize)) {
+/// Calls `visit` with every link of an edge that turns at most once.
+pub fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(usize)) {
     let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
     let mut leg = |row: u32, col: u32, direction: Direction, hops: u32| {
         let mut pe = grid.pe(row, col);
@@ -68,4 +152,56 @@ fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(usiz
         leg(r0, c0, across, c0.abs_diff(c1));
         leg(r0, c1, along, r0.abs_diff(r1));
     }
+}
+
+/// The way of least cost, at least one a hop (A*), as links from its start.
+fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
+    let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
+    let (top, left) = (r0.min(r1).saturating_sub(ROOM), c0.min(c1).saturating_sub(ROOM));
+    let (bottom, right) = ((r0.max(r1) + ROOM).min(grid.rows - 1), (c0.max(c1) + ROOM).min(grid.cols - 1));
+    // Place of a PE in the rectangle that is searched.
+    let place = |pe: u32| {
+        let (r, c) = grid.row_col(pe);
+        let inside = (top..=bottom).contains(&r) && (left..=right).contains(&c);
+        inside.then(|| ((r - top) * (right - left + 1) + c - left) as usize)
+    };
+    // Of each place the least cost so far, and the link that comes from there.
+    let mut least = vec![(u32::MAX, usize::MAX); ((bottom - top + 1) * (right - left + 1)) as usize];
+    let mut todo = BinaryHeap::from([(Reverse(0), 0, edge.from)]);
+    while let Some((_, spent, pe)) = todo.pop() {
+        if pe == edge.to {
+            break;
+        }
+        if place(pe).is_some_and(|at| least[at].0 < spent) {
+            continue;
+        }
+        for direction in Direction::ALL.into_iter().filter(|&d| grid.room(pe, d) > 0) {
+            let (next, link) = (grid.step(pe, direction, 1), pe as usize * 4 + direction.index());
+            let sum = spent + cost(link);
+            if let Some(at) = place(next)
+                && next != edge.from
+                && sum < least[at].0
+            {
+                least[at] = (sum, link);
+                todo.push((Reverse(sum + grid.distance(next, edge.to)), sum, next));
+            }
+        }
+    }
+    let mut way = Vec::new();
+    let mut at = edge.to;
+    while at != edge.from {
+        let link = place(at).map_or(usize::MAX, |place| least[place].1);
+        way.push(link);
+        at = (link / 4) as u32;
+    }
+    way.reverse();
+    way
+}
+
+/// Links that follow each other, as straight segments.
+fn segments(way: &[usize]) -> Vec<Segment> {
+    let straight = way.chunk_by(|a, b| a % 4 == b % 4);
+    let segment =
+        |s: &[usize]| Segment { from: (s[0] / 4) as u32, direction: Direction::ALL[s[0] % 4], hops: s.len() as u32 };
+    straight.map(segment).collect()
 }

@@ -1,0 +1,373 @@
+//! Slack trees: one, two or three trees over a grid, deep near the root and shallow far from it.
+//!
+//! What counts is not the depth D beside the distance L but the slowest way, its hops plus 2 T_R + 1 cycles a message. A PE
+//! that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no cost. If the i-th child that a PE
+//! takes costs 2 T_R + i cycles beside its hops, then trees in which PE x sends at least t(x) before the root ends exist
+//! only if the sum of e^(-r t(x)) is at most 1, where r solves sum over i of e^(-r (2 T_R + i)) = 1 (Kraft's inequality for
+//! codes whose letters differ in cost). So a region R below parent v takes about ln(sum over x in R of e^(r |x - v|)) / r
+//! cycles, and a region is cut where its parts take equally long. On n x n this is a constant beside 2 n: depth no longer
+//! costs log n messages.
+//!
+//! A PE has at most K children in one of the T trees and works as a leaf in the others: C = (K + T - 1) B / T. Trees choose
+//! their inner PEs and ways so that no link carries more than that. T = 2 n + const + C, where k-d trees have 10 log2 n.
+//!
+//! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Placed};
+use unisono_machine::Grid;
+
+use crate::{
+    Algorithm, AlgorithmError, Case, Param, Params,
+    forest::{CHUNK, Edge, Tree, build, chunk, estimate, links, supports},
+};
+
+pub struct SlackTree;
+
+const NAME: &str = "slack-tree";
+
+/// Cycles that a top may lie behind the best place for it, if links or other trees gain.
+const TOLERANCE: f64 = 15.0;
+/// Places tried for a top along each axis.
+const PLACES: usize = 8;
+/// Cycles that count against a top of the wrong diagonal: diagonals are what keeps inner PEs of several trees apart.
+const DIAGONAL: f64 = 0.5;
+
+/// Wavelets of the longest vector that is worth a try, on any grid from 16 x 16 to 128 x 128: measured. All PEs of these trees
+/// are busy all the time, and with longer vectors the trees disturb each other more than the even ones of kd-tree do; three
+/// trees do so from a third of that on.
+const LONGEST: u64 = 96;
+
+/// Rows and columns, each from the first to behind the last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rect {
+    rows: (u32, u32),
+    cols: (u32, u32),
+}
+
+impl Rect {
+    fn pes(self) -> impl Iterator<Item = (u32, u32)> {
+        (self.rows.0..self.rows.1).flat_map(move |r| (self.cols.0..self.cols.1).map(move |c| (r, c)))
+    }
+
+    fn area(self) -> u32 {
+        (self.rows.1 - self.rows.0) * (self.cols.1 - self.cols.0)
+    }
+}
+
+/// r for trees of `children`: the one zero of a falling function, by halving.
+fn rate(children: u32, depth_cycles: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 2.0);
+    for _ in 0..50 {
+        let r: f64 = f64::midpoint(low, high);
+        let sum: f64 = (0..children).map(|i| (-r * (depth_cycles + f64::from(i))).exp()).sum();
+        if sum > 1.0 { low = r } else { high = r }
+    }
+    high
+}
+
+/// How much of r is used. Full r lets so many far regions send to few PEs near the root that links carry twice what PEs
+/// do; the more so, the longer the sides and the more children. These values are measured, on n x n for n from 16 to 256.
+fn late(grid: Grid, children: u32) -> f64 {
+    f64::min(0.5, 12.0 / (f64::from(children) * f64::from(longer(grid)).sqrt()))
+}
+
+fn longer(grid: Grid) -> u32 {
+    grid.rows.max(grid.cols)
+}
+
+/// The trees as far as they are there.
+struct Growth {
+    grid: Grid,
+    trees: u32,
+    children: u32,
+    rate: f64,
+    /// Of each tree the parents; `NONE` where a PE is not in it yet.
+    parents: Vec<Vec<u32>>,
+    /// Of each PE the operations that it has an element of every tree: one as a leaf, one a child.
+    work: Vec<u32>,
+    /// Streams on each link.
+    loads: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Growth {
+    /// Operations of a PE, and streams of a link, at most.
+    fn most(&self) -> u32 {
+        self.trees + self.children - 1
+    }
+
+    /// The sum of e^(r |x - at|) over x of a span.
+    fn weight(&self, (start, end): (u32, u32), at: u32) -> f64 {
+        // From one distance up to another.
+        let run = |from: u32, to: u32| {
+            let grow = |n: u32| (self.rate * f64::from(n)).exp();
+            (grow(to) - grow(from)) / self.rate.exp_m1()
+        };
+        if at < start {
+            run(start - at, end - at)
+        } else if at >= end {
+            run(at + 1 - end, at + 1 - start)
+        } else {
+            run(0, end - at) + run(1, at + 1 - start)
+        }
+    }
+
+    /// Places along one axis of a span for a top below `parent`, with the cycles each loses to the best.
+    fn places(&self, span: (u32, u32), parent: u32) -> Vec<(u32, f64)> {
+        let time = |x: u32| f64::from(x.abs_diff(parent)) + self.weight(span, x).ln() / self.rate;
+        let all: Vec<(u32, f64)> = (span.0..span.1).map(|x| (x, time(x))).collect();
+        let best = all.iter().map(|x| x.1).fold(f64::INFINITY, f64::min);
+        let good: Vec<_> = all.into_iter().map(|(x, t)| (x, t - best)).filter(|x| x.1 <= TOLERANCE).collect();
+        let count = good.len().min(PLACES);
+        (0..count).map(|i| good[i * (good.len() - 1) / (count - 1).max(1)]).collect()
+    }
+
+    /// What the better of an edge's two ways costs in cycles, and whether that one goes along the column first.
+    fn way(&self, edge: Edge) -> (f64, bool) {
+        let cost = |columns_first: bool| {
+            let mut sum = 0.0;
+            links(self.grid, edge, columns_first, |l| {
+                sum += match (self.loads[l] + 1).checked_sub(self.most()) {
+                    None => 0.05,
+                    Some(0) => 1.0,
+                    Some(over) => 10.0 * f64::from(over),
+                }
+            });
+            sum
+        };
+        let (rows, columns) = (cost(false), cost(true));
+        (rows.min(columns), columns < rows)
+    }
+
+    /// The best free PE of a rectangle for the top of its subtree.
+    fn top(&self, tree: u32, rect: Rect, parent: u32, inner: bool) -> u32 {
+        let (row, col) = self.grid.row_col(parent);
+        let cost = |r: u32, c: u32, loss: f64| {
+            let pe = self.grid.pe(r, c);
+            let fewer = (self.work[pe as usize] + self.children - 1).saturating_sub(self.most());
+            let other = if (r + c) % self.trees == tree { 0.0 } else { DIAGONAL };
+            let role = if inner { 10.0 * f64::from(fewer) + other } else { 0.0 };
+            (loss + role + self.way(Edge { from: pe, to: parent }).0, pe)
+        };
+        let (rows, cols) = (self.places(rect.rows, row), self.places(rect.cols, col));
+        let few = rows.iter().flat_map(|&(r, by_row)| cols.iter().map(move |&(c, by_col)| (r, c, by_row + by_col)));
+        let all = rect.pes().map(|(r, c)| (r, c, f64::from(r.abs_diff(row) + c.abs_diff(col))));
+        let free = |&(r, c, _): &(u32, u32, f64)| self.is_free(tree, r, c);
+        let best = |places: &mut dyn Iterator<Item = (u32, u32, f64)>| {
+            places.filter(free).map(|(r, c, loss)| cost(r, c, loss)).min_by(|a, b| a.0.total_cmp(&b.0))
+        };
+        let found = best(&mut few.into_iter()).or_else(|| best(&mut all.into_iter()));
+        found.expect("the caller saw a free PE").1
+    }
+
+    fn is_free(&self, tree: u32, row: u32, col: u32) -> bool {
+        self.parents[tree as usize][self.grid.pe(row, col) as usize] == NONE
+    }
+
+    /// PEs of a rectangle that are not in the tree yet, counted to `most`.
+    fn free(&self, tree: u32, rect: Rect, most: u32) -> u32 {
+        rect.pes().filter(|&(r, c)| self.is_free(tree, r, c)).take(most as usize).count() as u32
+    }
+
+    /// Cuts a rectangle below `top` into `parts` that take about equally long.
+    fn cut(&self, rect: Rect, top: u32, parts: u32, into: &mut Vec<Rect>) {
+        if parts <= 1 || rect.area() == 1 {
+            into.push(rect);
+            return;
+        }
+        let (row, col) = self.grid.row_col(top);
+        let (by_rows, by_cols) = (self.weight(rect.rows, row), self.weight(rect.cols, col));
+        let Rect { rows, cols } = rect;
+        let across = (rows.0 + 1..rows.1).map(|cut| {
+            let [upper, lower] = [(rows.0, cut), (cut, rows.1)];
+            let weigh = |rows| (Rect { rows, ..rect }, self.weight(rows, row) * by_cols);
+            (weigh(upper), weigh(lower), rows.1 - rows.0)
+        });
+        let down = (cols.0 + 1..cols.1).map(|cut| {
+            let [left, right] = [(cols.0, cut), (cut, cols.1)];
+            let weigh = |cols| (Rect { cols, ..rect }, self.weight(cols, col) * by_rows);
+            (weigh(left), weigh(right), cols.1 - cols.0)
+        });
+        // Which half takes the more parts, if they differ; of equal cuts that across the longer side.
+        let (more, fewer) = (parts.div_ceil(2), parts / 2);
+        let shares = |(a, b, side)| [(a, more, b, fewer, side), (a, fewer, b, more, side)];
+        let worst = |a: f64, m: u32, b: f64, n: u32| (a / f64::from(m)).max(b / f64::from(n)).ln();
+        let time =
+            |(a, m, b, n, _): &((Rect, f64), u32, (Rect, f64), u32, u32)| (worst(a.1, *m, b.1, *n) * 1e9).round();
+        let best = across.chain(down).flat_map(shares).min_by(|x, y| time(x).total_cmp(&time(y)).then(y.4.cmp(&x.4)));
+        let (a, m, b, n, _) = best.expect("more than one PE can be cut");
+        self.cut(a.0, top, m, into);
+        self.cut(b.0, top, n, into);
+    }
+
+    /// Grows all trees at once, large regions first, so that each sees where the others' long edges are.
+    fn grow(mut self, root: u32) -> Vec<Tree> {
+        let all = Rect { rows: (0, self.grid.rows), cols: (0, self.grid.cols) };
+        let mut todo = BinaryHeap::new();
+        let mut parts = Vec::new();
+        for tree in 0..self.trees {
+            self.parents[tree as usize][root as usize] = root;
+            // A root that takes one child of each of several trees does less than other PEs.
+            self.cut(all, root, if self.trees == 1 { self.children } else { 1 }, &mut parts);
+            todo.extend(parts.drain(..).map(|rect| (rect.area(), Reverse((tree, rect, root)))));
+        }
+        while let Some((_, Reverse((tree, rect, parent)))) = todo.pop() {
+            let free = self.free(tree, rect, self.children + 1);
+            if free == 0 {
+                continue;
+            }
+            let top = self.top(tree, rect, parent, free > 2);
+            self.parents[tree as usize][top as usize] = parent;
+            let edge = Edge { from: top, to: parent };
+            let columns_first = self.way(edge).1;
+            links(self.grid, edge, columns_first, |l| self.loads[l] += 1);
+            if free > 1 {
+                let children = self.children.min(free - 1).min(self.most() + 1 - self.work[top as usize]);
+                self.work[top as usize] += children - 1;
+                self.cut(rect, top, children, &mut parts);
+                todo.extend(parts.drain(..).map(|rect| (rect.area(), Reverse((tree, rect, top)))));
+            }
+        }
+        self.parents.into_iter().map(Tree).collect()
+    }
+}
+
+fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+    let trees = params.number(NAME, "trees", 1..=3)?.unwrap_or(2);
+    let children = params.number(NAME, "children", 2..=8)?.unwrap_or(2);
+    let pes = case.grid().count() as usize;
+    let growth = Growth {
+        grid: case.grid(),
+        trees,
+        children,
+        rate: late(case.grid(), children) * rate(children, case.depth_cycles().max(1.0)),
+        parents: vec![vec![NONE; pes]; trees as usize],
+        work: vec![trees; pes],
+        loads: vec![0; pes * 4],
+    };
+    Ok(growth.grow(case.collective.root))
+}
+
+impl Algorithm for SlackTree {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "one to three trees over a grid, deep near the root and shallow far from it; best for short vectors"
+    }
+
+    fn reference(&self) -> &'static str {
+        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Reduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[
+            Param { name: "trees", values: "1 to 3 (default: 2)" },
+            Param { name: "children", values: "the most children of a PE in a tree, 2 to 8 (default: 2)" },
+            CHUNK,
+        ]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        params.number(NAME, "trees", 1..=3)?;
+        params.number(NAME, "children", 2..=8)?;
+        chunk(NAME, params)?;
+        supports(NAME, case, false)
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        build(case, &trees(case, params)?, chunk(NAME, params)?)
+    }
+
+    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+        Some(estimate(case, &trees(case, params).ok()?))
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.grid().is_line() || case.wavelets() > LONGEST {
+            return Vec::new();
+        }
+        let mut shapes = vec![(1, 2), (1, 3), (1, 4), (2, 2)];
+        // On longer grids three trees need more colors than there are.
+        if 3 * case.wavelets() <= LONGEST && longer(case.grid()) <= 128 {
+            shapes.push((3, 3));
+        }
+        let params = |(trees, children)| Params::new().with("trees", trees).with("children", children);
+        shapes.into_iter().map(params).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unisono_collective::{Collective, Dtype, Operator};
+
+    use super::*;
+
+    fn grown(grid: Grid, root: u32, number: u32, children: u32) -> Vec<Tree> {
+        let c =
+            Collective::new(Kind::Reduce, grid.count() as u32, 9, u64::from(root), Operator::Sum, Dtype::F32).unwrap();
+        let params = Params::new().with("trees", number).with("children", children);
+        trees(&Case::on_grid(c, grid, 5.0), &params).unwrap()
+    }
+
+    #[test]
+    fn the_rate_is_the_golden_one_where_it_is_known() {
+        // Letters of cost 1 and 2 are Fibonacci's: e^r is the golden ratio.
+        assert!((rate(2, 1.0).exp() - f64::midpoint(1.0, 5f64.sqrt())).abs() < 1e-9);
+    }
+
+    #[test]
+    fn weights_are_sums() {
+        let pes = 9 * 9;
+        let (parents, work, loads) = (vec![vec![NONE; pes]], vec![1; pes], vec![0; 4 * pes]);
+        let g = Growth { grid: Grid::new(9, 9), trees: 1, children: 2, rate: 0.3, parents, work, loads };
+        for (start, end) in [(0, 9), (2, 3), (4, 9)] {
+            for at in 0..9u32 {
+                let sum: f64 = (start..end).map(|x: u32| (0.3 * f64::from(x.abs_diff(at))).exp()).sum();
+                assert!((g.weight((start, end), at) - sum).abs() < 1e-9, "{start}..{end} from {at}");
+            }
+        }
+    }
+
+    /// C = (K + T - 1) B / T at every PE, for any shape and root.
+    #[test]
+    fn no_pe_does_more_than_it_should() {
+        for grid in [Grid::new(2, 2), Grid::new(7, 5), Grid::new(3, 40), Grid::new(24, 24)] {
+            for root in [0, grid.count() as u32 / 2, grid.count() as u32 - 1] {
+                for (number, children) in [(1, 2), (1, 4), (2, 2), (2, 5), (3, 3)] {
+                    let mut work = vec![0; grid.count() as usize];
+                    for tree in grown(grid, root, number, children) {
+                        let own = tree.children();
+                        work.iter_mut().zip(&own).for_each(|(w, c)| *w += c.len().max(1));
+                        assert!(own.iter().all(|c| c.len() <= children as usize));
+                    }
+                    let most = (children + number - 1) as usize;
+                    assert!(work.iter().all(|&w| w <= most), "{grid} from {root}: {number} trees of {children}");
+                }
+            }
+        }
+    }
+
+    /// Beside the farthest hop a way takes a time that hardly grows with the grid.
+    #[test]
+    fn depth_costs_a_constant() {
+        for side in [32, 64, 128, 256] {
+            let grid = Grid::new(side, side);
+            for tree in grown(grid, 0, 2, 2) {
+                let children = tree.children_by_arrival(grid, 5);
+                let parent = |pe: u32| tree.0[pe as usize];
+                let (ready, ..) = tree.latency(&children, 5, |pe| grid.distance(pe, parent(pe)));
+                assert!(ready < 2 * side + 70, "{ready} cycles on {grid}");
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The cost terms of a reduce over several trees, without its schedule.
+
+use unisono_base::Wavelets;
+use unisono_lower::{Estimate, Phase, Sharper, Terms};
+
+use super::{
+    Tree, Ways,
+    emit::{depth_cycles, loaded},
+};
+use crate::Case;
+
+/// The terms, with the time of the way that is in fact the slowest: near PEs may be many messages away and far ones few, so
+/// the farthest hops and the most messages need not be those of one way. T is the time of the root's first element, and then
+/// what the busiest PE needs for all others. Where few links carry more than that, their streams are not all there at the
+/// same time: half of what is beyond counts, as simulations up to 256 x 256 say.
+pub fn estimate(case: &Case, trees: &[Tree]) -> Estimate {
+    let pes = case.grid().count() as usize;
+    let ways = Ways::of(case, trees);
+    let (mut links, mut work, mut received, mut sent) = (vec![0; pes * 4], vec![0; pes], vec![0; pes], vec![0; pes]);
+    let (mut first, mut distance, mut depth) = (0, 0, 0);
+    let mut edge = 0;
+    for (tree, share) in loaded(case, trees) {
+        let wavelets = Wavelets::of(u64::from(share.len), case.collective.dtype.bytes()).0;
+        let mut hops = vec![0; pes];
+        for e in tree.edges() {
+            ways.links(edge, |l| {
+                links[l] += wavelets;
+                hops[e.from as usize] += 1;
+            });
+            sent[e.from as usize] += wavelets;
+            received[e.to as usize] += wavelets;
+            edge += 1;
+        }
+        let children = tree.children_by_arrival(case.grid(), depth_cycles(case));
+        work.iter_mut().zip(&children).for_each(|(w, c)| *w += wavelets * (c.len() as u64).max(1));
+        let (ready, far, deep) = tree.latency(&children, depth_cycles(case), |pe| hops[pe as usize]);
+        (first, distance, depth) = (first.max(ready), distance.max(far), depth.max(deep));
+    }
+    let most = |of: &[u64]| of.iter().copied().max().unwrap_or(0) as f64;
+    let terms = Terms {
+        energy: links.iter().sum::<u64>() as f64,
+        distance: f64::from(distance),
+        depth: f64::from(depth),
+        contention: most(&sent).max(most(&received)),
+        links: links.iter().filter(|&&l| l > 0).count() as f64,
+        max_link_load: most(&links),
+        datapath: most(&work),
+    };
+    let busy = f64::midpoint(terms.datapath, terms.datapath.max(terms.max_link_load));
+    let cycles = f64::from(first) - 1.0 + busy;
+    let sharper = (depth > 0).then(|| Sharper {
+        cycles_beside_depth: cycles - case.depth_cycles() * terms.depth,
+        why: "no way has both the most hops and the most messages",
+    });
+    Estimate { phases: vec![Phase { sharper, ..Phase::new("reduce", terms) }] }
+}

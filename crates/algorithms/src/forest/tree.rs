@@ -1,0 +1,73 @@
+//! One tree of a forest: who sends to whom, and when.
+
+use unisono_machine::Grid;
+
+/// The parent of each PE; the root is its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tree(pub Vec<u32>);
+
+/// From a PE to its parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Edge {
+    pub from: u32,
+    pub to: u32,
+}
+
+impl Tree {
+    pub fn edges(&self) -> impl Iterator<Item = Edge> {
+        (0..).zip(&self.0).map(|(from, &to)| Edge { from, to }).filter(|e| e.from != e.to)
+    }
+
+    pub fn children(&self) -> Vec<Vec<u32>> {
+        let mut children = vec![Vec::new(); self.0.len()];
+        self.edges().for_each(|e| children[e.to as usize].push(e.from));
+        children
+    }
+
+    /// All PEs, parents before their children.
+    fn downward(&self, children: &[Vec<u32>]) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..).zip(&self.0).filter(|&(pe, &to)| pe == to).map(|(pe, _)| pe).collect();
+        let mut at = 0;
+        while at < order.len() {
+            order.extend_from_slice(&children[order[at] as usize]);
+            at += 1;
+        }
+        order
+    }
+
+    /// Of each PE its children in the order in which their first elements arrive, where nothing is in the way: so a PE
+    /// adds what is there already while it waits for the last.
+    pub fn children_by_arrival(&self, grid: Grid, depth_cycles: u32) -> Vec<Vec<u32>> {
+        let mut children = self.children();
+        let mut ready = vec![0; self.0.len()];
+        for pe in self.downward(&children).into_iter().rev() {
+            let own = &mut children[pe as usize];
+            let arrival = |child: u32| ready[child as usize] + grid.distance(child, pe) + depth_cycles - 1;
+            own.sort_by_key(|&child| (arrival(child), child));
+            ready[pe as usize] = first_out(own.iter().map(|&child| arrival(child)));
+        }
+        children
+    }
+
+    /// Along the slowest way to the root, each the most there is: cycles to the end of the first element, hops, messages.
+    /// `children` are in the order in which PEs take them, and `hops` are those of the edge to a PE's parent.
+    pub fn latency(&self, children: &[Vec<u32>], depth_cycles: u32, hops: impl Fn(u32) -> u32) -> (u32, u32, u32) {
+        let mut at: Vec<(u32, u32, u32)> = vec![(0, 0, 0); self.0.len()];
+        let mut last = (0, 0, 0);
+        for pe in self.downward(children).into_iter().rev() {
+            let own = || children[pe as usize].iter().map(|&child| (at[child as usize], hops(child)));
+            last = (
+                first_out(own().map(|((ready, ..), hops)| ready + hops + depth_cycles - 1)),
+                own().map(|((_, far, _), hops)| far + hops).max().unwrap_or(0),
+                own().map(|((.., deep), _)| deep + 1).max().unwrap_or(0),
+            );
+            at[pe as usize] = last;
+        }
+        last
+    }
+}
+
+/// When a PE has sent its first element: an operation for each child, or one if it only sends.
+fn first_out(arrivals: impl Iterator<Item = u32>) -> u32 {
+    arrivals.fold(0, |done, arrival| done.max(arrival) + 1).max(1)
+}
