@@ -1,0 +1,63 @@
+//! Landing slots are added until nobody waits in a circle, and only then.
+
+use unisono_base::NodeId;
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_runtime::local;
+use unisono_schedule::{
+    Builder, Operand,
+    stored::{Stored, store},
+    verify::{Method, Verified},
+};
+
+/// Two ranks send five messages each before they read one. `through_one_place`: each leaves from the same element of
+/// scratch memory, so it must be gone before the next is made.
+fn exchange(kind: Kind, through_one_place: bool) -> Stored {
+    let c = Collective::new(kind, 2, 5, 0, Operator::Sum, Dtype::I64).unwrap();
+    let mut b = Builder::new(c);
+    let streams: Vec<_> = (0..2).map(|r| b.stream(NodeId(r), &[NodeId(1 - r)])).collect();
+    for r in 0..2u32 {
+        let (node, mine, theirs) = (NodeId(r), Operand::Stream(streams[r as usize]), streams[1 - r as usize]);
+        b.scratch(node, 1);
+        for k in 0..5 {
+            if through_one_place {
+                b.combine(node, 0, 1, &[Operand::In(k)], &[Operand::Tmp(0)]);
+                b.combine(node, 0, 1, &[Operand::Tmp(0)], &[mine]);
+            } else {
+                b.combine(node, 0, 1, &[Operand::In(k)], &[mine]);
+            }
+        }
+        for k in 0..5 {
+            if kind == Kind::Allreduce {
+                b.combine(node, 0, 1, &[Operand::In(k), Operand::Stream(theirs)], &[Operand::Out(k)]);
+            } else {
+                b.combine(node, 0, 1, &[Operand::Stream(theirs)], &[Operand::Out(5 * (1 - r) + k)]);
+                b.combine(node, 0, 1, &[Operand::In(k)], &[Operand::Out(5 * r + k)]);
+            }
+        }
+    }
+    let stored = store(&Verified::new(b.finish().unwrap(), Method::Exact).unwrap()).unwrap();
+    let inputs: Vec<Vec<i64>> = (0..2).map(|r| (0..5).map(|k| 10 * r + k).collect()).collect();
+    let expected =
+        if kind == Kind::Allreduce { vec![10, 12, 14, 16, 18] } else { vec![0, 1, 2, 3, 4, 10, 11, 12, 13, 14] };
+    for seed in 0..200 {
+        let outputs = local::run(&stored.facts, &stored.programs, 5, &inputs, seed).unwrap();
+        assert_eq!(outputs, vec![expected.clone(); 2]);
+    }
+    stored
+}
+
+#[test]
+fn messages_that_land_at_their_end_need_no_slot() {
+    assert_eq!(exchange(Kind::Allgather, true).programs[0].scratch_blocks, 1);
+}
+
+#[test]
+fn two_slots_serve_where_nothing_waits_for_its_send() {
+    assert_eq!(exchange(Kind::Allreduce, false).programs[0].scratch_blocks, 1 + 2);
+}
+
+#[test]
+fn slots_are_added_where_two_would_wait_in_a_circle() {
+    // With two slots neither rank could send its fourth message before it has read one, which comes after all sends.
+    assert_eq!(exchange(Kind::Allreduce, true).programs[0].scratch_blocks, 1 + 5);
+}
