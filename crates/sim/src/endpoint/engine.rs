@@ -77,6 +77,8 @@ struct Engine<'a, P> {
     options: &'a Options,
     /// Events that wait form classes; else each comes again by itself.
     classes: bool,
+    /// Some message's prices may be less than 0: then clocks count modulo 2^64.
+    wraps: bool,
     slack: u64,
     eager: u64,
     /// Of each rank: CPUs, interfaces receiving, interfaces sending.
@@ -112,9 +114,12 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
         let mut owner = Vec::with_capacity(graph.task_count());
         let mut links = vec![Link::default(); graph.task_count()];
+        let mut wraps = false;
         for rank in 0..ranks {
             for task in graph.tasks(rank) {
                 owner.push(rank);
+                let Task { kind, amount, .. } = graph.task(TaskId(task));
+                wraps |= kind == Kind::Send && prices.may_wrap(amount);
                 graph.waiting(TaskId(task)).for_each(|(later, _)| links[later.index()].pending += 1);
             }
         }
@@ -123,6 +128,7 @@ impl<'a, P: Prices> Engine<'a, P> {
             prices,
             options,
             classes,
+            wraps,
             slack: prices.gap_slack(),
             eager: prices.eager_bytes(),
             clocks,
@@ -180,7 +186,7 @@ impl<'a, P: Prices> Engine<'a, P> {
         if self.waits(event, id, key, at) {
             return Ok(());
         }
-        let end = self.after(rank, event.time, &[ticks, self.noise(id, 0)], None)?;
+        let end = self.after(rank, event.time, &[ticks, self.noise(id, 0)])?;
         self.hold(at.cpu, event.time, end)?;
         self.record(rank, task, None, event.time, end);
         self.counts[task.kind as usize] += 1;
@@ -199,11 +205,11 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
         let (time, price) = (event.time, self.prices.send(rank, task.peer, task.amount));
         let noise = self.noise(id, 0);
-        let end = self.after(rank, time, &[price.cpu, noise], Some(task))?;
+        let end = self.after(rank, time, &[price.cpu, noise])?;
         self.hold(at.cpu, time, end)?;
-        self.hold_nic(rank, at.nic, time, price.nic, task)?;
+        self.hold_nic(rank, at.nic, time, price.nic)?;
         self.record(rank, task, Some(task.peer), time, end);
-        let arrival = self.after(rank, time, &[price.flight, noise], Some(task))?;
+        let arrival = self.after(rank, time, &[price.flight, noise])?;
         self.queue.push(Event { time: arrival, stamp: self.stamp, what: id | MESSAGE });
         self.stamp += 1;
         self.counts[Kind::Send as usize] += 1;
@@ -223,9 +229,9 @@ impl<'a, P: Prices> Engine<'a, P> {
             return Ok(());
         }
         let (time, price) = (event.time, self.prices.receive(from, task.peer, task.amount));
-        let end = self.after(task.peer, time, &[price.cpu, self.noise(id, 1)], Some(task))?;
+        let end = self.after(task.peer, time, &[price.cpu, self.noise(id, 1)])?;
         self.hold(at.cpu, time, end)?;
-        self.hold_nic(task.peer, at.nic, time, price.nic, task)?;
+        self.hold_nic(task.peer, at.nic, time, price.nic)?;
         self.record(task.peer, Task { kind: Kind::Receive, ..task }, Some(from), time, end);
         let (graph, envelope) = (self.graph, Envelope { source: from, tag: task.tag });
         let posted = |id: u32| {
@@ -331,21 +337,20 @@ impl<'a, P: Prices> Engine<'a, P> {
         if self.classes && to < from { Err(Halt::Fell) } else { Ok(()) }
     }
 
-    fn hold_nic(&mut self, rank: u32, nic: usize, from: u64, ticks: u64, message: Task) -> Result<(), Halt> {
+    fn hold_nic(&mut self, rank: u32, nic: usize, from: u64, ticks: u64) -> Result<(), Halt> {
         // Without slack the interface is free by now, and this is `from`.
         let free = self.clocks[nic].max(from);
-        let until = self.after(rank, free, &[ticks], Some(message))?;
+        let until = self.after(rank, free, &[ticks])?;
         self.hold(nic, free, until)
     }
 
-    /// `time` and `ticks` later; a message whose prices may be less than 0 wraps, anything else that does not fit is an
-    /// error.
+    /// `time` and `ticks` later.
     #[inline]
-    fn after(&self, rank: u32, time: u64, ticks: &[u64], message: Option<Task>) -> Result<u64, Halt> {
+    fn after(&self, rank: u32, time: u64, ticks: &[u64]) -> Result<u64, Halt> {
         if let Some(sum) = ticks.iter().try_fold(time, |sum, &ticks| sum.checked_add(ticks)) {
             return Ok(sum);
         }
-        if message.is_some_and(|message| self.prices.may_wrap(message.amount)) {
+        if self.wraps {
             return Ok(ticks.iter().fold(time, |sum, &ticks| sum.wrapping_add(ticks)));
         }
         Err(Halt::Failed(SimError::Overflow { rank }))
