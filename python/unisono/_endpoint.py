@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import EndpointSimulation, InputError, Schedule, UnsupportedError
-from unisono._files import check_writable, write
+from unisono._files import check_regular, check_writable, write
 from unisono._inputs import checked_seed
 from unisono._simulation import Run, checked_pes, metadata, sample
 
@@ -236,6 +236,7 @@ def simulate_goal(
         raise InputError(f"zero_byte is '{zero_byte}'; accepted are wrapped and sane")
     checked = checked_seed(seed)
     starts = _starts(late)
+    check_regular(path)
 
     def run(ranks: list[int]) -> EndpointSimulation:
         return _core.simulate_goal(
@@ -275,7 +276,8 @@ def _trace_text(title: str, run: EndpointRun) -> str:
                 "pid": 1,
                 "tid": operation["rank"] + 1,
                 "ts": operation["start_ns"] / 1e3,
-                "dur": (operation["end_ns"] - operation["start_ns"]) / 1e3,
+                # What costs less than nothing, as messages without bytes may in LogGOPSim's arithmetic, has no length.
+                "dur": max(0.0, operation["end_ns"] - operation["start_ns"]) / 1e3,
                 "args": {"bytes": operation["bytes"], "rank": operation["rank"]},
             }
         )

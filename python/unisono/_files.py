@@ -18,15 +18,27 @@ def read_text(path: str | os.PathLike[str]) -> str:
         OSError: it cannot be read.
 
     """
-    found = Path(path).stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"'{os.fspath(path)}' is not a regular file")
+    found = check_regular(path)
     if found.st_size > MOST_BYTES:
         raise InputError(f"'{os.fspath(path)}' has {found.st_size} bytes, and files are read up to {MOST_BYTES} bytes")
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"'{os.fspath(path)}' is not a text file: byte {error.start} is no UTF-8") from None
+
+
+def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
+    """What the system knows of a file that may be read.
+
+    Raises:
+        InputError: it is no regular file (a device may never end).
+        OSError: it is not there.
+
+    """
+    found = Path(path).stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"'{os.fspath(path)}' is not a regular file")
+    return found
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

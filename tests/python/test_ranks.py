@@ -207,6 +207,82 @@ f_messages = 4
                 assert un.simulate(plan.schedule, model=model).seconds == pytest.approx(plan.predicted["seconds"])
 
 
+@pytest.mark.parametrize(
+    ("model", "parameters", "collective", "ranks"),
+    [
+        # An interface that is busy with a message for longer than the message takes.
+        ("loggp", "L_ns = 0\no_ns = 1\ng_ns = 10\nG_ns_per_byte = 7", "allgather", 3),
+        # Prices of parts of a picosecond.
+        (
+            "pipelining-postal",
+            "alpha_p_ns = 0\nalpha_r_ns = 0.0001\nbeta_ns_per_byte = 0.1665525504275246",
+            "allgather",
+            39,
+        ),
+        ("hockney", "alpha_ns = 0.0001\nbeta_ns_per_byte = 0.0004", "alltoall", 3),
+        ("loggp", "L_ns = 1\no_ns = 0\ng_ns = 4089.58\nG_ns_per_byte = 0.8702892984238467", "gather", 2),
+    ],
+)
+def test_no_plan_is_below_its_bound(machine: Any, model: str, parameters: str, collective: str, ranks: int) -> None:
+    path = machine(f'name = "odd"\nkind = "endpoint"\nmodel = "{model}"\n{parameters}\n')
+    for elements in (1, 2, 23, 1000):
+        for candidate in un.plan(collective, un.machine(path, ranks), elements=elements).candidates:
+            assert candidate["ratio"] >= 1, (elements, candidate)
+
+
+def test_plans_of_a_million_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--machine", "archer", "--ranks", "1000000", "--bytes", "8")
+    code, report, _ = run(capsys, "plan", "allreduce", *arguments, "--algorithm", "recursive-multiplying", "--json")
+    assert code == 0
+    assert report["params"] == {}
+    assert report["predicted"]["source"] == "rounds"
+    assert report["predicted"]["terms"] is None
+    assert report["predicted"]["seconds"] == pytest.approx(23.28e-6)
+    code, _, err = run(capsys, "verify", "allreduce", *arguments, "--algorithm", "recursive-multiplying")
+    assert code == 2
+    assert "at most 67108864 are made" in err
+
+
+@pytest.mark.parametrize("ranks", [5, 16, 23])
+def test_hierarchies_where_ranks_are_dealt_to_nodes(
+    machine: Any, capsys: pytest.CaptureFixture[str], ranks: int
+) -> None:
+    cyclic = un.machine(machine(LEVELS.replace("[[levels]]", 'placement = "cyclic"\n[[levels]]')), ranks)
+    block = un.machine(machine(LEVELS), ranks)
+    for collective in ("allreduce", "broadcast", "reduce"):
+        for root in (0, ranks - 2):
+            times = []
+            for where in (cyclic, block):
+                plan = un.plan(collective, where, elements=50, algorithm="hierarchical", root=root)
+                assert plan.schedule.verify().complete
+                times.append(plan.predicted["seconds"])
+            # Among ranks of equal nodes only their numbers differ.
+            if ranks % 4 == 0 and root == 0:
+                assert times[0] == times[1]
+    names = [candidate["algorithm"] for candidate in un.plan("allreduce", cyclic, elements=50).candidates]
+    assert "hierarchical" in names
+    with pytest.raises(un.UnsupportedError, match="not consecutive"):
+        un.plan("allreduce", cyclic, elements=50, algorithm="hierarchical", op="ordered", dtype="i64")
+
+
+def test_messages_that_cost_less_than_nothing_have_no_length(tmp_path: Path) -> None:
+    goal = tmp_path / "empty.goal"
+    goal.write_text("num_ranks 2\nrank 0 {\nsend 0b to 1\n}\nrank 1 {\nrecv 0b from 0\n}\n")
+    un.simulate_goal(goal, G=2000).trace(tmp_path / "empty.json")
+    events = json.loads((tmp_path / "empty.json").read_text())["traceEvents"]
+    assert [event["dur"] for event in events if event["ph"] == "X"] == [1.5, 0.0]
+
+
+def test_bounds_by_another_model(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--bytes", "8", "--model", "hockney")
+    code, _, err = run(capsys, "bound", "allreduce", "--machine", "archer", "--ranks", "4", *arguments)
+    assert code == 2
+    assert "alpha_ns is missing" in err
+    code, _, err = run(capsys, "bound", "allreduce", "--machine", "wse2", "--shape", "4", *arguments)
+    assert code == 2
+    assert "machines of ranks" in err
+
+
 def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     schedule = un.plan("allreduce", un.machine("archer", 16), elements=2).schedule
     quiet = un.simulate(schedule).seconds
@@ -216,6 +292,12 @@ def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     assert un.simulate(schedule, noise=("exponential", 100.0), seed=4).seconds != noisy.seconds
     late = un.simulate(schedule, late=[0.0] * 15 + [50_000.0])
     assert late.seconds == pytest.approx(quiet + 50e-6, rel=0.2)
+    # A list that is too long for the name of a file.
+    many = ",".join(str(100_000.25 + rank) for rank in range(64))
+    arguments = ("--machine", "archer", "--ranks", "64", "--elements", "2", "--late", many, "--json")
+    code, report, _ = run(capsys, "simulate", "allreduce", *arguments)
+    assert code == 0
+    assert report["nanoseconds"] > 100_063
     common = ("simulate", "allreduce", "--machine", "archer", "--ranks", "4", "--elements", "2")
     for wrong, said in [
         (("--noise", "pink:3"), "is no noise"),
@@ -260,6 +342,20 @@ def test_pictures_and_traces_are_the_same_every_time(tmp_path: Path) -> None:
         (("alpha_r_ns = 1000", "alpha_r_ns = -3"), "line 6: alpha_r_ns is -3"),
         (("alpha_r_ns = 1000", "alpha_q_ns = 3"), "line 6: unknown field `alpha_q_ns`"),
         (('"pipelining-postal"', '"pigeon"'), "pigeon"),
+        (
+            ("alpha_r_ns = 1000", "alpha_r_ns = 1e14"),
+            "line 6: alpha_r_ns is 100000000000000; accepted is a number from 0",
+        ),
+        (("alpha_r_ns = 1000", 'alpha_r_ns = "x"'), 'line 6: alpha_r_ns is "x"'),
+        (("alpha_r_ns = 1000", "alpha_r_ns = 1\nS_bytes = 1.5"), "line 7: S_bytes is 1.5; accepted is a whole number"),
+        (
+            ("\ngamma_ns_per_byte = 0", '\n[[levels]]\nname = "n"\nsize = 2\nalpha_r_ns = -1'),
+            "line 11: alpha_r_ns is -1",
+        ),
+        (
+            ("\ngamma_ns_per_byte = 0", '\n[[levels]]\nname = "n"\nsize = 2\nS_bytes = 1'),
+            "line 11: unknown field `S_bytes`",
+        ),
     ],
 )
 def test_wrong_machines_are_named(

@@ -36,6 +36,8 @@ pub struct Ranks {
     /// Ranks that a node of the machine holds, where it has such a level: consecutive ones, so algorithms keep early
     /// stages inside.
     pub node_ranks: Option<u32>,
+    /// The same where ranks are dealt out to nodes in turn, so that consecutive ones lie on consecutive nodes.
+    pub dealt_node_ranks: Option<u32>,
 }
 
 /// The kinds of [`Place`], by the kinds of machines users know.
@@ -149,7 +151,7 @@ pub trait Algorithm: Sync {
     /// Among ranks: the schedule. Only called on what [`Algorithm::supports`] accepts.
     ///
     /// # Errors
-    /// The schedule is larger than its tables can hold.
+    /// The schedule is too large to build.
     fn schedule(&self, _case: &Case, _params: &Params) -> Result<Schedule, AlgorithmError> {
         Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it is for wafers only".to_owned() })
     }

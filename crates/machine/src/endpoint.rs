@@ -194,6 +194,10 @@ pub struct Endpoint {
 /// Keys of a machine beside its parameters, and those of a level.
 const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "fit"];
 const LEVEL_KEYS: &[&str] = &["name", "size"];
+/// Parameters of a rank whoever it talks to, which no level can change.
+const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
+/// A day in nanoseconds: what is longer is no latency.
+const DAY_NS: f64 = 8.64e13;
 
 impl Endpoint {
     /// Reads the description that `text` holds; `wrong` words a mistake of the TOML reader.
@@ -203,15 +207,10 @@ impl Endpoint {
         wrong: impl Fn(toml::de::Error) -> MachineError,
     ) -> Result<Self, MachineError> {
         let table: toml::Table = toml::from_str(text).map_err(&wrong)?;
+        check_table(&table, None, text, origin)?;
         let levels = table.get("levels").and_then(toml::Value::as_array).into_iter().flatten();
-        let unknown = unknown_key(&table, MACHINE_KEYS)
-            .or_else(|| levels.filter_map(toml::Value::as_table).find_map(|level| unknown_key(level, LEVEL_KEYS)));
-        if let Some((key, own)) = unknown {
-            let accepted = own.iter().copied().chain(Parameters::default().all().map(|(name, _)| name));
-            return Err(MachineError::Toml {
-                origin: format!("{origin}{}", line_of(text, key)),
-                message: format!("unknown field `{key}`, expected one of {}", accepted.collect::<Vec<_>>().join(", ")),
-            });
+        for (at, level) in levels.filter_map(toml::Value::as_table).enumerate() {
+            check_table(level, Some(at), text, origin)?;
         }
         let machine: Self = toml::from_str(text).map_err(&wrong)?;
         machine.check(text, origin)?;
@@ -219,28 +218,21 @@ impl Endpoint {
     }
 
     fn check(&self, text: &str, origin: &str) -> Result<(), MachineError> {
-        let bad = |key: &'static str, found: String, accepted| {
-            Err(MachineError::Value { origin: format!("{origin}{}", line_of(text, key)), key, found, accepted })
+        let bad = |key: &'static str, level, found: String, accepted| {
+            Err(MachineError::Value { origin: format!("{origin}{}", line_of(text, level, key)), key, found, accepted })
         };
-        for parameters in std::iter::once(&self.parameters).chain(self.levels.iter().map(|l| &l.parameters)) {
-            for (key, value) in parameters.all() {
-                // A day in nanoseconds: what is longer is no latency, and times would not fit the clock.
-                if let Some(value) = value.filter(|v| !(0.0..=8.64e13).contains(v)) {
-                    return bad(key, value.to_string(), "a number from 0 on");
-                }
-            }
-        }
         if let Some(&missing) = self.missing(self.model).first() {
-            return bad(missing, "missing".into(), "a number from 0 on, which the model needs");
+            return bad(missing, None, "missing".into(), "a number from 0 on, which the model needs");
         }
         if self.ranks == Some(0) {
-            return bad("ranks", "0".into(), "at least 1");
+            return bad("ranks", None, "0".into(), "at least 1");
         }
         let mut members = 1u64;
-        for level in &self.levels {
+        for (at, level) in self.levels.iter().enumerate() {
             members = members.saturating_mul(u64::from(level.size));
             if level.size == 0 || members > u64::from(u32::MAX) {
-                return bad("size", level.size.to_string(), "at least 1, all levels together below 2^32 ranks");
+                let accepted = "at least 1, all levels together below 2^32 ranks";
+                return bad("size", Some(at), level.size.to_string(), accepted);
             }
         }
         Ok(())
@@ -285,15 +277,47 @@ impl Endpoint {
     }
 }
 
-/// A key of `table` that is neither one of `own` nor a parameter, with `own`.
-fn unknown_key<'a>(table: &'a toml::Table, own: &'static [&'static str]) -> Option<(&'a str, &'static [&'static str])> {
-    let parameters = Parameters::default().all();
-    let known = |key: &str| own.contains(&key) || parameters.iter().any(|(name, _)| *name == key);
-    table.keys().find(|key| !known(key)).map(|key| (key.as_str(), own))
+/// Checks the keys and parameters of a machine, or of one of its levels.
+fn check_table(table: &toml::Table, level: Option<usize>, text: &str, origin: &str) -> Result<(), MachineError> {
+    let own = if level.is_some() { LEVEL_KEYS } else { MACHINE_KEYS };
+    let parameters = Parameters::default().all().map(|(name, _)| name);
+    let here = |key: &str| level.is_none() || !OF_RANKS.contains(&key);
+    for (key, value) in table {
+        let origin = || format!("{origin}{}", line_of(text, level, key));
+        let Some(&parameter) = parameters.iter().find(|name| *name == key).filter(|key| here(key)) else {
+            if own.contains(&key.as_str()) {
+                continue;
+            }
+            let accepted: Vec<_> = own.iter().chain(parameters.iter().filter(|key| here(key))).copied().collect();
+            let message = format!("unknown field `{key}`, expected one of {}", accepted.join(", "));
+            return Err(MachineError::Toml { origin: origin(), message });
+        };
+        let number = value.as_float().or(value.as_integer().map(|n| n as f64));
+        let count = value.as_integer();
+        let (fits, accepted) = match parameter {
+            "S_bytes" => (count.is_some_and(|n| n >= 0), "a whole number from 0 on"),
+            "f_messages" => (count.is_some_and(|n| u32::try_from(n).is_ok()), "a whole number from 0 to 4294967295"),
+            _ => (number.is_some_and(|n| (0.0..=DAY_NS).contains(&n)), "a number from 0 to 8.64e13"),
+        };
+        if !fits {
+            let found = number.map_or_else(|| value.to_string(), |n| n.to_string());
+            return Err(MachineError::Value { origin: origin(), key: parameter, found, accepted });
+        }
+    }
+    Ok(())
 }
 
-/// `, line N` of the first line that sets `key`; nothing where none does.
-fn line_of(text: &str, key: &str) -> String {
-    let sets = |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
-    text.lines().position(sets).map_or_else(String::new, |at| format!(", line {}", at + 1))
+/// `, line N` of the line that sets `key` in the machine, or in one of its levels; nothing where none does.
+fn line_of(text: &str, level: Option<usize>, key: &str) -> String {
+    let sets = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
+    let (mut levels, mut inside) = (0, level.is_none());
+    for (at, line) in text.lines().map(str::trim_start).enumerate() {
+        if line.starts_with('[') {
+            levels += usize::from(line.starts_with("[[levels]]"));
+            inside = line.starts_with("[[levels]]") && level == Some(levels - 1);
+        } else if inside && sets(line) {
+            return format!(", line {}", at + 1);
+        }
+    }
+    String::new()
 }

@@ -201,7 +201,7 @@ fn simulated<P: Prices + Sync>(
     let start = Instant::now();
     match detached(py, || endpoint::run(graph, prices, options))? {
         Ok(run) => Ok(EndpointSimulation { run, ticks_per_ns, wall_seconds: start.elapsed().as_secs_f64() }),
-        Err(e @ SimError::Unsupported { .. }) => Err(input(e)),
+        Err(e @ (SimError::Unsupported { .. } | SimError::Overflow { .. })) => Err(input(e)),
         Err(e) => {
             let SimError::Deadlock { stuck, .. } = &e else { return Err(input(e)) };
             let stuck = stuck.iter().map(ToString::to_string).collect();

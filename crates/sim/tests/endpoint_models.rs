@@ -6,7 +6,7 @@ use unisono_cost::endpoint::{Goal, LevelPrices};
 use unisono_lower::tasks::{Builder, Task, TaskGraph, from_schedule, pattern};
 use unisono_machine::{EndpointModel, Machine};
 use unisono_schedule::Schedule;
-use unisono_sim::endpoint::{Noise, Options, Run, TraceRequest, run};
+use unisono_sim::endpoint::{Noise, Options, Run, SimError, TraceRequest, run};
 
 fn prices(model: EndpointModel, parameters: &str, ranks: u32) -> LevelPrices {
     let text = format!("kind = \"endpoint\"\nname = \"m\"\nmodel = \"{}\"\n{parameters}", model.name());
@@ -146,6 +146,22 @@ fn logfp_lets_f_messages_go() {
     assert_eq!(ns(&late)[0], 50_000.0 + 2100.0);
     let logp = simulate(&burst, &prices(EndpointModel::LogP, parameters, 6));
     assert_eq!(ns(&logp)[0], 4100.0);
+}
+
+/// A time that does not fit the clock is an error, not a small number.
+#[test]
+fn times_beyond_the_clock_are_refused() {
+    // Half a day for a message and for each of its bytes: some rounds of a ring fit into 2^64 ps, hundreds do not.
+    let parameters = "alpha_ns = 4e13\nbeta_ns_per_byte = 4e13\n";
+    let ring = |ranks: u32| {
+        let schedule = schedule("ring", Kind::Allreduce, ranks, u64::from(ranks), &Params::new()).unwrap();
+        run(&from_schedule(&schedule).unwrap(), &prices(EndpointModel::Hockney, parameters, ranks), &Options::default())
+    };
+    assert_eq!(ns(&ring(4).unwrap())[0], 6.0 * 5.0 * 4e13);
+    assert!(matches!(ring(256), Err(SimError::Overflow { .. })));
+    let calcs = graph(&[&[Task::calc(u64::MAX), Task::calc(1)]]);
+    let error = run(&calcs, &Goal::default(), &Options::default()).unwrap_err();
+    assert!(error.to_string().starts_with("a time of rank 0 is beyond 2^64 ticks"), "{error}");
 }
 
 /// All schedules among ranks end under all models, long messages included, and no message is left over.

@@ -116,6 +116,10 @@ impl Prices for Far {
     fn eager_bytes(&self) -> u64 {
         self.0.eager_bytes()
     }
+
+    fn may_wrap(&self, bytes: u64) -> bool {
+        self.0.may_wrap(bytes)
+    }
 }
 
 /// Whether the graph runs to its end.

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import click
@@ -236,15 +235,22 @@ def _noise(text: str | None) -> tuple[str, float] | tuple[str, float, float] | N
 def _late(text: str | None) -> list[float] | None:
     if text is None:
         return None
-    parts = read_text(text).split() if Path(text).is_file() else text.split(",")
     try:
-        times = [float(part) for part in parts]
+        # A list of many ranks is too long for the name of a file, so it is no file first.
+        return _times(text.split(","))
     except ValueError:
+        pass
+    try:
+        return _times(read_text(text).split())
+    except (ValueError, OSError):
         raise click.BadParameter(
-            f"'{text}' is neither a file nor a list of times; accepted is one number a rank, in nanoseconds, as in "
-            "0,150,30"
+            f"'{text}' is neither a file of times nor a list of them; accepted is one number a rank, in nanoseconds, "
+            "as in 0,150,30"
         ) from None
-    return times
+
+
+def _times(parts: list[str]) -> list[float]:
+    return [float(part) for part in parts]
 
 
 def _checked_late(late: list[float] | None, ranks: int) -> list[float] | None:

@@ -10,6 +10,7 @@ from unisono.cli._options import (
     data_options,
     json_option,
     machine_option,
+    model_option,
     root_option,
     shape_options,
     size_options,
@@ -24,12 +25,17 @@ from unisono.cli._output import number, print_json, print_table
 @size_options
 @data_options
 @root_option
+@model_option
 @json_option
 def bound(as_json: bool, **options: Any) -> None:
     """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
     request = Request(**options)
     machine, count = request.sized_machine(), request.count()
-    bounds = unisono.bounds(request.collective, machine, elements=count, dtype=request.dtype, root=request.root)
+    if request.model is not None and machine.describe()["kind"] == "wafer":
+        raise click.UsageError("--model is for machines of ranks; on a wafer the bounds of all models are listed")
+    bounds = unisono.bounds(
+        request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
+    )
     if as_json:
         print_json(
             {

@@ -23,13 +23,16 @@ struct Levels<'a> {
     params: &'a Params,
     /// Ranks of a node; the last node may have fewer.
     node: u32,
+    /// Ranks are dealt out to nodes in turn; else a node's ranks are consecutive.
+    dealt: bool,
     lanes: bool,
 }
 
 impl<'a> Levels<'a> {
     fn new(case: &'a Case, params: &'a Params) -> Result<Self, AlgorithmError> {
         let ranks = case.collective.ranks;
-        let node = params.number(NAME, "node", 1..=ranks)?.or(case.ranks().node_ranks);
+        let dealt = case.ranks().dealt_node_ranks;
+        let node = params.number(NAME, "node", 1..=ranks)?.or(case.ranks().node_ranks).or(dealt);
         let lanes = params.choice(NAME, "mode", &MODES)? == "lanes";
         let no = |reason: &str| Err(AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_owned() });
         let Some(node) = node else {
@@ -39,13 +42,32 @@ impl<'a> Levels<'a> {
         if lanes && (case.collective.kind != Kind::Allreduce || !ranks.is_multiple_of(node)) {
             return no("lanes make an allreduce, on nodes that all have as many ranks");
         }
-        Ok(Self { case, params, node, lanes })
+        let c = &case.collective;
+        if dealt.is_some() && c.kind.reduces() && !c.operator.commutative() {
+            return no("the ranks of a node are not consecutive, and the operator does not commute");
+        }
+        Ok(Self { case, params, node, dealt: dealt.is_some(), lanes })
     }
 
     /// The ranks of each node.
     fn nodes(&self) -> Vec<Vec<NodeId>> {
-        let all: Vec<NodeId> = (0..self.case.collective.ranks).map(NodeId).collect();
+        let ranks = self.case.collective.ranks;
+        if self.dealt {
+            let nodes = ranks.div_ceil(self.node);
+            return (0..nodes).map(|n| (n..ranks).step_by(nodes as usize).map(NodeId).collect()).collect();
+        }
+        let all: Vec<NodeId> = (0..ranks).map(NodeId).collect();
         all.chunks(self.node as usize).map(<[_]>::to_vec).collect()
+    }
+
+    /// The node of a rank, and its place there.
+    fn home(&self, rank: u32) -> (u32, u32) {
+        if self.dealt {
+            let nodes = self.case.collective.ranks.div_ceil(self.node);
+            (rank % nodes, rank / nodes)
+        } else {
+            (rank / self.node, rank % self.node)
+        }
     }
 
     /// The algorithm that parameter `param` names for a part of the work, and the part's case.
@@ -90,7 +112,7 @@ impl<'a> Levels<'a> {
         let c = self.case.collective;
         let nodes = c.ranks.div_ceil(self.node);
         let has_root = c.kind.has_root();
-        let (home, lead) = if has_root { (c.root / self.node, c.root % self.node) } else { (0, 0) };
+        let (home, lead) = if has_root { self.home(c.root) } else { (0, 0) };
         self.part("among", among(c.kind), c.kind, nodes, c.elements, home)?;
         if self.lanes {
             let block = c.elements / self.node;
@@ -165,8 +187,8 @@ impl<'a> Levels<'a> {
     fn rooted(&self, b: &mut Builder, kind: Kind) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let nodes = self.nodes();
-        let home = c.root / self.node;
-        let lead = |n: usize| if n as u32 == home { c.root % self.node } else { 0 };
+        let (home, place) = self.home(c.root);
+        let lead = |n: usize| if n as u32 == home { place } else { 0 };
         let leaders: Vec<NodeId> = nodes.iter().enumerate().map(|(n, ranks)| ranks[lead(n) as usize]).collect();
         let among = self.schedule("among", among(kind), kind, leaders.len() as u32, c.elements, home)?;
         if kind == Kind::Broadcast {
@@ -225,7 +247,7 @@ impl RankAlgorithm for Hierarchical {
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {
-        // Nodes are consecutive ranks; whether the parts keep the order is checked with them.
+        // Nodes are consecutive ranks, or that is refused; whether the parts keep the order is checked with them.
         true
     }
 
@@ -245,7 +267,7 @@ impl RankAlgorithm for Hierarchical {
     /// Without levels there is nothing to rank.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let of = |pairs: &[(&str, &str)]| pairs.iter().fold(Params::new(), |params, (k, v)| params.with(k, v));
-        match (case.ranks().node_ranks, case.collective.kind) {
+        match (case.ranks().node_ranks.or(case.ranks().dealt_node_ranks), case.collective.kind) {
             (Some(node), _) if node >= case.collective.ranks => Vec::new(),
             (None, _) => Vec::new(),
             (_, Kind::Allreduce) => vec![

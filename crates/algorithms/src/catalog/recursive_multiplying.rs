@@ -142,7 +142,8 @@ impl RankAlgorithm for RecursiveMultiplying {
         }
         // By the model all orders of the plain factors cost the same, so where ranks differ, by their node or by a head
         // start that a wrap gives them, it is for whoever times candidates to choose.
-        let differ = |stages: &Stages| case.ranks().node_ranks.is_some() || stages.wrap() != Wrap::Plain;
+        let node = case.ranks().node_ranks.or(case.ranks().dealt_node_ranks);
+        let differ = |stages: &Stages| node.is_some() || stages.wrap() != Wrap::Plain;
         let ordered = found.iter().filter(|stages| differ(stages)).flat_map(|stages| orders(stages).take(MOST_ORDERS));
         let ordered: Vec<Stages> = ordered.collect();
         let mut unique: Vec<Stages> = Vec::new();

@@ -119,14 +119,22 @@ pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
     unit.check(case, params)?;
+    // What is too large to build can still be timed by its rounds.
+    if rounds(unit, case, params).is_some() { Ok(()) } else { check_size(unit, case, params) }
+}
+
+fn check_size(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     match too_large(unit.instructions(case, params)) {
-        Some(reason) if c.ranks > 1 => no(reason),
+        Some(reason) if case.collective.ranks > 1 => {
+            Err(AlgorithmError::Unsupported { algorithm: unit.name(), reason })
+        }
         _ => Ok(()),
     }
 }
 
 /// The schedule of `unit` in `case`.
 pub fn schedule(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
+    check_size(unit, case, params)?;
     let mut b = Builder::new(case.collective);
     if case.collective.ranks == 1 {
         let len = case.collective.output_len(0);

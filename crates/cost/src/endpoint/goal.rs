@@ -73,4 +73,8 @@ impl Prices for Goal {
     fn eager_bytes(&self) -> u64 {
         self.S
     }
+
+    fn may_wrap(&self, bytes: u64) -> bool {
+        bytes == 0 && self.zero_bytes == ZeroBytes::Wrapped
+    }
 }

@@ -51,13 +51,17 @@ pub trait Prices {
     fn reduce(&self, bytes: u64) -> u64;
     /// A longer message than this is done at its sender only when it is received.
     fn eager_bytes(&self) -> u64;
+    /// Whether prices of so many bytes may be less than 0, in arithmetic modulo 2^64.
+    fn may_wrap(&self, _bytes: u64) -> bool {
+        false
+    }
     /// Ticks by which a network interface may run ahead of its gap (LogfP: f g); 0 elsewhere.
     fn gap_slack(&self) -> u64 {
         0
     }
 }
 
-/// A time in the length of a message: `base + bytes * per_byte` ticks, rounded.
+/// A time in the length of a message: `base + bytes * per_byte` ticks, rounded up, so that bounds in real numbers hold.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Line {
     base: f64,
@@ -65,9 +69,16 @@ struct Line {
 }
 
 impl Line {
+    fn exact(self, bytes: u64) -> f64 {
+        self.base + self.per_byte * bytes as f64
+    }
+
     fn at(self, bytes: u64) -> u64 {
-        // Casts saturate; parameters are finite and not negative, but a first byte may be priced in the base.
-        (self.base + self.per_byte * bytes as f64).round() as u64
+        let exact = self.exact(bytes);
+        // What is a whole tick but for the error of real numbers is that tick. Casts saturate; parameters are finite and
+        // not negative, but a first byte may be priced in the base.
+        let whole = exact.round();
+        (if (exact - whole).abs() <= whole.abs() * 1e-12 { whole } else { exact.ceil() }) as u64
     }
 }
 
@@ -142,6 +153,11 @@ impl Linear {
 
     pub fn reduce_ticks_per_byte(&self) -> f64 {
         self.reduce.per_byte
+    }
+
+    /// Ticks from the start of a send until its message has held its receiver's CPU, before rounding.
+    pub fn ticks_until_received(&self, bytes: u64) -> f64 {
+        self.flight.exact(bytes).max(0.0) + self.receive_cpu.exact(bytes).max(0.0)
     }
 
     /// Ticks that a sent byte, and a received one, cost at least, in long messages or alone.

@@ -10,11 +10,13 @@ use super::{Linear, TICKS_PER_NS};
 pub fn rounds_ns(rounds: &[Round], prices: &Linear) -> f64 {
     let round = |r: &Round| {
         let (send, receive) = (prices.send(r.bytes), prices.receive(r.bytes));
-        let m = u64::from(r.messages);
+        let [m, repeat, reduce] =
+            [u64::from(r.messages), u64::from(r.repeat), prices.reduce(r.reduced)].map(u128::from);
         let apart = send.cpu.max(send.nic).max(receive.cpu).max(receive.nic);
-        let last = if m == 0 { 0 } else { (m - 1) * apart + send.flight + receive.cpu };
-        let busy = m * (send.cpu + receive.cpu);
-        (last.max(busy) + prices.reduce(r.reduced)) * u64::from(r.repeat)
+        let hold = u128::from(send.cpu) + u128::from(receive.cpu);
+        let flight = u128::from(send.flight) + u128::from(receive.cpu);
+        let last = if m == 0 { 0 } else { (m - 1) * u128::from(apart) + flight };
+        (last.max(m * hold) + reduce) * repeat
     };
-    rounds.iter().map(round).sum::<u64>() as f64 / TICKS_PER_NS
+    rounds.iter().map(round).sum::<u128>() as f64 / TICKS_PER_NS
 }

@@ -102,7 +102,8 @@ impl EndpointPlan {
             predicted: EndpointPrediction {
                 seconds: seconds(best.nanoseconds),
                 source: best.source,
-                terms: self.schedule().ok().and_then(terms),
+                // What is timed by its rounds is too large to be built for its terms.
+                terms: (best.source == Source::Simulated).then(|| self.schedule().ok().and_then(terms)).flatten(),
             },
             lower_bound: bound.map(|(b, ns)| bound_report(b, ns)),
             ratio: ratio(best),

@@ -3,7 +3,7 @@
 use unisono_algorithms::{Case, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{EndpointCase, LevelPrices, TICKS_PER_NS};
-use unisono_machine::{Endpoint, EndpointModel};
+use unisono_machine::{Endpoint, EndpointModel, RankOrder};
 
 use crate::PlanError;
 
@@ -42,7 +42,7 @@ impl EndpointRequest {
         let (empty, full) = (of.send(0), of.send(1 << 20));
         let per_byte = |a: u64, b: u64| b.saturating_sub(a) as f64 / f64::from(1 << 20) / TICKS_PER_NS;
         let issue = empty.cpu.max(empty.nic);
-        let node_ranks = self.machine.level_ranks().first().copied();
+        let node = |order| self.machine.level_ranks().first().copied().filter(|_| self.machine.placement == order);
         Case::on_ranks(
             self.collective,
             Ranks {
@@ -50,7 +50,8 @@ impl EndpointRequest {
                 issue_ns: issue as f64 / TICKS_PER_NS,
                 ns_per_byte: per_byte(issue, full.cpu.max(full.nic)),
                 reduce_ns_per_byte: of.reduce_ticks_per_byte() / TICKS_PER_NS,
-                node_ranks: node_ranks.filter(|_| self.machine.placement == unisono_machine::RankOrder::Block),
+                node_ranks: node(RankOrder::Block),
+                dealt_node_ranks: node(RankOrder::Cyclic),
             },
         )
     }

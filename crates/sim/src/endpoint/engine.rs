@@ -21,10 +21,13 @@ const MOST_CLOCKS: u64 = 1 << 26;
 pub(super) fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
     check(graph, options)?;
     match Engine::new(graph, prices, options, true).run() {
-        Err(Fell) => Engine::new(graph, prices, options, false)
-            .run()
-            .unwrap_or_else(|Fell| unreachable!("only looked for with classes")),
-        Ok(done) => done,
+        Err(Halt::Fell) => match Engine::new(graph, prices, options, false).run() {
+            Err(Halt::Fell) => unreachable!("only looked for with classes"),
+            Err(Halt::Failed(error)) => Err(error),
+            Ok(done) => Ok(done),
+        },
+        Err(Halt::Failed(error)) => Err(error),
+        Ok(done) => Ok(done),
     }
 }
 
@@ -53,8 +56,12 @@ fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError> {
     Ok(())
 }
 
-/// A clock fell (prices below 0, which only 0 bytes in LogGOPSim's arithmetic bring about): classes do not hold.
-struct Fell;
+/// Why a run ends before its events do.
+enum Halt {
+    /// A clock fell (prices below 0, which only 0 bytes in LogGOPSim's arithmetic bring about): classes do not hold.
+    Fell,
+    Failed(SimError),
+}
 
 /// Places of a task's clocks.
 #[derive(Clone, Copy)]
@@ -70,6 +77,8 @@ struct Engine<'a, P> {
     options: &'a Options,
     /// Events that wait form classes; else each comes again by itself.
     classes: bool,
+    /// Some message's prices may be less than 0: then clocks count modulo 2^64.
+    wraps: bool,
     slack: u64,
     eager: u64,
     /// Of each rank: CPUs, interfaces receiving, interfaces sending.
@@ -105,9 +114,12 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
         let mut owner = Vec::with_capacity(graph.task_count());
         let mut links = vec![Link::default(); graph.task_count()];
+        let mut wraps = false;
         for rank in 0..ranks {
             for task in graph.tasks(rank) {
                 owner.push(rank);
+                let Task { kind, amount, .. } = graph.task(TaskId(task));
+                wraps |= kind == Kind::Send && prices.may_wrap(amount);
                 graph.waiting(TaskId(task)).for_each(|(later, _)| links[later.index()].pending += 1);
             }
         }
@@ -116,6 +128,7 @@ impl<'a, P: Prices> Engine<'a, P> {
             prices,
             options,
             classes,
+            wraps,
             slack: prices.gap_slack(),
             eager: prices.eager_bytes(),
             clocks,
@@ -135,7 +148,7 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
     }
 
-    fn run(mut self) -> Result<Result<Run, SimError>, Fell> {
+    fn run(mut self) -> Result<Run, Halt> {
         for rank in 0..self.graph.rank_count() {
             let tasks = self.graph.tasks(rank);
             let mut free = std::mem::take(&mut self.freed[0]);
@@ -146,10 +159,10 @@ impl<'a, P: Prices> Engine<'a, P> {
         while let Some(event) = self.queue.pop() {
             self.step(event)?;
         }
-        Ok(self.finish())
+        self.finish().map_err(Halt::Failed)
     }
 
-    fn step(&mut self, event: Event) -> Result<(), Fell> {
+    fn step(&mut self, event: Event) -> Result<(), Halt> {
         let id = event.what & !(MESSAGE | WAITED);
         let task = self.graph.task(TaskId(id));
         let owner = self.owner[id as usize];
@@ -167,13 +180,13 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
     }
 
-    fn compute(&mut self, event: Event, id: u32, task: Task, rank: u32, ticks: u64) -> Result<(), Fell> {
+    fn compute(&mut self, event: Event, id: u32, task: Task, rank: u32, ticks: u64) -> Result<(), Halt> {
         let key = ClassKey { rank, usage: Use::Compute, cpu: task.cpu, nic: 0 };
         let at = self.at(key);
         if self.waits(event, id, key, at) {
             return Ok(());
         }
-        let end = event.time.wrapping_add(ticks).wrapping_add(self.noise(id, 0));
+        let end = self.after(rank, event.time, &[ticks, self.noise(id, 0)])?;
         self.hold(at.cpu, event.time, end)?;
         self.record(rank, task, None, event.time, end);
         self.counts[task.kind as usize] += 1;
@@ -184,7 +197,7 @@ impl<'a, P: Prices> Engine<'a, P> {
         Ok(())
     }
 
-    fn send(&mut self, event: Event, id: u32, task: Task, rank: u32) -> Result<(), Fell> {
+    fn send(&mut self, event: Event, id: u32, task: Task, rank: u32) -> Result<(), Halt> {
         let key = ClassKey { rank, usage: Use::Send, cpu: task.cpu, nic: task.nic };
         let at = self.at(key);
         if self.waits(event, id, key, at) {
@@ -192,11 +205,11 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
         let (time, price) = (event.time, self.prices.send(rank, task.peer, task.amount));
         let noise = self.noise(id, 0);
-        let end = time.wrapping_add(price.cpu).wrapping_add(noise);
+        let end = self.after(rank, time, &[price.cpu, noise])?;
         self.hold(at.cpu, time, end)?;
-        self.hold_nic(at.nic, time, price.nic)?;
+        self.hold_nic(rank, at.nic, time, price.nic)?;
         self.record(rank, task, Some(task.peer), time, end);
-        let arrival = time.wrapping_add(price.flight).wrapping_add(noise);
+        let arrival = self.after(rank, time, &[price.flight, noise])?;
         self.queue.push(Event { time: arrival, stamp: self.stamp, what: id | MESSAGE });
         self.stamp += 1;
         self.counts[Kind::Send as usize] += 1;
@@ -209,16 +222,16 @@ impl<'a, P: Prices> Engine<'a, P> {
         Ok(())
     }
 
-    fn message(&mut self, event: Event, id: u32, task: Task, from: u32) -> Result<(), Fell> {
+    fn message(&mut self, event: Event, id: u32, task: Task, from: u32) -> Result<(), Halt> {
         let key = ClassKey { rank: task.peer, usage: Use::Arrive, cpu: task.cpu, nic: task.nic };
         let at = self.at(key);
         if self.waits(event, id, key, at) {
             return Ok(());
         }
         let (time, price) = (event.time, self.prices.receive(from, task.peer, task.amount));
-        let end = time.wrapping_add(price.cpu).wrapping_add(self.noise(id, 1));
+        let end = self.after(task.peer, time, &[price.cpu, self.noise(id, 1)])?;
         self.hold(at.cpu, time, end)?;
-        self.hold_nic(at.nic, time, price.nic)?;
+        self.hold_nic(task.peer, at.nic, time, price.nic)?;
         self.record(task.peer, Task { kind: Kind::Receive, ..task }, Some(from), time, end);
         let (graph, envelope) = (self.graph, Envelope { source: from, tag: task.tag });
         let posted = |id: u32| {
@@ -319,15 +332,28 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
     }
 
-    fn hold(&mut self, cpu: usize, from: u64, to: u64) -> Result<(), Fell> {
+    fn hold(&mut self, cpu: usize, from: u64, to: u64) -> Result<(), Halt> {
         self.clocks[cpu] = to;
-        if self.classes && to < from { Err(Fell) } else { Ok(()) }
+        if self.classes && to < from { Err(Halt::Fell) } else { Ok(()) }
     }
 
-    fn hold_nic(&mut self, nic: usize, from: u64, ticks: u64) -> Result<(), Fell> {
+    fn hold_nic(&mut self, rank: u32, nic: usize, from: u64, ticks: u64) -> Result<(), Halt> {
         // Without slack the interface is free by now, and this is `from`.
         let free = self.clocks[nic].max(from);
-        self.hold(nic, free, free.wrapping_add(ticks))
+        let until = self.after(rank, free, &[ticks])?;
+        self.hold(nic, free, until)
+    }
+
+    /// `time` and `ticks` later.
+    #[inline]
+    fn after(&self, rank: u32, time: u64, ticks: &[u64]) -> Result<u64, Halt> {
+        if let Some(sum) = ticks.iter().try_fold(time, |sum, &ticks| sum.checked_add(ticks)) {
+            return Ok(sum);
+        }
+        if self.wraps {
+            return Ok(ticks.iter().fold(time, |sum, &ticks| sum.wrapping_add(ticks)));
+        }
+        Err(Halt::Failed(SimError::Overflow { rank }))
     }
 
     fn noise(&self, id: u32, direction: u64) -> u64 {

@@ -37,6 +37,10 @@ pub enum SimError {
         /// At most [`super::STUCK_KEPT`], first those that wait for another rank.
         stuck: Vec<Stuck>,
     },
+    #[error(
+        "a time of rank {rank} is beyond 2^64 ticks of the simulator's clock; its prices, or its calcs, are too long"
+    )]
+    Overflow { rank: u32 },
     #[error("{what} is {found}; the simulator takes {accepted}")]
     Unsupported { what: &'static str, found: String, accepted: String },
 }

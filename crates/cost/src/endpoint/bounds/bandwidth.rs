@@ -6,8 +6,7 @@
 
 use unisono_collective::Kind;
 
-use super::{EndpointBound, EndpointCase};
-use crate::endpoint::TICKS_PER_NS;
+use super::{EndpointBound, EndpointCase, sure_ns};
 
 pub struct Bandwidth;
 
@@ -28,27 +27,29 @@ impl EndpointBound for Bandwidth {
         if case.is_local() {
             return Some(0.0);
         }
-        let (others, n) = (f64::from(case.collective.ranks - 1), case.bytes());
-        // Bytes that some rank must send, and that some rank must receive.
-        let share = others / (others + 1.0);
+        let (others, n) = (u64::from(case.collective.ranks - 1), u64::from(case.collective.elements));
+        // Whole elements that some rank must send, and that some rank must receive; with a share of `n` elements a
+        // transfer, what all must send is spread over all ranks.
+        let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
         let (sent, received) = match case.collective.kind {
             Kind::Broadcast | Kind::Message => (n, n),
-            Kind::Reduce => (n * share, n),
-            Kind::Scan => (n * share, n),
-            Kind::Allreduce => (2.0 * n * share, 2.0 * n * share),
+            Kind::Reduce | Kind::Scan => (share(others), n),
+            Kind::Allreduce => (share(2 * others), share(2 * others)),
             Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter => (n * others, n * others),
             Kind::Gather => (n, n * others),
             Kind::Scatter => (n * others, n),
             Kind::Barrier => return None,
         };
+        let width = case.collective.dtype.bytes();
+        let (sent, received) = (sent * width, received * width);
         let cheapest = case.prices.cheapest();
-        let (first, arrived) = (cheapest.send(1), cheapest.receive(1));
+        let whole = |bytes: u64| cheapest.ticks_until_received(bytes);
         // Whether in long messages or in single bytes, no byte is cheaper than the cheaper of the two.
         let (send_byte, receive_byte) = cheapest.ticks_per_byte();
-        let issue = first.cpu.max(first.nic) as f64;
-        let after_issue = (first.flight as f64 - issue).max(0.0);
-        let first_received = (first.flight + arrived.cpu) as f64;
-        let ticks = (sent * send_byte + after_issue).max(first_received + (received - 1.0) * receive_byte);
-        Some(ticks / TICKS_PER_NS)
+        // The last message leaves after all other bytes; as its time is a line in its length, the shortest or the
+        // longest one is the best. Its interface may be busy with it for longer than it takes.
+        let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
+        let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
+        Some(sure_ns(ticks))
     }
 }

@@ -6,7 +6,7 @@ mod work;
 
 use unisono_collective::{Collective, Kind};
 
-use super::LevelPrices;
+use super::{LevelPrices, TICKS_PER_NS};
 
 /// What is bounded: a collective at the prices of a machine; where levels differ, the cheapest of each price counts.
 pub struct EndpointCase<'a> {
@@ -24,6 +24,11 @@ impl EndpointCase<'_> {
     fn bytes(&self) -> f64 {
         (u64::from(self.collective.elements) * self.collective.dtype.bytes()) as f64
     }
+}
+
+/// Nanoseconds of so many ticks; of parts of a tick, less the error of real numbers, so that no exact price lies below.
+fn sure_ns(ticks: f64) -> f64 {
+    (if ticks.fract() == 0.0 { ticks } else { ticks * (1.0 - 1e-12) }) / TICKS_PER_NS
 }
 
 pub trait EndpointBound: Sync {

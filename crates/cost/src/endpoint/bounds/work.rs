@@ -4,8 +4,7 @@
 
 use unisono_collective::Kind;
 
-use super::{EndpointBound, EndpointCase};
-use crate::endpoint::TICKS_PER_NS;
+use super::{EndpointBound, EndpointCase, sure_ns};
 
 pub struct Work;
 
@@ -31,6 +30,6 @@ impl EndpointBound for Work {
             Kind::Scan => n * (ranks - 1.0) / ranks,
             _ => return None,
         };
-        Some(if case.is_local() { 0.0 } else { bytes * case.prices.cheapest().reduce_ticks_per_byte() / TICKS_PER_NS })
+        Some(if case.is_local() { 0.0 } else { sure_ns(bytes * case.prices.cheapest().reduce_ticks_per_byte()) })
     }
 }
