@@ -46,6 +46,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/sweep.py
 	$(say) "2D reduces beyond the paper"
 	@$(BIN)/python benches/beyond.py --small
+	$(say) "planned allreduces beside the library's"
+	@$(BIN)/python benches/mpi/allreduce.py
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 
