@@ -34,6 +34,7 @@ __all__ = [
     "import_schedule",
     "importers",
     "machine_presets",
+    "measure",
     "multiplying_best",
     "multiplying_cost",
     "multiplying_count",
