@@ -16,4 +16,8 @@ pub enum MachineError {
     NoShape { machine: String, max: String },
     #[error("ranks is {found}; say how many ranks of {machine} to use, at least 1")]
     NoRanks { machine: String, found: String },
+    #[error("the network has {found} cables in a plane; at most {most} fit")]
+    TooManyCables { found: usize, most: usize },
+    #[error("{origin}: topology.name is '{found}'; accepted are {families}")]
+    UnknownTopology { origin: String, found: String, families: String },
 }

@@ -4,6 +4,7 @@ mod endpoint;
 mod error;
 mod grid;
 mod machine;
+pub mod network;
 mod presets;
 mod wafer;
 

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Endpoint, MachineError, PRESETS, Wafer};
+use crate::{Endpoint, MachineError, PRESETS, Wafer, network::Network};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Machine {
     Endpoint(Endpoint),
+    Network(Network),
     Wafer(Wafer),
 }
 
@@ -34,6 +35,11 @@ impl Machine {
         let kind: KindOnly = toml::from_str(text).map_err(wrong)?;
         match kind.kind.as_str() {
             "endpoint" => Ok(Machine::Endpoint(Endpoint::from_toml(text, origin, wrong)?)),
+            "network" => {
+                let network: Network = toml::from_str(text).map_err(wrong)?;
+                network.check(origin)?;
+                Ok(Machine::Network(network))
+            }
             "wafer" => {
                 let wafer: Wafer = toml::from_str(text).map_err(wrong)?;
                 wafer.check(origin)?;
@@ -43,7 +49,7 @@ impl Machine {
                 origin: origin.to_owned(),
                 key: "kind",
                 found: format!("'{other}'"),
-                accepted: "endpoint, wafer",
+                accepted: "endpoint, network, wafer",
             }),
         }
     }
@@ -63,6 +69,7 @@ impl Machine {
     pub fn name(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.name,
+            Machine::Network(n) => &n.name,
             Machine::Wafer(w) => &w.name,
         }
     }
@@ -70,6 +77,7 @@ impl Machine {
     pub fn kind(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.kind,
+            Machine::Network(n) => &n.kind,
             Machine::Wafer(w) => &w.kind,
         }
     }
@@ -77,6 +85,7 @@ impl Machine {
     pub fn summary(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.summary,
+            Machine::Network(n) => &n.summary,
             Machine::Wafer(w) => &w.summary,
         }
     }
@@ -121,11 +130,11 @@ mod tests {
         let e = Machine::from_toml(&text, "my.toml").unwrap_err().to_string();
         assert!(e.starts_with("my.toml, line 11: unknown field `colours`"), "{e}");
         let e = Machine::from_toml("kind = 'toaster'", "t.toml").unwrap_err().to_string();
-        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, wafer");
+        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, network, wafer");
         let e = Machine::preset("wse9").unwrap_err().to_string();
         assert_eq!(
             e,
-            "'wse9' is neither a machine preset nor a machine file; presets are archer, archer-median, paper-sim, wse2"
+            "'wse9' is neither a machine preset nor a machine file; presets are archer, archer-median, paper-sim, torus2d-small, wse2"
         );
     }
 }

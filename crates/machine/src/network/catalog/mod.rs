@@ -1,0 +1,3 @@
+//! Topologies, one a file.
+
+pub mod torus;

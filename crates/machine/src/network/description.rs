@@ -1,0 +1,113 @@
+//! A network as a machine file describes it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{FAMILIES, Topology};
+use crate::MachineError;
+
+/// What is bought, in dollars.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prices {
+    pub switch_usd: f64,
+    pub dac_usd: f64,
+    pub aoc_usd: f64,
+}
+
+/// "HammingMesh", section 5 (64-port switches of 400 Gb/s).
+impl Default for Prices {
+    fn default() -> Self {
+        Self { switch_usd: 14_280.0, dac_usd: 272.0, aoc_usd: 603.0 }
+    }
+}
+
+/// `kind = "network"`: a topology, how many planes of it, and what its links and packets take.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    pub name: String,
+    pub kind: String,
+    #[serde(default)]
+    pub summary: String,
+    /// Equal and independent; a vector is split over them.
+    pub planes: u32,
+    /// One direction of one cable.
+    pub link_gbps: f64,
+    pub link_latency_ns: f64,
+    /// Of a packet that enters a switch, and of one that leaves it.
+    pub input_latency_ns: f64,
+    pub output_latency_ns: f64,
+    pub packet_bytes: u32,
+    /// Of each input of a switch, for each virtual channel.
+    pub buffer_bytes: u64,
+    /// What a host takes to begin a message, and to end one.
+    #[serde(default)]
+    pub host_overhead_ns: f64,
+    /// Reduction of one byte of one operand.
+    #[serde(default)]
+    pub gamma_ns_per_byte: f64,
+    #[serde(default)]
+    pub prices: Prices,
+    /// `name` of a family, and its keys.
+    pub topology: toml::Table,
+}
+
+impl Network {
+    /// # Errors
+    /// A value out of range, or a topology that does not close.
+    pub fn check(&self, origin: &str) -> Result<(), MachineError> {
+        let wrong =
+            |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
+        let rates = [("link_gbps", self.link_gbps)];
+        if let Some((key, found)) = rates.into_iter().find(|(_, v)| !(v.is_finite() && *v > 0.0)) {
+            return wrong(key, found.to_string(), "a number above 0");
+        }
+        let at_least_zero = [
+            ("link_latency_ns", self.link_latency_ns),
+            ("input_latency_ns", self.input_latency_ns),
+            ("output_latency_ns", self.output_latency_ns),
+            ("host_overhead_ns", self.host_overhead_ns),
+            ("gamma_ns_per_byte", self.gamma_ns_per_byte),
+            ("prices.switch_usd", self.prices.switch_usd),
+            ("prices.dac_usd", self.prices.dac_usd),
+            ("prices.aoc_usd", self.prices.aoc_usd),
+        ];
+        if let Some((key, found)) = at_least_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 0.0)) {
+            return wrong(key, found.to_string(), "a number of at least 0");
+        }
+        if self.planes == 0 {
+            return wrong("planes", "0".to_owned(), "at least 1");
+        }
+        if self.packet_bytes == 0 {
+            return wrong("packet_bytes", "0".to_owned(), "at least 1");
+        }
+        if self.buffer_bytes < u64::from(self.packet_bytes) {
+            return wrong("buffer_bytes", self.buffer_bytes.to_string(), "at least packet_bytes");
+        }
+        self.topology(origin).map(|_| ())
+    }
+
+    /// One plane's topology.
+    ///
+    /// # Errors
+    /// An unknown family, or sizes that do not close.
+    pub fn topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+        let mut table = self.topology.clone();
+        let name = table.remove("name").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+        let Some(family) = FAMILIES.iter().find(|f| f.name == name) else {
+            return Err(MachineError::UnknownTopology {
+                origin: origin.to_owned(),
+                found: name,
+                families: FAMILIES.iter().map(|f| f.name).collect::<Vec<_>>().join(", "),
+            });
+        };
+        (family.read)(&table, origin)
+    }
+
+    /// What all planes cost, in dollars.
+    pub fn cost_usd(&self, topology: &dyn Topology) -> f64 {
+        let (bill, p) = (topology.bill(), self.prices);
+        let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;
+        f64::from(self.planes) * plane
+    }
+}

@@ -1,0 +1,12 @@
+//! Networks: topologies with their routing and price, one file each, and the numbers of their links and packets.
+
+mod catalog;
+mod description;
+mod plane;
+mod routing;
+mod topology;
+
+pub use description::{Network, Prices};
+pub use plane::{Cable, Link, Plane, PlaneBuilder};
+pub use routing::{Header, Hop, Routing};
+pub use topology::{Bill, FAMILIES, Family, Topology};
