@@ -86,6 +86,9 @@ pub fn request(
             let made = EndpointRequest::new(kind, endpoint, ranks, elements, root, operator, dtype, model);
             return made.map(|made| AnyRequest::Endpoint(Box::new(made))).map_err(plan_error);
         }
+        Description::Network(network) => {
+            return Err(input(format!("{} is a network; plans are made for endpoints and wafers", network.name)));
+        }
     };
     let shape = wafer.choose(machine.asked()).map_err(input)?;
     let root = match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {

@@ -23,12 +23,12 @@ impl Machine {
             Description::Wafer(wafer) if shape.is_some() => {
                 wafer.choose(shape).map_err(input)?;
             }
-            Description::Endpoint(endpoint) => {
+            Description::Wafer(_) => {}
+            Description::Endpoint(_) | Description::Network(_) => {
                 if let Some(shape) = shape.filter(|s| !s.grid.is_line()) {
-                    return Err(input(format!("{} has ranks, not a shape {shape}; say how many", endpoint.name)));
+                    return Err(input(format!("{} has ranks, not a shape {shape}; say how many", description.name())));
                 }
             }
-            Description::Wafer(_) => {}
         }
         Ok(Self { description: Arc::new(description), shape })
     }
@@ -88,6 +88,10 @@ impl Machine {
         let shape = match &*self.description {
             Description::Wafer(wafer) => wafer.choose(self.shape).ok(),
             Description::Endpoint(endpoint) => self.shape.or(endpoint.ranks.map(Shape::line)),
+            Description::Network(network) => {
+                let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
+                Some(self.shape.unwrap_or(Shape::line(accelerators)))
+            }
         };
         shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
