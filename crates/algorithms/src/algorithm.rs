@@ -173,6 +173,12 @@ pub trait Algorithm: Sync {
         vec![Params::new()]
     }
 
+    /// The parameters with those that it chooses itself where they say nothing, so that a plan says what it means. Only
+    /// called on what [`Algorithm::supports`] accepts.
+    fn chosen(&self, _case: &Case, params: &Params) -> Params {
+        params.clone()
+    }
+
     /// Whether it is made of other algorithms that its parameters name; listings of plain algorithms leave it out.
     fn composed(&self) -> bool {
         false

@@ -54,6 +54,11 @@ pub trait RankAlgorithm: Sync {
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
+
+    /// As [`Algorithm::chosen`].
+    fn chosen(&self, _case: &Case, params: &Params) -> Params {
+        params.clone()
+    }
 }
 
 /// Makes an algorithm of a way among ranks.
@@ -98,6 +103,10 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         self.0.candidates(case)
+    }
+
+    fn chosen(&self, case: &Case, params: &Params) -> Params {
+        self.0.chosen(case, params)
     }
 }
 
