@@ -2,3 +2,5 @@
 
 pub mod endpoint;
 pub mod fabric;
+pub mod network;
+mod queue;

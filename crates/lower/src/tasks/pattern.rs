@@ -2,6 +2,8 @@
 //!
 //! They carry no proof and no data. They exist to compare with that simulator, and to load a machine.
 
+use unisono_base::mix;
+
 use super::{Builder, MOST_TASKS, Task, TaskError, TaskGraph};
 
 /// In round k each rank sends to the one 2^k further on and receives from the one 2^k before, ceil(log2 P) rounds; the
@@ -48,6 +50,38 @@ pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
         }
     }
     b.finish()
+}
+
+/// Each rank sends `count` messages to one rank and receives them from one, by a random permutation that leaves no rank in its
+/// place; the same seed draws the same. Nothing waits for anything; a rank alone sends nothing.
+///
+/// # Errors
+/// Too large.
+pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<TaskGraph, TaskError> {
+    let mut b = begin(ranks, 2 * u64::from(count), 0)?;
+    let to = cycle(ranks, seed);
+    let mut from = vec![0; to.len()];
+    for (rank, &to) in to.iter().enumerate() {
+        from[to as usize] = rank as u32;
+    }
+    for rank in 0..ranks as usize {
+        b.rank();
+        for _ in 0..if ranks > 1 { count } else { 0 } {
+            b.task(Task::send(to[rank], bytes, 0));
+            b.task(Task::receive(from[rank], bytes, 0));
+        }
+    }
+    b.finish()
+}
+
+/// A random permutation of one cycle, so that no rank is mapped to itself (Sattolo, 1986).
+fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
+    let mut to: Vec<u32> = (0..ranks).collect();
+    for at in (1..to.len()).rev() {
+        let random = mix(seed.wrapping_add(mix(at as u64)));
+        to.swap(at, (random % at as u64) as usize);
+    }
+    to
 }
 
 /// All ranks send to rank 0.

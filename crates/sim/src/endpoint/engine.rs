@@ -8,8 +8,8 @@ use super::{
     Options, Run, STUCK_KEPT, SimError, Stuck, TraceEvent,
     blocked::{Blocked, ClassKey, DONE, Link, Use},
     matching::{Envelope, Matching, Side},
-    queue::{Event, Queue},
 };
+use crate::queue::{Event, Queue};
 
 /// The event is the message of its task, not the task itself.
 const MESSAGE: u32 = 1 << 31;
@@ -18,10 +18,52 @@ const WAITED: u32 = 1 << 30;
 /// Clocks of all ranks together: half a gigabyte.
 const MOST_CLOCKS: u64 = 1 << 26;
 
+/// What brings messages from rank to rank, where that is more than a price.
+pub(crate) trait Carrier {
+    /// Nothing does: a message is there when its price says.
+    const PRICED: bool;
+
+    /// Message `id` leaves its sender at `time`, which is not before any time that `arrival` was asked about.
+    fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
+
+    /// The next message that arrives, its time and id, if one does so by `until`.
+    fn arrival(&mut self, until: u64) -> Option<(u64, u32)>;
+
+    /// What is under way for ever, once nothing more happens.
+    fn jam(&self) -> Option<SimError>;
+}
+
+/// Messages take what their prices say.
+struct AsPriced;
+
+impl Carrier for AsPriced {
+    const PRICED: bool = true;
+
+    fn carry(&mut self, _time: u64, _id: u32, _from: u32, _to: u32, _bytes: u64) {}
+
+    fn arrival(&mut self, _until: u64) -> Option<(u64, u32)> {
+        None
+    }
+
+    fn jam(&self) -> Option<SimError> {
+        None
+    }
+}
+
 pub(super) fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
+    run_with(graph, prices, options, || AsPriced).map(|done| done.0)
+}
+
+/// Runs the tasks of the ranks, with what brings their messages; gives that back too.
+pub(crate) fn run_with<P: Prices, C: Carrier>(
+    graph: &TaskGraph,
+    prices: &P,
+    options: &Options,
+    carrier: impl Fn() -> C,
+) -> Result<(Run, C), SimError> {
     check(graph, options)?;
-    match Engine::new(graph, prices, options, true).run() {
-        Err(Halt::Fell) => match Engine::new(graph, prices, options, false).run() {
+    match Engine::new(graph, prices, options, true, carrier()).run() {
+        Err(Halt::Fell) => match Engine::new(graph, prices, options, false, carrier()).run() {
             Err(Halt::Fell) => unreachable!("only looked for with classes"),
             Err(Halt::Failed(error)) => Err(error),
             Ok(done) => Ok(done),
@@ -71,8 +113,9 @@ struct At {
     nic: usize,
 }
 
-struct Engine<'a, P> {
+struct Engine<'a, P, C> {
     graph: &'a TaskGraph,
+    carrier: C,
     prices: &'a P,
     options: &'a Options,
     /// Events that wait form classes; else each comes again by itself.
@@ -99,8 +142,8 @@ struct Engine<'a, P> {
     trace: Vec<TraceEvent>,
 }
 
-impl<'a, P: Prices> Engine<'a, P> {
-    fn new(graph: &'a TaskGraph, prices: &'a P, options: &'a Options, classes: bool) -> Self {
+impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
+    fn new(graph: &'a TaskGraph, prices: &'a P, options: &'a Options, classes: bool, carrier: C) -> Self {
         let ranks = graph.rank_count();
         let clocks_each = (graph.cpus() + 2 * graph.nics()) as usize;
         let mut clocks = vec![0; clocks_each * ranks as usize];
@@ -125,6 +168,7 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
         Self {
             graph,
+            carrier,
             prices,
             options,
             classes,
@@ -148,7 +192,7 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
     }
 
-    fn run(mut self) -> Result<Run, Halt> {
+    fn run(mut self) -> Result<(Run, C), Halt> {
         for rank in 0..self.graph.rank_count() {
             let tasks = self.graph.tasks(rank);
             let mut free = std::mem::take(&mut self.freed[0]);
@@ -156,10 +200,29 @@ impl<'a, P: Prices> Engine<'a, P> {
             self.freed[0] = free;
             self.admit(rank, 0);
         }
-        while let Some(event) = self.queue.pop() {
-            self.step(event)?;
+        if C::PRICED {
+            while let Some(event) = self.queue.pop() {
+                self.step(event)?;
+            }
+        } else {
+            self.run_carried()?;
         }
         self.finish().map_err(Halt::Failed)
+    }
+
+    /// What arrives by the time of the ranks' next event comes before it.
+    fn run_carried(&mut self) -> Result<(), Halt> {
+        loop {
+            let until = self.queue.peek().map_or(u64::MAX, |event| event.time);
+            if let Some((time, id)) = self.carrier.arrival(until) {
+                self.queue.push(Event { time, stamp: self.stamp, what: id | MESSAGE });
+                self.stamp += 1;
+            } else if let Some(event) = self.queue.pop() {
+                self.step(event)?;
+            } else {
+                return Ok(());
+            }
+        }
     }
 
     fn step(&mut self, event: Event) -> Result<(), Halt> {
@@ -209,9 +272,13 @@ impl<'a, P: Prices> Engine<'a, P> {
         self.hold(at.cpu, time, end)?;
         self.hold_nic(rank, at.nic, time, price.nic)?;
         self.record(rank, task, Some(task.peer), time, end);
-        let arrival = self.after(rank, time, &[price.flight, noise])?;
-        self.queue.push(Event { time: arrival, stamp: self.stamp, what: id | MESSAGE });
-        self.stamp += 1;
+        if C::PRICED {
+            let arrival = self.after(rank, time, &[price.flight, noise])?;
+            self.queue.push(Event { time: arrival, stamp: self.stamp, what: id | MESSAGE });
+            self.stamp += 1;
+        } else {
+            self.carrier.carry(end, id, rank, task.peer, task.amount);
+        }
         self.counts[Kind::Send as usize] += 1;
         self.start(id);
         if task.amount <= self.eager {
@@ -436,7 +503,10 @@ impl<'a, P: Prices> Engine<'a, P> {
         }
     }
 
-    fn finish(self) -> Result<Run, SimError> {
+    fn finish(self) -> Result<(Run, C), SimError> {
+        if let Some(error) = self.carrier.jam() {
+            return Err(error);
+        }
         let count = self.graph.task_count() as u64 - self.done;
         if count > 0 {
             return Err(SimError::Deadlock { count, stuck: self.stuck() });
@@ -447,7 +517,7 @@ impl<'a, P: Prices> Engine<'a, P> {
             each => self.clocks.chunks(each).map(|c| c[..cpus].iter().copied().max().unwrap_or(0)).collect(),
         };
         let [sends, receives, calcs, reduces] = self.counts;
-        Ok(Run {
+        let run = Run {
             makespan: finish.iter().copied().max().unwrap_or(0),
             finish,
             events: self.graph.task_count() as u64 + sends,
@@ -457,7 +527,8 @@ impl<'a, P: Prices> Engine<'a, P> {
             reduces,
             left_over: self.left_over,
             trace: self.trace,
-        })
+        };
+        Ok((run, self.carrier))
     }
 
     /// Those that wait for another rank come first: the others wait for them.

@@ -37,6 +37,14 @@ pub enum SimError {
         /// At most [`super::STUCK_KEPT`], first those that wait for another rank.
         stuck: Vec<Stuck>,
     },
+    #[error("deadlock in the network: {packets} packets wait for each other for ever, among them {}", stuck.join("; "))]
+    Jammed {
+        packets: u64,
+        /// At most [`super::STUCK_KEPT`].
+        stuck: Vec<String>,
+    },
+    #[error("the routing '{routing}' is at fault: {what}")]
+    Routing { routing: String, what: String },
     #[error(
         "a time of rank {rank} is beyond 2^64 ticks of the simulator's clock; its prices, or its calcs, are too long"
     )]

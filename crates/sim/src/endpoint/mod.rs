@@ -24,11 +24,10 @@
 //! in the same.
 
 mod blocked;
-mod engine;
+pub(crate) mod engine;
 mod error;
 mod matching;
 mod noise;
-mod queue;
 mod trace;
 
 use unisono_cost::endpoint::Prices;

@@ -10,27 +10,27 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Event {
+pub(crate) struct Event<S = u32> {
     pub time: u64,
-    pub stamp: u32,
+    pub stamp: S,
     /// Whatever the engine wants to know of it.
     pub what: u32,
 }
 
-pub(super) struct Queue {
+pub(crate) struct Queue<S = u32> {
     /// The present: events of `front` have this time.
     time: u64,
-    front: Vec<Event>,
+    front: Vec<Event<S>>,
     /// Events of `front` that are used up.
     used: usize,
     /// Bucket b holds later events that differ from `time` first in bit b.
-    buckets: [Vec<Event>; 64],
+    buckets: [Vec<Event<S>>; 64],
     /// Which buckets hold any.
     filled: u64,
-    beside: BinaryHeap<Reverse<Event>>,
+    beside: BinaryHeap<Reverse<Event<S>>>,
 }
 
-impl Queue {
+impl<S: Copy + Ord> Queue<S> {
     pub fn new() -> Self {
         Self {
             time: 0,
@@ -43,7 +43,7 @@ impl Queue {
     }
 
     #[inline]
-    pub fn push(&mut self, event: Event) {
+    pub fn push(&mut self, event: Event<S>) {
         if event.time > self.time {
             let bucket = (event.time ^ self.time).ilog2();
             self.filled |= 1 << bucket;
@@ -56,14 +56,8 @@ impl Queue {
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<Event> {
-        if self.used == self.front.len() {
-            self.front.clear();
-            self.used = 0;
-            if self.beside.is_empty() {
-                self.advance();
-            }
-        }
+    pub fn pop(&mut self) -> Option<Event<S>> {
+        self.fill_front();
         let event = self.front.get(self.used).copied();
         if let Some(&Reverse(other)) = self.beside.peek()
             && event.is_none_or(|event| other < event)
@@ -73,6 +67,25 @@ impl Queue {
         }
         self.used += usize::from(event.is_some());
         event
+    }
+
+    /// The event that [`Queue::pop`] gives next.
+    #[inline]
+    pub fn peek(&mut self) -> Option<Event<S>> {
+        self.fill_front();
+        let beside = self.beside.peek().map(|&Reverse(event)| event);
+        self.front.get(self.used).copied().into_iter().chain(beside).min()
+    }
+
+    #[inline]
+    fn fill_front(&mut self) {
+        if self.used == self.front.len() {
+            self.front.clear();
+            self.used = 0;
+            if self.beside.is_empty() {
+                self.advance();
+            }
+        }
     }
 
     /// The next time, if there is one; `front` is empty.
@@ -114,7 +127,9 @@ mod tests {
             let (mut now, mut stamp) = (0u64, 0);
             for (delta, action) in steps {
                 if action == 0 {
+                    let next = queue.peek();
                     let event = queue.pop();
+                    prop_assert_eq!(next, event);
                     prop_assert_eq!(event, heap.pop().map(|Reverse(e)| e));
                     let Some(event) = event else { continue };
                     now = event.time;

@@ -1,0 +1,74 @@
+//! Speed of the packet simulator on one plane of a network. `make bench` runs it; `cargo bench -p unisono-sim --bench network --
+//! alltoall` runs the cases whose name contains a word. Each case runs in a process of its own, so that the memory is its own;
+//! seconds are those of the CPU.
+#![allow(clippy::print_stdout, reason = "a bench prints")]
+
+use std::process::Command;
+
+use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
+use unisono_machine::Machine;
+use unisono_sim::network::{Interconnect, Options, run};
+
+/// Name, machine, traffic, bytes of its messages on all planes.
+type Workload = (&'static str, &'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u64);
+
+const KI: u64 = 1 << 10;
+const MI: u64 = 1 << 20;
+const CASES: &[Workload] = &[
+    ("alltoall-torus-4Ki", "torus2d-small", pattern::linear_alltoall, 4 * KI),
+    ("alltoall-torus-64Ki", "torus2d-small", pattern::linear_alltoall, 64 * KI),
+    ("permutation-torus-2x32Mi", "torus2d-small", two_permutations, 32 * MI),
+];
+
+fn two_permutations(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
+    pattern::permutation(ranks, bytes, 2, 1)
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [flag, name] = &words[..]
+        && flag == "--only"
+    {
+        CASES.iter().filter(|case| case.0 == name).for_each(one);
+        return;
+    }
+    println!(
+        "workload: packets, packet-hops, ns simulated, CPU s, M packet-hops per CPU s, M events per CPU s, peak MB"
+    );
+    let program = std::env::current_exe().expect("this program has a path");
+    for (name, ..) in CASES.iter().filter(|case| words.is_empty() || words.iter().any(|w| case.0.contains(w.as_str())))
+    {
+        let status = Command::new(&program).args(["--only", name]).status().expect("this program runs");
+        assert!(status.success(), "{name} failed");
+    }
+}
+
+fn one(&(name, machine, traffic, bytes): &Workload) {
+    let Ok(Machine::Network(network)) = Machine::preset(machine) else { unreachable!("{machine} is a network") };
+    let interconnect = Interconnect::new(&network).expect("a preset closes");
+    let graph = traffic(interconnect.plane.accelerators(), bytes).expect("it fits");
+    let begin = cpu_seconds();
+    let run = run(&graph, &interconnect, &Options::default()).expect("it ends");
+    let seconds = cpu_seconds() - begin;
+    let rate = |count: u64| count as f64 / seconds / 1e6;
+    print!("{name}: {} packets, {} hops, {} ns, ", run.packets, run.hops, run.hosts.makespan / 1000);
+    println!(
+        "{seconds:.2} s, {:.2} M hops/s, {:.1} M events/s, {} MB",
+        rate(run.hops),
+        rate(run.events),
+        peak_kb() / 1024
+    );
+}
+
+/// CPU time of this thread, where the system tells it.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)
+}
+
+/// Peak memory of this process, where the system tells it.
+fn peak_kb() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

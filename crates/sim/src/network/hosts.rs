@@ -1,0 +1,26 @@
+//! What messages and reductions cost the CPUs of ranks on a network.
+
+use unisono_cost::endpoint::{Prices, Receive, Send};
+
+use super::Timing;
+
+pub(super) struct HostPrices(pub Timing);
+
+impl Prices for HostPrices {
+    fn send(&self, _from: u32, _to: u32, _bytes: u64) -> Send {
+        Send { cpu: self.0.host_overhead_ps, nic: 0, flight: 0 }
+    }
+
+    fn receive(&self, _from: u32, _to: u32, _bytes: u64) -> Receive {
+        Receive { cpu: self.0.host_overhead_ps, nic: 0 }
+    }
+
+    fn reduce(&self, bytes: u64) -> u64 {
+        (bytes as f64 * self.0.gamma_ps_per_byte).round() as u64
+    }
+
+    /// A send is done when it is posted, whatever its length.
+    fn eager_bytes(&self) -> u64 {
+        u64::MAX
+    }
+}

@@ -1,0 +1,176 @@
+//! Packets on a network: virtual cut-through with credits, driven by the same task graphs as [`crate::endpoint`].
+//!
+//! Ranks follow the rules of [`crate::endpoint`]; a message holds its sender's CPU for the host overhead, is then posted to
+//! the sender's network interface, and holds the receiver's CPU for the host overhead when its last packet is there whole. What
+//! lies between is here. All times are picoseconds; events are ordered by (time, order of their making).
+//!
+//! * **Planes** are alike and independent, and every message is split evenly over them: one plane is simulated, with
+//!   ceil(bytes / planes) of each message.
+//! * **Packets.** A message is cut into packets of `packet_bytes`, the last one of what remains; a message of 0 bytes is one
+//!   packet without length. A packet is made when it is its turn, not before.
+//! * **Links.** A packet that starts on a link at t holds it until t + length / bandwidth. Its head can go on at the
+//!   other end at t + output, link and input latency, also while its tail is still coming (Kermani, Kleinrock, "Virtual
+//!   cut-through", 1979).
+//! * **Credits.** Each input of a node has a buffer of `buffer_bytes` for each virtual channel, in places of one packet. A
+//!   packet starts only when there is a place free for it at the other end. Its place is free again when its tail has left, and
+//!   the other end of the link knows so a link latency later.
+//! * **Choice.** When its head is there, a packet takes of the hops that its routing allows the one whose link has the fewest
+//!   packets before it: those that wait for the link, and those that went over it and have not given their place back. Among equals it
+//!   takes the first.
+//! * **Order.** Packets that wait for a link form a queue for each input and virtual channel that they will be on. When the
+//!   link is free, virtual channels with a packet and a credit take turns, and within one the inputs do. Nothing waits behind
+//!   a packet that waits for another link.
+//! * **Interfaces.** An accelerator works on `send_machines` messages at a time, in the order in which they were posted; each has
+//!   one packet waiting, and makes the next when that one starts. So injection fills every link of the accelerator if it can,
+//!   which is the bandwidth of its ports. Where packets arrive, each is taken in as fast as its link brings it.
+//! * A message is there when the tail of its last packet is; packets may overtake each other.
+//!
+//! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
+
+mod events;
+mod hosts;
+mod packets;
+mod waiting;
+
+use unisono_lower::tasks::TaskGraph;
+use unisono_machine::{
+    MachineError,
+    network::{Network, Plane, Routing},
+};
+
+use crate::endpoint::{self, engine};
+pub use crate::endpoint::{SimError, Stuck, TraceEvent};
+
+/// What a plane's links and packets take, and what its hosts do. Picoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Timing {
+    /// From the start of a packet on a link until its head may go on: output, link and input latency.
+    pub hop_ps: u64,
+    /// Of a credit on its way back.
+    pub link_ps: u64,
+    pub ps_per_byte: f64,
+    pub packet_bytes: u32,
+    /// Packets that the buffer of one input and virtual channel holds.
+    pub places: u32,
+    pub host_overhead_ps: u64,
+    pub gamma_ps_per_byte: f64,
+}
+
+impl Timing {
+    pub fn new(network: &Network) -> Self {
+        let ps = |ns: f64| (ns * 1e3).round() as u64;
+        let places = network.buffer_bytes / u64::from(network.packet_bytes.max(1));
+        Self {
+            hop_ps: ps(network.output_latency_ns + network.link_latency_ns + network.input_latency_ns),
+            link_ps: ps(network.link_latency_ns),
+            ps_per_byte: 8e3 / network.link_gbps,
+            packet_bytes: network.packet_bytes.max(1),
+            places: u32::try_from(places).unwrap_or(u32::MAX).max(1),
+            host_overhead_ps: ps(network.host_overhead_ns),
+            gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3,
+        }
+    }
+
+    /// How long a packet holds a link.
+    #[inline]
+    pub fn serialization_ps(&self, bytes: u32) -> u64 {
+        (f64::from(bytes) * self.ps_per_byte).round() as u64
+    }
+}
+
+/// A network that packets can run on.
+pub struct Interconnect {
+    pub plane: Plane,
+    pub routing: Box<dyn Routing>,
+    pub timing: Timing,
+    /// Messages are split evenly over so many planes, of which one is simulated.
+    pub planes: u32,
+}
+
+impl Interconnect {
+    /// # Errors
+    /// The topology does not close, or is too large.
+    pub fn new(network: &Network) -> Result<Self, MachineError> {
+        let topology = network.topology(&network.name)?;
+        Ok(Self {
+            plane: topology.plane()?,
+            routing: topology.routing(),
+            timing: Timing::new(network),
+            planes: network.planes,
+        })
+    }
+}
+
+/// What a run is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// Of the ranks; the seed also draws what routings choose at random.
+    pub hosts: endpoint::Options,
+    /// Messages that an accelerator sends at a time.
+    pub send_machines: u32,
+    /// The accelerator of each rank; empty: rank k is on accelerator k.
+    pub places: Vec<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { hosts: endpoint::Options::default(), send_machines: SEND_MACHINES, places: Vec::new() }
+    }
+}
+
+/// "HammingMesh", artifact: a network interface has 4.
+pub const SEND_MACHINES: u32 = 4;
+
+/// What a run did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Ticks are picoseconds.
+    pub hosts: endpoint::Run,
+    /// Of one plane.
+    pub packets: u64,
+    /// Packets over links, of one plane.
+    pub hops: u64,
+    /// Of the ranks and of one plane.
+    pub events: u64,
+    /// Packets over each link of one plane.
+    pub link_packets: Vec<u64>,
+}
+
+/// Runs a task graph on a network.
+///
+/// # Errors
+/// A deadlock, of tasks or of packets, with what is stuck; options that do not fit.
+pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
+    check(graph, interconnect, options)?;
+    let prices = hosts::HostPrices(interconnect.timing);
+    let (hosts, packets) =
+        engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(interconnect, options))?;
+    let (count, hops, link_packets) = packets.counts();
+    // A packet is made once, and each of its hops starts, frees the link, and gives its credit back.
+    let events = hosts.events + count + 3 * hops;
+    Ok(Run { packets: count, hops, events, link_packets, hosts })
+}
+
+fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<(), SimError> {
+    let no = |what, found: String, accepted: String| Err(SimError::Unsupported { what, found, accepted });
+    let (ranks, plane) = (graph.rank_count(), &interconnect.plane);
+    let accelerators = plane.accelerators();
+    if options.places.is_empty() {
+        if ranks > accelerators {
+            return no("the number of ranks", ranks.to_string(), format!("at most the {accelerators} accelerators"));
+        }
+    } else if options.places.len() != ranks as usize {
+        let accepted = format!("one accelerator for each of {ranks} ranks");
+        return no("the number of accelerators given", options.places.len().to_string(), accepted);
+    } else if let Some(wrong) = options.places.iter().find(|&&place| place >= accelerators) {
+        return no("the place of a rank", wrong.to_string(), format!("accelerators 0 to {}", accelerators - 1));
+    }
+    if options.send_machines == 0 {
+        return no("the number of send machines", "0".to_owned(), "at least 1".to_owned());
+    }
+    let channels = plane.links().len() as u64 * u64::from(interconnect.routing.virtual_channels());
+    if channels >= 1 << 30 {
+        return no("links x virtual channels", channels.to_string(), format!("less than {}", 1 << 30));
+    }
+    Ok(())
+}

@@ -1,0 +1,388 @@
+//! The rules of a plane: links, credits, choices, and the interfaces of accelerators.
+
+use unisono_base::mix;
+use unisono_machine::network::{Header, Hop, Plane, Routing};
+
+use super::{
+    Interconnect, Options, SimError, Timing,
+    events::{Events, Happening},
+    waiting::{Ring, Waiting},
+};
+use crate::endpoint::{STUCK_KEPT, engine::Carrier};
+
+/// What of a packet is carried along.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Packet {
+    pub message: u32,
+    to: u32,
+    way: u32,
+    bytes: u32,
+    /// The virtual channel it came on.
+    vc: u8,
+}
+
+/// A link as the simulator looks at it.
+struct Wire {
+    to: u32,
+    /// Its number among the inputs of `to`.
+    input: u32,
+    /// Its queues are the `inputs` of the node it leaves, for each virtual channel.
+    queues: u32,
+    inputs: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Output {
+    busy: bool,
+    /// The virtual channel whose turn it is.
+    turn: u8,
+    /// Packets that wait for it, and packets that it sent whose places are not free again.
+    ahead: u32,
+    sent: u64,
+}
+
+/// A link and a virtual channel.
+#[derive(Clone, Copy)]
+struct Channel {
+    credits: u32,
+    ring: Ring,
+}
+
+struct Message {
+    /// The caller's.
+    id: u32,
+    from: u32,
+    to: u32,
+    bytes_left: u64,
+    /// Made so far; the first is made also of a message without bytes.
+    packets: u32,
+    /// Packets that have not arrived.
+    missing: u32,
+    /// When the last tail is there of those that have arrived.
+    latest: u64,
+    /// The next one that waits for its interface, or that is unused.
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Of an accelerator.
+struct Interface {
+    idle_machines: u32,
+    /// Messages that wait for one.
+    first: u32,
+    last: u32,
+}
+
+pub(super) struct Packets<'a> {
+    plane: &'a Plane,
+    routing: &'a dyn Routing,
+    timing: Timing,
+    planes: u64,
+    vcs: u8,
+    seed: u64,
+    places: &'a [u32],
+    full_ps: u64,
+    wires: Vec<Wire>,
+    outputs: Vec<Output>,
+    channels: Vec<Channel>,
+    waiting: Waiting,
+    events: Events,
+    messages: Vec<Message>,
+    /// First of the messages that are unused.
+    unused: u32,
+    interfaces: Vec<Interface>,
+    /// Packets that have not arrived.
+    under_way: u64,
+    packets: u64,
+    hops: u64,
+    /// Of the choice at work.
+    candidates: Vec<Hop>,
+    fault: Option<String>,
+}
+
+impl Carrier for Packets<'_> {
+    const PRICED: bool = false;
+
+    fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64) {
+        let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
+        let (from, to, bytes) = (place(from), place(to), bytes.div_ceil(self.planes));
+        let missing = bytes.div_ceil(u64::from(self.timing.packet_bytes)).max(1) as u32;
+        let message = Message { id, from, to, bytes_left: bytes, packets: 0, missing, latest: time, next: NONE };
+        let at = self.add_message(message);
+        if from == to {
+            self.events.delivered(time, at);
+        } else {
+            self.events.posted(time, at);
+        }
+    }
+
+    fn arrival(&mut self, until: u64) -> Option<(u64, u32)> {
+        while self.fault.is_none() {
+            let (now, what) = self.events.pop(until)?;
+            match what {
+                Happening::Arrival(link, packet) => self.arrive(now, link, packet),
+                Happening::Free(link) => {
+                    self.outputs[link as usize].busy = false;
+                    self.start_waiting(now, link);
+                }
+                Happening::Credit(channel) => self.credit(now, channel),
+                Happening::Posted(message) => self.post(now, message),
+                Happening::Delivered(message) => {
+                    let id = self.messages[message as usize].id;
+                    self.messages[message as usize].next = self.unused;
+                    self.unused = message;
+                    return Some((now, id));
+                }
+            }
+        }
+        None
+    }
+
+    fn jam(&self) -> Option<SimError> {
+        if let Some(what) = &self.fault {
+            return Some(SimError::Routing { routing: self.routing.name().to_owned(), what: what.clone() });
+        }
+        if self.under_way == 0 {
+            return None;
+        }
+        let stuck = self.waiting.all().take(STUCK_KEPT).map(|(queue, packet)| self.describe(queue, packet)).collect();
+        Some(SimError::Jammed { packets: self.under_way, stuck })
+    }
+}
+
+impl<'a> Packets<'a> {
+    pub fn new(interconnect: &'a Interconnect, options: &'a Options) -> Self {
+        let Interconnect { plane, routing, timing, planes } = interconnect;
+        let vcs = routing.virtual_channels().max(1);
+        let mut wires = Vec::with_capacity(plane.links().len());
+        let mut queues = 0;
+        for link in plane.links() {
+            let ports = plane.leaving(link.from).len() as u32;
+            // The interface of an accelerator is one more input.
+            let inputs = ports + u32::from(link.from < plane.accelerators());
+            let input = link.back - plane.leaving(link.to).start;
+            wires.push(Wire { to: link.to, input, queues, inputs });
+            queues += inputs * u32::from(vcs);
+        }
+        let links = wires.len();
+        let idle = Interface { idle_machines: options.send_machines, first: NONE, last: NONE };
+        Self {
+            plane,
+            routing: routing.as_ref(),
+            timing: *timing,
+            planes: u64::from((*planes).max(1)),
+            vcs,
+            seed: options.hosts.seed,
+            places: &options.places,
+            full_ps: timing.serialization_ps(timing.packet_bytes),
+            wires,
+            outputs: vec![Output::default(); links],
+            channels: vec![Channel { credits: timing.places, ring: Ring::EMPTY }; links * usize::from(vcs)],
+            waiting: Waiting::new(queues as usize),
+            events: Events::new(timing.hop_ps),
+            messages: Vec::new(),
+            unused: NONE,
+            interfaces: (0..plane.accelerators()).map(|_| Interface { ..idle }).collect(),
+            under_way: 0,
+            packets: 0,
+            hops: 0,
+            candidates: Vec::new(),
+            fault: None,
+        }
+    }
+
+    /// Packets, hops, and packets over each link.
+    pub fn counts(&self) -> (u64, u64, Vec<u64>) {
+        (self.packets, self.hops, self.outputs.iter().map(|output| output.sent).collect())
+    }
+
+    fn add_message(&mut self, message: Message) -> u32 {
+        if self.unused == NONE {
+            self.messages.push(message);
+            return self.messages.len() as u32 - 1;
+        }
+        let at = self.unused;
+        self.unused = self.messages[at as usize].next;
+        self.messages[at as usize] = message;
+        at
+    }
+
+    /// A message waits for a machine of its interface, or has one at once.
+    fn post(&mut self, now: u64, at: u32) {
+        let interface = &mut self.interfaces[self.messages[at as usize].from as usize];
+        if interface.idle_machines > 0 {
+            interface.idle_machines -= 1;
+            self.inject(now, at);
+        } else if interface.first == NONE {
+            (interface.first, interface.last) = (at, at);
+        } else {
+            self.messages[interface.last as usize].next = at;
+            interface.last = at;
+        }
+    }
+
+    /// A machine makes packets, of its message and then of the next ones, until one has to wait.
+    fn inject(&mut self, now: u64, mut at: u32) {
+        let node = self.messages[at as usize].from;
+        loop {
+            let Some(packet) = self.next_packet(at) else {
+                let interface = &mut self.interfaces[node as usize];
+                at = interface.first;
+                if at == NONE {
+                    interface.idle_machines += 1;
+                    return;
+                }
+                interface.first = std::mem::replace(&mut self.messages[at as usize].next, NONE);
+                continue;
+            };
+            let Some(hop) = self.choose(node, packet) else { return };
+            if !self.offer(now, hop, packet, None) {
+                return;
+            }
+        }
+    }
+
+    fn next_packet(&mut self, at: u32) -> Option<Packet> {
+        let message = &mut self.messages[at as usize];
+        if message.bytes_left == 0 && message.packets > 0 {
+            return None;
+        }
+        let bytes = message.bytes_left.min(u64::from(self.timing.packet_bytes)) as u32;
+        let random = mix(self.seed ^ mix(u64::from(message.id) << 32 | u64::from(message.packets)));
+        message.bytes_left -= u64::from(bytes);
+        message.packets += 1;
+        self.packets += 1;
+        self.under_way += 1;
+        let way = self.routing.choose(message.from, message.to, random);
+        Some(Packet { message: at, to: message.to, way, bytes, vc: 0 })
+    }
+
+    #[inline]
+    fn arrive(&mut self, now: u64, link: u32, packet: Packet) {
+        let node = self.wires[link as usize].to;
+        if node == packet.to {
+            self.take_in(now, link, packet);
+            return;
+        }
+        if let Some(hop) = self.choose(node, packet) {
+            self.offer(now, hop, packet, Some(link));
+        }
+    }
+
+    /// A packet is where it was sent to.
+    fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
+        let ps = self.serialization_ps(packet.bytes);
+        self.events.credit(now, ps + self.timing.link_ps, link * u32::from(self.vcs) + u32::from(packet.vc));
+        self.under_way -= 1;
+        let message = &mut self.messages[packet.message as usize];
+        message.latest = message.latest.max(now + ps);
+        message.missing -= 1;
+        if message.missing == 0 {
+            self.events.delivered(message.latest, packet.message);
+        }
+    }
+
+    #[inline]
+    fn serialization_ps(&self, bytes: u32) -> u64 {
+        if bytes == self.timing.packet_bytes { self.full_ps } else { self.timing.serialization_ps(bytes) }
+    }
+
+    #[inline]
+    fn choose(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+        self.candidates.clear();
+        self.routing.hops(node, Header { to: packet.to, vc: packet.vc, way: packet.way }, &mut self.candidates);
+        let ahead = |hop: &&Hop| self.outputs[hop.link as usize].ahead;
+        let best = match &self.candidates[..] {
+            [only] => Some(*only),
+            several => several.iter().min_by_key(ahead).copied(),
+        };
+        if best.is_none() {
+            let to = packet.to;
+            self.fault = Some(format!("at node {node} it names no link for a packet to {to} on channel {}", packet.vc));
+        }
+        best
+    }
+
+    /// A packet at a node goes over a link at once, or waits for it; whether it went. `from`: the link that brought it; none
+    /// brings those of the node's own interface.
+    #[inline]
+    fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {
+        let channel = &mut self.channels[hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc)];
+        let output = &mut self.outputs[hop.link as usize];
+        output.ahead += 1;
+        // Where a link is free, nothing that it has a credit for waits.
+        if !output.busy && channel.credits > 0 {
+            self.depart(now, hop, packet, from);
+            return true;
+        }
+        let wire = &self.wires[hop.link as usize];
+        let input = from.map_or(wire.inputs - 1, |link| self.wires[link as usize].input);
+        let queue = wire.queues + u32::from(hop.vc) * wire.inputs + input;
+        self.waiting.push(&mut channel.ring, queue, packet);
+        false
+    }
+
+    /// A packet starts on a free link that has a credit.
+    #[inline]
+    fn depart(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) {
+        let vcs = u32::from(self.vcs);
+        let output = &mut self.outputs[hop.link as usize];
+        output.busy = true;
+        output.turn = if hop.vc + 1 == self.vcs { 0 } else { hop.vc + 1 };
+        output.sent += 1;
+        self.hops += 1;
+        self.channels[(hop.link * vcs + u32::from(hop.vc)) as usize].credits -= 1;
+        let ps = self.serialization_ps(packet.bytes);
+        self.events.arrival(now, hop.link, Packet { vc: hop.vc, ..packet });
+        self.events.free(now, ps, hop.link);
+        if let Some(link) = from {
+            self.events.credit(now, ps + self.timing.link_ps, link * vcs + u32::from(packet.vc));
+        }
+    }
+
+    fn credit(&mut self, now: u64, channel: u32) {
+        let link = channel / u32::from(self.vcs);
+        self.channels[channel as usize].credits += 1;
+        let output = &mut self.outputs[link as usize];
+        output.ahead -= 1;
+        if !output.busy && self.channels[channel as usize].credits == 1 {
+            self.start_waiting(now, link);
+        }
+    }
+
+    /// The link is free: the packet whose turn it is starts.
+    #[inline]
+    fn start_waiting(&mut self, now: u64, link: u32) {
+        let vcs = self.vcs;
+        let turn = self.outputs[link as usize].turn;
+        let first = link as usize * usize::from(vcs);
+        for vc in (turn..vcs).chain(0..turn) {
+            let channel = &mut self.channels[first + usize::from(vc)];
+            if channel.credits == 0 || channel.ring.is_empty() {
+                continue;
+            }
+            let (queue, packet) = self.waiting.pop(&mut channel.ring);
+            let wire = &self.wires[link as usize];
+            let input = queue - wire.queues - u32::from(vc) * wire.inputs;
+            let node = self.plane.link(link).from;
+            let ports = self.plane.leaving(node);
+            let from = (input < ports.len() as u32).then(|| self.plane.link(ports.start + input).back);
+            self.depart(now, Hop { link, vc }, packet, from);
+            if from.is_none() {
+                self.inject(now, packet.message);
+            }
+            return;
+        }
+    }
+
+    /// What a packet in a queue waits for.
+    fn describe(&self, queue: u32, packet: Packet) -> String {
+        let link = self.wires.partition_point(|wire| wire.queues <= queue) - 1;
+        let wire = &self.wires[link];
+        let vc = (queue - wire.queues) / wire.inputs;
+        let node = self.plane.link(link as u32).from;
+        let Message { from, to, .. } = self.messages[packet.message as usize];
+        format!("a packet from {from} to {to} waits at node {node} for the link to node {} on channel {vc}", wire.to)
+    }
+}

@@ -1,0 +1,181 @@
+//! Packets that wait for links: a queue for each link, virtual channel and input, and the turns of the inputs.
+//!
+//! Packets lie in the queues by value, in chunks that follow each other, so that a long queue is read in order. Queues of a
+//! channel that hold packets form a ring; the one behind its last is served next.
+
+use super::packets::Packet;
+
+const NONE: u32 = u32::MAX;
+/// With its link a chunk has two cache lines.
+const CHUNK: usize = 6;
+
+#[derive(Clone, Copy)]
+struct Chunk {
+    packets: [Packet; CHUNK],
+    next: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Queue {
+    first: u32,
+    last: u32,
+    /// The next queue of its ring.
+    next: u32,
+    /// Places of the first packet in its chunk, and behind the last in its own.
+    begin: u8,
+    end: u8,
+}
+
+/// The last queue of the ring of each channel.
+#[derive(Clone, Copy)]
+pub(super) struct Ring(u32);
+
+impl Ring {
+    pub const EMPTY: Self = Self(NONE);
+
+    pub fn is_empty(self) -> bool {
+        self.0 == NONE
+    }
+}
+
+pub(super) struct Waiting {
+    queues: Vec<Queue>,
+    chunks: Vec<Chunk>,
+    /// First of the chunks that nobody uses.
+    unused: u32,
+}
+
+impl Waiting {
+    pub fn new(queues: usize) -> Self {
+        let empty = Queue { first: NONE, last: NONE, next: NONE, begin: 0, end: 0 };
+        Self { queues: vec![empty; queues], chunks: Vec::new(), unused: NONE }
+    }
+
+    pub fn push(&mut self, ring: &mut Ring, at: u32, packet: Packet) {
+        let queue = self.queues[at as usize];
+        if queue.first == NONE {
+            let chunk = self.take_chunk();
+            self.chunks[chunk as usize].packets[0] = packet;
+            let next = if ring.is_empty() { at } else { self.queues[ring.0 as usize].next };
+            self.queues[at as usize] = Queue { first: chunk, last: chunk, next, begin: 0, end: 1 };
+            if !ring.is_empty() {
+                self.queues[ring.0 as usize].next = at;
+            }
+            *ring = Ring(at);
+            return;
+        }
+        let (mut last, mut end) = (queue.last, queue.end);
+        if usize::from(end) == CHUNK {
+            last = self.take_chunk();
+            self.chunks[queue.last as usize].next = last;
+            end = 0;
+        }
+        self.chunks[last as usize].packets[usize::from(end)] = packet;
+        let queue = &mut self.queues[at as usize];
+        (queue.last, queue.end) = (last, end + 1);
+    }
+
+    /// The packet whose turn it is, and its queue; the ring is not empty.
+    pub fn pop(&mut self, ring: &mut Ring) -> (u32, Packet) {
+        let at = self.queues[ring.0 as usize].next;
+        let queue = &mut self.queues[at as usize];
+        let chunk = &self.chunks[queue.first as usize];
+        let (packet, following) = (chunk.packets[usize::from(queue.begin)], chunk.next);
+        queue.begin += 1;
+        let used = queue.first;
+        if queue.first == queue.last && queue.begin == queue.end {
+            let next = queue.next;
+            queue.first = NONE;
+            self.give_chunk(used);
+            if next == at {
+                *ring = Ring::EMPTY;
+            } else {
+                self.queues[ring.0 as usize].next = next;
+            }
+            return (at, packet);
+        }
+        if usize::from(queue.begin) == CHUNK {
+            (queue.first, queue.begin) = (following, 0);
+            self.give_chunk(used);
+        }
+        *ring = Ring(at);
+        (at, packet)
+    }
+
+    /// All that wait: their queues and packets.
+    pub fn all(&self) -> impl Iterator<Item = (u32, Packet)> + '_ {
+        self.queues.iter().enumerate().filter(|(_, queue)| queue.first != NONE).flat_map(move |(at, queue)| {
+            let mut place = (queue.first, queue.begin);
+            std::iter::from_fn(move || {
+                if place == (queue.last, queue.end) {
+                    return None;
+                }
+                let packet = self.chunks[place.0 as usize].packets[usize::from(place.1)];
+                place.1 += 1;
+                if usize::from(place.1) == CHUNK && place.0 != queue.last {
+                    place = (self.chunks[place.0 as usize].next, 0);
+                }
+                Some((at as u32, packet))
+            })
+        })
+    }
+
+    fn take_chunk(&mut self) -> u32 {
+        let chunk = self.unused;
+        if chunk == NONE {
+            self.chunks.push(Chunk { packets: [Packet::default(); CHUNK], next: NONE });
+            return self.chunks.len() as u32 - 1;
+        }
+        self.unused = self.chunks[chunk as usize].next;
+        chunk
+    }
+
+    fn give_chunk(&mut self, chunk: u32) {
+        self.chunks[chunk as usize].next = self.unused;
+        self.unused = chunk;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against queues and turns written straight down.
+        #[test]
+        fn inputs_take_turns(steps in prop::collection::vec((0u32..4, any::<bool>()), 1..300)) {
+            let mut waiting = Waiting::new(4);
+            let mut ring = Ring::EMPTY;
+            let mut queues = vec![VecDeque::new(); 4];
+            let mut turns = VecDeque::new();
+            let mut made = 0;
+            for (input, push) in steps {
+                if push || turns.is_empty() {
+                    made += 1;
+                    waiting.push(&mut ring, input, Packet { message: made, ..Packet::default() });
+                    if queues[input as usize].is_empty() {
+                        turns.push_back(input);
+                    }
+                    queues[input as usize].push_back(made);
+                } else {
+                    let (at, packet) = waiting.pop(&mut ring);
+                    let expected = turns.pop_front().unwrap();
+                    let message = queues[expected as usize].pop_front().unwrap();
+                    if !queues[expected as usize].is_empty() {
+                        turns.push_back(expected);
+                    }
+                    prop_assert_eq!((at, packet.message), (expected, message));
+                }
+                prop_assert_eq!(ring.is_empty(), turns.is_empty());
+                let all: Vec<_> = waiting.all().map(|(at, p)| (at, p.message)).collect();
+                let expected: Vec<_> =
+                    (0..4).flat_map(|q| queues[q as usize].iter().map(move |&m| (q, m))).collect();
+                prop_assert_eq!(all, expected);
+            }
+        }
+    }
+}
