@@ -156,14 +156,16 @@ impl<'a> Packets<'a> {
         let Interconnect { plane, routing, timing, planes } = interconnect;
         let vcs = routing.virtual_channels().max(1);
         let mut wires = Vec::with_capacity(plane.links().len());
-        let mut queues = 0;
+        let mut waiting = Waiting::new();
         for link in plane.links() {
-            let ports = plane.leaving(link.from).len() as u32;
+            let incoming = plane.leaving(link.from).map(|port| Some(plane.link(port).back));
             // The interface of an accelerator is one more input.
-            let inputs = ports + u32::from(link.from < plane.accelerators());
+            let own = (link.from < plane.accelerators()).then_some(None);
+            let inputs: Vec<_> = incoming.chain(own).collect();
             let input = link.back - plane.leaving(link.to).start;
-            wires.push(Wire { to: link.to, input, queues, inputs });
-            queues += inputs * u32::from(vcs);
+            let queues = waiting.queue_count() as u32;
+            wires.push(Wire { to: link.to, input, queues, inputs: inputs.len() as u32 });
+            (0..vcs).for_each(|_| inputs.iter().for_each(|&from| waiting.add_queue(from)));
         }
         let links = wires.len();
         let idle = Interface { idle_machines: options.send_machines, first: NONE, last: NONE };
@@ -179,7 +181,7 @@ impl<'a> Packets<'a> {
             wires,
             outputs: vec![Output::default(); links],
             channels: vec![Channel { credits: timing.places, ring: Ring::EMPTY }; links * usize::from(vcs)],
-            waiting: Waiting::new(queues as usize),
+            waiting,
             events: Events::new(timing.hop_ps),
             messages: Vec::new(),
             unused: NONE,
@@ -362,12 +364,7 @@ impl<'a> Packets<'a> {
             if channel.credits == 0 || channel.ring.is_empty() {
                 continue;
             }
-            let (queue, packet) = self.waiting.pop(&mut channel.ring);
-            let wire = &self.wires[link as usize];
-            let input = queue - wire.queues - u32::from(vc) * wire.inputs;
-            let node = self.plane.link(link).from;
-            let ports = self.plane.leaving(node);
-            let from = (input < ports.len() as u32).then(|| self.plane.link(ports.start + input).back);
+            let (from, packet) = self.waiting.pop(&mut channel.ring);
             self.depart(now, Hop { link, vc }, packet, from);
             if from.is_none() {
                 self.inject(now, packet.message);
