@@ -9,7 +9,14 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset { name: "archer", toml: include_str!("../../../machines/archer.toml") },
     Preset { name: "archer-median", toml: include_str!("../../../machines/archer-median.toml") },
+    Preset { name: "hx2mesh-large", toml: include_str!("../../../machines/hx2mesh-large.toml") },
+    Preset { name: "hx2mesh-small", toml: include_str!("../../../machines/hx2mesh-small.toml") },
+    Preset { name: "hx4mesh-large", toml: include_str!("../../../machines/hx4mesh-large.toml") },
+    Preset { name: "hx4mesh-small", toml: include_str!("../../../machines/hx4mesh-small.toml") },
+    Preset { name: "hyperx2d-large", toml: include_str!("../../../machines/hyperx2d-large.toml") },
+    Preset { name: "hyperx2d-small", toml: include_str!("../../../machines/hyperx2d-small.toml") },
     Preset { name: "paper-sim", toml: include_str!("../../../machines/paper-sim.toml") },
+    Preset { name: "torus2d-large", toml: include_str!("../../../machines/torus2d-large.toml") },
     Preset { name: "torus2d-small", toml: include_str!("../../../machines/torus2d-small.toml") },
     Preset { name: "wse2", toml: include_str!("../../../machines/wse2.toml") },
 ];

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FAMILIES, Topology};
+use super::{FAMILIES, SWITCH_PORTS, Topology};
 use crate::MachineError;
 
 /// What is bought, in dollars.
@@ -104,10 +104,10 @@ impl Network {
         (family.read)(&table, origin)
     }
 
-    /// What all planes cost, in dollars.
-    pub fn cost_usd(&self, topology: &dyn Topology) -> f64 {
+    /// What all planes cost, in dollars; nothing where a switch has more ports than any that is sold.
+    pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
         let (bill, p) = (topology.bill(), self.prices);
         let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;
-        f64::from(self.planes) * plane
+        (bill.switch_ports <= SWITCH_PORTS).then_some(f64::from(self.planes) * plane)
     }
 }

@@ -72,49 +72,65 @@ impl Plane {
     }
 }
 
-/// Builds a plane cable by cable; the ports of a node are numbered in the order of its cables.
+/// Builds a plane cable by cable.
 pub struct PlaneBuilder {
     accelerators: u32,
-    nodes: u32,
-    cables: Vec<(u32, u32, Cable)>,
+    /// Ports of each node so far.
+    ports: Vec<u32>,
+    cables: Vec<([End; 2], Cable)>,
 }
+
+/// A node and one of its ports.
+type End = (u32, u32);
 
 /// Simulators number links in 30 bits.
 const MOST_CABLES: usize = 1 << 29;
 
 impl PlaneBuilder {
     pub fn new(accelerators: u32, switches: u32) -> Self {
-        Self { accelerators, nodes: accelerators + switches, cables: Vec::new() }
+        Self { accelerators, ports: vec![0; (accelerators + switches) as usize], cables: Vec::new() }
     }
 
+    /// Between the next port of each.
     pub fn cable(&mut self, a: u32, b: u32, cable: Cable) {
-        debug_assert!(a < self.nodes && b < self.nodes && a != b, "cable {a}-{b} of {} nodes", self.nodes);
-        self.cables.push((a, b, cable));
+        self.join((a, self.ports[a as usize]), (b, self.ports[b as usize]), cable);
+    }
+
+    /// Between two ports that the caller numbers, so that a routing finds a link by arithmetic. The ports of every node
+    /// are numbered from 0 without a gap.
+    pub fn join(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable) {
+        for (node, port) in [a, b] {
+            let ports = &mut self.ports[node as usize];
+            *ports = (*ports).max(port + 1);
+        }
+        self.cables.push(([a, b], cable));
     }
 
     /// # Errors
     /// More cables than the tables hold.
+    ///
+    /// # Panics
+    /// Ports that [`PlaneBuilder::join`] numbered have a gap, or are taken twice: a fault of a topology.
     pub fn finish(self) -> Result<Plane, MachineError> {
         if self.cables.len() > MOST_CABLES {
             return Err(MachineError::TooManyCables { found: self.cables.len(), most: MOST_CABLES });
         }
-        let mut first = vec![0_u32; self.nodes as usize + 1];
-        for &(a, b, _) in &self.cables {
-            first[a as usize + 1] += 1;
-            first[b as usize + 1] += 1;
+        let mut first = Vec::with_capacity(self.ports.len() + 1);
+        let mut count = 0_u32;
+        first.push(count);
+        for ports in &self.ports {
+            count += ports;
+            first.push(count);
         }
-        for n in 1..first.len() {
-            first[n] += first[n - 1];
-        }
-        let mut next = first.clone();
-        let none = Link { from: 0, to: 0, back: 0, cable: Cable::Board };
-        let mut links = vec![none; 2 * self.cables.len()];
-        for &(a, b, cable) in &self.cables {
-            let (there, back) = (next[a as usize], next[b as usize]);
-            next[a as usize] += 1;
-            next[b as usize] += 1;
-            links[there as usize] = Link { from: a, to: b, back, cable };
-            links[back as usize] = Link { from: b, to: a, back: there, cable };
+        assert_eq!(count as usize, 2 * self.cables.len(), "a port has no cable, or two");
+        const FREE: u32 = u32::MAX;
+        let mut links = vec![Link { from: 0, to: 0, back: FREE, cable: Cable::Board }; count as usize];
+        for &([a, b], cable) in &self.cables {
+            let [there, back] = [a, b].map(|(node, port)| first[node as usize] + port);
+            let free = links[there as usize].back == FREE && links[back as usize].back == FREE && there != back;
+            assert!(free, "a port of the cable {a:?} to {b:?} has another cable");
+            links[there as usize] = Link { from: a.0, to: b.0, back, cable };
+            links[back as usize] = Link { from: b.0, to: a.0, back: there, cable };
         }
         Ok(Plane { accelerators: self.accelerators, first, links })
     }

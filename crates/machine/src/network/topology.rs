@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Plane, Routing, catalog};
 use crate::MachineError;
@@ -13,7 +13,15 @@ pub struct Bill {
     pub switches: u64,
     pub dac: u64,
     pub aoc: u64,
+    /// Of the largest switch; what has more ports than [`SWITCH_PORTS`] cannot be bought.
+    pub switch_ports: u32,
 }
+
+/// Of the switch that the price list has: "HammingMesh", section 5.
+pub const SWITCH_PORTS: u32 = 64;
+
+/// Nodes are numbered in 32 bits, and tables of larger planes would not fit a usual machine.
+const MOST_ACCELERATORS: u64 = 1 << 24;
 
 /// A topology of a given size; one plane of it.
 pub trait Topology: Send + Sync + fmt::Debug {
@@ -49,6 +57,40 @@ pub trait Topology: Send + Sync + fmt::Debug {
 /// Reads the table of a machine file; the second argument opens the message of an error.
 pub type Read = fn(&toml::Table, &str) -> Result<Box<dyn Topology>, MachineError>;
 
+/// The table of a family as its own type.
+///
+/// # Errors
+/// A key that is missing, unknown or of another type.
+pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> Result<T, MachineError> {
+    table.clone().try_into().map_err(|e: toml::de::Error| MachineError::Toml {
+        origin: format!("{origin}, topology"),
+        message: e.message().trim().replace('\n', ", "),
+    })
+}
+
+/// That many accelerators, where tables hold them.
+///
+/// # Errors
+/// None, or too many.
+pub(super) fn accelerators(sizes: &[u32], origin: &str) -> Result<u32, MachineError> {
+    let product = sizes.iter().try_fold(1_u64, |n, &size| n.checked_mul(u64::from(size)));
+    match product {
+        Some(n @ 1..=MOST_ACCELERATORS) => Ok(n as u32),
+        _ => Err(refused(
+            origin,
+            format!(
+                "{} accelerators; accepted are 1 to {MOST_ACCELERATORS}",
+                sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(" x ")
+            ),
+        )),
+    }
+}
+
+/// Sizes that do not close.
+pub(super) fn refused(origin: &str, message: impl Into<String>) -> MachineError {
+    MachineError::Toml { origin: format!("{origin}, topology"), message: message.into() }
+}
+
 /// A family of topologies, by name.
 pub struct Family {
     pub name: &'static str,
@@ -60,4 +102,4 @@ pub struct Family {
 }
 
 /// Sorted by name.
-pub const FAMILIES: &[Family] = &[catalog::torus::FAMILY];
+pub const FAMILIES: &[Family] = &[catalog::hxmesh::FAMILY, catalog::torus::FAMILY];

@@ -1,3 +1,4 @@
 //! Topologies, one a file.
 
+pub mod hxmesh;
 pub mod torus;

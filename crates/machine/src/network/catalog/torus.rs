@@ -1,12 +1,12 @@
 //! A torus of any number of dimensions: each accelerator is linked with its two neighbors of every dimension.
 //!
 //! Source: "HammingMesh", sections 2 and 4 (2D torus of 2x2 boards: links on a board are free, all others optical).
-//! Routing: dimension order, the shorter way round; a packet that has passed the wrap of a dimension is on the second virtual
-//! channel until it turns (Dally, Seitz, 1987).
+//! Routing: dimension order, the shorter way round, either one halfway. A packet with the wrap of its dimension ahead is on
+//! the first virtual channel, all others on the second (Dally, Seitz, 1987).
 
 use serde::Deserialize;
 
-use super::super::{Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology};
+use super::super::{Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology, topology};
 use crate::MachineError;
 
 pub const FAMILY: Family = Family {
@@ -28,10 +28,7 @@ pub struct Torus {
 }
 
 fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
-    let torus: Torus = table.clone().try_into().map_err(|e: toml::de::Error| MachineError::Toml {
-        origin: origin.to_owned(),
-        message: e.message().to_owned(),
-    })?;
+    let torus: Torus = topology::parse(table, origin)?;
     let wrong = |key, found: String, accepted| MachineError::Value { origin: origin.to_owned(), key, found, accepted };
     if torus.dims.is_empty() || torus.dims.iter().any(|&d| d < 3) {
         return Err(wrong("dims", format!("{:?}", torus.dims), "one extent or more, each at least 3"));
@@ -42,6 +39,7 @@ fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineE
     {
         return Err(wrong("board", format!("{:?}", torus.board), "one divisor of each extent of dims"));
     }
+    topology::accelerators(&torus.dims, origin)?;
     Ok(Box::new(torus))
 }
 
@@ -75,8 +73,8 @@ impl Topology for Torus {
 
     fn bill(&self) -> Bill {
         let off_board = |dim: usize| {
-            let cut = (0..self.dims[dim]).filter(|&c| !self.on_board(c, dim)).count() as u64;
-            cut * u64::from(self.accelerators() / self.dims[dim])
+            let boards = self.dims[dim] / self.board.get(dim).copied().unwrap_or(1);
+            u64::from(boards) * u64::from(self.accelerators() / self.dims[dim])
         };
         Bill { aoc: (0..self.dims.len()).map(off_board).sum(), ..Bill::default() }
     }
@@ -95,6 +93,7 @@ impl Topology for Torus {
         self.dims.clone()
     }
 
+    /// Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.
     fn plane(&self) -> Result<Plane, MachineError> {
         let mut plane = PlaneBuilder::new(self.accelerators(), 0);
         for dim in 0..self.dims.len() {
@@ -102,20 +101,24 @@ impl Topology for Torus {
                 let (at, stride) = (self.at(node, dim), self.stride(dim));
                 let next = node - at * stride + (at + 1) % self.dims[dim] * stride;
                 let cable = if self.on_board(at, dim) { Cable::Board } else { Cable::Aoc };
-                plane.cable(node, next, cable);
+                let port = 2 * dim as u32;
+                plane.join((node, port + 1), (next, port), cable);
             }
         }
         plane.finish()
     }
 
     fn routing(&self) -> Box<dyn Routing> {
-        Box::new(DimensionOrder { torus: self.clone(), plane: self.plane().expect("a plane that was built before") })
+        let dims = self.dims.len();
+        let coordinates = (0..self.accelerators()).flat_map(|n| (0..dims).map(move |d| self.at(n, d))).collect();
+        Box::new(DimensionOrder { dims: self.dims.clone(), coordinates })
     }
 }
 
 struct DimensionOrder {
-    torus: Torus,
-    plane: Plane,
+    dims: Vec<u32>,
+    /// Of each accelerator, one after the other.
+    coordinates: Vec<u32>,
 }
 
 impl Routing for DimensionOrder {
@@ -128,18 +131,19 @@ impl Routing for DimensionOrder {
     }
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
-        let dims = &self.torus.dims;
-        let differs = |&dim: &usize| self.torus.at(at, dim) != self.torus.at(header.to, dim);
-        let Some(dim) = (0..dims.len()).find(differs) else { return };
-        let (here, there, n) = (self.torus.at(at, dim), self.torus.at(header.to, dim), dims[dim]);
-        let up = (there + n - here) % n;
-        let (next, wraps) = if 2 * up <= n { ((here + 1) % n, here + 1 == n) } else { ((here + n - 1) % n, here == 0) };
-        let stride = self.torus.stride(dim);
-        let to = at - here * stride + next * stride;
-        // The wrap lies ahead on the first channel, behind on the second; a packet without a wrap ahead takes the second.
-        let ahead = if 2 * up <= n { there < here } else { there > here };
-        let vc = u8::from(!ahead || wraps);
-        let link = self.plane.leaving(at).find(|&l| self.plane.link(l).to == to).expect("a neighbor");
-        hops.push(Hop { link, vc });
+        let dims = self.dims.len();
+        let of = |node: u32| &self.coordinates[node as usize * dims..][..dims];
+        let (here, there) = (of(at), of(header.to));
+        let Some(dim) = (0..dims).find(|&dim| here[dim] != there[dim]) else { return };
+        let (here, there, n) = (here[dim], there[dim], self.dims[dim]);
+        let up = if there > here { there - here } else { there + n - here };
+        let link = (at * dims as u32 + dim as u32) * 2;
+        // The wrap of a way lies ahead until it is taken.
+        if 2 * up >= n {
+            hops.push(Hop { link, vc: u8::from(there < here || here == 0) });
+        }
+        if 2 * up <= n {
+            hops.push(Hop { link: link + 1, vc: u8::from(there > here || here + 1 == n) });
+        }
     }
 }

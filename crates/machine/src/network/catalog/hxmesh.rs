@@ -1,0 +1,228 @@
+//! HammingMesh: boards whose accelerators form a mesh; a switched line joins all board edges of each row and of each column.
+//!
+//! Source: "HammingMesh", section 3. An accelerator has four ports a plane (N, E, S, W). Inside a board a port has a trace to
+//! the neighbor, at its edge a cable to the tree of its row (W, E: copper) or column (N, S: optical). A line is one switch while
+//! its ports fit, else a nonblocking tree of two levels, leaves 32 down and 32 up. A board of 1x1 makes it a 2D HyperX.
+//!
+//! Rows and columns of the global grid have a line each. Where several lines of one row of boards fit one switch, that switch is
+//! bought once, but the lines stay apart: each is a switch of the plane.
+
+mod routing;
+
+use serde::Deserialize;
+
+use super::super::{
+    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
+    spread::Spread,
+    topology::{self, SWITCH_PORTS},
+};
+use crate::MachineError;
+
+pub const FAMILY: Family = Family {
+    name: "hxmesh",
+    summary: "boards with a mesh inside; trees join the edges of all boards of a row, and of a column",
+    reference: "HammingMesh, section 3",
+    keys: &["board", "boards"],
+    read,
+};
+
+/// Down-ports of a leaf, and as many up: half of a switch.
+const DOWN: u32 = SWITCH_PORTS / 2;
+/// Every leaf of a line must reach every switch above.
+const MOST_BOARDS: u32 = DOWN * SWITCH_PORTS / 2;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    /// Rows and columns of accelerators on a board.
+    board: [u32; 2],
+    /// Rows and columns of boards.
+    boards: [u32; 2],
+}
+
+/// One dimension: what lies along a column (which the tree of the column joins), or along a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Dimension {
+    /// Accelerators of a board.
+    board: u32,
+    boards: u32,
+}
+
+impl Dimension {
+    fn extent(self) -> u32 {
+        self.board * self.boards
+    }
+
+    /// Ports of its line: both edges of every board.
+    fn ports(self) -> u32 {
+        2 * self.boards
+    }
+
+    /// Leaves to switches above; no cables where one switch is the whole line.
+    fn tree(self) -> Spread {
+        if self.ports() <= SWITCH_PORTS {
+            return Spread { sources: 1, each: 0, targets: 0 };
+        }
+        let sources = self.ports().div_ceil(DOWN);
+        Spread { sources, each: DOWN, targets: (sources * DOWN).div_ceil(SWITCH_PORTS) }
+    }
+
+    /// Cables between the two edges that are farthest apart.
+    fn across(self) -> u32 {
+        if self.tree().targets == 0 { 2 } else { 4 }
+    }
+
+    /// Boards on one leaf.
+    fn boards_a_leaf(self) -> u32 {
+        if self.tree().targets == 0 { self.boards } else { DOWN / 2 }
+    }
+
+    /// To the nearest edge, across, and the same on the other side; a single board is a ring through its line.
+    fn diameter(self) -> u32 {
+        if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
+    }
+
+    /// Links over the least cut into halves of one line. Half of the boards: all their ports. Of an odd number one board is
+    /// cut itself.
+    fn cut(self) -> u32 {
+        self.boards + self.boards % 2
+    }
+
+    /// Switches and cables of all lines of one row of boards, `lines` of them.
+    fn switches(self, lines: u32) -> u64 {
+        let tree = self.tree();
+        if tree.targets == 0 {
+            let a_switch = SWITCH_PORTS / self.ports();
+            return u64::from(lines.div_ceil(a_switch));
+        }
+        u64::from(lines) * u64::from(tree.sources + tree.targets)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HxMesh {
+    /// Along a column, then along a row: the two coordinates of an accelerator.
+    dims: [Dimension; 2],
+}
+
+fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+    let keys: Keys = topology::parse(table, origin)?;
+    let dims = [0, 1].map(|d| Dimension { board: keys.board[d], boards: keys.boards[d] });
+    topology::accelerators(&[keys.board[0], keys.board[1], keys.boards[0], keys.boards[1]], origin)?;
+    if let Some(d) = dims.iter().find(|d| d.boards > MOST_BOARDS || d.board > MOST_BOARDS) {
+        let found = d.boards.max(d.board);
+        let message = format!(
+            "{found} in a line; accepted are at most {MOST_BOARDS} boards in a row or column, and accelerators of a board likewise"
+        );
+        return Err(topology::refused(origin, message));
+    }
+    Ok(Box::new(HxMesh { dims }))
+}
+
+/// Ports of an accelerator: N, E, S, W. `[dimension][towards smaller, towards larger coordinates]`.
+const PORTS: [[u32; 2]; 2] = [[0, 2], [3, 1]];
+
+impl HxMesh {
+    /// Lines along a dimension: as many as the other dimension's extent.
+    fn lines(&self, dim: usize) -> u32 {
+        self.dims[1 - dim].extent()
+    }
+
+    /// Nodes of a line.
+    fn line_nodes(&self, dim: usize) -> u32 {
+        let tree = self.dims[dim].tree();
+        tree.sources + tree.targets
+    }
+
+    /// Its first node; leaves come before the switches above. Columns come before rows.
+    fn line(&self, dim: usize, line: u32) -> u32 {
+        let before = if dim == 0 { 0 } else { self.lines(0) * self.line_nodes(0) };
+        self.accelerators() + before + line * self.line_nodes(dim)
+    }
+
+    fn cable(dim: usize) -> Cable {
+        if dim == 0 { Cable::Aoc } else { Cable::Dac }
+    }
+
+    /// The cables along one line.
+    fn wire(&self, plane: &mut PlaneBuilder, dim: usize, line: u32) {
+        let (d, columns) = (self.dims[dim], self.dims[1].extent());
+        let node = |at: u32| if dim == 0 { at * columns + line } else { line * columns + at };
+        let [before, after] = PORTS[dim];
+        let (switch, tree) = (self.line(dim, line), d.tree());
+        for at in 0..d.extent() {
+            if (at + 1) % d.board != 0 {
+                plane.join((node(at), after), (node(at + 1), before), Cable::Board);
+            }
+        }
+        // The edges of board k are ports 2k and 2k + 1 of the line.
+        for port in 0..d.ports() {
+            let (board, side) = (port / 2, port % 2);
+            let at = board * d.board + side * (d.board - 1);
+            let (leaf, down) = if tree.targets == 0 { (0, port) } else { (port / DOWN, port % DOWN) };
+            plane.join((node(at), [before, after][side as usize]), (switch + leaf, down), Self::cable(dim));
+        }
+        for leaf in 0..tree.sources {
+            let down = (d.ports() - leaf * DOWN).min(DOWN);
+            for i in 0..tree.each {
+                let (above, port) = tree.end(leaf, i);
+                plane.join((switch + leaf, down + i), (switch + tree.sources + above, port), Cable::Aoc);
+            }
+        }
+    }
+}
+
+impl Topology for HxMesh {
+    fn name(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.dims[0].extent() * self.dims[1].extent()
+    }
+
+    fn ports(&self) -> u32 {
+        4
+    }
+
+    fn bill(&self) -> Bill {
+        let mut bill = Bill { switch_ports: SWITCH_PORTS, ..Bill::default() };
+        for (dim, d) in self.dims.iter().enumerate() {
+            let other = self.dims[1 - dim];
+            let ends = u64::from(self.lines(dim)) * u64::from(d.ports());
+            bill.switches += u64::from(other.boards) * d.switches(other.board);
+            bill.aoc += u64::from(self.lines(dim)) * u64::from(d.tree().cables());
+            *(if dim == 0 { &mut bill.aoc } else { &mut bill.dac }) += ends;
+        }
+        bill
+    }
+
+    fn diameter(&self) -> u32 {
+        self.dims[0].diameter() + self.dims[1].diameter()
+    }
+
+    /// All lines of one dimension are cut in halves: "HammingMesh", section 3.1, 1/(2a) for an even number of boards of a x a.
+    fn bisection_share(&self) -> f64 {
+        let share = |d: Dimension| f64::from(d.cut()) / f64::from(2 * d.extent());
+        share(self.dims[0]).min(share(self.dims[1]))
+    }
+
+    fn extents(&self) -> Vec<u32> {
+        self.dims.map(Dimension::extent).to_vec()
+    }
+
+    fn plane(&self) -> Result<Plane, MachineError> {
+        let switches: u32 = (0..2).map(|dim| self.lines(dim) * self.line_nodes(dim)).sum();
+        let mut plane = PlaneBuilder::new(self.accelerators(), switches);
+        for dim in 0..2 {
+            for line in 0..self.lines(dim) {
+                self.wire(&mut plane, dim, line);
+            }
+        }
+        plane.finish()
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        Box::new(routing::MinimalAdaptive::new(self))
+    }
+}

@@ -1,0 +1,157 @@
+//! Minimal adaptive routing of a HammingMesh.
+//!
+//! Source: "HammingMesh", section 3.2: shortest ways; North-last on a board; the virtual channel rises on entering a tree; a
+//! packet goes round through a tree where that is not longer. A way uses the tree of each dimension at most once, so three
+//! virtual channels serve.
+//!
+//! No cycle: a channel is entered on rising numbers only. On one number come tree channels, up before down, then channels of
+//! boards, whose turns North-last leaves without a cycle: a packet takes the trace North only when it has nothing left to
+//! do East or West, and going North changes nothing about that.
+
+use super::{DOWN, Dimension, HxMesh, PORTS};
+use crate::network::{Header, Hop, Plane, Routing, Topology};
+
+/// A coordinate: the board, and the place on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Spot {
+    board: u16,
+    offset: u16,
+}
+
+/// What a switch of the plane is.
+#[derive(Clone, Copy)]
+struct Switch {
+    dim: u8,
+    part: Part,
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Leaf { index: u16, down: u8 },
+    Above { index: u16 },
+}
+
+pub struct MinimalAdaptive {
+    plane: Plane,
+    dims: [Dimension; 2],
+    spots: Vec<[Spot; 2]>,
+    switches: Vec<Switch>,
+}
+
+/// Which of the two ways along a dimension are shortest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Ways {
+    before: bool,
+    after: bool,
+}
+
+impl Ways {
+    fn any(self) -> bool {
+        self.before || self.after
+    }
+}
+
+impl MinimalAdaptive {
+    pub fn new(mesh: &HxMesh) -> Self {
+        let spot = |at: u32, d: Dimension| Spot { board: (at / d.board) as u16, offset: (at % d.board) as u16 };
+        let [rows, columns] = mesh.dims;
+        let spots = (0..rows.extent())
+            .flat_map(|r| (0..columns.extent()).map(move |c| [spot(r, rows), spot(c, columns)]))
+            .collect();
+        let mut switches = Vec::new();
+        for (dim, d) in mesh.dims.iter().enumerate() {
+            let tree = d.tree();
+            let leaves = (0..tree.sources).map(|leaf| {
+                let left = d.ports() - leaf * DOWN;
+                let down = if tree.targets == 0 { left } else { left.min(DOWN) };
+                Part::Leaf { index: leaf as u16, down: down as u8 }
+            });
+            let line: Vec<Part> = leaves.chain((0..tree.targets).map(|i| Part::Above { index: i as u16 })).collect();
+            for _ in 0..mesh.lines(dim) {
+                switches.extend(line.iter().map(|&part| Switch { dim: dim as u8, part }));
+            }
+        }
+        let plane = mesh.plane().expect("a plane that was built before");
+        Self { plane, dims: mesh.dims, spots, switches }
+    }
+
+    /// The nearer edge, or both, towards another board; on the same board the way straight on, and the one around through
+    /// the line, which is two cables.
+    fn ways(d: Dimension, at: Spot, to: Spot) -> Ways {
+        let (before, after) = (u32::from(at.offset), d.board - 1 - u32::from(at.offset));
+        if at.board != to.board {
+            return Ways { before: before <= after, after: after <= before };
+        }
+        let (here, there) = (u32::from(at.offset), u32::from(to.offset));
+        let straight = here.abs_diff(there);
+        let around = d.board + 1 - straight;
+        match here.cmp(&there) {
+            std::cmp::Ordering::Equal => Ways { before: false, after: false },
+            std::cmp::Ordering::Less => Ways { before: around <= straight, after: straight <= around },
+            std::cmp::Ordering::Greater => Ways { before: straight <= around, after: around <= straight },
+        }
+    }
+
+    fn hops_at_accelerator(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+        let (here, there) = (self.spots[at as usize], self.spots[header.to as usize]);
+        let first = 4 * at;
+        let ways = [0, 1].map(|dim| Self::ways(self.dims[dim], here[dim], there[dim]));
+        for dim in [1, 0] {
+            let [before, after] = PORTS[dim];
+            let offset = u32::from(here[dim].offset);
+            if ways[dim].before {
+                if offset == 0 {
+                    hops.push(Hop { link: first + before, vc: header.vc + 1 });
+                } else if dim == 1 || !ways[1].any() {
+                    // West at any time, North last.
+                    hops.push(Hop { link: first + before, vc: header.vc });
+                }
+            }
+            if ways[dim].after {
+                let enters = offset + 1 == self.dims[dim].board;
+                hops.push(Hop { link: first + after, vc: header.vc + u8::from(enters) });
+            }
+        }
+    }
+
+    fn hops_at_switch(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+        let Switch { dim, part } = self.switches[(at - self.plane.accelerators()) as usize];
+        let (d, to) = (self.dims[usize::from(dim)], self.spots[header.to as usize][usize::from(dim)]);
+        let mut push = |port: u32| hops.push(Hop { link: self.plane.port(at, port), vc: header.vc });
+        let leaf = u32::from(to.board) / d.boards_a_leaf();
+        match part {
+            Part::Leaf { index, down } if u32::from(index) != leaf => {
+                (u32::from(down)..u32::from(down) + DOWN).for_each(push);
+            }
+            Part::Leaf { .. } => {
+                let edge = 2 * (u32::from(to.board) - leaf * d.boards_a_leaf());
+                let (before, after) = (u32::from(to.offset), d.board - 1 - u32::from(to.offset));
+                if before <= after {
+                    push(edge);
+                }
+                if after <= before {
+                    push(edge + 1);
+                }
+            }
+            Part::Above { index } => d.tree().towards(u32::from(index), leaf..leaf + 1).for_each(push),
+        }
+    }
+}
+
+impl Routing for MinimalAdaptive {
+    fn name(&self) -> &'static str {
+        "minimal adaptive, North last"
+    }
+
+    fn virtual_channels(&self) -> u8 {
+        3
+    }
+
+    fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+        if at < self.plane.accelerators() {
+            self.hops_at_accelerator(at, header, hops);
+        } else {
+            self.hops_at_switch(at, header, hops);
+        }
+    }
+}

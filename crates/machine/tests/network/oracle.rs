@@ -1,0 +1,153 @@
+//! What can be computed from a plane alone.
+
+use std::collections::{HashSet, VecDeque};
+
+use unisono_machine::network::{Cable, FAMILIES, Header, Plane, Routing, Topology, deadlock};
+
+/// A topology from the lines of its table.
+pub fn topology(text: &str) -> Box<dyn Topology> {
+    read(text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+pub fn read(text: &str) -> Result<Box<dyn Topology>, String> {
+    let mut table: toml::Table = text.parse().unwrap();
+    let name = table.remove("name").unwrap();
+    let family = FAMILIES.iter().find(|f| Some(f.name) == name.as_str()).unwrap();
+    (family.read)(&table, "test").map_err(|e| e.to_string())
+}
+
+/// Cables from every node to one.
+pub fn distances(plane: &Plane, to: u32) -> Vec<u32> {
+    let mut distance = vec![u32::MAX; plane.nodes() as usize];
+    distance[to as usize] = 0;
+    let mut open = VecDeque::from([to]);
+    while let Some(node) = open.pop_front() {
+        for link in plane.leaving(node) {
+            let next = plane.link(link).to;
+            if distance[next as usize] == u32::MAX {
+                distance[next as usize] = distance[node as usize] + 1;
+                open.push_back(next);
+            }
+        }
+    }
+    distance
+}
+
+pub fn diameter(plane: &Plane) -> u32 {
+    let farthest = |to| distances(plane, to)[..plane.accelerators() as usize].iter().copied().max().unwrap();
+    (0..plane.accelerators()).map(farthest).max().unwrap()
+}
+
+/// Cables of each kind.
+pub fn cables(plane: &Plane, kind: Cable) -> u64 {
+    plane.links().iter().filter(|link| link.cable == kind).count() as u64 / 2
+}
+
+/// Every cable has two ends that know each other, and leaves the node whose port it is.
+pub fn is_sound(plane: &Plane) {
+    for node in 0..plane.nodes() {
+        for id in plane.leaving(node) {
+            let link = plane.link(id);
+            let back = plane.link(link.back);
+            assert_eq!((link.from, back.back), (node, id));
+            assert_eq!((back.from, back.to, back.cable), (link.to, link.from, link.cable));
+        }
+    }
+}
+
+/// Every hop of every packet brings it one cable nearer to its end.
+pub fn is_minimal(plane: &Plane, routing: &dyn Routing) {
+    let mut hops = Vec::new();
+    for to in 0..plane.accelerators() {
+        let distance = distances(plane, to);
+        let (mut seen, mut open) = (HashSet::new(), Vec::new());
+        for from in (0..plane.accelerators()).filter(|&from| from != to) {
+            open.extend(routing.choices(from, to).into_iter().map(|way| (from, 0, way)));
+        }
+        while let Some((at, vc, way)) = open.pop() {
+            if at == to || !seen.insert((at, vc, way)) {
+                continue;
+            }
+            hops.clear();
+            routing.hops(at, Header { to, vc, way }, &mut hops);
+            for hop in &hops {
+                let next = plane.link(hop.link).to;
+                assert_eq!(distance[next as usize] + 1, distance[at as usize], "from {at} by {next} to {to}, on {vc}");
+                open.push((next, hop.vc, way));
+            }
+        }
+    }
+}
+
+/// Of all ways to part the accelerators in halves the fewest links that part them, over the injection of one half.
+pub fn bisection_share(plane: &Plane, ports: u32) -> f64 {
+    let n = plane.accelerators();
+    assert!(n.is_multiple_of(2) && n <= 16, "{n} accelerators");
+    let halves = (0_u32..1 << (n - 1)).filter(|half| half.count_ones() == n / 2);
+    let cut = halves.map(|half| least_cut(plane, half)).min().unwrap();
+    f64::from(cut) / f64::from(ports * n / 2)
+}
+
+/// The most flow from the accelerators whose bits are set to the others, a unit a link: what has to be cut.
+fn least_cut(plane: &Plane, half: u32) -> u32 {
+    let accelerator = |node: u32| node < plane.accelerators();
+    let inside = |node: u32| accelerator(node) && half >> node & 1 == 1;
+    let mut flow = vec![0_i32; plane.links().len()];
+    for found in 0.. {
+        let mut by = vec![None; plane.nodes() as usize];
+        let mut seen: Vec<bool> = (0..plane.nodes()).map(inside).collect();
+        let mut open: VecDeque<u32> = (0..plane.nodes()).filter(|&node| inside(node)).collect();
+        let mut end = None;
+        while let Some(node) = open.pop_front() {
+            if accelerator(node) && !inside(node) {
+                end = Some(node);
+                break;
+            }
+            for id in plane.leaving(node) {
+                let next = plane.link(id).to;
+                if flow[id as usize] < 1 && !seen[next as usize] {
+                    seen[next as usize] = true;
+                    by[next as usize] = Some(id);
+                    open.push_back(next);
+                }
+            }
+        }
+        let Some(mut node) = end else { return found };
+        while let Some(id) = by[node as usize] {
+            flow[id as usize] += 1;
+            flow[plane.link(id).back as usize] -= 1;
+            node = plane.link(id).from;
+        }
+    }
+    unreachable!("a flow has an end")
+}
+
+/// All that holds for any topology whose routing takes shortest ways.
+pub fn holds(text: &str) {
+    let topology = topology(text);
+    let plane = sound_plane(&*topology, text);
+    assert_eq!(diameter(&plane), topology.diameter(), "diameter of {text}");
+    let routing = topology.routing();
+    is_minimal(&plane, &*routing);
+    deadlock::check(&plane, &*routing).unwrap_or_else(|e| panic!("{text}: {e}"));
+}
+
+pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
+    let plane = topology.plane().unwrap();
+    is_sound(&plane);
+    assert_eq!(plane.accelerators(), topology.accelerators(), "accelerators of {text}");
+    assert_eq!(topology.extents().iter().product::<u32>(), plane.accelerators(), "extents of {text}");
+    plane
+}
+
+/// The closed form of the bisection beside the least cut.
+pub fn is_bisected_as_stated(text: &str) {
+    let topology = topology(text);
+    let plane = topology.plane().unwrap();
+    let found = bisection_share(&plane, topology.ports());
+    assert!(
+        (found - topology.bisection_share()).abs() < 1e-12,
+        "{text}: {found}, stated {}",
+        topology.bisection_share()
+    );
+}
