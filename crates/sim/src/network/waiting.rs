@@ -6,10 +6,11 @@
 use super::packets::Packet;
 
 const NONE: u32 = u32::MAX;
-/// With its link a chunk has two cache lines.
-const CHUNK: usize = 6;
+/// With its link a chunk is one line of a cache.
+const CHUNK: usize = 5;
 
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Chunk {
     packets: [Packet; CHUNK],
     next: u32,
@@ -154,6 +155,8 @@ impl Waiting {
         self.unused = chunk;
     }
 }
+
+const _: () = assert!(size_of::<Chunk>() == 64);
 
 #[cfg(test)]
 mod tests {
