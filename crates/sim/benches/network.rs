@@ -15,8 +15,11 @@ type Workload = (&'static str, &'static str, fn(u32, u64) -> Result<TaskGraph, T
 const KI: u64 = 1 << 10;
 const MI: u64 = 1 << 20;
 const CASES: &[Workload] = &[
-    ("alltoall-torus-4Ki", "torus2d-small", pattern::linear_alltoall, 4 * KI),
+    ("alltoall-hx2mesh-64Ki", "hx2mesh-small", pattern::linear_alltoall, 64 * KI),
+    ("alltoall-hx2mesh-1Mi", "hx2mesh-small", pattern::linear_alltoall, MI),
+    ("alltoall-hx4mesh-1Mi", "hx4mesh-small", pattern::linear_alltoall, MI),
     ("alltoall-torus-64Ki", "torus2d-small", pattern::linear_alltoall, 64 * KI),
+    ("permutation-hx2mesh-2x32Mi", "hx2mesh-small", two_permutations, 32 * MI),
     ("permutation-torus-2x32Mi", "torus2d-small", two_permutations, 32 * MI),
 ];
 
@@ -52,6 +55,9 @@ fn one(&(name, machine, traffic, bytes): &Workload) {
     let seconds = cpu_seconds() - begin;
     let rate = |count: u64| count as f64 / seconds / 1e6;
     print!("{name}: {} packets, {} hops, {} ns, ", run.packets, run.hops, run.hosts.makespan / 1000);
+    let share = (f64::from(interconnect.plane.accelerators() - 1) * bytes as f64 * 8e3 / 16.0 / 400.0)
+        / run.hosts.makespan as f64;
+    print!("[alltoall share {share:.4}] ");
     println!(
         "{seconds:.2} s, {:.2} M hops/s, {:.1} M events/s, {} MB",
         rate(run.hops),

@@ -168,7 +168,11 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
     if options.send_machines == 0 {
         return no("the number of send machines", "0".to_owned(), "at least 1".to_owned());
     }
-    let channels = plane.links().len() as u64 * u64::from(interconnect.routing.virtual_channels());
+    let vcs = interconnect.routing.virtual_channels();
+    if vcs > packets::MOST_CHANNELS {
+        return no("the number of virtual channels", vcs.to_string(), format!("at most {}", packets::MOST_CHANNELS));
+    }
+    let channels = plane.links().len() as u64 * u64::from(vcs);
     if channels >= 1 << 30 {
         return no("links x virtual channels", channels.to_string(), format!("less than {}", 1 << 30));
     }

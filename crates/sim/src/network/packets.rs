@@ -1,5 +1,6 @@
 //! The rules of a plane: links, credits, choices, and the interfaces of accelerators.
 
+use rustc_hash::FxHashMap;
 use unisono_base::mix;
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
@@ -10,15 +11,69 @@ use super::{
 };
 use crate::endpoint::{STUCK_KEPT, engine::Carrier};
 
-/// What of a packet is carried along.
+/// What of a packet is carried along: so much that no table of messages is looked at on the way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Packet {
     pub message: u32,
     to: u32,
-    way: u32,
-    bytes: u32,
-    /// The virtual channel it came on.
-    vc: u8,
+    /// From the lowest: 4 bits the virtual channel it came on, 8 bits the class of its length, 20 bits what its source chose.
+    rest: u32,
+}
+
+/// Virtual channels of a link.
+pub(super) const MOST_CHANNELS: u8 = 16;
+/// What a source may choose among.
+const MOST_WAYS: u32 = 1 << 20;
+
+impl Packet {
+    fn new(message: u32, to: u32, length: u8, way: u32) -> Self {
+        Self { message, to, rest: way << 12 | u32::from(length) << 4 }
+    }
+
+    fn vc(self) -> u8 {
+        (self.rest & 0xf) as u8
+    }
+
+    fn on(self, vc: u8) -> Self {
+        Self { rest: self.rest & !0xf | u32::from(vc), ..self }
+    }
+
+    fn length(self) -> u8 {
+        (self.rest >> 4) as u8
+    }
+
+    fn header(self) -> Header {
+        Header { to: self.to, vc: self.vc(), way: self.rest >> 12 }
+    }
+}
+
+/// How long packets hold a link, by the class of their length; class 0 is full packets.
+struct Lengths {
+    ps: Vec<u64>,
+    classes: FxHashMap<u32, u8>,
+}
+
+/// Lengths that found no class more: the message says.
+const UNCLASSED: u8 = u8::MAX;
+
+impl Lengths {
+    fn new(timing: &Timing) -> Self {
+        let full = timing.packet_bytes;
+        Self { ps: vec![timing.serialization_ps(full)], classes: FxHashMap::from_iter([(full, 0)]) }
+    }
+
+    fn class(&mut self, bytes: u32, timing: &Timing) -> u8 {
+        if let Some(&class) = self.classes.get(&bytes) {
+            return class;
+        }
+        if self.ps.len() == usize::from(UNCLASSED) {
+            return UNCLASSED;
+        }
+        let class = self.ps.len() as u8;
+        self.ps.push(timing.serialization_ps(bytes));
+        self.classes.insert(bytes, class);
+        class
+    }
 }
 
 /// A link as the simulator looks at it.
@@ -53,11 +108,13 @@ struct Message {
     id: u32,
     from: u32,
     to: u32,
-    bytes_left: u64,
-    /// Made so far; the first is made also of a message without bytes.
-    packets: u32,
+    /// Packets that are not made yet.
+    unmade: u32,
     /// Packets that have not arrived.
     missing: u32,
+    last_bytes: u32,
+    /// Of the last packet.
+    length: u8,
     /// When the last tail is there of those that have arrived.
     latest: u64,
     /// The next one that waits for its interface, or that is unused.
@@ -82,7 +139,7 @@ pub(super) struct Packets<'a> {
     vcs: u8,
     seed: u64,
     places: &'a [u32],
-    full_ps: u64,
+    lengths: Lengths,
     wires: Vec<Wire>,
     outputs: Vec<Output>,
     channels: Vec<Channel>,
@@ -107,8 +164,14 @@ impl Carrier for Packets<'_> {
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64) {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
         let (from, to, bytes) = (place(from), place(to), bytes.div_ceil(self.planes));
-        let missing = bytes.div_ceil(u64::from(self.timing.packet_bytes)).max(1) as u32;
-        let message = Message { id, from, to, bytes_left: bytes, packets: 0, missing, latest: time, next: NONE };
+        let full = u64::from(self.timing.packet_bytes);
+        // Also a message without bytes is a packet.
+        let packets = bytes.div_ceil(full).max(1);
+        let last_bytes = (bytes - (packets - 1) * full) as u32;
+        let length = self.lengths.class(last_bytes, &self.timing);
+        let packets = packets as u32;
+        let message =
+            Message { id, from, to, unmade: packets, missing: packets, last_bytes, length, latest: time, next: NONE };
         let at = self.add_message(message);
         if from == to {
             self.events.delivered(time, at);
@@ -156,14 +219,16 @@ impl<'a> Packets<'a> {
         let Interconnect { plane, routing, timing, planes } = interconnect;
         let vcs = routing.virtual_channels().max(1);
         let mut wires = Vec::with_capacity(plane.links().len());
-        let mut queues = 0;
+        let mut waiting = Waiting::new();
         for link in plane.links() {
-            let ports = plane.leaving(link.from).len() as u32;
+            let incoming = plane.leaving(link.from).map(|port| Some(plane.link(port).back));
             // The interface of an accelerator is one more input.
-            let inputs = ports + u32::from(link.from < plane.accelerators());
+            let own = (link.from < plane.accelerators()).then_some(None);
+            let inputs: Vec<_> = incoming.chain(own).collect();
             let input = link.back - plane.leaving(link.to).start;
-            wires.push(Wire { to: link.to, input, queues, inputs });
-            queues += inputs * u32::from(vcs);
+            let queues = waiting.queue_count() as u32;
+            wires.push(Wire { to: link.to, input, queues, inputs: inputs.len() as u32 });
+            (0..vcs).for_each(|_| inputs.iter().for_each(|&from| waiting.add_queue(from)));
         }
         let links = wires.len();
         let idle = Interface { idle_machines: options.send_machines, first: NONE, last: NONE };
@@ -175,11 +240,11 @@ impl<'a> Packets<'a> {
             vcs,
             seed: options.hosts.seed,
             places: &options.places,
-            full_ps: timing.serialization_ps(timing.packet_bytes),
+            lengths: Lengths::new(timing),
             wires,
             outputs: vec![Output::default(); links],
             channels: vec![Channel { credits: timing.places, ring: Ring::EMPTY }; links * usize::from(vcs)],
-            waiting: Waiting::new(queues as usize),
+            waiting,
             events: Events::new(timing.hop_ps),
             messages: Vec::new(),
             unused: NONE,
@@ -245,17 +310,16 @@ impl<'a> Packets<'a> {
 
     fn next_packet(&mut self, at: u32) -> Option<Packet> {
         let message = &mut self.messages[at as usize];
-        if message.bytes_left == 0 && message.packets > 0 {
-            return None;
+        message.unmade = message.unmade.checked_sub(1)?;
+        let length = if message.unmade == 0 { message.length } else { 0 };
+        let random = mix(self.seed ^ mix(u64::from(message.id) << 32 | u64::from(message.unmade)));
+        let way = self.routing.choose(message.from, message.to, random);
+        if way >= MOST_WAYS {
+            self.fault = Some(format!("it chooses way {way} of a packet; accepted are ways below {MOST_WAYS}"));
         }
-        let bytes = message.bytes_left.min(u64::from(self.timing.packet_bytes)) as u32;
-        let random = mix(self.seed ^ mix(u64::from(message.id) << 32 | u64::from(message.packets)));
-        message.bytes_left -= u64::from(bytes);
-        message.packets += 1;
         self.packets += 1;
         self.under_way += 1;
-        let way = self.routing.choose(message.from, message.to, random);
-        Some(Packet { message: at, to: message.to, way, bytes, vc: 0 })
+        Some(Packet::new(at, message.to, length, way))
     }
 
     #[inline]
@@ -272,8 +336,8 @@ impl<'a> Packets<'a> {
 
     /// A packet is where it was sent to.
     fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
-        let ps = self.serialization_ps(packet.bytes);
-        self.events.credit(now, ps + self.timing.link_ps, link * u32::from(self.vcs) + u32::from(packet.vc));
+        let ps = self.serialization_ps(packet);
+        self.events.credit(now, ps + self.timing.link_ps, link * u32::from(self.vcs) + u32::from(packet.vc()));
         self.under_way -= 1;
         let message = &mut self.messages[packet.message as usize];
         message.latest = message.latest.max(now + ps);
@@ -284,14 +348,17 @@ impl<'a> Packets<'a> {
     }
 
     #[inline]
-    fn serialization_ps(&self, bytes: u32) -> u64 {
-        if bytes == self.timing.packet_bytes { self.full_ps } else { self.timing.serialization_ps(bytes) }
+    fn serialization_ps(&self, packet: Packet) -> u64 {
+        match self.lengths.ps.get(usize::from(packet.length())) {
+            Some(&ps) => ps,
+            None => self.timing.serialization_ps(self.messages[packet.message as usize].last_bytes),
+        }
     }
 
     #[inline]
     fn choose(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         self.candidates.clear();
-        self.routing.hops(node, Header { to: packet.to, vc: packet.vc, way: packet.way }, &mut self.candidates);
+        self.routing.hops(node, packet.header(), &mut self.candidates);
         let ahead = |hop: &&Hop| self.outputs[hop.link as usize].ahead;
         let best = match &self.candidates[..] {
             [only] => Some(*only),
@@ -299,7 +366,8 @@ impl<'a> Packets<'a> {
         };
         if best.is_none() {
             let to = packet.to;
-            self.fault = Some(format!("at node {node} it names no link for a packet to {to} on channel {}", packet.vc));
+            self.fault =
+                Some(format!("at node {node} it names no link for a packet to {to} on channel {}", packet.vc()));
         }
         best
     }
@@ -333,11 +401,11 @@ impl<'a> Packets<'a> {
         output.sent += 1;
         self.hops += 1;
         self.channels[(hop.link * vcs + u32::from(hop.vc)) as usize].credits -= 1;
-        let ps = self.serialization_ps(packet.bytes);
-        self.events.arrival(now, hop.link, Packet { vc: hop.vc, ..packet });
+        let ps = self.serialization_ps(packet);
+        self.events.arrival(now, hop.link, packet.on(hop.vc));
         self.events.free(now, ps, hop.link);
         if let Some(link) = from {
-            self.events.credit(now, ps + self.timing.link_ps, link * vcs + u32::from(packet.vc));
+            self.events.credit(now, ps + self.timing.link_ps, link * vcs + u32::from(packet.vc()));
         }
     }
 
@@ -362,12 +430,7 @@ impl<'a> Packets<'a> {
             if channel.credits == 0 || channel.ring.is_empty() {
                 continue;
             }
-            let (queue, packet) = self.waiting.pop(&mut channel.ring);
-            let wire = &self.wires[link as usize];
-            let input = queue - wire.queues - u32::from(vc) * wire.inputs;
-            let node = self.plane.link(link).from;
-            let ports = self.plane.leaving(node);
-            let from = (input < ports.len() as u32).then(|| self.plane.link(ports.start + input).back);
+            let (from, packet) = self.waiting.pop(&mut channel.ring);
             self.depart(now, Hop { link, vc }, packet, from);
             if from.is_none() {
                 self.inject(now, packet.message);

@@ -1,15 +1,16 @@
 //! Packets that wait for links: a queue for each link, virtual channel and input, and the turns of the inputs.
 //!
 //! Packets lie in the queues by value, in chunks that follow each other, so that a long queue is read in order. Queues of a
-//! channel that hold packets form a ring; the one behind its last is served next.
+//! channel that hold packets form a ring, of which the first is served next.
 
 use super::packets::Packet;
 
 const NONE: u32 = u32::MAX;
-/// With its link a chunk has two cache lines.
-const CHUNK: usize = 6;
+/// With its link a chunk is one line of a cache.
+const CHUNK: usize = 5;
 
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Chunk {
     packets: [Packet; CHUNK],
     next: u32,
@@ -19,22 +20,27 @@ struct Chunk {
 struct Queue {
     first: u32,
     last: u32,
-    /// The next queue of its ring.
+    /// The next queue of its ring; the last one's is old.
     next: u32,
+    /// The link that brings its packets; `NONE`: the interface of the node.
+    from: u32,
     /// Places of the first packet in its chunk, and behind the last in its own.
     begin: u8,
     end: u8,
 }
 
-/// The last queue of the ring of each channel.
+/// The queues of a channel that hold packets, in the order of their turns.
 #[derive(Clone, Copy)]
-pub(super) struct Ring(u32);
+pub(super) struct Ring {
+    first: u32,
+    last: u32,
+}
 
 impl Ring {
-    pub const EMPTY: Self = Self(NONE);
+    pub const EMPTY: Self = Self { first: NONE, last: NONE };
 
     pub fn is_empty(self) -> bool {
-        self.0 == NONE
+        self.first == NONE
     }
 }
 
@@ -46,28 +52,31 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub fn new(queues: usize) -> Self {
-        let empty = Queue { first: NONE, last: NONE, next: NONE, begin: 0, end: 0 };
-        Self { queues: vec![empty; queues], chunks: Vec::new(), unused: NONE }
+    pub fn new() -> Self {
+        Self { queues: Vec::new(), chunks: Vec::new(), unused: NONE }
+    }
+
+    /// Adds a queue of what a link brings, or the node's own interface.
+    pub fn add_queue(&mut self, from: Option<u32>) {
+        self.queues.push(Queue { first: NONE, last: NONE, next: NONE, from: from.unwrap_or(NONE), begin: 0, end: 0 });
+    }
+
+    pub fn queue_count(&self) -> usize {
+        self.queues.len()
     }
 
     pub fn push(&mut self, ring: &mut Ring, at: u32, packet: Packet) {
-        let queue = self.queues[at as usize];
-        if queue.first == NONE {
-            let chunk = self.take_chunk();
-            self.chunks[chunk as usize].packets[0] = packet;
-            let next = if ring.is_empty() { at } else { self.queues[ring.0 as usize].next };
-            self.queues[at as usize] = Queue { first: chunk, last: chunk, next, begin: 0, end: 1 };
-            if !ring.is_empty() {
-                self.queues[ring.0 as usize].next = at;
-            }
-            *ring = Ring(at);
-            return;
-        }
-        let (mut last, mut end) = (queue.last, queue.end);
-        if usize::from(end) == CHUNK {
+        let Queue { first, mut last, mut end, .. } = self.queues[at as usize];
+        if first == NONE {
             last = self.take_chunk();
-            self.chunks[queue.last as usize].next = last;
+            end = 0;
+            let queue = &mut self.queues[at as usize];
+            (queue.first, queue.begin) = (last, 0);
+            self.append(ring, at);
+        } else if usize::from(end) == CHUNK {
+            let before = last;
+            last = self.take_chunk();
+            self.chunks[before as usize].next = last;
             end = 0;
         }
         self.chunks[last as usize].packets[usize::from(end)] = packet;
@@ -75,31 +84,42 @@ impl Waiting {
         (queue.last, queue.end) = (last, end + 1);
     }
 
-    /// The packet whose turn it is, and its queue; the ring is not empty.
-    pub fn pop(&mut self, ring: &mut Ring) -> (u32, Packet) {
-        let at = self.queues[ring.0 as usize].next;
+    /// The packet whose turn it is, and the link that brought it, if one did; the ring is not empty.
+    pub fn pop(&mut self, ring: &mut Ring) -> (Option<u32>, Packet) {
+        let at = ring.first;
         let queue = &mut self.queues[at as usize];
         let chunk = &self.chunks[queue.first as usize];
         let (packet, following) = (chunk.packets[usize::from(queue.begin)], chunk.next);
+        let from = (queue.from != NONE).then_some(queue.from);
+        let (used, next) = (queue.first, queue.next);
         queue.begin += 1;
-        let used = queue.first;
-        if queue.first == queue.last && queue.begin == queue.end {
-            let next = queue.next;
+        let is_empty = queue.first == queue.last && queue.begin == queue.end;
+        if is_empty {
             queue.first = NONE;
             self.give_chunk(used);
-            if next == at {
-                *ring = Ring::EMPTY;
-            } else {
-                self.queues[ring.0 as usize].next = next;
-            }
-            return (at, packet);
-        }
-        if usize::from(queue.begin) == CHUNK {
+        } else if usize::from(queue.begin) == CHUNK {
             (queue.first, queue.begin) = (following, 0);
             self.give_chunk(used);
         }
-        *ring = Ring(at);
-        (at, packet)
+        if at != ring.last {
+            ring.first = next;
+            if !is_empty {
+                self.append(ring, at);
+            }
+        } else if is_empty {
+            *ring = Ring::EMPTY;
+        }
+        (from, packet)
+    }
+
+    /// The last turn is this queue's.
+    fn append(&mut self, ring: &mut Ring, at: u32) {
+        if ring.is_empty() {
+            ring.first = at;
+        } else {
+            self.queues[ring.last as usize].next = at;
+        }
+        ring.last = at;
     }
 
     /// All that wait: their queues and packets.
@@ -136,6 +156,8 @@ impl Waiting {
     }
 }
 
+const _: () = assert!(size_of::<Chunk>() == 64);
+
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
@@ -148,7 +170,8 @@ mod tests {
         /// Against queues and turns written straight down.
         #[test]
         fn inputs_take_turns(steps in prop::collection::vec((0u32..4, any::<bool>()), 1..300)) {
-            let mut waiting = Waiting::new(4);
+            let mut waiting = Waiting::new();
+            (0..4).for_each(|link| waiting.add_queue(Some(link)));
             let mut ring = Ring::EMPTY;
             let mut queues = vec![VecDeque::new(); 4];
             let mut turns = VecDeque::new();
@@ -162,13 +185,13 @@ mod tests {
                     }
                     queues[input as usize].push_back(made);
                 } else {
-                    let (at, packet) = waiting.pop(&mut ring);
+                    let (from, packet) = waiting.pop(&mut ring);
                     let expected = turns.pop_front().unwrap();
                     let message = queues[expected as usize].pop_front().unwrap();
                     if !queues[expected as usize].is_empty() {
                         turns.push_back(expected);
                     }
-                    prop_assert_eq!((at, packet.message), (expected, message));
+                    prop_assert_eq!((from, packet.message), (Some(expected), message));
                 }
                 prop_assert_eq!(ring.is_empty(), turns.is_empty());
                 let all: Vec<_> = waiting.all().map(|(at, p)| (at, p.message)).collect();
