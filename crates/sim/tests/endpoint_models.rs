@@ -42,6 +42,28 @@ fn graph(ranks: &[&[Task]]) -> TaskGraph {
     b.finish().unwrap()
 }
 
+/// What one CPU of a rank computes delays only what waits for it, and that until it is over.
+#[test]
+fn a_second_cpu_communicates_meanwhile() {
+    let mut b = Builder::new();
+    b.rank();
+    let first = b.task(Task::calc(1_000_000));
+    let send = b.task(Task::send(1, 8, 0).on(1, 0));
+    let second = b.task(Task::calc(2_000_000));
+    b.requires(send, first);
+    b.requires(second, first);
+    b.rank();
+    let receive = b.task(Task::receive(0, 8, 0).on(1, 0));
+    let last = b.task(Task::calc(10_000));
+    b.requires(last, receive);
+    let graph = b.finish().unwrap();
+    let prices = prices(EndpointModel::PipeliningPostal, "alpha_p_ns = 500\nalpha_r_ns = 100\nbeta_ns_per_byte = 0", 2);
+    let options = Options { watch: vec![first, second, last], ..Options::default() };
+    let done = run(&graph, &prices, &options).unwrap();
+    assert_eq!(done.watched, [1_000_000, 3_000_000, 1_610_000]);
+    assert_eq!(done.finish, [3_000_000, 1_610_000]);
+}
+
 /// The simulations of "Generalisation of recursive doubling for AllReduce" (Ruefenacht, Bull, Booth, 2017), section 6,
 /// as the corrected rules give them: latency 500 ns, pipeline 100 ns, compute 10 ns, no bytes.
 #[test]

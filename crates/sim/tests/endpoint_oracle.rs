@@ -100,6 +100,10 @@ fn far(from: u32, to: u32, bytes: u64) -> u64 {
 }
 
 impl Prices for Far {
+    fn ties_cpus(&self) -> bool {
+        false
+    }
+
     fn send(&self, from: u32, to: u32, bytes: u64) -> Send {
         let price = self.0.send(from, to, bytes);
         Send { flight: price.flight + far(from, to, bytes), ..price }

@@ -48,6 +48,11 @@ impl Goal {
 }
 
 impl Prices for Goal {
+    /// As LogGOPSim has it.
+    fn ties_cpus(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn send(&self, _from: u32, _to: u32, bytes: u64) -> Send {
         let rest = self.rest(bytes);

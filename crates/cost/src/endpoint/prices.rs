@@ -59,6 +59,10 @@ pub trait Prices {
     fn gap_slack(&self) -> u64 {
         0
     }
+    /// Whether a task that waits for one on another CPU of its rank waits for the end of its time too.
+    fn ties_cpus(&self) -> bool {
+        true
+    }
 }
 
 /// A time in the length of a message: `base + bytes * per_byte` ticks, rounded up, so that bounds in real numbers hold.

@@ -14,22 +14,83 @@ use super::{Builder, Kind, Task, TaskError, TaskGraph};
 /// # Errors
 /// The schedule is not well-formed, too large, or has dependencies between nodes, which no message carries.
 pub fn from_schedule(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
-    let mut found = Diagnostics::default();
-    let flow = Flow::new(schedule, &mut found);
-    if let Some(first) = found.into_vec().into_iter().next() {
-        return Err(TaskError::Malformed(first));
-    }
-    for &(later, earlier) in schedule.dependencies() {
-        let (later, earlier) = (flow.node_of(later), flow.node_of(earlier));
-        if later != earlier {
-            return Err(TaskError::AcrossNodes { later, earlier });
-        }
-    }
-    let mut lower = Lower::new(schedule, &flow);
+    let part = Part::new(schedule)?;
+    let mut builder = Builder::new();
+    let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
+    builder.reserve(schedule.node_count(), tasks, tasks);
     for node in schedule.all_nodes() {
-        lower.node(node);
+        builder.rank();
+        part.lower(&mut builder, node, &Among::default(), None);
     }
-    lower.builder.finish()
+    builder.finish()
+}
+
+/// A schedule as a part of a larger task graph: its nodes are some of the ranks there.
+pub struct Part<'a> {
+    schedule: &'a Schedule,
+    flow: Flow,
+    /// Instructions that others wait for by an explicit dependency, sorted.
+    awaited: Vec<InstrId>,
+}
+
+/// Where a part's messages belong in the larger graph.
+#[derive(Clone, Copy, Default)]
+pub struct Among<'a> {
+    /// The rank of each node; `None`: node k is rank k.
+    pub ranks: Option<&'a [u32]>,
+    /// Added to the tags, which are below [`Part::tags`].
+    pub tag: u32,
+    /// The CPU and the network interface that run it.
+    pub cpu: u8,
+    pub nic: u8,
+}
+
+impl<'a> Part<'a> {
+    /// # Errors
+    /// As [`from_schedule`].
+    pub fn new(schedule: &'a Schedule) -> Result<Self, TaskError> {
+        let mut found = Diagnostics::default();
+        let flow = Flow::new(schedule, &mut found);
+        if let Some(first) = found.into_vec().into_iter().next() {
+            return Err(TaskError::Malformed(first));
+        }
+        for &(later, earlier) in schedule.dependencies() {
+            let (later, earlier) = (flow.node_of(later), flow.node_of(earlier));
+            if later != earlier {
+                return Err(TaskError::AcrossNodes { later, earlier });
+            }
+        }
+        let mut awaited: Vec<_> = schedule.dependencies().iter().map(|d| d.1).collect();
+        awaited.sort_unstable();
+        awaited.dedup();
+        Ok(Self { schedule, flow, awaited })
+    }
+
+    /// Tags that its messages need.
+    pub fn tags(&self) -> u32 {
+        self.schedule.stream_count() as u32
+    }
+
+    /// Adds what `node` does to the rank in work, all of it after `after`; gives a task that is done when all of it is.
+    pub fn append(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: TaskId) -> TaskId {
+        let ends = self.lower(builder, node, among, Some(after));
+        let joint = builder.task(Task::calc(0).on(among.cpu, among.nic));
+        builder.requires(joint, after);
+        for end in ends {
+            for task in end.ids() {
+                builder.requires(joint, task);
+            }
+        }
+        joint
+    }
+
+    /// The last tasks of each lane.
+    fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
+        let first = after.map_or(Tasks::NONE, |task| Tasks { kind: Kind::Calc, first: task.0, count: 1 });
+        let (receives, sends) = (Vec::new(), Vec::new());
+        Lower { schedule: self.schedule, flow: &self.flow, builder, awaited: &self.awaited, among, receives, sends }
+            .node(node, first)
+    }
 }
 
 /// Tasks of one kind that follow each other: from the first on, so many.
@@ -58,36 +119,26 @@ struct Tied {
 struct Lower<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
-    builder: Builder,
-    element_bytes: u64,
-    /// Instructions that others wait for by an explicit dependency, sorted.
-    awaited: Vec<InstrId>,
+    builder: &'a mut Builder,
+    awaited: &'a [InstrId],
+    among: &'a Among<'a>,
     /// Of the instruction in work.
     receives: Vec<Task>,
     sends: Vec<Task>,
 }
 
-impl<'a> Lower<'a> {
-    fn new(schedule: &'a Schedule, flow: &'a Flow) -> Self {
-        let mut awaited: Vec<_> = schedule.dependencies().iter().map(|d| d.1).collect();
-        awaited.sort_unstable();
-        awaited.dedup();
-        let mut builder = Builder::new();
-        let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
-        builder.reserve(schedule.node_count(), tasks, tasks);
-        let element_bytes = schedule.collective().dtype.bytes();
-        Self { schedule, flow, builder, element_bytes, awaited, receives: Vec::new(), sends: Vec::new() }
-    }
-
-    fn node(&mut self, node: NodeId) {
-        self.builder.rank();
+impl Lower<'_> {
+    /// Every lane begins after `first`; gives the last tasks of each.
+    fn node(&mut self, node: NodeId, first: Tasks) -> Vec<Tasks> {
         // In the order of their ids, since lanes are.
         let mut tied: Vec<Tied> = Vec::new();
+        let mut ends = Vec::new();
         for lane in self.schedule.lanes(node).map(LaneId::new) {
-            let mut before = Tasks::NONE;
+            let mut before = first;
             for id in self.schedule.lane_instrs(lane).map(InstrId::new) {
                 before = self.instr(id, before, &mut tied);
             }
+            ends.push(before);
         }
         for later in &tied {
             for &(_, earlier) in self.schedule.after(later.id) {
@@ -96,6 +147,7 @@ impl<'a> Lower<'a> {
                 }
             }
         }
+        ends
     }
 
     /// Adds an instruction that follows `before` in its lane; gives its last tasks.
@@ -105,7 +157,7 @@ impl<'a> Lower<'a> {
         self.messages(id);
         let (receives, sends) = (std::mem::take(&mut self.receives), std::mem::take(&mut self.sends));
         let operands = self.schedule.sources(id).len() as u64;
-        let bytes = u64::from(self.schedule.instr(id).len) * self.element_bytes;
+        let bytes = u64::from(self.schedule.instr(id).len) * self.schedule.collective().dtype.bytes();
         let reduce = [Task::reduce(operands.saturating_sub(1) * bytes)];
         let reduce = if operands > 1 { &reduce[..] } else { &[] };
         let stages = [&receives[..], reduce, &sends[..]];
@@ -132,18 +184,22 @@ impl<'a> Lower<'a> {
     /// Gathers what an instruction receives and sends.
     fn messages(&mut self, id: InstrId) {
         let (schedule, flow) = (self.schedule, self.flow);
-        let bytes = |elements: u32| u64::from(elements) * self.element_bytes;
+        let element_bytes = schedule.collective().dtype.bytes();
+        let bytes = |elements: u32| u64::from(elements) * element_bytes;
+        let among = self.among;
+        let rank = |node: u32| among.ranks.map_or(node, |ranks| ranks[node as usize]);
         self.receives.clear();
         for (stream, span) in flow.pops(schedule, id) {
-            let from = schedule.stream(stream).source.0;
+            let from = rank(schedule.stream(stream).source.0);
             // What begins before this piece was received with an earlier one.
             let new = Flow::touching(schedule, flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
-            self.receives.extend(new.map(|p| Task::receive(from, bytes(schedule.instr(p.instr).len), stream.0)));
+            self.receives
+                .extend(new.map(|p| Task::receive(from, bytes(schedule.instr(p.instr).len), among.tag + stream.0)));
         }
         self.sends.clear();
         for (stream, span) in flow.pushes(schedule, id) {
             let to = schedule.stream_sinks(stream).iter();
-            self.sends.extend(to.map(|sink| Task::send(sink.0, bytes(span.len), stream.0)));
+            self.sends.extend(to.map(|sink| Task::send(rank(sink.0), bytes(span.len), among.tag + stream.0)));
         }
     }
 
@@ -151,7 +207,7 @@ impl<'a> Lower<'a> {
     fn follow(&mut self, stage: &[Task], before: Tasks) -> Tasks {
         let mut added = Tasks { kind: stage[0].kind, first: 0, count: stage.len() as u32 };
         for (n, &task) in stage.iter().enumerate() {
-            let id = self.builder.task(task);
+            let id = self.builder.task(task.on(self.among.cpu, self.among.nic));
             if n == 0 {
                 added.first = id.0;
             }

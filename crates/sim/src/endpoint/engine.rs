@@ -135,11 +135,16 @@ struct Engine<'a, P, C> {
     stamp: u32,
     /// Tasks that this event has made free, at its rank and at the rank of the other end.
     freed: [Vec<u32>; 2],
+    /// When each task may start for what it waited for on another CPU; empty where there is one, or all clocks are apart.
+    due: Vec<u64>,
+    /// When what the event is about is over.
+    until: u64,
     done: u64,
     counts: [u64; 4],
     left_over: u64,
     traced: Vec<bool>,
     trace: Vec<TraceEvent>,
+    watched: Vec<u64>,
 }
 
 impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
@@ -184,11 +189,14 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             matching: Matching::new(ranks),
             stamp: 0,
             freed: [Vec::new(), Vec::new()],
+            due: if graph.cpus() > 1 && prices.ties_cpus() { vec![0; graph.task_count()] } else { Vec::new() },
+            until: 0,
             done: 0,
             counts: [0; 4],
             left_over: 0,
             traced,
             trace: Vec::new(),
+            watched: vec![0; options.watch.len()],
         }
     }
 
@@ -229,6 +237,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         let id = event.what & !(MESSAGE | WAITED);
         let task = self.graph.task(TaskId(id));
         let owner = self.owner[id as usize];
+        self.until = event.time;
         if event.what & MESSAGE != 0 {
             return self.message(event, id, task, owner);
         }
@@ -254,7 +263,11 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         self.record(rank, task, None, event.time, end);
         self.counts[task.kind as usize] += 1;
         self.start(id);
+        self.until = end;
         self.end(id, 0);
+        if let Ok(at) = self.options.watch.binary_search(&TaskId(id)) {
+            self.watched[at] = end;
+        }
         self.next_of_class(event, key, at);
         self.admit(rank, 0);
         Ok(())
@@ -307,6 +320,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         };
         match self.matching.take(&mut self.links, task.peer, Side::Receives, envelope, posted) {
             Some(receive) => {
+                self.until = end;
                 self.end(receive, 0);
                 if task.amount > self.eager {
                     self.release_sender(time, id, from, task.peer, task);
@@ -445,6 +459,9 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
     fn release(&mut self, id: u32, started: bool, place: usize) {
         let graph = self.graph;
         for (later, _) in graph.waiting(TaskId(id)).filter(|w| w.1 == started) {
+            if let Some(due) = self.due.get_mut(later.index()) {
+                *due = (*due).max(self.until);
+            }
             let link = &mut self.links[later.index()];
             link.pending -= 1;
             if link.pending == 0 {
@@ -491,7 +508,8 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
     fn queue_task(&mut self, rank: u32, id: u32) {
         let task = self.graph.task(TaskId(id));
         let usage = if task.kind == Kind::Send { Use::Send } else { Use::Compute };
-        let time = self.free(usage, self.at(ClassKey { rank, usage, cpu: task.cpu, nic: task.nic }));
+        let free = self.free(usage, self.at(ClassKey { rank, usage, cpu: task.cpu, nic: task.nic }));
+        let time = free.max(self.due.get(id as usize).copied().unwrap_or(0));
         self.queue.push(Event { time, stamp: self.stamp, what: id });
         self.stamp += 1;
     }
@@ -527,6 +545,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             reduces,
             left_over: self.left_over,
             trace: self.trace,
+            watched: self.watched,
         };
         Ok((run, self.carrier))
     }

@@ -19,6 +19,8 @@
 //!   CPU and interface of the sender are busy until then.
 //! * Under LogfP an interface may run ahead of its gaps: it is free once less than the slack is owed.
 //! * A rank's time is when its last CPU is free.
+//! * What waits for a task on another CPU of its rank starts when that is over. (LogGOPSim, whose CPUs have clocks apart, looks at its own
+//!   CPU only; so does [`unisono_cost::endpoint::Goal`].)
 //!
 //! Ticks are the prices' own: picoseconds for machines, nanoseconds for [`unisono_cost::endpoint::Goal`]. The calcs of a graph count
 //! in the same.
@@ -30,6 +32,7 @@ mod matching;
 mod noise;
 mod trace;
 
+use unisono_base::TaskId;
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::TaskGraph;
 
@@ -49,6 +52,8 @@ pub struct Options {
     /// Of the noise.
     pub seed: u64,
     pub trace: TraceRequest,
+    /// Calcs and reduces, ascending, whose ends are wanted.
+    pub watch: Vec<TaskId>,
 }
 
 /// What a run did. Times are ticks of the prices.
@@ -67,6 +72,8 @@ pub struct Run {
     /// Messages that nobody received.
     pub left_over: u64,
     pub trace: Vec<TraceEvent>,
+    /// When the tasks of [`Options::watch`] were done.
+    pub watched: Vec<u64>,
 }
 
 /// Runs a task graph.
