@@ -5,6 +5,8 @@ use unisono_collective::CollectiveError;
 use unisono_machine::MachineError;
 use unisono_schedule::stored::StoreError;
 
+use crate::workload::WorkloadError;
+
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum PlanError {
     #[error(transparent)]
@@ -15,6 +17,8 @@ pub enum PlanError {
     Algorithm(#[from] AlgorithmError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
     #[error("'{found}' is not a model; accepted are {accepted}")]
     Model { found: String, accepted: String },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]

@@ -7,6 +7,7 @@ mod planner;
 mod report;
 mod request;
 mod sweep;
+pub mod workload;
 
 pub use error::PlanError;
 pub use planner::{Chosen, Plan, plan};

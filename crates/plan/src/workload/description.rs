@@ -1,0 +1,202 @@
+//! One training iteration as a file describes it: what is computed, and what is communicated among whom in between.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use unisono_collective::Kind;
+
+use super::WorkloadError;
+
+/// A workload: accelerators in dimensions of parallelism, and the steps that each of them goes through.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    pub name: String,
+    #[serde(default)]
+    pub summary: String,
+    /// Where its numbers are from.
+    #[serde(default)]
+    pub reference: String,
+    /// Dimensions of parallelism, outermost first; accelerators that differ in the last one alone lie together.
+    pub dimensions: Vec<Dimension>,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dimension {
+    pub name: String,
+    pub size: u32,
+    /// Rows and columns that its members take on a network of rows and columns; their product is `size`. A row where it
+    /// says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<[u32; 2]>,
+}
+
+/// Computes, then begins its communication.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    pub name: String,
+    #[serde(default)]
+    pub compute_us: f64,
+    /// Before it computes, all communication that was begun must be over.
+    #[serde(default)]
+    pub waits: bool,
+    #[serde(default)]
+    pub communication: Vec<Communication>,
+}
+
+/// A collective of every group of ranks that differ in the dimensions `over` alone; all groups do it at the same time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Communication {
+    pub collective: Pattern,
+    /// Of 4 bytes, counted as MPI counts them.
+    pub elements: u64,
+    /// Names of dimensions; all of them where it says nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over: Vec<String>,
+    /// The next step waits for it.
+    #[serde(default = "yes")]
+    pub blocking: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, String>,
+    /// Of an exchange: rank k of a group swaps elements with rank k XOR each of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partners: Vec<u32>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a group does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    Collective(Kind),
+    /// Each rank of a group sends to the next one; the last sends nothing.
+    Send,
+    /// Each rank swaps with its partners.
+    Exchange,
+}
+
+impl Pattern {
+    pub fn name(self) -> &'static str {
+        match self {
+            Pattern::Collective(kind) => kind.name(),
+            Pattern::Send => "send",
+            Pattern::Exchange => "exchange",
+        }
+    }
+}
+
+impl Serialize for Pattern {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "send" => Ok(Pattern::Send),
+            "exchange" => Ok(Pattern::Exchange),
+            name => name.parse().map(Pattern::Collective).map_err(|_| {
+                let kinds = Kind::ALL.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
+                serde::de::Error::custom(format!(
+                    "'{name}' is not a communication; accepted are {kinds}, send, exchange"
+                ))
+            }),
+        }
+    }
+}
+
+/// Longer steps are a mistake of units.
+const YEAR_US: f64 = 3.2e13;
+
+impl Workload {
+    /// # Errors
+    /// Text that is not TOML, an unknown key, dimensions that do not close, times below 0; the message names `origin`.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, WorkloadError> {
+        let workload: Self = toml::from_str(text).map_err(|e| {
+            let line = e.span().and_then(|s| text.get(..s.start)).map_or(1, |t| t.matches('\n').count() + 1);
+            let message = e.message().trim().replace('\n', ", ");
+            WorkloadError::Toml { origin: origin.to_owned(), line, message }
+        })?;
+        workload.check().map_err(|message| WorkloadError::Wrong { origin: origin.to_owned(), message })?;
+        Ok(workload)
+    }
+
+    /// # Errors
+    /// No preset has the name; the message lists those there are.
+    pub fn preset(name: &str) -> Result<Self, WorkloadError> {
+        match super::WORKLOADS.iter().find(|w| w.name == name) {
+            Some(preset) => Self::from_toml(preset.toml, preset.name),
+            None => Err(WorkloadError::Unknown {
+                found: name.to_owned(),
+                presets: super::WORKLOADS.iter().map(|w| w.name).collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    pub fn accelerators(&self) -> u32 {
+        self.dimensions.iter().map(|d| d.size).product()
+    }
+
+    pub fn compute_seconds(&self) -> f64 {
+        self.steps.iter().map(|s| s.compute_us).sum::<f64>() * 1e-6
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.dimensions.is_empty() || self.steps.is_empty() {
+            return Err("a workload has at least one dimension and one step".to_owned());
+        }
+        for (n, d) in self.dimensions.iter().enumerate() {
+            if d.size == 0 {
+                return Err(format!("dimension '{}' has size 0; accepted is at least 1", d.name));
+            }
+            if let Some([rows, cols]) = d.shape.filter(|[r, c]| u64::from(*r) * u64::from(*c) != u64::from(d.size)) {
+                return Err(format!("dimension '{}' of size {} has shape {rows}x{cols}", d.name, d.size));
+            }
+            if self.dimensions[..n].iter().any(|other| other.name == d.name) {
+                return Err(format!("two dimensions are named '{}'", d.name));
+            }
+        }
+        if self.dimensions.iter().try_fold(1_u32, |all, d| all.checked_mul(d.size)).is_none() {
+            return Err("the sizes of its dimensions have a product above 2^32".to_owned());
+        }
+        for step in &self.steps {
+            if !(0.0..=YEAR_US).contains(&step.compute_us) {
+                return Err(format!(
+                    "step '{}' has compute_us {}; accepted is 0 to a year",
+                    step.name, step.compute_us
+                ));
+            }
+            for c in &step.communication {
+                let known = |name: &&String| self.dimensions.iter().any(|d| d.name == **name);
+                if let Some(unknown) = c.over.iter().find(|name| !known(name)) {
+                    let names = self.dimensions.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ");
+                    return Err(format!("step '{}' communicates over '{unknown}'; dimensions are {names}", step.name));
+                }
+                let size = self.group_size(c);
+                if let Some(partner) = c.partners.iter().find(|&&p| p == 0 || p >= size.next_power_of_two()) {
+                    return Err(format!("step '{}' has partner {partner} in groups of {size} ranks", step.name));
+                }
+                if (c.collective == Pattern::Exchange) == c.partners.is_empty() {
+                    return Err(format!("step '{}': an exchange has partners, and nothing else has", step.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ranks of a group.
+    pub fn group_size(&self, communication: &Communication) -> u32 {
+        let of = |d: &&Dimension| communication.over.is_empty() || communication.over.contains(&d.name);
+        self.dimensions.iter().filter(of).map(|d| d.size).product()
+    }
+}

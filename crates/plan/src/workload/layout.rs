@@ -1,0 +1,126 @@
+//! Where the ranks of a workload lie, and which of them communicate with each other.
+//!
+//! Rank r of a workload has the coordinates of r, row-major over its dimensions. On a network of rows and columns each
+//! dimension takes a rectangle of rectangles of the next one, so that what communicates over the last dimension lies
+//! together; elsewhere rank r is on accelerator r.
+
+use unisono_algorithms::ranks::Extents;
+
+use super::{Communication, Dimension, Workload, WorkloadError};
+
+/// The groups of one communication.
+pub struct Groups {
+    /// Of each rank of the workload: its group, and its place there.
+    of: Vec<(u32, u32)>,
+    /// The ranks of each group, in their order.
+    members: Vec<u32>,
+    size: u32,
+    /// How the ranks of a group lie.
+    pub extents: Extents,
+}
+
+impl Groups {
+    pub fn new(workload: &Workload, communication: &Communication) -> Self {
+        let inside = |d: &Dimension| communication.over.is_empty() || communication.over.contains(&d.name);
+        let ranks = workload.accelerators();
+        let size = workload.group_size(communication);
+        let mut of = Vec::with_capacity(ranks as usize);
+        let mut members = vec![0; ranks as usize];
+        for rank in 0..ranks {
+            let (mut left, mut group, mut place) = (rank, 0, 0);
+            let (mut groups, mut places) = (1, 1);
+            for d in workload.dimensions.iter().rev() {
+                let at = left % d.size;
+                left /= d.size;
+                if inside(d) {
+                    place += at * places;
+                    places *= d.size;
+                } else {
+                    group += at * groups;
+                    groups *= d.size;
+                }
+            }
+            of.push((group, place));
+            members[(group * size + place) as usize] = rank;
+        }
+        let mut within = workload.dimensions.iter().filter(|d| inside(d));
+        let extents = match (within.next(), within.next()) {
+            // Of one dimension: its rectangle; of several, ranks do not lie row by row.
+            (Some(d), None) => d.shape.and_then(|sides| Extents::new(&sides)),
+            _ => None,
+        };
+        let line = || Extents::new(&[size]).expect("a size above 0");
+        Self { of, members, size, extents: extents.unwrap_or_else(line) }
+    }
+
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.of.len() as u32
+    }
+
+    /// The place of a rank in its group.
+    pub fn place(&self, rank: u32) -> u32 {
+        self.of[rank as usize].1
+    }
+
+    /// The ranks of a rank's group.
+    pub fn group(&self, rank: u32) -> &[u32] {
+        let first = (self.of[rank as usize].0 * self.size) as usize;
+        &self.members[first..first + self.size as usize]
+    }
+}
+
+/// The accelerator of each rank, on a machine of these extents.
+///
+/// # Errors
+/// The workload does not fit.
+pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec<u32>, WorkloadError> {
+    let ranks = workload.accelerators();
+    let accelerators: u64 = extents.iter().map(|&e| u64::from(e)).product();
+    let &[rows, cols] = extents else {
+        return if u64::from(ranks) <= accelerators {
+            Ok((0..ranks).collect())
+        } else {
+            Err(WorkloadError::TooLarge {
+                name: workload.name.clone(),
+                ranks,
+                machine: machine.to_owned(),
+                accelerators,
+            })
+        };
+    };
+    if u64::from(ranks) > accelerators {
+        return Err(WorkloadError::TooLarge {
+            name: workload.name.clone(),
+            ranks,
+            machine: machine.to_owned(),
+            accelerators,
+        });
+    }
+    let shape = |d: &Dimension| d.shape.unwrap_or([1, d.size]);
+    let tall: u64 = workload.dimensions.iter().map(|d| u64::from(shape(d)[0])).product();
+    let wide: u64 = workload.dimensions.iter().map(|d| u64::from(shape(d)[1])).product();
+    let turned = tall > u64::from(rows) || wide > u64::from(cols);
+    let (tall, wide) = if turned { (wide, tall) } else { (tall, wide) };
+    if tall > u64::from(rows) || wide > u64::from(cols) {
+        let (name, machine) = (workload.name.clone(), machine.to_owned());
+        return Err(WorkloadError::DoesNotFit { name, tall, wide, machine, rows, cols });
+    }
+    let place = |rank: u32| {
+        let (mut left, mut row, mut col, mut below, mut beside) = (rank, 0, 0, 1, 1);
+        for d in workload.dimensions.iter().rev() {
+            let [r, c] = shape(d);
+            let at = left % d.size;
+            left /= d.size;
+            row += at / c * below;
+            col += at % c * beside;
+            below *= r;
+            beside *= c;
+        }
+        if turned { col * cols + row } else { row * cols + col }
+    };
+    Ok((0..ranks).map(place).collect())
+}

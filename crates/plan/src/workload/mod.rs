@@ -1,0 +1,31 @@
+//! Training workloads: compute and communication of one iteration, in time on a machine.
+//!
+//! A workload of one's own is a TOML file; those that come along are the files of `workloads/`, built in.
+
+mod description;
+mod error;
+mod layout;
+mod network;
+mod tasks;
+mod timeline;
+
+pub use description::{Communication, Dimension, Pattern, Step, Workload};
+pub use error::WorkloadError;
+pub use layout::{Groups, places};
+pub use network::OnNetwork;
+pub use tasks::{Tasks, tasks};
+pub use timeline::{Communicated, Iteration, Phase, Taken, iterate};
+
+pub struct Preset {
+    pub name: &'static str,
+    pub toml: &'static str,
+}
+
+/// Sorted by name; one entry a file of `workloads/`.
+pub const WORKLOADS: &[Preset] = &[
+    Preset { name: "cosmoflow", toml: include_str!("../../../../workloads/cosmoflow.toml") },
+    Preset { name: "dlrm", toml: include_str!("../../../../workloads/dlrm.toml") },
+    Preset { name: "gpt-3", toml: include_str!("../../../../workloads/gpt-3.toml") },
+    Preset { name: "gpt-3-moe", toml: include_str!("../../../../workloads/gpt-3-moe.toml") },
+    Preset { name: "resnet-152", toml: include_str!("../../../../workloads/resnet-152.toml") },
+];

@@ -1,0 +1,104 @@
+//! One iteration in time, given what each communication takes.
+//!
+//! Steps compute one after the other. A step's communication begins when it has computed and when what was begun before is
+//! over: a device has one queue of communication, as training frameworks use it. What is blocking holds the next step back; a
+//! step that waits is held back by all. The iteration is over when all is.
+
+use serde::Serialize;
+use unisono_algorithms::Params;
+
+use super::{Communication, Workload};
+
+/// What one communication takes, by which algorithm.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Taken {
+    pub algorithm: String,
+    /// As text, and as given.
+    pub params: String,
+    pub given: Params,
+    pub seconds: f64,
+}
+
+/// A communication in time.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Communicated {
+    pub collective: &'static str,
+    pub bytes: u64,
+    pub ranks: u32,
+    pub blocking: bool,
+    pub algorithm: String,
+    pub params: String,
+    pub begin: f64,
+    pub end: f64,
+}
+
+/// A step in time; seconds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Phase {
+    pub name: String,
+    pub begin: f64,
+    pub compute_seconds: f64,
+    pub communication_seconds: f64,
+    /// What it was held back by communication.
+    pub waited_seconds: f64,
+    pub communication: Vec<Communicated>,
+}
+
+/// One iteration. Seconds are compute_seconds and exposed_seconds: communication that nothing hides.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Iteration {
+    pub seconds: f64,
+    pub compute_seconds: f64,
+    pub communication_seconds: f64,
+    pub exposed_seconds: f64,
+    pub phases: Vec<Phase>,
+}
+
+/// # Errors
+/// The first of `take`.
+pub fn iterate<E>(
+    workload: &Workload,
+    overlap: bool,
+    mut take: impl FnMut(&Communication) -> Result<Taken, E>,
+) -> Result<Iteration, E> {
+    // When the last compute, the last blocking communication and the last communication are over.
+    let (mut computed, mut blocked, mut free) = (0.0_f64, 0.0_f64, 0.0_f64);
+    let mut phases = Vec::with_capacity(workload.steps.len());
+    for step in &workload.steps {
+        let begin = if step.waits || !overlap { computed.max(free) } else { computed.max(blocked) };
+        let waited_seconds = begin - computed;
+        let compute_seconds = step.compute_us * 1e-6;
+        computed = begin + compute_seconds;
+        let mut communication = Vec::with_capacity(step.communication.len());
+        for c in &step.communication {
+            let taken = take(c)?;
+            let begin = computed.max(free);
+            free = begin + taken.seconds;
+            if c.blocking {
+                blocked = free;
+            }
+            communication.push(Communicated {
+                collective: c.collective.name(),
+                bytes: 4 * c.elements,
+                ranks: workload.group_size(c),
+                blocking: c.blocking,
+                algorithm: taken.algorithm,
+                params: taken.params,
+                begin,
+                end: free,
+            });
+        }
+        let communication_seconds = communication.iter().map(|c| c.end - c.begin).sum();
+        let name = step.name.clone();
+        phases.push(Phase { name, begin, compute_seconds, communication_seconds, waited_seconds, communication });
+    }
+    let seconds = computed.max(free);
+    let compute_seconds = workload.compute_seconds();
+    Ok(Iteration {
+        seconds,
+        compute_seconds,
+        communication_seconds: phases.iter().map(|p| p.communication_seconds).sum(),
+        exposed_seconds: (seconds - compute_seconds).max(0.0),
+        phases,
+    })
+}
