@@ -58,6 +58,7 @@ impl OnNetwork {
                 return Ok(Taken {
                     algorithm: "send".to_owned(),
                     params: String::new(),
+                    given: Params::new(),
                     seconds: seconds(&[exchange]),
                 });
             }
@@ -70,6 +71,7 @@ impl OnNetwork {
                 return Ok(Taken {
                     algorithm: "send".to_owned(),
                     params: String::new(),
+                    given: Params::new(),
                     seconds: seconds(&[exchange]),
                 });
             }

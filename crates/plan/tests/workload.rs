@@ -1,0 +1,138 @@
+//! Workloads: their files, where their ranks lie, and timelines derived by hand.
+
+use std::convert::Infallible;
+
+use unisono_algorithms::Params;
+use unisono_machine::Machine;
+use unisono_plan::workload::{Communication, Groups, OnNetwork, Taken, WORKLOADS, Workload, iterate, places, tasks};
+
+fn taken(seconds: f64) -> Taken {
+    Taken { algorithm: "given".to_owned(), params: String::new(), given: Params::new(), seconds }
+}
+
+fn workload(text: &str) -> Workload {
+    let head = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\nshape = [2, 2]\n";
+    Workload::from_toml(&format!("{head}{text}"), "w.toml").unwrap()
+}
+
+/// Seconds of compute of an iteration ("HammingMesh", artifact; 108 ms and 2.90 ms are said there).
+#[test]
+fn presets_read_and_compute_so_long() {
+    let compute: Vec<(&str, u32, f64)> = WORKLOADS
+        .iter()
+        .map(|preset| {
+            let w = Workload::preset(preset.name).unwrap();
+            assert_eq!(w.name, preset.name);
+            (preset.name, w.accelerators(), (w.compute_seconds() * 1e6).round())
+        })
+        .collect();
+    let expected = [
+        ("cosmoflow", 1024, 93_610.0),
+        ("dlrm", 128, 2_901.0),
+        ("gpt-3", 384, 47_745.0),
+        ("gpt-3-moe", 1536, 74_843.0),
+        ("resnet-152", 1024, 108_000.0),
+    ];
+    assert_eq!(compute, expected);
+}
+
+#[test]
+fn a_timeline_by_hand() {
+    let step = |name: &str, us: u32, more: &str| format!("[[steps]]\nname = \"{name}\"\ncompute_us = {us}\n{more}\n");
+    let reduce = |blocking: bool| {
+        format!("[[steps.communication]]\ncollective = \"allreduce\"\nelements = 10\nblocking = {blocking}\n")
+    };
+    // Each communication takes 30 us.
+    let run = |text: &str, overlap: bool| {
+        let done = iterate::<Infallible>(&workload(text), overlap, |_| Ok(taken(30e-6))).unwrap();
+        [done.seconds, done.compute_seconds, done.communication_seconds, done.exposed_seconds]
+            .map(|s| (s * 1e6).round())
+    };
+    let free = step("a", 10, &reduce(false)) + &step("b", 20, &reduce(false)) + &step("c", 50, "");
+    // a 0..10, b 10..30, c 30..80; communication 10..40 and 40..70.
+    assert_eq!(run(&free, true), [80.0, 80.0, 60.0, 0.0]);
+    assert_eq!(run(&free, false), [140.0, 80.0, 60.0, 60.0]);
+    let held = step("a", 10, &reduce(true)) + &step("b", 20, &reduce(false)) + &step("c", 5, "");
+    // b 40..60, c 60..65, communication 10..40 and 60..90.
+    assert_eq!(run(&held, true), [90.0, 35.0, 60.0, 55.0]);
+    let waits = step("a", 10, &reduce(false)) + &step("b", 20, "") + &step("c", 5, "waits = true");
+    // b 10..30, c 40..45.
+    assert_eq!(run(&waits, true), [45.0, 35.0, 30.0, 10.0]);
+}
+
+#[test]
+fn groups_and_places() {
+    let text = "name = \"w\"\n[[dimensions]]\nname = \"data\"\nsize = 6\nshape = [3, 2]\n[[dimensions]]\nname = \"operator\"\nsize = 4\nshape = [2, 2]\n\
+                [[steps]]\nname = \"s\"\n";
+    let w = Workload::from_toml(text, "w.toml").unwrap();
+    let over = |names: &[&str]| -> Communication {
+        let names: Vec<_> = names.iter().map(|n| format!("\"{n}\"")).collect();
+        let text = format!(
+            "name = \"w\"\n[[dimensions]]\nname = \"data\"\nsize = 6\n[[dimensions]]\nname = \"operator\"\nsize = 4\n[[steps]]\nname = \"s\"\n\
+             [[steps.communication]]\ncollective = \"allreduce\"\nelements = 1\nover = [{}]\n",
+            names.join(", ")
+        );
+        Workload::from_toml(&text, "w.toml").unwrap().steps[0].communication[0].clone()
+    };
+    let operator = Groups::new(&w, &over(&["operator"]));
+    assert_eq!((operator.group(9), operator.place(9)), (&[8, 9, 10, 11][..], 1));
+    let data = Groups::new(&w, &over(&["data"]));
+    assert_eq!((data.group(9), data.place(9)), (&[1, 5, 9, 13, 17, 21][..], 2));
+    let all = Groups::new(&w, &over(&[]));
+    assert_eq!((all.size(), all.place(9)), (24, 9));
+    // 6 x 4 accelerators, in 2x2 blocks; on a network of 4 rows the workload is turned.
+    let upright = places(&w, "m", &[8, 4]).unwrap();
+    assert_eq!(upright[..5], [0, 1, 4, 5, 2]);
+    let turned = places(&w, "m", &[4, 8]).unwrap();
+    assert_eq!(turned[..5], [0, 8, 1, 9, 16]);
+    let mut distinct = turned.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 24);
+    assert_eq!(places(&w, "m", &[30]).unwrap(), (0..24).collect::<Vec<_>>());
+    let refused = |extents: &[u32]| places(&w, "m", extents).unwrap_err().to_string();
+    assert_eq!(refused(&[23]), "w needs 24 accelerators, and m has 23");
+    assert!(refused(&[3, 100]).contains("which do not fit on the 3x100 of m"));
+}
+
+#[test]
+fn mistakes_are_named() {
+    let head = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\n";
+    let step = "[[steps]]\nname = \"s\"\n[[steps.communication]]\nelements = 1\n";
+    let cases = [
+        (format!("{head}shape = [2, 3]\n[[steps]]\nname = \"s\"\n"), "dimension 'd' of size 4 has shape 2x3"),
+        (format!("{head}[[steps]]\nname = \"s\"\ncompute_us = -1\n"), "compute_us -1; accepted is 0 to a year"),
+        (format!("{head}{step}collective = \"sum\"\n"), "'sum' is not a communication; accepted are allgather,"),
+        (format!("{head}{step}collective = \"send\"\nover = [\"x\"]\n"), "over 'x'; dimensions are d"),
+        (format!("{head}{step}collective = \"exchange\"\npartners = [4]\n"), "partner 4 in groups of 4 ranks"),
+        (format!("{head}{step}collective = \"exchange\"\n"), "an exchange has partners"),
+        (format!("{head}steps = []\n"), "duplicate key"),
+        ("name = \"w\"\ndimensions = []\nsteps = []".to_owned(), "at least one dimension and one step"),
+    ];
+    for (text, why) in cases {
+        let error = Workload::from_toml(&text, "w.toml").map(|_| ()).unwrap_err().to_string();
+        assert!(error.starts_with("w.toml") && (error.contains(why) || why == "duplicate key"), "{error}");
+    }
+    assert!(Workload::preset("alexnet").unwrap_err().to_string().contains("workloads are cosmoflow, dlrm"));
+}
+
+/// Data parallel on a torus: the model's time of the named algorithm, and its graph with all messages.
+#[test]
+fn on_a_torus() {
+    let Machine::Network(torus) = Machine::preset("torus2d-small").unwrap() else { panic!("a network") };
+    let resnet = Workload::preset("resnet-152").unwrap();
+    let on = OnNetwork::new(&resnet, &torus).unwrap();
+    let done = iterate(&resnet, true, |c| on.take(&resnet, c)).unwrap();
+    // The last bucket alone is not hidden: by `bucket`, 5194816 floats over four links of 4 x 50 GB/s, there and back, and
+    // 4 x 31 messages of 80 ns and twice 1 ns.
+    let last = 2.0 * 4.0 * 5_194_816.0 / (16.0 * 50e9) + 4.0 * 31.0 * 82e-9;
+    assert!((done.exposed_seconds / last - 1.0).abs() < 0.01, "{} {last}", done.exposed_seconds);
+    assert_eq!(done.phases.len(), 11);
+    let small = workload(
+        "[[steps]]\nname = \"s\"\ncompute_us = 3\n[[steps.communication]]\ncollective = \"allreduce\"\nelements = 100\n",
+    );
+    let on = OnNetwork::new(&small, &torus).unwrap();
+    let made = tasks(&small, true, &on).unwrap();
+    assert_eq!(made.graph.rank_count(), 4);
+    assert_eq!(made.watch.len(), 12);
+}
