@@ -234,7 +234,7 @@ def test_plans_of_a_million_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--machine", "archer", "--ranks", "1000000", "--bytes", "8")
     code, report, _ = run(capsys, "plan", "allreduce", *arguments, "--algorithm", "recursive-multiplying", "--json")
     assert code == 0
-    assert report["params"] == {}
+    assert report["params"] == {"schedule": "a5,a5,a5,a5,a5,a5,a4,a4,a4"}
     assert report["predicted"]["source"] == "rounds"
     assert report["predicted"]["terms"] is None
     assert report["predicted"]["seconds"] == pytest.approx(23.28e-6)
@@ -415,3 +415,22 @@ def test_finish_is_an_array_of_seconds() -> None:
     assert done.finish.max() == pytest.approx(done.seconds)
     with pytest.raises(un.UnsupportedError):
         _ = done.cycles
+
+
+def test_a_root_that_nothing_asks_for_is_said_to_be_unused(capsys: pytest.CaptureFixture[str]) -> None:
+    for place in (("archer", "--ranks", "4"), ("wse2", "--shape", "4x4")):
+        code, _, err = run(capsys, "plan", "allreduce", "--machine", *place, "--bytes", "8", "--root", "1")
+        assert (code, err) == (0, "note: a collective of kind allreduce has no root; --root is not used\n")
+        assert run(capsys, "plan", "reduce", "--machine", *place, "--bytes", "8", "--root", "1")[2] == ""
+
+
+def test_a_barrier_needs_no_size(capsys: pytest.CaptureFixture[str]) -> None:
+    code, report, _ = run(capsys, "simulate", "barrier", "--machine", "archer", "--ranks", "8", "--json")
+    assert code == 0
+    assert report["result_correct"]
+
+
+def test_more_ranks_than_there_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--machine", "archer", "--ranks", "4294967296", "--bytes", "8")
+    code, _, err = run(capsys, "plan", "allreduce", *arguments)
+    assert (code, err) == (2, "error: --ranks is 4294967296; accepted is a whole number from 1 to 4294967295\n")

@@ -63,7 +63,7 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
     };
     check_names(algorithm, &params)?;
     algorithm.supports(case, &params)?;
-    Ok((algorithm, params))
+    Ok((algorithm, algorithm.chosen(case, &params)))
 }
 
 /// The algorithm must be one for the kind of machine.

@@ -98,6 +98,17 @@ fn slack_trees_are_fast_where_vectors_are_short() {
     }
 }
 
+/// Leaves are paced, the flood after the reduce is not: it costs B + h + 5 cycles.
+#[test]
+fn a_flood_is_as_fast_after_a_paced_reduce() {
+    let grid = Grid::new(16, 16);
+    for algorithm in ["kd-tree", "quad-chain", "slack-tree"] {
+        let reduce = simulate(Kind::Reduce, grid, 64, algorithm).cycles;
+        let both = simulate(Kind::Allreduce, grid, 64, algorithm).cycles;
+        assert!(both <= reduce + 64 + 30 + 5, "{algorithm}: {reduce} cycles, with the flood {both}");
+    }
+}
+
 #[test]
 fn a_program_without_its_control_wavelets_stops() {
     let mut stopped = Vec::new();

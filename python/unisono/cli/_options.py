@@ -15,6 +15,11 @@ from unisono.cli._types import Param, Root
 
 _Decorated = Callable[..., Any]
 
+#: Collectives in which all ranks play one part.
+_ROOTLESS = ("allgather", "allreduce", "alltoall", "barrier", "reduce-scatter", "scan")
+#: Ranks are numbered in 32 bits.
+MOST_RANKS = 2**32 - 1
+
 
 @dataclass(frozen=True)
 class Request:
@@ -44,6 +49,8 @@ class Request:
     def plan(self) -> Plan:
         """The best schedule of what was asked for."""
         count, machine = self.count(), self.sized_machine()
+        if self.root != 0 and self.collective in _ROOTLESS:
+            click.echo(f"note: a collective of kind {self.collective} has no root; --root is not used", err=True)
         with working(f"planning {self.collective}"):
             return unisono.plan(
                 self.collective,
@@ -60,7 +67,9 @@ class Request:
 
 def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Schedule:
     """The schedule in the file of that name, or the one planned for the collective of that name."""
-    sized = options["elements"] is not None or options["bytes"] is not None
+    # A barrier is told from a file by its machine: it has no size.
+    barrier = what == "barrier" and machine is not None
+    sized = barrier or options["elements"] is not None or options["bytes"] is not None
     if sized and not Path(what).is_file():
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must say where")
@@ -89,8 +98,8 @@ def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
         return None if shape is None else parse_shape(shape)
     if shape is not None:
         raise InputError(f"--shape {shape} and --ranks {ranks} both say which part of the machine to use; give one")
-    if ranks < 1:
-        raise InputError(f"--ranks is {ranks}; accepted is a whole number from 1 on")
+    if not 1 <= ranks <= MOST_RANKS:
+        raise InputError(f"--ranks is {ranks}; accepted is a whole number from 1 to {MOST_RANKS}")
     return (ranks,)
 
 

@@ -154,6 +154,13 @@ impl RankAlgorithm for RecursiveMultiplying {
         }
         unique.into_iter().map(|stages| Params::new().with("schedule", stages)).collect()
     }
+
+    fn chosen(&self, case: &Case, params: &Params) -> Params {
+        if case.collective.ranks == 1 || params.get("schedule").is_some() {
+            return params.clone();
+        }
+        params.clone().with("schedule", near(case, search(case).best()))
+    }
 }
 
 /// Orders of one schedule that are worth timing: all those of four different factors.

@@ -215,9 +215,11 @@ fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: 
         Operand::Stream(s) => End::Fabric(colors.of(s)),
     };
     let mut op = Op { instr: id, phase: schedule.phase(id).0 as u16, ..Op::plain(schedule.instr(id).len) };
-    // Only leaves are paced; all others take the pace of what arrives.
+    // Only leaves are paced, which send what they were given; all others take the pace of what arrives, and a flood of the
+    // result after the reduce has none.
     let memory = |o: &Operand| !matches!(o, Operand::Stream(_));
-    if schedule.sources(id).iter().all(memory) && !schedule.sinks(id).iter().all(memory) {
+    let given = |o: &Operand| matches!(o, Operand::In(_));
+    if schedule.sources(id).iter().all(given) && !schedule.sinks(id).iter().all(memory) {
         op.pace = placed.placement.pace;
     }
     if schedule.sources(id).iter().filter(|o| !memory(o)).count() > 1 {

@@ -4,7 +4,7 @@
 //! Every combination that a collective can ask for aligns equal input indices (element `i` with element `i`), so a
 //! segment is an expression over ranks and one shift from its place to the input index.
 
-use unisono_base::{Diagnostics, InstrId, NodeId, Span, mix};
+use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, mix};
 use unisono_collective::{Kind, Source};
 
 use super::Outcome;
@@ -72,6 +72,8 @@ struct Machine<'a, D: Domain> {
     out: Vec<Segments<D::Value>>,
     tmp: Vec<Segments<D::Value>>,
     streams: Vec<Segments<D::Value>>,
+    /// Instructions that have yet to pop each stream; none, and its contents are gone.
+    pops: Vec<u32>,
     findings: Diagnostics,
 }
 
@@ -89,6 +91,7 @@ pub fn run<D: Domain>(
         out: vec![Vec::new(); nodes],
         tmp: vec![Vec::new(); nodes],
         streams: vec![Vec::new(); schedule.stream_count()],
+        pops: schedule.all_streams().map(|stream| flow.readers(stream).len() as u32).collect(),
         findings: Diagnostics::default(),
     };
     let (mut left, mut right, mut joined) = (Vec::new(), Vec::new(), Vec::new());
@@ -104,6 +107,9 @@ pub fn run<D: Domain>(
             joined.clear();
             machine.combine(id, node, &left, &right, &mut joined)?;
             std::mem::swap(&mut left, &mut joined);
+        }
+        for (stream, _) in flow.pops(schedule, id) {
+            machine.popped(stream);
         }
         for row in sinks {
             machine.write(node, row, len, &left);
@@ -206,6 +212,14 @@ impl<D: Domain> Machine<'_, D> {
                     push_merged(stream, segment.cut(Span::new(0, len), base));
                 }
             }
+        }
+    }
+
+    fn popped(&mut self, stream: StreamId) {
+        let pops = &mut self.pops[stream.index()];
+        *pops -= 1;
+        if *pops == 0 {
+            self.streams[stream.index()] = Vec::new();
         }
     }
 
