@@ -38,6 +38,7 @@ REGISTRIES = [
     (ROOT / "crates" / "cost" / "src" / "bounds", "BOUNDS"),
     (ROOT / "crates" / "cost" / "src" / "models", "MODELS"),
     (ROOT / "crates" / "emit" / "src" / "tuning" / "targets", "TUNINGS"),
+    (ROOT / "crates" / "machine" / "src" / "network" / "catalog", "FAMILIES"),
 ]
 
 

@@ -9,6 +9,30 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset { name: "archer", toml: include_str!("../../../machines/archer.toml") },
     Preset { name: "archer-median", toml: include_str!("../../../machines/archer-median.toml") },
+    Preset { name: "dragonfly-large", toml: include_str!("../../../machines/dragonfly-large.toml") },
+    Preset { name: "dragonfly-small", toml: include_str!("../../../machines/dragonfly-small.toml") },
+    Preset { name: "fattree-large", toml: include_str!("../../../machines/fattree-large.toml") },
+    Preset { name: "fattree-small", toml: include_str!("../../../machines/fattree-small.toml") },
+    Preset {
+        name: "fattree-tapered50-artifact-large",
+        toml: include_str!("../../../machines/fattree-tapered50-artifact-large.toml"),
+    },
+    Preset {
+        name: "fattree-tapered50-artifact-small",
+        toml: include_str!("../../../machines/fattree-tapered50-artifact-small.toml"),
+    },
+    Preset { name: "fattree-tapered50-large", toml: include_str!("../../../machines/fattree-tapered50-large.toml") },
+    Preset { name: "fattree-tapered50-small", toml: include_str!("../../../machines/fattree-tapered50-small.toml") },
+    Preset {
+        name: "fattree-tapered75-artifact-large",
+        toml: include_str!("../../../machines/fattree-tapered75-artifact-large.toml"),
+    },
+    Preset {
+        name: "fattree-tapered75-artifact-small",
+        toml: include_str!("../../../machines/fattree-tapered75-artifact-small.toml"),
+    },
+    Preset { name: "fattree-tapered75-large", toml: include_str!("../../../machines/fattree-tapered75-large.toml") },
+    Preset { name: "fattree-tapered75-small", toml: include_str!("../../../machines/fattree-tapered75-small.toml") },
     Preset { name: "hx2mesh-large", toml: include_str!("../../../machines/hx2mesh-large.toml") },
     Preset { name: "hx2mesh-small", toml: include_str!("../../../machines/hx2mesh-small.toml") },
     Preset { name: "hx4mesh-large", toml: include_str!("../../../machines/hx4mesh-large.toml") },

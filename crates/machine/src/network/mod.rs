@@ -3,15 +3,18 @@
 pub mod allocate;
 mod boards;
 mod catalog;
+pub mod cut;
 pub mod deadlock;
 mod description;
+mod lattice;
 mod plane;
 mod routing;
 mod spread;
 mod topology;
 
 pub use boards::Boards;
+pub use catalog::FAMILIES;
 pub use description::{Network, Prices};
 pub use plane::{Cable, Link, Plane, PlaneBuilder};
 pub use routing::{Header, Hop, Routing};
-pub use topology::{Bill, FAMILIES, Family, SWITCH_PORTS, Topology};
+pub use topology::{Bill, Family, SWITCH_PORTS, Topology};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Boards, Plane, Routing, catalog};
+use super::{Boards, Plane, Routing};
 use crate::MachineError;
 
 /// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves unused.
@@ -38,8 +38,8 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// The most cables between two accelerators, by shortest paths; ways on a board count as cables.
     fn diameter(&self) -> u32;
 
-    /// Bandwidth over the smallest cut into halves, over the injection bandwidth of one half.
-    fn bisection_share(&self) -> f64;
+    /// Bandwidth over the smallest cut into halves, over the injection bandwidth of one half; nothing where no form gives it.
+    fn bisection_share(&self) -> Option<f64>;
 
     /// Accelerators are numbered row-major over these extents, where the topology has such an order; a line otherwise.
     fn extents(&self) -> Vec<u32> {
@@ -105,6 +105,3 @@ pub struct Family {
     pub keys: &'static [&'static str],
     pub read: Read,
 }
-
-/// Sorted by name.
-pub const FAMILIES: &[Family] = &[catalog::hxmesh::FAMILY, catalog::torus::FAMILY];

@@ -35,7 +35,14 @@ impl Routing for Flat {
 
 #[test]
 fn without_rising_channels_there_is_a_circle() {
-    for text in ["name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]", "name = 'torus'\ndims = [5, 5]"] {
+    for text in [
+        "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 9",
+        "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 9\nrouting = 'valiant'",
+        "name = 'graph'\naccelerators = 5\nedges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]",
+        "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]",
+        "name = 'hyperx'\ndims = [3, 3]",
+        "name = 'torus'\ndims = [5, 5]",
+    ] {
         let topology = oracle::topology(text);
         let plane = topology.plane().unwrap();
         let fault = check(&plane, &Flat(topology.routing())).unwrap_err();

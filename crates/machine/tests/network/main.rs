@@ -1,6 +1,15 @@
 //! Topologies against what a plane itself says: breadth-first search, least cuts, and every channel of every routing.
 
+mod cut;
+mod dragonfly;
+mod fattree;
 mod faults;
+mod graph;
 mod hxmesh;
+mod hypercube;
+mod hyperx;
+mod mesh;
 mod oracle;
+mod presets;
+mod table2;
 mod torus;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use unisono_machine::network::{Cable, FAMILIES, Header, Plane, Routing, Topology, deadlock};
+use unisono_machine::network::{Cable, FAMILIES, Header, Plane, Routing, Topology, cut, deadlock};
 
 /// A topology from the lines of its table.
 pub fn topology(text: &str) -> Box<dyn Topology> {
@@ -79,57 +79,28 @@ pub fn is_minimal(plane: &Plane, routing: &dyn Routing) {
     }
 }
 
-/// Of all ways to part the accelerators in halves the fewest links that part them, over the injection of one half.
-pub fn bisection_share(plane: &Plane, ports: u32) -> f64 {
-    let n = plane.accelerators();
-    assert!(n.is_multiple_of(2) && n <= 16, "{n} accelerators");
-    let halves = (0_u32..1 << (n - 1)).filter(|half| half.count_ones() == n / 2);
-    let cut = halves.map(|half| least_cut(plane, half)).min().unwrap();
-    f64::from(cut) / f64::from(ports * n / 2)
-}
-
-/// The most flow from the accelerators whose bits are set to the others, a unit a link: what has to be cut.
-fn least_cut(plane: &Plane, half: u32) -> u32 {
-    let accelerator = |node: u32| node < plane.accelerators();
-    let inside = |node: u32| accelerator(node) && half >> node & 1 == 1;
-    let mut flow = vec![0_i32; plane.links().len()];
-    for found in 0.. {
-        let mut by = vec![None; plane.nodes() as usize];
-        let mut seen: Vec<bool> = (0..plane.nodes()).map(inside).collect();
-        let mut open: VecDeque<u32> = (0..plane.nodes()).filter(|&node| inside(node)).collect();
-        let mut end = None;
-        while let Some(node) = open.pop_front() {
-            if accelerator(node) && !inside(node) {
-                end = Some(node);
-                break;
-            }
-            for id in plane.leaving(node) {
-                let next = plane.link(id).to;
-                if flow[id as usize] < 1 && !seen[next as usize] {
-                    seen[next as usize] = true;
-                    by[next as usize] = Some(id);
-                    open.push_back(next);
-                }
-            }
-        }
-        let Some(mut node) = end else { return found };
-        while let Some(id) = by[node as usize] {
-            flow[id as usize] += 1;
-            flow[plane.link(id).back as usize] -= 1;
-            node = plane.link(id).from;
-        }
-    }
-    unreachable!("a flow has an end")
-}
-
 /// All that holds for any topology whose routing takes shortest ways.
 pub fn holds(text: &str) {
     let topology = topology(text);
+    is_minimal(&topology.plane().unwrap(), &*topology.routing());
+    is_connected_as_stated(text);
+}
+
+/// All that holds for any topology.
+pub fn is_connected_as_stated(text: &str) {
+    let topology = topology(text);
     let plane = sound_plane(&*topology, text);
     assert_eq!(diameter(&plane), topology.diameter(), "diameter of {text}");
-    let routing = topology.routing();
-    is_minimal(&plane, &*routing);
-    deadlock::check(&plane, &*routing).unwrap_or_else(|e| panic!("{text}: {e}"));
+    deadlock::check(&plane, &*topology.routing()).unwrap_or_else(|e| panic!("{text}: {e}"));
+}
+
+/// The cables of the bill are those of the plane.
+pub fn is_billed_as_wired(text: &str) {
+    let topology = topology(text);
+    let (plane, bill) = (topology.plane().unwrap(), topology.bill());
+    assert_eq!((bill.dac, bill.aoc), (cables(&plane, Cable::Dac), cables(&plane, Cable::Aoc)), "{text}");
+    let ports = (plane.accelerators()..plane.nodes()).map(|node| plane.leaving(node).len() as u32);
+    assert!(ports.max().unwrap_or(0) <= bill.switch_ports, "{text}");
 }
 
 pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
@@ -144,10 +115,7 @@ pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
 pub fn is_bisected_as_stated(text: &str) {
     let topology = topology(text);
     let plane = topology.plane().unwrap();
-    let found = bisection_share(&plane, topology.ports());
-    assert!(
-        (found - topology.bisection_share()).abs() < 1e-12,
-        "{text}: {found}, stated {}",
-        topology.bisection_share()
-    );
+    let found = cut::bisection_share(&plane, topology.ports()).unwrap();
+    let stated = topology.bisection_share().unwrap();
+    assert!((found - stated).abs() < 1e-12, "{text}: {found}, stated {stated}");
 }

@@ -31,6 +31,7 @@ impl NetworkBound for Bisection {
         let (small, large) = (f64::from(all / 2), f64::from(all.div_ceil(2)));
         let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
         let crosses = small * large * block;
-        Some(crosses * case.injection_ns_per_byte() / (large * case.topology.bisection_share()))
+        let share = case.topology.bisection_share()?;
+        Some(crosses * case.injection_ns_per_byte() / (large * share))
     }
 }

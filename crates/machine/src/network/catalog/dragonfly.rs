@@ -1,0 +1,214 @@
+//! Dragonfly: groups of routers that are all linked with each other, and groups that are all linked with each other.
+//!
+//! Source: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008: p accelerators and h
+//! global cables a router, a routers a group, g groups. Every two groups have floor(a h / (g-1)) cables, spread over their
+//! routers. The bill is that of "HammingMesh", Table 2: copper inside a group, all a h g / 2 global cables optical, and
+//! routers small enough share a switch of 64 ports, with free links between them.
+//!
+//! Routing: minimal (local, global, local), or Valiant's (by way of a random group). The virtual channel rises with each
+//! group that is entered, so two serve the first, three the second.
+
+mod routing;
+
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+
+use super::super::{
+    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
+    spread::Spread,
+    topology::{self, SWITCH_PORTS},
+};
+use crate::MachineError;
+
+pub const FAMILY: Family = Family {
+    name: "dragonfly",
+    summary: "groups of routers, linked all with all inside a group and between groups",
+    reference: "Kim et al., Dragonfly, ISCA 2008; HammingMesh, Table 2",
+    keys: &["p", "a", "h", "g", "routing"],
+    read,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Way {
+    #[default]
+    Minimal,
+    Valiant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dragonfly {
+    /// Accelerators of a router.
+    p: u32,
+    /// Routers of a group.
+    a: u32,
+    /// Global ports of a router.
+    h: u32,
+    /// Groups.
+    g: u32,
+    #[serde(default)]
+    routing: Way,
+}
+
+fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+    let fly: Dragonfly = topology::parse(table, origin)?;
+    let Dragonfly { p, a, h, g, .. } = fly;
+    topology::accelerators(&[p, a, g], origin)?;
+    let ports = u64::from(a) * u64::from(h);
+    if ports > u64::from(u16::MAX) {
+        return Err(topology::refused(
+            origin,
+            format!("{a} routers with {h} global ports are {ports} a group; accepted are at most {}", u16::MAX),
+        ));
+    }
+    if g > 1 && fly.global().each == 0 {
+        let message = format!(
+            "{a} routers with {h} global ports each reach {ports} other groups; with g = {g} there are {}, and some could not be reached",
+            g - 1
+        );
+        return Err(topology::refused(origin, message));
+    }
+    Ok(Box::new(fly))
+}
+
+impl Dragonfly {
+    /// The global cables of a group: from each other group, by how far it follows around, to the routers.
+    fn global(self) -> Spread {
+        let sources = self.g - 1;
+        Spread { sources, each: (self.a * self.h).checked_div(sources).unwrap_or(0), targets: self.a }
+    }
+
+    /// Ports of a router: accelerators, the others of its group in order, global cables.
+    fn local(self, at: u32, other: u32) -> u32 {
+        self.p + if other < at { other } else { other - 1 }
+    }
+
+    fn first_global(self) -> u32 {
+        self.p + self.a - 1
+    }
+
+    /// Routers in one switch.
+    fn a_switch(self) -> u32 {
+        (SWITCH_PORTS / (self.first_global() + self.h)).clamp(1, self.a)
+    }
+
+    /// The links between the two routers that are farthest apart. One group stands for all, as cables depend on how far groups
+    /// follow each other only; more than three links, local, global, local, are never needed.
+    fn between_routers(self) -> u32 {
+        let routers = self.a * self.g;
+        let global = self.global();
+        let neighbors = |router: u32| {
+            let (group, at) = (router / self.a, router % self.a);
+            let local = (0..self.a).map(move |other| group * self.a + other);
+            let far = (0..global.sources).flat_map(move |k| {
+                global.towards(at, k..k + 1).map(move |port| {
+                    let l = port * self.a + at - k * global.each;
+                    let other = (group + 1 + k) % self.g;
+                    other * self.a + global.end(self.g - 2 - k, l).0
+                })
+            });
+            local.chain(far)
+        };
+        let farthest = |start: u32| {
+            let mut distance = vec![u32::MAX; routers as usize];
+            distance[start as usize] = 0;
+            let (mut open, mut last) = (VecDeque::from([start]), 0);
+            while let Some(router) = open.pop_front() {
+                last = distance[router as usize];
+                for next in neighbors(router) {
+                    if distance[next as usize] == u32::MAX {
+                        distance[next as usize] = last + 1;
+                        open.push_back(next);
+                    }
+                }
+            }
+            last
+        };
+        let mut most = 0;
+        for router in 0..self.a {
+            most = farthest(router).max(most);
+            if most == 3 {
+                break;
+            }
+        }
+        most
+    }
+}
+
+impl Topology for Dragonfly {
+    fn name(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.p * self.a * self.g
+    }
+
+    fn ports(&self) -> u32 {
+        1
+    }
+
+    fn bill(&self) -> Bill {
+        let (a, g) = (u64::from(self.a), u64::from(self.g));
+        let pairs = |n: u64| n * (n - 1) / 2;
+        let (full, rest) = (a / u64::from(self.a_switch()), a % u64::from(self.a_switch()));
+        let inside = full * pairs(u64::from(self.a_switch())) + if rest > 0 { pairs(rest) } else { 0 };
+        Bill {
+            switches: g * a.div_ceil(u64::from(self.a_switch())),
+            dac: u64::from(self.accelerators()) + g * (pairs(a) - inside),
+            aoc: if g > 1 { a * u64::from(self.h) * g / 2 } else { 0 },
+            switch_ports: self.first_global() + self.h,
+        }
+    }
+
+    /// Of the routers, found by search, and a cable at both ends.
+    fn diameter(&self) -> u32 {
+        if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
+    }
+
+    /// Half of the groups are cut off: g^2/4 pairs of groups for the injection of half of the accelerators. One group alone is
+    /// cut in half itself. Exact where that number is even and the cut inside groups is wider.
+    fn bisection_share(&self) -> Option<f64> {
+        let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
+        let cut = f64::from(parts / 2) * f64::from(parts.div_ceil(2)) * f64::from(cables);
+        Some((cut / (f64::from(self.accelerators()) / 2.0)).min(1.0))
+    }
+
+    fn plane(&self) -> Result<Plane, MachineError> {
+        let (n, global) = (self.accelerators(), self.global());
+        let router = |group: u32, at: u32| n + group * self.a + at;
+        let mut plane = PlaneBuilder::new(n, self.a * self.g);
+        for accelerator in 0..n {
+            plane.join((accelerator, 0), (n + accelerator / self.p, accelerator % self.p), Cable::Dac);
+        }
+        for group in 0..self.g {
+            for at in 0..self.a {
+                for other in at + 1..self.a {
+                    let together = at / self.a_switch() == other / self.a_switch();
+                    let cable = if together { Cable::Board } else { Cable::Dac };
+                    let (there, back) = (self.local(at, other), self.local(other, at));
+                    plane.join((router(group, at), there), (router(group, other), back), cable);
+                }
+            }
+            // Towards the groups that follow up to the last; the others have joined their cables.
+            for k in 0..self.g - 1 - group {
+                for l in 0..global.each {
+                    let ((at, there), (other, back)) = (global.end(k, l), global.end(self.g - 2 - k, l));
+                    let first = self.first_global();
+                    plane.join(
+                        (router(group, at), first + there),
+                        (router(group + 1 + k, other), first + back),
+                        Cable::Aoc,
+                    );
+                }
+            }
+        }
+        plane.finish()
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        Box::new(routing::ByGroups::new(*self))
+    }
+}

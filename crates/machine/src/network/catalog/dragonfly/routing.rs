@@ -1,0 +1,117 @@
+//! Local, global, local; once, or twice by way of another group.
+//!
+//! No cycle: in the group of the source and on the cable out of it a packet is on channel 0, in the next group and on the
+//! cable out of that on channel 1, and in its last group on the last channel; on one channel local comes before global.
+
+use std::ops::Range;
+
+use super::{Dragonfly, Way};
+use crate::network::{Header, Hop, Plane, Routing, Topology};
+
+pub struct ByGroups {
+    fly: Dragonfly,
+    plane: Plane,
+    /// The router of each accelerator.
+    home: Vec<u32>,
+    /// Group of each router, and its place there.
+    place: Vec<(u32, u32)>,
+    /// For each other group, by how far it follows around: the global ports of each router to it.
+    own: Vec<Vec<Range<u32>>>,
+    /// And the routers that have any.
+    doors: Vec<Vec<u32>>,
+}
+
+impl ByGroups {
+    pub fn new(fly: Dragonfly) -> Self {
+        let global = fly.global();
+        let own: Vec<Vec<Range<u32>>> =
+            (0..global.sources).map(|k| (0..fly.a).map(|at| global.towards(at, k..k + 1)).collect()).collect();
+        let has = |ports: &[Range<u32>]| (0..fly.a).filter(|&at| !ports[at as usize].is_empty()).collect();
+        Self {
+            fly,
+            plane: fly.plane().expect("a plane that was built before"),
+            home: (0..fly.accelerators()).map(|n| n / fly.p).collect(),
+            place: (0..fly.a * fly.g).map(|r| (r / fly.a, r % fly.a)).collect(),
+            doors: own.iter().map(|ports| has(ports)).collect(),
+            own,
+        }
+    }
+
+    fn group(&self, accelerator: u32) -> u32 {
+        self.place[self.home[accelerator as usize] as usize].0
+    }
+
+    /// Groups between, for Valiant: any but the two of the ends; none where the ends share a group.
+    fn between(&self, from: u32, to: u32) -> Option<(u32, u32, u32)> {
+        let (from, to) = (self.group(from), self.group(to));
+        let others = self.fly.g.saturating_sub(2);
+        (self.fly.routing == Way::Valiant && from != to && others > 0).then_some((from.min(to), from.max(to), others))
+    }
+
+    /// The n-th group but those two, as a way: groups count from 1, for 0 is the direct one.
+    fn way(n: u32, low: u32, high: u32) -> u32 {
+        let group = n + u32::from(n >= low);
+        1 + group + u32::from(group >= high)
+    }
+}
+
+impl Routing for ByGroups {
+    fn name(&self) -> &'static str {
+        match self.fly.routing {
+            Way::Minimal => "minimal",
+            Way::Valiant => "Valiant",
+        }
+    }
+
+    fn virtual_channels(&self) -> u8 {
+        match self.fly.routing {
+            Way::Minimal => 2,
+            Way::Valiant => 3,
+        }
+    }
+
+    fn choose(&self, from: u32, to: u32, random: u64) -> u32 {
+        self.between(from, to).map_or(0, |(low, high, others)| {
+            let n = (u128::from(random) * u128::from(others)) >> 64;
+            Self::way(n as u32, low, high)
+        })
+    }
+
+    fn choices(&self, from: u32, to: u32) -> Vec<u32> {
+        match self.between(from, to) {
+            Some((low, high, others)) => (0..others).map(|n| Self::way(n, low, high)).collect(),
+            None => vec![0],
+        }
+    }
+
+    fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+        let n = self.plane.accelerators();
+        // An accelerator has one link, so the links before the routers are as many.
+        if at < n {
+            hops.push(Hop { link: at, vc: 0 });
+            return;
+        }
+        let (group, here) = self.place[(at - n) as usize];
+        let home = self.home[header.to as usize];
+        let (end, there) = self.place[home as usize];
+        let mut push = |port: u32, vc: u8| hops.push(Hop { link: self.plane.port(at, port), vc });
+        if group == end {
+            if here == there {
+                push(header.to - home * self.fly.p, 0);
+            } else {
+                push(self.fly.local(here, there), self.virtual_channels() - 1);
+            }
+            return;
+        }
+        let by = header.way.checked_sub(1).filter(|&by| by != group);
+        let next = by.unwrap_or(end);
+        let vc = u8::from(header.way > 0 && by.is_none());
+        let follows = if next > group { next - group } else { next + self.fly.g - group } as usize - 1;
+        let own = &self.own[follows][here as usize];
+        if own.is_empty() {
+            self.doors[follows].iter().for_each(|&door| push(self.fly.local(here, door), vc));
+        } else {
+            own.clone().for_each(|port| push(self.fly.first_global() + port, vc));
+        }
+    }
+}

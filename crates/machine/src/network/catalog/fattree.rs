@@ -1,0 +1,208 @@
+//! A fat tree of two or three levels with any taper.
+//!
+//! Source: "HammingMesh", section 5 and Table 2: leaves of `down` accelerators and `up` cables, in the middle of three levels
+//! switches with half of their ports up, on top switches with all ports down. All down-ports of leaves are bought as copper
+//! cables, all cables between switches as optical ones. Every level spreads its cables evenly over the next.
+//!
+//! Routing: up, then down; every cable up from where the end can be reached is a candidate (ECMP, adaptive by credits). Up
+//! before down needs one virtual channel.
+
+mod routing;
+
+use serde::Deserialize;
+
+use super::super::{
+    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
+    spread::Spread,
+    topology::{self, SWITCH_PORTS},
+};
+use crate::MachineError;
+
+pub const FAMILY: Family = Family {
+    name: "fattree",
+    summary: "leaves below one or two levels of switches, with any taper",
+    reference: "HammingMesh, section 5; Leiserson, 1985",
+    keys: &["accelerators", "levels", "down", "up", "top"],
+    read,
+};
+
+/// Ports down, and as many up, of a switch in the middle of three levels.
+const MIDDLE: u32 = SWITCH_PORTS / 2;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    accelerators: u32,
+    levels: u32,
+    /// Of a leaf.
+    down: u32,
+    up: u32,
+    /// Ports of a switch on top.
+    #[serde(default = "switch_ports")]
+    top: u32,
+}
+
+fn switch_ports() -> u32 {
+    SWITCH_PORTS
+}
+
+/// Two levels are one pod below nothing: its middle switches are the top.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FatTree {
+    accelerators: u32,
+    down: u32,
+    up: u32,
+    leaves: u32,
+    /// Leaves of a full pod.
+    pod_leaves: u32,
+    /// Ports of a switch above the leaves that lead down.
+    middle_down: u32,
+    /// Cables of all middle switches to the top; no sources where there are two levels.
+    top: Spread,
+    top_ports: u32,
+}
+
+fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+    let Keys { accelerators, levels, down, up, top } = topology::parse(table, origin)?;
+    let refused = |message: String| Err(topology::refused(origin, message));
+    topology::accelerators(&[accelerators], origin)?;
+    if !(2..=3).contains(&levels) {
+        return refused(format!("levels is {levels}; accepted are 2 and 3"));
+    }
+    for (key, ports) in [("down", down), ("up", up), ("top", top)] {
+        if !(1..=4096).contains(&ports) {
+            return refused(format!("{key} is {ports}; accepted are 1 to 4096 ports"));
+        }
+    }
+    // Every leaf must reach every switch above it, every pod every switch on top.
+    let leaves = accelerators.div_ceil(down);
+    let most = if levels == 2 { top } else { top * MIDDLE };
+    if leaves > most {
+        return refused(format!(
+            "{accelerators} accelerators need {leaves} leaves of {down}; with levels = {levels} and top = {top} at most {most} leaves, \
+             {} accelerators, are connected",
+            most * down
+        ));
+    }
+    let mut tree = FatTree {
+        accelerators,
+        down,
+        up,
+        leaves,
+        pod_leaves: if levels == 2 { leaves } else { MIDDLE },
+        middle_down: if levels == 2 { top } else { MIDDLE },
+        top: Spread { sources: 0, each: MIDDLE, targets: 0 },
+        top_ports: top,
+    };
+    if levels == 3 {
+        let sources = tree.middles();
+        tree.top = Spread { sources, each: MIDDLE, targets: (sources * MIDDLE).div_ceil(top) };
+    }
+    Ok(Box::new(tree))
+}
+
+impl FatTree {
+    fn pods(self) -> u32 {
+        self.leaves.div_ceil(self.pod_leaves)
+    }
+
+    /// From the leaves of a pod to the switches above them; the last pod may have fewer leaves.
+    fn pod(self, pod: u32) -> Spread {
+        let sources = (self.leaves - pod * self.pod_leaves).min(self.pod_leaves);
+        Spread { sources, each: self.up, targets: (sources * self.up).div_ceil(self.middle_down) }
+    }
+
+    /// Switches above the leaves of all pods.
+    fn middles(self) -> u32 {
+        let last = self.pods() - 1;
+        last * self.pod(0).targets + self.pod(last).targets
+    }
+
+    /// The nodes of leaves come after the accelerators, then those of the middle, then the top.
+    fn leaf(self, leaf: u32) -> u32 {
+        self.accelerators + leaf
+    }
+
+    fn middle(self, middle: u32) -> u32 {
+        self.leaf(self.leaves) + middle
+    }
+
+    fn on_top(self, top: u32) -> u32 {
+        self.middle(self.middles()) + top
+    }
+
+    /// Ports up of a switch above the leaves.
+    fn middle_up(self) -> u32 {
+        if self.top.sources == 0 { 0 } else { self.top.each }
+    }
+}
+
+impl Topology for FatTree {
+    fn name(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.accelerators
+    }
+
+    fn ports(&self) -> u32 {
+        1
+    }
+
+    fn bill(&self) -> Bill {
+        let middles = self.middles();
+        Bill {
+            switches: u64::from(self.leaves) + u64::from(middles) + u64::from(self.top.targets),
+            dac: u64::from(self.leaves) * u64::from(self.down),
+            aoc: u64::from(self.leaves) * u64::from(self.up) + u64::from(self.top.cables()),
+            switch_ports: (self.down + self.up).max(self.top_ports),
+        }
+    }
+
+    fn diameter(&self) -> u32 {
+        match (self.accelerators, self.leaves, self.pods()) {
+            (1, _, _) => 0,
+            (_, 1, _) => 2,
+            (_, _, 1) => 4,
+            _ => 6,
+        }
+    }
+
+    /// Half of the leaves are cut off: `up` cables each for the injection of `down` accelerators. Exact where leaves are full
+    /// and even in number, and pods likewise.
+    fn bisection_share(&self) -> Option<f64> {
+        Some((f64::from(self.up) / f64::from(self.down)).min(1.0))
+    }
+
+    /// Ports up come before ports down.
+    fn plane(&self) -> Result<Plane, MachineError> {
+        let switches = self.leaves + self.middles() + self.top.targets;
+        let mut plane = PlaneBuilder::new(self.accelerators, switches);
+        for accelerator in 0..self.accelerators {
+            let (leaf, port) = (accelerator / self.down, accelerator % self.down);
+            plane.join((accelerator, 0), (self.leaf(leaf), self.up + port), Cable::Dac);
+        }
+        for pod in 0..self.pods() {
+            let (spread, first) = (self.pod(pod), self.middle(pod * self.pod(0).targets));
+            for leaf in 0..spread.sources {
+                for i in 0..self.up {
+                    let (above, port) = spread.end(leaf, i);
+                    let below = self.leaf(pod * self.pod_leaves + leaf);
+                    plane.join((below, i), (first + above, self.middle_up() + port), Cable::Aoc);
+                }
+            }
+        }
+        for middle in 0..self.top.sources {
+            for i in 0..self.top.each {
+                let (above, port) = self.top.end(middle, i);
+                plane.join((self.middle(middle), i), (self.on_top(above), port), Cable::Aoc);
+            }
+        }
+        plane.finish()
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        Box::new(routing::UpDown::new(*self))
+    }
+}

@@ -1,0 +1,175 @@
+//! Any graph, from a list of cables.
+//!
+//! A cable is a line `A B [dac|aoc|board]`; `#` begins a comment. Nodes below `accelerators` are accelerators, all others
+//! switches. A cable that says no kind is copper at an accelerator and optical between switches. Accelerators forward packets.
+//!
+//! Routing: `shortest` takes all shortest ways; the virtual channel is the number of cables still to go, so it falls with
+//! every hop (Günther, 1981, turned around). `up-down` directs every cable towards the root of a breadth-first tree and goes
+//! up before down, which needs one virtual channel (Autonet: Schroeder et al., 1991); ways may be longer.
+
+mod edges;
+mod routing;
+
+use serde::Deserialize;
+
+use super::super::{Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology, cut, topology};
+use crate::MachineError;
+use edges::Edge;
+
+pub const FAMILY: Family = Family {
+    name: "graph",
+    summary: "any cables, from a list or a file",
+    reference: "Günther, 1981; Schroeder et al., Autonet, 1991",
+    keys: &["accelerators", "edges", "file", "routing", "root"],
+    read,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    accelerators: u32,
+    /// Lines of text, or pairs.
+    edges: Option<Listed>,
+    /// Where the lines are; a caller that may open files puts them in the place of this key.
+    file: Option<String>,
+    #[serde(default)]
+    routing: Way,
+    /// Of `up-down`.
+    root: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Listed {
+    Text(String),
+    Pairs(Vec<[u32; 2]>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Way {
+    #[default]
+    Shortest,
+    UpDown,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Graph {
+    accelerators: u32,
+    plane: Plane,
+    routing: Way,
+    root: u32,
+    /// Of accelerators, with all nodes on the way.
+    diameter: u32,
+}
+
+/// Tables hold an entry for every node and every end.
+const MOST_ENTRIES: u64 = 1 << 26;
+
+fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+    let Keys { accelerators, edges, file, routing, root } = topology::parse(table, origin)?;
+    let refused = |message: String| topology::refused(origin, message);
+    topology::accelerators(&[accelerators], origin)?;
+    let edges = match (edges, file) {
+        (Some(Listed::Text(text)), None) => edges::parse(&text).map_err(refused)?,
+        (Some(Listed::Pairs(pairs)), None) => pairs.into_iter().map(Edge::of).collect(),
+        (None, Some(file)) => return Err(refused(format!("the file '{file}' was not read; list its lines as edges"))),
+        _ => return Err(refused("a graph has either edges or a file".to_owned())),
+    };
+    let highest = edges.iter().map(|e| e.a.max(e.b)).max().unwrap_or(0);
+    let nodes = u64::from(highest.max(accelerators - 1)) + 1;
+    if nodes * u64::from(accelerators) > MOST_ENTRIES {
+        return Err(refused(format!(
+            "{nodes} nodes and {accelerators} accelerators need {} entries of a table; accepted are at most {MOST_ENTRIES}",
+            nodes * u64::from(accelerators)
+        )));
+    }
+    let root = root.unwrap_or(if nodes > u64::from(accelerators) { accelerators } else { 0 });
+    if u64::from(root) >= nodes {
+        return Err(refused(format!("root is {root}; accepted are the nodes 0 to {}", nodes - 1)));
+    }
+    let mut plane = PlaneBuilder::new(accelerators, nodes as u32 - accelerators);
+    for edge in &edges {
+        if edge.a == edge.b {
+            return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));
+        }
+        let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
+        plane.cable(edge.a, edge.b, edge.cable.unwrap_or(usual));
+    }
+    let mut graph = Graph { accelerators, plane: plane.finish()?, routing, root, diameter: 0 };
+    graph.diameter = graph.measure().map_err(refused)?;
+    Ok(Box::new(graph))
+}
+
+impl Graph {
+    /// The diameter.
+    ///
+    /// # Errors
+    /// A node that cannot be reached, or ways longer than virtual channels can be counted.
+    fn measure(&self) -> Result<u32, String> {
+        let mut most = 0;
+        for to in 0..self.accelerators {
+            let distances = routing::distances(&self.plane, to);
+            if let Some(node) = distances.iter().position(|&d| d == u32::MAX) {
+                return Err(format!(
+                    "node {node} is not connected with node {to}; every node needs a way to every other"
+                ));
+            }
+            most = distances[..self.accelerators as usize].iter().copied().fold(most, u32::max);
+        }
+        if self.routing == Way::Shortest && most > u32::from(u8::MAX) {
+            return Err(format!(
+                "the longest of the shortest ways has {most} cables, each with a virtual channel of its own; accepted are at most {}: \
+                 use routing = \"up-down\"",
+                u8::MAX
+            ));
+        }
+        Ok(most)
+    }
+}
+
+impl Topology for Graph {
+    fn name(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.accelerators
+    }
+
+    /// Of the accelerator that has most.
+    fn ports(&self) -> u32 {
+        (0..self.accelerators).map(|node| self.plane.leaving(node).len() as u32).max().unwrap_or(0)
+    }
+
+    fn bill(&self) -> Bill {
+        let cables = |kind| self.plane.links().iter().filter(|link| link.cable == kind).count() as u64 / 2;
+        let switches = self.accelerators..self.plane.nodes();
+        Bill {
+            switches: u64::from(self.plane.switches()),
+            dac: cables(Cable::Dac),
+            aoc: cables(Cable::Aoc),
+            switch_ports: switches.map(|node| self.plane.leaving(node).len() as u32).max().unwrap_or(0),
+        }
+    }
+
+    fn diameter(&self) -> u32 {
+        self.diameter
+    }
+
+    /// Known where all halves can be tried.
+    fn bisection_share(&self) -> Option<f64> {
+        cut::bisection_share(&self.plane, self.ports())
+    }
+
+    fn plane(&self) -> Result<Plane, MachineError> {
+        Ok(self.plane.clone())
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        match self.routing {
+            Way::Shortest => Box::new(routing::Table::shortest(&self.plane)),
+            Way::UpDown => Box::new(routing::Table::up_down(&self.plane, self.root)),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Routing by tables: for every node and end the hops that a rule allows.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::network::{Header, Hop, Plane, Routing};
+
+/// Cables from every node to one.
+pub fn distances(plane: &Plane, to: u32) -> Vec<u32> {
+    let mut distance = vec![u32::MAX; plane.nodes() as usize];
+    distance[to as usize] = 0;
+    let mut open = VecDeque::from([to]);
+    while let Some(node) = open.pop_front() {
+        for link in plane.leaving(node) {
+            let next = plane.link(link).to;
+            if distance[next as usize] == u32::MAX {
+                distance[next as usize] = distance[node as usize] + 1;
+                open.push_back(next);
+            }
+        }
+    }
+    distance
+}
+
+/// Equal lists of hops are stored once.
+pub struct Table {
+    name: &'static str,
+    virtual_channels: u8,
+    accelerators: usize,
+    /// For each node and end its list.
+    lists: Vec<u32>,
+    /// Where each list begins, and the end of the last.
+    first: Vec<u32>,
+    hops: Vec<Hop>,
+}
+
+impl Table {
+    pub fn shortest(plane: &Plane) -> Self {
+        let mut most = 1;
+        let mut table = Builder::new(plane);
+        for to in 0..plane.accelerators() {
+            let distance = distances(plane, to);
+            table.fill(to, |node, next| {
+                let left = distance[next as usize];
+                most = most.max(left + 1);
+                (left + 1 == distance[node as usize]).then_some(left as u8)
+            });
+        }
+        table.finish("shortest ways", most.min(u32::from(u8::MAX)) as u8)
+    }
+
+    /// Down as soon as a way that only goes down leads to the end, so a packet on its way down stays on it; else up, towards
+    /// the fewest cables.
+    pub fn up_down(plane: &Plane, root: u32) -> Self {
+        let level = distances(plane, root);
+        let order = |node: u32| (level[node as usize], node);
+        let mut downwards: Vec<u32> = (0..plane.nodes()).collect();
+        downwards.sort_unstable_by_key(|&node| order(node));
+        let mut table = Builder::new(plane);
+        for to in 0..plane.accelerators() {
+            let down = only_down(plane, to, order);
+            let mut left = down.clone();
+            // From the root on, so that all nodes above one are known.
+            for &node in &downwards {
+                if left[node as usize] == u32::MAX {
+                    let above = plane.leaving(node).map(|l| plane.link(l).to).filter(|&next| order(next) < order(node));
+                    left[node as usize] =
+                        above.map(|next| left[next as usize].saturating_add(1)).min().unwrap_or(u32::MAX);
+                }
+            }
+            table.fill(to, |node, next| {
+                let (here, there) = if down[node as usize] == u32::MAX {
+                    if order(next) > order(node) {
+                        return None;
+                    }
+                    (left[node as usize], left[next as usize])
+                } else {
+                    if order(next) < order(node) {
+                        return None;
+                    }
+                    (down[node as usize], down[next as usize])
+                };
+                (there != u32::MAX && there + 1 == here).then_some(0)
+            });
+        }
+        table.finish("up and down", 1)
+    }
+}
+
+/// Cables to the end on ways that only go down; none where there is no such way.
+fn only_down(plane: &Plane, to: u32, order: impl Fn(u32) -> (u32, u32)) -> Vec<u32> {
+    let mut distance = vec![u32::MAX; plane.nodes() as usize];
+    distance[to as usize] = 0;
+    let mut open = VecDeque::from([to]);
+    while let Some(node) = open.pop_front() {
+        for link in plane.leaving(node) {
+            let above = plane.link(link).to;
+            if order(above) < order(node) && distance[above as usize] == u32::MAX {
+                distance[above as usize] = distance[node as usize] + 1;
+                open.push_back(above);
+            }
+        }
+    }
+    distance
+}
+
+struct Builder<'a> {
+    plane: &'a Plane,
+    known: HashMap<Vec<Hop>, u32>,
+    lists: Vec<u32>,
+    first: Vec<u32>,
+    hops: Vec<Hop>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(plane: &'a Plane) -> Self {
+        let entries = plane.nodes() as usize * plane.accelerators() as usize;
+        Self { plane, known: HashMap::new(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
+    }
+
+    /// The hops to one end: `channel` says for a node and its neighbor whether that is one, and on which virtual channel.
+    fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32) -> Option<u8>) {
+        for node in (0..self.plane.nodes()).filter(|&node| node != to) {
+            let hop = |link: u32| Some(Hop { link, vc: channel(node, self.plane.link(link).to)? });
+            let found: Vec<Hop> = self.plane.leaving(node).filter_map(hop).collect();
+            let new = self.known.len() as u32;
+            let list = *self.known.entry(found).or_insert_with_key(|hops| {
+                self.hops.extend(hops);
+                self.first.push(self.hops.len() as u32);
+                new
+            });
+            self.lists[node as usize * self.plane.accelerators() as usize + to as usize] = list;
+        }
+    }
+
+    fn finish(self, name: &'static str, virtual_channels: u8) -> Table {
+        let accelerators = self.plane.accelerators() as usize;
+        Table { name, virtual_channels, accelerators, lists: self.lists, first: self.first, hops: self.hops }
+    }
+}
+
+impl Routing for Table {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn virtual_channels(&self) -> u8 {
+        self.virtual_channels
+    }
+
+    fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+        let list = self.lists[at as usize * self.accelerators + header.to as usize] as usize;
+        let (first, end) = (self.first[list] as usize, self.first[list + 1] as usize);
+        hops.extend_from_slice(&self.hops[first..end]);
+    }
+}

@@ -1,0 +1,202 @@
+//! HyperX: switches at the points of a grid, each linked with all others of its line in every dimension.
+//!
+//! Source: Ahn, Binkert, Davis, McLaren, Schreiber, "HyperX: Topology, Routing, and Packaging of Efficient Large-Scale
+//! Networks", SC 2009: L dimensions of S_k switches, K_k cables between two of a line, T accelerators a switch.
+//! Routing: minimal adaptive. Every hop settles one dimension, any that is not; the virtual channel counts those that are,
+//! so it rises on the way. (The 2D HyperX of "HammingMesh", Table 2, is priced as boards of 1x1: family hxmesh.)
+
+use serde::Deserialize;
+
+use super::super::{
+    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
+    lattice::{Coordinates, Lattice},
+    topology,
+};
+use crate::MachineError;
+
+pub const FAMILY: Family = Family {
+    name: "hyperx",
+    summary: "switches linked with all others of their line in every dimension",
+    reference: "Ahn et al., HyperX, SC 2009",
+    keys: &["dims", "terminals", "cables"],
+    read,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    /// Switches a dimension.
+    dims: Vec<u32>,
+    /// Accelerators of a switch.
+    #[serde(default = "one")]
+    terminals: u32,
+    /// Cables between two switches of a line, a dimension; 1 where it says nothing.
+    #[serde(default)]
+    cables: Vec<u32>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HyperX {
+    switches: Lattice,
+    terminals: u32,
+    cables: Vec<u32>,
+}
+
+fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+    let Keys { dims, terminals, mut cables } = topology::parse(table, origin)?;
+    let most = usize::from(u8::MAX);
+    if dims.is_empty() || dims.len() > most || dims.iter().any(|&d| d < 2) {
+        let message = format!("dims is {dims:?}; accepted are 1 to {most} extents, each at least 2");
+        return Err(topology::refused(origin, message));
+    }
+    topology::accelerators(&[&dims[..], &[terminals]].concat(), origin)?;
+    if cables.is_empty() {
+        cables = vec![1; dims.len()];
+    }
+    if cables.len() != dims.len() || cables.iter().any(|k| !(1..=64).contains(k)) {
+        let message =
+            format!("cables is {cables:?}; accepted is a number of 1 to 64 for each extent of dims, {dims:?}");
+        return Err(topology::refused(origin, message));
+    }
+    let switches = Lattice::of(dims);
+    Ok(Box::new(HyperX { switches, terminals, cables }))
+}
+
+impl HyperX {
+    /// First port of a dimension; past the last dimension, how many ports a switch has. Its accelerators come first.
+    fn base(&self, dim: usize) -> u32 {
+        self.terminals + (0..dim).map(|d| self.cables[d] * (self.switches.dims[d] - 1)).sum::<u32>()
+    }
+
+    /// Ports to the others of a line are in their order, with all cables to one side by side.
+    fn port(&self, dim: usize, at: u32, other: u32) -> u32 {
+        let rank = if other < at { other } else { other - 1 };
+        self.base(dim) + rank * self.cables[dim]
+    }
+}
+
+impl Topology for HyperX {
+    fn name(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.switches.count() * self.terminals
+    }
+
+    fn ports(&self) -> u32 {
+        1
+    }
+
+    fn bill(&self) -> Bill {
+        let pairs = |dim: usize| {
+            let d = u64::from(self.switches.dims[dim]);
+            d * (d - 1) / 2 * u64::from(self.cables[dim]) * self.switches.lines(dim)
+        };
+        let dims = self.switches.dims.len();
+        Bill {
+            switches: u64::from(self.switches.count()),
+            dac: u64::from(self.accelerators()),
+            aoc: (0..dims).map(pairs).sum(),
+            switch_ports: self.base(dims),
+        }
+    }
+
+    fn diameter(&self) -> u32 {
+        self.switches.dims.len() as u32 + 2
+    }
+
+    /// One dimension is cut in halves: K S^2/4 cables a line for the injection of S T/2 accelerators. Exact where that S is even.
+    fn bisection_share(&self) -> Option<f64> {
+        let share = |(&s, &k): (&u32, &u32)| f64::from(k * s) / f64::from(2 * self.terminals);
+        self.switches.dims.iter().zip(&self.cables).map(share).reduce(f64::min).map(|least| least.min(1.0))
+    }
+
+    fn extents(&self) -> Vec<u32> {
+        let mut extents = self.switches.dims.clone();
+        extents.extend((self.terminals > 1).then_some(self.terminals));
+        extents
+    }
+
+    fn plane(&self) -> Result<Plane, MachineError> {
+        let accelerators = self.accelerators();
+        let mut plane = PlaneBuilder::new(accelerators, self.switches.count());
+        for accelerator in 0..accelerators {
+            let switch = accelerators + accelerator / self.terminals;
+            plane.join((accelerator, 0), (switch, accelerator % self.terminals), Cable::Dac);
+        }
+        for dim in 0..self.switches.dims.len() {
+            for switch in 0..self.switches.count() {
+                let at = self.switches.at(switch, dim);
+                for other in at + 1..self.switches.dims[dim] {
+                    let to = switch + (other - at) * self.switches.stride(dim);
+                    let (there, back) = (self.port(dim, at, other), self.port(dim, other, at));
+                    for k in 0..self.cables[dim] {
+                        plane.join((accelerators + switch, there + k), (accelerators + to, back + k), Cable::Aoc);
+                    }
+                }
+            }
+        }
+        plane.finish()
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        let dims = self.switches.dims.len();
+        Box::new(MinimalAdaptive {
+            accelerators: self.accelerators(),
+            terminals: self.terminals,
+            home: (0..self.accelerators()).map(|n| n / self.terminals).collect(),
+            coordinates: Coordinates::new(&self.switches),
+            bases: (0..dims).map(|dim| self.base(dim)).collect(),
+            cables: self.cables.clone(),
+            ports: self.base(dims),
+        })
+    }
+}
+
+struct MinimalAdaptive {
+    accelerators: u32,
+    terminals: u32,
+    /// The switch of each accelerator.
+    home: Vec<u32>,
+    coordinates: Coordinates,
+    /// First port of each dimension.
+    bases: Vec<u32>,
+    cables: Vec<u32>,
+    ports: u32,
+}
+
+impl Routing for MinimalAdaptive {
+    fn name(&self) -> &'static str {
+        "minimal adaptive"
+    }
+
+    fn virtual_channels(&self) -> u8 {
+        self.bases.len() as u8
+    }
+
+    fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+        // An accelerator has one link, so the links before the switches are as many.
+        if at < self.accelerators {
+            hops.push(Hop { link: at, vc: 0 });
+            return;
+        }
+        let (switch, home) = (at - self.accelerators, self.home[header.to as usize]);
+        let first = self.accelerators + switch * self.ports;
+        if switch == home {
+            hops.push(Hop { link: first + (header.to - home * self.terminals), vc: 0 });
+            return;
+        }
+        let (here, there) = (self.coordinates.of(switch), self.coordinates.of(home));
+        let vc = here.iter().zip(there).filter(|(a, b)| a == b).count() as u8;
+        for (dim, (&here, &there)) in here.iter().zip(there).enumerate().filter(|(_, (a, b))| a != b) {
+            let rank = if there < here { there } else { there - 1 };
+            let link = first + self.bases[dim] + rank * self.cables[dim];
+            hops.extend((0..self.cables[dim]).map(|k| Hop { link: link + k, vc }));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A mesh of any number of dimensions: a torus without the links around.
+//!
+//! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1. Links on a board are free, all
+//! others optical, as for the torus. Routing: dimension order, which needs one virtual channel.
+
+use super::super::{
+    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
+    lattice::{Coordinates, Lattice},
+};
+use crate::MachineError;
+
+pub const FAMILY: Family = Family {
+    name: "mesh",
+    summary: "neighbors in every dimension, with ends; parts of a board are linked for nothing",
+    reference: "Dally, Towles, 2004, section 5.1",
+    keys: &["dims", "board"],
+    read,
+};
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mesh(Lattice);
+
+fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+    Ok(Box::new(Mesh(Lattice::read(table, origin, 1)?)))
+}
+
+impl Topology for Mesh {
+    fn name(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.0.count()
+    }
+
+    /// Those of an accelerator in the middle.
+    fn ports(&self) -> u32 {
+        2 * self.0.dims.len() as u32
+    }
+
+    fn bill(&self) -> Bill {
+        let off_board = |dim: usize| u64::from(self.0.boards(dim) - 1) * self.0.lines(dim);
+        Bill { aoc: (0..self.0.dims.len()).map(off_board).sum(), ..Bill::default() }
+    }
+
+    fn diameter(&self) -> u32 {
+        self.0.dims.iter().map(|d| d - 1).sum()
+    }
+
+    /// The longest dimension d is cut once: N/d links for the injection of N/2 accelerators. Exact where d is even.
+    fn bisection_share(&self) -> Option<f64> {
+        Some(2.0 / (f64::from(self.0.longest()) * f64::from(self.ports())))
+    }
+
+    fn extents(&self) -> Vec<u32> {
+        self.0.dims.clone()
+    }
+
+    fn plane(&self) -> Result<Plane, MachineError> {
+        let mut plane = PlaneBuilder::new(self.accelerators(), 0);
+        for node in 0..self.accelerators() {
+            for dim in 0..self.0.dims.len() {
+                let at = self.0.at(node, dim);
+                if at + 1 < self.0.dims[dim] {
+                    let cable = if self.0.on_board(at, dim) { Cable::Board } else { Cable::Aoc };
+                    plane.cable(node, node + self.0.stride(dim), cable);
+                }
+            }
+        }
+        plane.finish()
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        let plane = self.plane().expect("a plane that was built before");
+        let dims = self.0.dims.len();
+        let strides: Vec<u32> = (0..dims).map(|d| self.0.stride(d)).collect();
+        let mut links = vec![[0; 2]; self.accelerators() as usize * dims];
+        for (id, link) in (0_u32..).zip(plane.links()) {
+            let stride = link.from.abs_diff(link.to);
+            let dim = (0..dims).find(|&d| strides[d] == stride && self.0.dims[d] > 1).expect("a neighbor");
+            links[link.from as usize * dims + dim][usize::from(link.to > link.from)] = id;
+        }
+        Box::new(DimensionOrder { coordinates: Coordinates::new(&self.0), dims, links })
+    }
+}
+
+struct DimensionOrder {
+    coordinates: Coordinates,
+    dims: usize,
+    /// Of each accelerator and dimension the links to the smaller and the larger coordinate.
+    links: Vec<[u32; 2]>,
+}
+
+impl Routing for DimensionOrder {
+    fn name(&self) -> &'static str {
+        "dimension order"
+    }
+
+    fn virtual_channels(&self) -> u8 {
+        1
+    }
+
+    fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+        let Some(dim) = self.coordinates.first_apart(at, header.to) else { return };
+        let up = self.coordinates.of(header.to)[dim] > self.coordinates.of(at)[dim];
+        hops.push(Hop { link: self.links[at as usize * self.dims + dim][usize::from(up)], vc: 0 });
+    }
+}

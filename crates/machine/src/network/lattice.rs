@@ -1,0 +1,102 @@
+//! Accelerators at the points of a grid of any number of dimensions, row-major, on boards.
+
+use serde::Deserialize;
+
+use super::topology;
+use crate::MachineError;
+
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lattice {
+    /// Accelerators a dimension.
+    pub dims: Vec<u32>,
+    /// Accelerators of a board a dimension; 1 where it says nothing.
+    #[serde(default)]
+    board: Vec<u32>,
+}
+
+impl Lattice {
+    /// # Errors
+    /// An extent below the least, or a board that does not divide its extent.
+    pub fn read(table: &toml::Table, origin: &str, least: u32) -> Result<Self, MachineError> {
+        let lattice: Self = topology::parse(table, origin)?;
+        let Self { dims, board } = &lattice;
+        if dims.is_empty() || dims.iter().any(|&d| d < least) {
+            let message = format!("dims is {dims:?}; accepted are one extent or more, each at least {least}");
+            return Err(topology::refused(origin, message));
+        }
+        let closes = |(n, b): (&u32, &u32)| *b > 0 && n % b == 0;
+        if !board.is_empty() && (board.len() != dims.len() || !dims.iter().zip(board).all(closes)) {
+            let message = format!("board is {board:?}; accepted is one divisor of each extent of dims, {dims:?}");
+            return Err(topology::refused(origin, message));
+        }
+        topology::accelerators(dims, origin)?;
+        Ok(lattice)
+    }
+
+    /// Without boards.
+    pub fn of(dims: Vec<u32>) -> Self {
+        Self { dims, board: Vec::new() }
+    }
+
+    pub fn count(&self) -> u32 {
+        self.dims.iter().product()
+    }
+
+    pub fn stride(&self, dim: usize) -> u32 {
+        self.dims[dim + 1..].iter().product()
+    }
+
+    pub fn at(&self, node: u32, dim: usize) -> u32 {
+        node / self.stride(dim) % self.dims[dim]
+    }
+
+    /// Whether the next coordinate lies on the same board.
+    pub fn on_board(&self, coordinate: u32, dim: usize) -> bool {
+        !(coordinate + 1).is_multiple_of(self.board(dim))
+    }
+
+    /// Boards along a dimension.
+    pub fn boards(&self, dim: usize) -> u32 {
+        self.dims[dim] / self.board(dim)
+    }
+
+    /// Lines along a dimension.
+    pub fn lines(&self, dim: usize) -> u64 {
+        u64::from(self.count() / self.dims[dim])
+    }
+
+    pub fn longest(&self) -> u32 {
+        self.dims.iter().copied().max().unwrap_or(1)
+    }
+
+    fn board(&self, dim: usize) -> u32 {
+        self.board.get(dim).copied().unwrap_or(1)
+    }
+}
+
+/// The coordinates of all accelerators, for routings: no division on a packet's way.
+pub struct Coordinates {
+    dims: usize,
+    all: Vec<u32>,
+}
+
+impl Coordinates {
+    pub fn new(lattice: &Lattice) -> Self {
+        let dims = lattice.dims.len();
+        let all = (0..lattice.count()).flat_map(|n| (0..dims).map(move |d| lattice.at(n, d))).collect();
+        Self { dims, all }
+    }
+
+    #[inline]
+    pub fn of(&self, node: u32) -> &[u32] {
+        &self.all[node as usize * self.dims..][..self.dims]
+    }
+
+    /// The first dimension in which two nodes differ.
+    #[inline]
+    pub fn first_apart(&self, a: u32, b: u32) -> Option<usize> {
+        let (a, b) = (self.of(a), self.of(b));
+        (0..self.dims).find(|&dim| a[dim] != b[dim])
+    }
+}
