@@ -2,11 +2,11 @@
 
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Estimate, Placed, Round};
+use unisono_lower::{Estimate, Exchange, Placed, Round};
 use unisono_machine::Grid;
 use unisono_schedule::Schedule;
 
-use crate::{AlgorithmError, Params, line::LineTree};
+use crate::{AlgorithmError, Params, line::LineTree, ranks::Extents};
 
 /// What a schedule is wanted for, and on what.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -38,6 +38,8 @@ pub struct Ranks {
     pub node_ranks: Option<u32>,
     /// The same where ranks are dealt out to nodes in turn, so that consecutive ones lie on consecutive nodes.
     pub dealt_node_ranks: Option<u32>,
+    /// On a network: how the ranks lie, for algorithms that follow its dimensions.
+    pub extents: Option<Extents>,
 }
 
 /// The kinds of [`Place`], by the kinds of machines users know.
@@ -45,6 +47,12 @@ pub struct Ranks {
 pub enum PlaceKind {
     Wafer,
     Endpoint,
+    Network,
+}
+
+impl PlaceKind {
+    /// What algorithms among ranks run on.
+    pub const RANKS: &[PlaceKind] = &[PlaceKind::Endpoint, PlaceKind::Network];
 }
 
 impl PlaceKind {
@@ -52,6 +60,7 @@ impl PlaceKind {
         match self {
             PlaceKind::Wafer => "wafer",
             PlaceKind::Endpoint => "endpoint",
+            PlaceKind::Network => "network",
         }
     }
 }
@@ -68,7 +77,8 @@ impl Case {
     pub fn kind(&self) -> PlaceKind {
         match self.place {
             Place::Grid { .. } => PlaceKind::Wafer,
-            Place::Ranks(_) => PlaceKind::Endpoint,
+            Place::Ranks(Ranks { extents: None, .. }) => PlaceKind::Endpoint,
+            Place::Ranks(_) => PlaceKind::Network,
         }
     }
 
@@ -159,6 +169,17 @@ pub trait Algorithm: Sync {
     /// Among ranks: the rounds of an algorithm in which all ranks do the same, so that a case too large to build can be
     /// timed. Tests compare it with a simulation.
     fn rounds(&self, _case: &Case, _params: &Params) -> Option<Vec<Round>> {
+        None
+    }
+
+    /// Among ranks: who sends how much to whom, where all do alike, so that a network can be timed without the schedule.
+    /// Tests compare it with the schedule.
+    fn exchanges(&self, _case: &Case, _params: &Params) -> Option<Vec<Exchange>> {
+        None
+    }
+
+    /// Among ranks: so many instructions its schedule has at most; `None` where that is not known before it is built.
+    fn instructions(&self, _case: &Case, _params: &Params) -> Option<u64> {
         None
     }
 

@@ -1,6 +1,7 @@
 //! What schedules are lowered to. Placed schedules: which PE runs which node, and which way each stream goes; with the
 //! checks of a placement. Task graphs: messages among ranks.
 
+mod exchange;
 mod json;
 mod placed;
 mod placement;
@@ -10,6 +11,7 @@ mod terms;
 mod text;
 pub mod wafer;
 
+pub use exchange::{Exchange, Flow};
 pub use json::{from_json, to_json};
 pub use placed::{File, FileError, Placed};
 pub use placement::{ANY_COLOR, Distances, Placement};

@@ -127,6 +127,52 @@ fn rounds_are_those_of_the_schedule() {
     assert!(units.len() >= 14, "{units:?}");
 }
 
+/// What is stated of exchanges is what the schedule sends: to whom, how many bytes, and in how many messages.
+#[test]
+fn exchanges_are_those_of_the_schedule() {
+    let mut units = std::collections::BTreeSet::new();
+    // Multiples of all that vectors are divided by.
+    every_rank_case(&[11_531_520], Operator::Sum, |algorithm, case, params| {
+        let c = case.collective;
+        let pieces = c.ranks * 2 * 2 * 3;
+        let whole = u64::from(c.elements) * if c.kind == Kind::Allreduce { 1 } else { u64::from(c.ranks) };
+        if c.elements % pieces > 0 || whole > u64::from(u32::MAX) {
+            return;
+        }
+        let Some(exchanges) = algorithm.exchanges(case, params) else { return };
+        units.insert((algorithm.name(), c.kind.name()));
+        let name = label(algorithm, case, params);
+        let schedule = algorithm.schedule(case, params).unwrap();
+        let mut stated = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
+        for flow in exchanges.iter().flat_map(|e| &e.flows) {
+            for from in (0..c.ranks).filter(|&r| flow.to(r) != r) {
+                let pair = stated.entry((from, flow.to(from))).or_default();
+                pair[0] += u64::from(flow.repeat);
+                pair[1] += u64::from(flow.repeat) * flow.bytes;
+            }
+        }
+        let mut found = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
+        for node in (0..c.ranks).map(NodeId) {
+            for id in schedule.node_instrs(node).map(unisono_base::InstrId::new) {
+                for sink in schedule.sinks(id) {
+                    let Operand::Stream(stream) = sink else { continue };
+                    for to in schedule.stream_sinks(*stream) {
+                        let pair = found.entry((node.0, to.0)).or_default();
+                        pair[0] += 1;
+                        pair[1] += u64::from(schedule.instr(id).len) * c.dtype.bytes();
+                    }
+                }
+            }
+        }
+        assert_eq!(stated, found, "{name}");
+        let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
+        assert!((0..c.ranks).all(|r| work(&schedule, NodeId(r))[2] == reduced), "{name} reduces {reduced} bytes");
+    });
+    for unit in ["dual-rings", "bucket", "swing", "balanced-shift", "ring", "bidirectional-ring", "pairwise"] {
+        assert!(units.iter().any(|(name, _)| *name == unit), "{unit} is not among {units:?}");
+    }
+}
+
 #[test]
 fn the_same_bits_as_recursive_doubling() {
     // As measured in MPI libraries: Rabenseifner's allreduce adds in the order of recursive doubling.
@@ -181,6 +227,11 @@ fn names_and_refusals() {
         ("dissemination", Kind::Barrier, 6, ("ways", "0"), "from 1 to 1024"),
         ("elimination", Kind::Allreduce, 6, ("protocol", "both"), "overlapping, non-overlapping"),
         ("chain", Kind::Reduce, 4, ("", ""), "it runs on machines of kind wafer, not endpoint"),
+        ("dual-rings", Kind::Allreduce, 10, ("", ""), "2x5 ranks have no two such cycles"),
+        ("dual-rings", Kind::Allreduce, 27, ("dims", "3x3x3"), "'3x3x3'; accepted is RxC with R C = 27"),
+        ("bucket", Kind::Allreduce, 12, ("dims", "3x5"), "whose product is 12"),
+        ("bucket", Kind::Allreduce, 12, ("dims", "axb"), "such as 3x4"),
+        ("swing", Kind::Allreduce, 12, ("", ""), "the extent 3 is odd"),
         ("reduce-broadcast", Kind::Allreduce, 4, ("reduce", "star"), "accepted is binomial"),
         ("reduce-broadcast", Kind::Allreduce, 4, ("broadcast", "flood"), "accepted is binomial"),
     ] {
@@ -190,5 +241,5 @@ fn names_and_refusals() {
     }
     let on_wafer = common::case(Kind::Reduce, unisono_machine::Grid::new(1, 4), 8, 0, Operator::Sum);
     let refused = find("binomial").unwrap().supports(&on_wafer, &Params::new()).unwrap_err().to_string();
-    assert!(refused.contains("endpoint, not wafer"), "{refused}");
+    assert!(refused.contains("endpoint, network, not wafer"), "{refused}");
 }

@@ -8,6 +8,7 @@
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;
+use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -55,5 +56,13 @@ impl RankAlgorithm for BidirectionalRing {
             }
         }
         Ok(())
+    }
+
+    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+        let c = case.collective;
+        let bytes = case.bytes(c.elements.div_ceil(2 * c.ranks));
+        let ahead = Flow::new(bytes, 2 * (c.ranks - 1), move |r| (r + 1) % c.ranks);
+        let back = Flow::new(bytes, 2 * (c.ranks - 1), move |r| (r + c.ranks - 1) % c.ranks);
+        Some(vec![Exchange { flows: vec![ahead, back], reduced: 2 * u64::from(c.ranks - 1) * bytes }])
     }
 }

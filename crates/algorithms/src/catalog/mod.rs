@@ -1,11 +1,14 @@
 //! The registry: one file a unit, its `mod` line and its entry in [`ALGORITHMS`], both sorted by name.
 
 mod auto_gen;
+mod balanced_shift;
 mod bidirectional_ring;
 mod binomial;
 mod bruck;
+mod bucket;
 mod chain;
 mod dissemination;
+mod dual_rings;
 mod elimination;
 mod flood;
 mod hierarchical;
@@ -28,6 +31,7 @@ mod scatter_allgather;
 mod slack_tree;
 mod snake;
 mod star;
+mod swing;
 mod tree;
 mod two_phase;
 mod two_phase_searched;
@@ -43,11 +47,14 @@ pub use auto_gen::{Shape as AutoGenShape, best as auto_gen_best, energy as auto_
 
 pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(auto_gen::AutoGen),
+    &Among(balanced_shift::BalancedShift),
     &Among(bidirectional_ring::BidirectionalRing),
     &Among(binomial::Binomial),
     &Among(bruck::Bruck),
+    &Among(bucket::Bucket),
     &Line(chain::Chain),
     &Among(dissemination::Dissemination),
+    &Among(dual_rings::DualRings),
     &Among(elimination::Elimination),
     &flood::Flood,
     &Among(hierarchical::Hierarchical),
@@ -70,6 +77,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &slack_tree::SlackTree,
     &snake::Snake,
     &Line(star::Star),
+    &Among(swing::Swing),
     &Line(tree::Tree),
     &Line(two_phase::TwoPhase),
     &Line(two_phase_searched::TwoPhaseSearched),

@@ -6,7 +6,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::Round;
+use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{AlgorithmError, Case, Params, ranks::RankAlgorithm};
@@ -58,6 +58,14 @@ impl RankAlgorithm for Pairwise {
             }
         }
         Ok(())
+    }
+
+    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+        let c = case.collective;
+        let bytes = case.bytes(c.elements);
+        let reduced = if c.kind == Kind::ReduceScatter { bytes } else { 0 };
+        let round = |k: u32| Exchange { flows: vec![Flow::new(bytes, 1, move |r| (r + k) % c.ranks)], reduced };
+        Some((1..c.ranks).map(round).collect())
     }
 
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {

@@ -38,7 +38,7 @@ fn part(case: &Case, params: &Params, kind: Kind, param: &'static str, default: 
         });
     }
     let mut rest = params.only(|k| !["root", "reduce", "broadcast"].contains(&k));
-    if case.kind() == PlaceKind::Endpoint {
+    if case.kind() != PlaceKind::Wafer {
         // Two parts may have different parameters.
         let own = find(name)?.params();
         rest = rest.only(|k| own.iter().any(|p| p.name == k));
@@ -55,7 +55,7 @@ fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm
 
 fn reduce_part(case: &Case, params: &Params) -> Result<Part, AlgorithmError> {
     let default = match case.kind() {
-        PlaceKind::Endpoint => "binomial",
+        PlaceKind::Endpoint | PlaceKind::Network => "binomial",
         PlaceKind::Wafer if case.grid().is_line() => "auto-gen",
         PlaceKind::Wafer => "x-y",
     };
@@ -85,7 +85,7 @@ impl Algorithm for ReduceBroadcast {
     }
 
     fn runs_on(&self) -> &'static [PlaceKind] {
-        &[PlaceKind::Wafer, PlaceKind::Endpoint]
+        &[PlaceKind::Wafer, PlaceKind::Endpoint, PlaceKind::Network]
     }
 
     fn params(&self) -> &'static [Param] {
@@ -105,7 +105,7 @@ impl Algorithm for ReduceBroadcast {
             return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
         }
         reduce_part(case, params)?;
-        if case.kind() == PlaceKind::Endpoint {
+        if case.kind() != PlaceKind::Wafer {
             return broadcast_part(case, params).map(|_| ());
         }
         match params.get("broadcast") {
@@ -145,6 +145,13 @@ impl Algorithm for ReduceBroadcast {
         Ok(b.finish()?)
     }
 
+    fn instructions(&self, case: &Case, params: &Params) -> Option<u64> {
+        let (reduce, inner, rest) = reduce_part(case, params).ok()?;
+        let all = reduce.instructions(&inner, &rest)?;
+        let (broadcast, inner, rest) = broadcast_part(case, params).ok()?;
+        Some(all + broadcast.instructions(&inner, &rest)?)
+    }
+
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let (reduce, inner, rest) = reduce_part(case, params).ok()?;
         let mut rounds = reduce.rounds(&inner, &rest)?;
@@ -172,7 +179,7 @@ impl Algorithm for ReduceBroadcast {
         for reduce in parts(case, Kind::Reduce) {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
                 let rest = rest.with("reduce", reduce.name());
-                if case.kind() == PlaceKind::Endpoint {
+                if case.kind() != PlaceKind::Wafer {
                     // Ranks are alike, so the root may be any. What suits the vector for the reduce does for the
                     // broadcast of the same name; where there is none, all are worth a try.
                     let same = |b: &&dyn Algorithm| b.name() == reduce.name();

@@ -7,7 +7,7 @@
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Phase, Placed, Placement, Round, Terms};
+use unisono_lower::{Estimate, Exchange, Phase, Placed, Placement, Round, Terms};
 use unisono_schedule::{Builder, Operand, Schedule};
 
 use crate::{
@@ -172,7 +172,7 @@ impl Algorithm for Ring {
     }
 
     fn runs_on(&self) -> &'static [PlaceKind] {
-        &[PlaceKind::Wafer, PlaceKind::Endpoint]
+        &[PlaceKind::Wafer, PlaceKind::Endpoint, PlaceKind::Network]
     }
 
     fn params(&self) -> &'static [Param] {
@@ -180,7 +180,7 @@ impl Algorithm for Ring {
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        if case.kind() == PlaceKind::Endpoint {
+        if case.kind() != PlaceKind::Wafer {
             return ranks::supports(&RankRing, case, params);
         }
         let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
@@ -216,13 +216,21 @@ impl Algorithm for Ring {
         ranks::rounds(&RankRing, case, params)
     }
 
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        ranks::exchanges(&RankRing, case, params)
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> Option<u64> {
+        Some(ranks::RankAlgorithm::instructions(&RankRing, case, params))
+    }
+
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         let c = case.collective;
         Some(Estimate { phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)? })
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.kind() == PlaceKind::Endpoint {
+        if case.kind() != PlaceKind::Wafer {
             return vec![Params::new()];
         }
         ["line", "fold"].map(|m| Params::new().with("mapping", m)).to_vec()

@@ -1,14 +1,17 @@
 //! What algorithms among ranks share: ranks that all reach each other by messages, on a cluster or a node.
 
 mod blocks;
+pub mod extents;
 mod fold;
 pub mod halving;
+pub mod hamilton;
 mod ring;
 pub mod segments;
 pub mod tree;
 mod unit;
 
 pub use blocks::Blocks;
+pub use extents::Extents;
 pub use fold::Fold;
 pub use ring::{Around, RankRing};
-pub use unit::{Among, RankAlgorithm, rounds, schedule, supports};
+pub use unit::{Among, RankAlgorithm, exchanges, rounds, schedule, supports};

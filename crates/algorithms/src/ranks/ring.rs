@@ -9,7 +9,7 @@
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;
-use unisono_lower::Round;
+use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -52,10 +52,22 @@ impl Around {
 
     /// What place `q` does to reduce the blocks of the inputs; its finished block goes to `end`.
     pub fn reduce_scatter(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span, end: &[Operand]) {
+        self.reduce_scatter_of(b, q, Operand::In, block, end);
+    }
+
+    /// The same of operands that lie elsewhere.
+    pub fn reduce_scatter_of(
+        &self,
+        b: &mut Builder,
+        q: u32,
+        own: fn(u32) -> Operand,
+        block: impl Fn(u32) -> Span,
+        end: &[Operand],
+    ) {
         let (node, from) = (self.nodes[q as usize], self.from(q));
         for step in 1..=self.places() {
             let span = block(self.before(q, step));
-            let sources = [from, Operand::In(span.start)];
+            let sources = [from, own(span.start)];
             let sources = if step == 1 { &sources[1..] } else { &sources };
             let sinks = if step == self.places() { end } else { &[self.to(q)] };
             b.combine(node, self.lane, span.len, sources, sinks);
@@ -155,6 +167,16 @@ impl RankAlgorithm for RankRing {
             }
         }
         Ok(())
+    }
+
+    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+        let c = case.collective;
+        let bytes = case.bytes(if c.kind == Kind::Allreduce { c.elements.div_ceil(c.ranks) } else { c.elements });
+        let phases = if c.kind == Kind::Allreduce { 2 } else { 1 };
+        let once = u64::from(c.ranks - 1) * bytes;
+        let reduced = if c.kind == Kind::Allgather { 0 } else { once };
+        let flow = Flow::new(bytes, phases * (c.ranks - 1), move |r| (r + 1) % c.ranks);
+        Some(vec![Exchange { flows: vec![flow], reduced }])
     }
 
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {

@@ -2,7 +2,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::Round;
+use unisono_lower::{Exchange, Round};
 use unisono_schedule::{Builder, Operand, Schedule};
 
 use crate::{Algorithm, AlgorithmError, Case, Param, Params, PlaceKind, catalog::too_large, compose::not_for};
@@ -50,6 +50,12 @@ pub trait RankAlgorithm: Sync {
         None
     }
 
+    /// Where all ranks do alike: who sends how much to whom, so that networks can be timed without the schedule. There
+    /// are at least two ranks.
+    fn exchanges(&self, _case: &Case, _params: &Params) -> Option<Vec<Exchange>> {
+        None
+    }
+
     /// Parameters worth ranking for a case.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
@@ -86,7 +92,7 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
     }
 
     fn runs_on(&self) -> &'static [PlaceKind] {
-        &[PlaceKind::Endpoint]
+        PlaceKind::RANKS
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -101,6 +107,14 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
         rounds(&self.0, case, params)
     }
 
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        exchanges(&self.0, case, params)
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> Option<u64> {
+        Some(self.0.instructions(case, params))
+    }
+
     fn candidates(&self, case: &Case) -> Vec<Params> {
         self.0.candidates(case)
     }
@@ -113,13 +127,10 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 /// Whether `unit` makes the collective of `case`.
 pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = &case.collective;
-    if case.kind() != PlaceKind::Endpoint {
-        return Err(not_for(unit.name(), &[PlaceKind::Endpoint], case.kind()));
+    if case.kind() == PlaceKind::Wafer {
+        return Err(not_for(unit.name(), PlaceKind::RANKS, case.kind()));
     }
     let no = |reason| Err(AlgorithmError::Unsupported { algorithm: unit.name(), reason });
-    if case.kind() != PlaceKind::Endpoint {
-        return no("it needs ranks that all reach each other, not a wafer".to_owned());
-    }
     if !unit.collectives().contains(&c.kind) {
         let made = unit.collectives().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
         return no(format!("it makes {made}, not {}", c.kind));
@@ -129,7 +140,11 @@ pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
     }
     unit.check(case, params)?;
     // What is too large to build can still be timed by its rounds.
-    if rounds(unit, case, params).is_some() { Ok(()) } else { check_size(unit, case, params) }
+    if rounds(unit, case, params).is_some() || exchanges(unit, case, params).is_some() {
+        Ok(())
+    } else {
+        check_size(unit, case, params)
+    }
 }
 
 fn check_size(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -157,4 +172,9 @@ pub fn schedule(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
 /// The rounds of `unit` in `case`, where it states them.
 pub fn rounds(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Vec<Round>> {
     if case.collective.ranks == 1 { Some(Vec::new()) } else { unit.rounds(case, params) }
+}
+
+/// The exchanges of `unit` in `case`, where it states them.
+pub fn exchanges(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+    if case.collective.ranks == 1 { Some(Vec::new()) } else { unit.exchanges(case, params) }
 }

@@ -52,6 +52,7 @@ impl EndpointRequest {
                 reduce_ns_per_byte: of.reduce_ticks_per_byte() / TICKS_PER_NS,
                 node_ranks: node(RankOrder::Block),
                 dealt_node_ranks: node(RankOrder::Cyclic),
+                extents: None,
             },
         )
     }

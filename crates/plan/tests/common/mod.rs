@@ -69,6 +69,10 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
             "root" => &["middle"],
             "broadcast" => &["binomial", "pipelined-chain", "scatter-allgather"],
             "node" => &["1", "2", "3", "5", "8"],
+            "dims" => &[
+                "4x4", "2x8", "8x2", "3x3", "3x4", "4x3", "3x5", "5x3", "1x7", "2x2x2", "2x2x4", "4x8", "2x4x4", "2x3",
+                "6x2", "11x3",
+            ],
             _ => &[],
         };
         settings.extend(values.iter().map(|value| Params::new().with(param.name, value)));

@@ -1,0 +1,89 @@
+//! Balanced shift: an alltoall in which message k of every rank goes to the rank at the same distance in every dimension,
+//! the coordinates of rank k. Each of these shifts moves the whole torus alike, so it loads all links of one direction
+//! alike. Nobody waits for what arrives: one lane sends, another receives.
+//!
+//! T = alpha + the bytes of the busiest link beta. In one dimension it is the shift pattern of `pairwise` without its rounds.
+//! Source: Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks", 2013;
+//! "HammingMesh", section 5 (the alltoall by shifts; what is said of dimensions is ours).
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_lower::{Exchange, Flow};
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Param, Params,
+    ranks::{Extents, RankAlgorithm, extents::DIMS},
+};
+
+pub struct BalancedShift;
+
+const NAME: &str = "balanced-shift";
+
+/// The rank as far from `rank` in every dimension as `by` is from rank 0.
+fn shifted(torus: &Extents, rank: u32, by: u32) -> u32 {
+    (0..torus.dims().len()).fold(rank, |at, dim| torus.shifted(at, dim, torus.coordinate(by, dim)))
+}
+
+/// The rank that `by` leads to `rank` from.
+fn origin(torus: &Extents, rank: u32, by: u32) -> u32 {
+    let back = |at, dim| torus.shifted(at, dim, torus.dims()[dim] - torus.coordinate(by, dim));
+    (0..torus.dims().len()).fold(rank, back)
+}
+
+impl RankAlgorithm for BalancedShift {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "messages in the order of shifts of the whole torus, nobody waiting for another; best for long blocks on networks"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Prisacari and others: Bandwidth-optimal all-to-all exchanges in fat tree networks, 2013; HammingMesh, section 5"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Alltoall]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[DIMS]
+    }
+
+    fn instructions(&self, case: &Case, _: &Params) -> u64 {
+        2 * u64::from(case.collective.ranks).pow(2)
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        Extents::of(NAME, case, params).map(|_| ())
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let (p, len) = (c.ranks, c.elements);
+        let torus = Extents::of(NAME, case, params)?;
+        // Stream (k-1) P + r leads from rank r by shift k.
+        let ways = (1..p).flat_map(|k| (0..p).map(move |r| (NodeId(r), NodeId(shifted(&torus, r, k)))));
+        let streams: Vec<Operand> = ways.map(|(from, to)| Operand::Stream(b.stream(from, &[to]))).collect();
+        for r in 0..p {
+            for k in 1..p {
+                let (to, from) = (shifted(&torus, r, k), origin(&torus, r, k));
+                let (sent, got) = (streams[((k - 1) * p + r) as usize], streams[((k - 1) * p + from) as usize]);
+                b.combine(NodeId(r), 0, len, &[Operand::In(to * len)], &[sent]);
+                b.combine(NodeId(r), 1, len, &[got], &[Operand::Out(from * len)]);
+            }
+            b.combine(NodeId(r), 0, len, &[Operand::In(r * len)], &[Operand::Out(r * len)]);
+        }
+        Ok(())
+    }
+
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        let c = case.collective;
+        let torus = Extents::of(NAME, case, params).ok()?;
+        let bytes = case.bytes(c.elements);
+        let flows = (1..c.ranks).map(|k| Flow::new(bytes, 1, move |r| shifted(&torus, r, k))).collect();
+        Some(vec![Exchange { flows, reduced: 0 }])
+    }
+}

@@ -1,0 +1,263 @@
+//! Swing: an allreduce by halving and doubling whose peers lie on alternating sides, at distances 1, 1, 3, 5, 11, ..., so that
+//! messages travel shorter ways on a torus than at distances 1, 2, 4, 8.
+//!
+//! In step s rank r exchanges with r + rho(s) if it is even, with r - rho(s) if it is odd, rho(s) = (1 - (-2)^(s+1)) / 3,
+//! along one dimension; the dimensions take turns. 2D parts of the vector run at once, one for each dimension to start
+//! with and each sign of rho. Which blocks go where follows from trees: block b is reduced along the ranks that b would
+//! reach if it went through the steps from the last to the first, each rank sending in the step that reached it; so every
+//! operand counts once, and the blocks come back the same way. Where extents are powers of two, these are halves, numbered
+//! so that they follow each other and each step takes one message; other even extents take more messages a step.
+//! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + what longer ways share) for the price beta of a byte on one link.
+//! The operator must commute; the same bits on all ranks. Not built: the extra rank of an odd extent.
+//! Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
+
+use unisono_base::{NodeId, Span};
+use unisono_collective::Kind;
+use unisono_lower::{Exchange, Flow};
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Param, Params,
+    ranks::{Blocks, Extents, RankAlgorithm, extents::DIMS},
+};
+
+pub struct Swing;
+
+const NAME: &str = "swing";
+
+/// The extents, all even or 1.
+fn torus(case: &Case, params: &Params) -> Result<Extents, AlgorithmError> {
+    let torus = Extents::of(NAME, case, params)?;
+    match torus.dims().iter().find(|&&d| d > 1 && d % 2 == 1) {
+        None => Ok(torus),
+        Some(odd) => Err(AlgorithmError::Unsupported {
+            algorithm: NAME,
+            reason: format!("its ranks meet in pairs, and of {torus} ranks the extent {odd} is odd"),
+        }),
+    }
+}
+
+/// One part of the vector: its steps in order, and the sign of rho.
+struct Part {
+    torus: Extents,
+    steps: Vec<Step>,
+    mirrored: bool,
+}
+
+/// A step along a dimension: the how many-th one there.
+#[derive(Clone, Copy)]
+struct Step {
+    dim: usize,
+    at: u32,
+}
+
+/// (1 - (-2)^(s+1)) / 3.
+fn rho(s: u32) -> i64 {
+    (1 - (-2_i64).pow(s + 1)) / 3
+}
+
+/// One part for each dimension to start with and each sign.
+fn parts(torus: &Extents) -> Vec<Part> {
+    let dims: Vec<usize> = (0..torus.dims().len()).filter(|&d| torus.dims()[d] > 1).collect();
+    let needs = |dim: usize| torus.dims()[dim].next_power_of_two().ilog2();
+    let most = dims.iter().map(|&d| needs(d)).max().unwrap_or(0);
+    let steps = |first: usize| -> Vec<Step> {
+        let turn = dims.iter().cycle().skip(first).take(dims.len());
+        let turns = (0..most).flat_map(|at| turn.clone().map(move |&dim| Step { dim, at }));
+        turns.filter(|step| step.at < needs(step.dim)).collect()
+    };
+    let of = |first| [false, true].map(|mirrored| Part { torus: *torus, steps: steps(first), mirrored });
+    (0..dims.len()).flat_map(of).collect()
+}
+
+impl Part {
+    /// Whom a rank exchanges with in a step; who in turn exchanges with it, as the extents are even.
+    fn peer(&self, rank: u32, step: Step) -> u32 {
+        peer(&self.torus, self.mirrored, rank, step)
+    }
+
+    /// The ranks in the order of their blocks: one class after the other of ranks that meet after the first step, in it
+    /// those that meet after the second, and so on. In powers of two those are the even ranks that equal each other
+    /// modulo 2^(s+1), and the odd ones that are rho(s) away.
+    fn order(&self) -> Vec<u32> {
+        let class = |rank: u32, step: Step| {
+            let at = i64::from(self.torus.coordinate(rank, step.dim));
+            let rho = if self.mirrored { -rho(step.at + 1) } else { rho(step.at + 1) };
+            // After the last step of a dimension nobody meets any more.
+            let apart = 4 << step.at > self.torus.dims()[step.dim];
+            if apart { at } else { (at - if at % 2 == 1 { rho } else { 0 }).rem_euclid(4 << step.at) }
+        };
+        let mut order: Vec<u32> = (0..self.torus.ranks()).collect();
+        if self.torus.dims().iter().all(|d| d.is_power_of_two()) {
+            order.sort_by_cached_key(|&rank| self.steps.iter().map(|&s| class(rank, s)).collect::<Vec<_>>());
+        }
+        order
+    }
+
+    /// For each block and rank the step in which the rank sends its sum of the block; none where it ends.
+    fn trees(&self, order: &[u32]) -> Vec<Vec<u8>> {
+        let tree = |&end: &u32| {
+            let mut sends = vec![NEVER; order.len()];
+            let mut reached = vec![end];
+            for (s, &step) in self.steps.iter().enumerate().rev() {
+                for k in 0..reached.len() {
+                    let to = self.peer(reached[k], step);
+                    if to != end && sends[to as usize] == NEVER {
+                        sends[to as usize] = s as u8;
+                        reached.push(to);
+                    }
+                }
+            }
+            debug_assert_eq!(reached.len(), order.len(), "steps reach all ranks of {}", self.torus);
+            sends
+        };
+        order.iter().map(tree).collect()
+    }
+}
+
+fn peer(torus: &Extents, mirrored: bool, rank: u32, step: Step) -> u32 {
+    let (at, extent) = (torus.coordinate(rank, step.dim), i64::from(torus.dims()[step.dim]));
+    let there = if (at % 2 == 1) == mirrored { rho(step.at) } else { -rho(step.at) };
+    torus.shifted(rank, step.dim, there.rem_euclid(extent) as u32)
+}
+
+/// The rank at which a block ends never sends it; there are fewer steps than this.
+const NEVER: u8 = u8::MAX;
+
+impl RankAlgorithm for Swing {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "halves exchanged at distances 1, 1, 3, 5, 11, ... on alternating sides; best for middle vectors on a torus"
+    }
+
+    fn reference(&self) -> &'static str {
+        "De Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[DIMS]
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let ranks = u64::from(case.collective.ranks);
+        let Ok(torus) = torus(case, params) else { return 0 };
+        let parts = 2 * torus.dims().len() as u64;
+        if torus.dims().iter().all(|d| d.is_power_of_two()) {
+            // The trees take a byte for each block and rank.
+            return (4 * parts * ranks * u64::from(ranks.ilog2() + 1)).max(ranks.pow(2) / 4);
+        }
+        2 * parts * ranks.pow(2)
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        if case.collective.ranks == 1 { Ok(()) } else { torus(case, params).map(|_| ()) }
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let parts = parts(&torus(case, params)?);
+        let slices = Blocks::new(case.collective.elements, parts.len() as u32);
+        for (lane, part) in (0..).zip(&parts) {
+            emit_part(b, part, slices.block(lane), lane);
+        }
+        Ok(())
+    }
+
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        let torus = torus(case, params).ok()?;
+        if !torus.dims().iter().all(|d| d.is_power_of_two()) {
+            return None;
+        }
+        let parts = parts(&torus);
+        let slice = case.collective.elements.div_ceil(parts.len() as u32);
+        let steps = parts.first().map_or(0, |part| part.steps.len());
+        let exchange = |s: usize, reduces: bool| {
+            let bytes = case.bytes(slice.div_ceil(2 << s));
+            let flow = |part: &Part| {
+                let (mirrored, step) = (part.mirrored, part.steps[s]);
+                Flow::new(bytes, 1, move |r| peer(&torus, mirrored, r, step))
+            };
+            let reduced = if reduces { bytes * parts.len() as u64 } else { 0 };
+            Exchange { flows: parts.iter().map(flow).collect(), reduced }
+        };
+        let there = (0..steps).map(|s| exchange(s, true));
+        Some(there.chain((0..steps).rev().map(|s| exchange(s, false))).collect())
+    }
+}
+
+/// Neighboring blocks, by what they have in common, where `of` says something of a block.
+fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(u32, u32, T)> {
+    let mut runs: Vec<(u32, u32, T)> = Vec::new();
+    for block in 0..count {
+        let Some(value) = of(block) else { continue };
+        match runs.last_mut() {
+            Some((_, end, last)) if *end == block && *last == value => *end += 1,
+            _ => runs.push((block, block + 1, value)),
+        }
+    }
+    runs
+}
+
+fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
+    let order = part.order();
+    let trees = part.trees(&order);
+    let ranks = part.torus.ranks();
+    let blocks = Blocks::new(slice.len, ranks);
+    let span = |from: u32, to: u32| {
+        let span = blocks.span(from, to);
+        Span::new(slice.start + span.start, span.len)
+    };
+    // A rank that has received of a block has its sum in the output.
+    let received = |rank: u32, block: u32, before: usize| {
+        let tree = &trees[block as usize];
+        part.steps[..before].iter().enumerate().any(|(s, &step)| tree[part.peer(rank, step) as usize] == s as u8)
+    };
+    let place = |summed: bool, at: u32| if summed { Operand::Out(at) } else { Operand::In(at) };
+    b.phase("reduce-scatter");
+    for (s, &step) in part.steps.iter().enumerate() {
+        let streams = streams(b, part, step);
+        for rank in 0..ranks {
+            let peer = part.peer(rank, step);
+            let sends = |rank: u32, block: u32| trees[block as usize][rank as usize] == s as u8;
+            for (from, to, summed) in runs(ranks, |k| sends(rank, k).then(|| received(rank, k, s))) {
+                let span = span(from, to);
+                b.combine(NodeId(rank), lane, span.len, &[place(summed, span.start)], &[streams[rank as usize]]);
+            }
+            for (from, to, summed) in runs(ranks, |k| sends(peer, k).then(|| received(rank, k, s))) {
+                let span = span(from, to);
+                let sources = [place(summed, span.start), streams[peer as usize]];
+                b.combine(NodeId(rank), lane, span.len, &sources, &[Operand::Out(span.start)]);
+            }
+        }
+    }
+    b.phase("allgather");
+    for (s, &step) in part.steps.iter().enumerate().rev() {
+        let streams = streams(b, part, step);
+        for rank in 0..ranks {
+            let peer = part.peer(rank, step);
+            let got = |rank: u32, block: u32| (trees[block as usize][rank as usize] == s as u8).then_some(());
+            for (from, to, ()) in runs(ranks, |k| got(peer, k)) {
+                let span = span(from, to);
+                let own = Operand::Out(span.start);
+                b.combine(NodeId(rank), lane, span.len, &[own], &[streams[rank as usize]]);
+            }
+            for (from, to, ()) in runs(ranks, |k| got(rank, k)) {
+                let span = span(from, to);
+                let own = Operand::Out(span.start);
+                b.combine(NodeId(rank), lane, span.len, &[streams[peer as usize]], &[own]);
+            }
+        }
+    }
+}
+
+/// The stream of each rank to its peer of a step.
+fn streams(b: &mut Builder, part: &Part, step: Step) -> Vec<Operand> {
+    let ranks = 0..part.torus.ranks();
+    ranks.map(|r| Operand::Stream(b.stream(NodeId(r), &[NodeId(part.peer(r, step))]))).collect()
+}

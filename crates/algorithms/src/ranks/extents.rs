@@ -1,0 +1,143 @@
+//! Ranks in rows, columns and further dimensions, and the parameter that says which.
+//!
+//! Rank k lies at the coordinates of k, row-major: the last dimension varies first.
+
+use std::fmt;
+
+use crate::{AlgorithmError, Case, Param, Params};
+
+/// Dimensions that are kept; a hypercube of 65,536 ranks has so many.
+const MOST: usize = 16;
+
+/// How many ranks lie along each dimension.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Extents {
+    dims: [u32; MOST],
+    count: u8,
+}
+
+/// The parameter of algorithms that follow dimensions.
+pub const DIMS: Param = Param {
+    name: "dims",
+    values: "RxC or more extents, whose product is the number of ranks (default: those of the network, else the two \
+             factors nearest to a square)",
+};
+
+impl Extents {
+    /// `None` for no dimension, for more than are kept, and for one without ranks.
+    pub fn new(dims: &[u32]) -> Option<Self> {
+        if dims.is_empty() || dims.len() > MOST || dims.contains(&0) {
+            return None;
+        }
+        dims.iter().try_fold(1u32, |all, &d| all.checked_mul(d))?;
+        let mut kept = [1; MOST];
+        kept[..dims.len()].copy_from_slice(dims);
+        Some(Self { dims: kept, count: dims.len() as u8 })
+    }
+
+    /// The two factors of `ranks` that are nearest to a square, the smaller one first.
+    pub fn nearest_to_square(ranks: u32) -> Self {
+        let rows = (1..=ranks.isqrt()).rev().find(|r| ranks.is_multiple_of(*r)).unwrap_or(1);
+        let mut dims = [1; MOST];
+        (dims[0], dims[1]) = (rows, ranks / rows.max(1));
+        Self { dims, count: 2 }
+    }
+
+    /// What `dims` says, else the network's own extents where they hold as many ranks as there are, else nearly a square.
+    ///
+    /// # Errors
+    /// Text that is no extents of these ranks.
+    pub fn of(algorithm: &'static str, case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
+        let ranks = case.collective.ranks;
+        let Some(text) = params.get(DIMS.name) else {
+            let own = case.ranks().extents.filter(|e| e.ranks() == ranks && e.count > 1);
+            return Ok(own.unwrap_or_else(|| Self::nearest_to_square(ranks)));
+        };
+        let sides: Option<Vec<u32>> = text.split('x').map(|side| side.parse().ok()).collect();
+        let parsed = sides.and_then(|sides| Self::new(&sides)).filter(|e| e.ranks() == ranks);
+        parsed.ok_or_else(|| AlgorithmError::Param {
+            algorithm,
+            param: DIMS.name,
+            found: text.to_owned(),
+            accepted: format!("extents such as {}, up to {MOST} of them, whose product is {ranks}", {
+                Self::nearest_to_square(ranks)
+            }),
+        })
+    }
+
+    /// The same as two dimensions: as they are if there are two, else nearly a square.
+    ///
+    /// # Errors
+    /// `dims` says more or fewer than two.
+    pub fn of_two(algorithm: &'static str, case: &Case, params: &Params) -> Result<(u32, u32), AlgorithmError> {
+        let ranks = case.collective.ranks;
+        match *Self::of(algorithm, case, params)?.dims() {
+            [rows, columns] => Ok((rows, columns)),
+            _ if params.get(DIMS.name).is_none() => {
+                let square = Self::nearest_to_square(ranks);
+                Ok((square.dims[0], square.dims[1]))
+            }
+            _ => Err(AlgorithmError::Param {
+                algorithm,
+                param: DIMS.name,
+                found: params.get(DIMS.name).unwrap_or_default().to_owned(),
+                accepted: format!("RxC with R C = {ranks}"),
+            }),
+        }
+    }
+
+    pub fn dims(&self) -> &[u32] {
+        &self.dims[..usize::from(self.count)]
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.dims().iter().product()
+    }
+
+    /// The distance in rank numbers of two neighbors along a dimension.
+    pub fn stride(&self, dim: usize) -> u32 {
+        self.dims()[dim + 1..].iter().product()
+    }
+
+    pub fn coordinate(&self, rank: u32, dim: usize) -> u32 {
+        rank / self.stride(dim) % self.dims[dim]
+    }
+
+    /// The rank whose coordinate along `dim` is another, at the same place else.
+    pub fn with(&self, rank: u32, dim: usize, coordinate: u32) -> u32 {
+        rank - self.coordinate(rank, dim) * self.stride(dim) + coordinate * self.stride(dim)
+    }
+
+    /// The rank `steps` further along a dimension, around.
+    pub fn shifted(&self, rank: u32, dim: usize, steps: u32) -> u32 {
+        let extent = u64::from(self.dims[dim]);
+        let at = (u64::from(self.coordinate(rank, dim)) + u64::from(steps)) % extent;
+        self.with(rank, dim, at as u32)
+    }
+}
+
+impl fmt::Display for Extents {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let sides: Vec<String> = self.dims().iter().map(ToString::to_string).collect();
+        f.write_str(&sides.join("x"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_row_major() {
+        let e = Extents::new(&[2, 3, 4]).unwrap();
+        for rank in 0..24 {
+            let [a, b, c] = [0, 1, 2].map(|d| e.coordinate(rank, d));
+            assert_eq!(rank, (a * 3 + b) * 4 + c);
+            assert_eq!(e.coordinate(e.shifted(rank, 1, 5), 1), (b + 5) % 3);
+            assert_eq!(e.shifted(e.shifted(rank, 2, 1), 2, 3), rank);
+        }
+        assert_eq!(Extents::nearest_to_square(24).to_string(), "4x6");
+        assert_eq!(Extents::nearest_to_square(13).to_string(), "1x13");
+        assert!(Extents::new(&[3, 0]).is_none() && Extents::new(&[1 << 20, 1 << 20]).is_none());
+    }
+}

@@ -1,0 +1,158 @@
+//! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3; together they are all edges.
+//!
+//! Where rows = k columns and gcd(rows, columns - 1) = 1, the cycles in closed form of Bae, AlBdaiwi, Bose, "Edge-disjoint
+//! Hamiltonian cycles in two-dimensional torus", 2004, as the artifact of "HammingMesh" has them (emberhxmesh.cc):
+//! step X = x1 columns + x0 with d = x0 + (columns - 1) x1 is at (x1 mod rows, d mod columns), and at (d mod rows,
+//! x1 mod columns).
+//!
+//! Everywhere else: let one set of edges be all rows, the other all columns. To swap a unit square gives its two edges of
+//! rows to the columns and its two edges of columns to the rows. That joins the two rows that it touches where they were
+//! apart, and likewise the columns. With rows <= columns (else turned), one square lies in each gap between columns c and
+//! c + 1, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only if s is the same, so
+//! swaps do not disturb each other.
+//! * s(c) = c for c < rows - 1: that joins all rows too, and is all where rows = columns.
+//! * After it s(c) = 0, 1, 0, 1, ...: 0 cuts what the rows are joined to in two, keeping rows 0 and 1 apart from the others
+//!   beyond its gap, and 1 joins the two again.
+//! * If columns - rows is odd, one swap is left that must cut nothing. With an odd number of rows it is the square of the
+//!   last and the first row in gap rows - 1: both rows are gone through in the same direction, so the swap turns a part of
+//!   the cycle round and leaves it whole. With an odd number of columns it is the gap from the last column to the first,
+//!   where the same holds of the columns.
+//!
+//! That the result is what it should be is checked for all sides of 3 to 32, and some long ones, in the test below.
+
+use super::Extents;
+
+/// Both cycles as the ranks in their order, row-major on the torus. `None` where a side is below 3.
+pub fn two_cycles(rows: u32, columns: u32) -> Option<[Vec<u32>; 2]> {
+    if rows < 3 || columns < 3 {
+        return None;
+    }
+    if rows.is_multiple_of(columns) && gcd(rows, columns - 1) == 1 {
+        return Some(closed_form(rows, columns));
+    }
+    Some(if rows <= columns {
+        swapped(rows, columns)
+    } else {
+        let turned = |cycle: Vec<u32>| cycle.into_iter().map(|v| v % rows * columns + v / rows).collect();
+        swapped(columns, rows).map(turned)
+    })
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn closed_form(rows: u32, columns: u32) -> [Vec<u32>; 2] {
+    let at = |row: u64, column: u64| (row % u64::from(rows)) as u32 * columns + (column % u64::from(columns)) as u32;
+    let steps = || (0..u64::from(rows) * u64::from(columns)).map(|x| (x / u64::from(columns), x % u64::from(columns)));
+    let d = |x1: u64, x0: u64| x0 + u64::from(columns - 1) * x1;
+    [steps().map(|(x1, x0)| at(x1, d(x1, x0))).collect(), steps().map(|(x1, x0)| at(d(x1, x0), x1)).collect()]
+}
+
+/// The row of the square that is swapped in each gap, from the first gap on. `rows` <= `columns`.
+fn squares(rows: u32, columns: u32) -> impl Iterator<Item = u32> {
+    let odd = (columns - rows) % 2 == 1;
+    let turn = (odd && rows % 2 == 1).then_some(rows - 1);
+    let around = u32::from(odd && rows.is_multiple_of(2));
+    let gaps = columns - 1 + around;
+    (0..rows - 1).chain(turn).chain([0, 1].into_iter().cycle()).take(gaps as usize)
+}
+
+/// `rows` <= `columns`.
+fn swapped(rows: u32, columns: u32) -> [Vec<u32>; 2] {
+    let torus = Extents::new(&[rows, columns]).expect("as many ranks as there are");
+    let count = (rows * columns) as usize;
+    // Whether the edge from a rank to the next of its row, and of its column, belongs to the second cycle.
+    let mut second = [vec![false; count], vec![true; count]];
+    let next = |rank: u32, along: usize| torus.shifted(rank, [1, 0][along], 1);
+    let before = |rank: u32, along: usize| {
+        let dim = [1, 0][along];
+        torus.shifted(rank, dim, torus.dims()[dim] - 1)
+    };
+    for (gap, row) in (0..).zip(squares(rows, columns)) {
+        let corner = row * columns + gap;
+        for (along, edges) in [(0, [corner, next(corner, 1)]), (1, [corner, next(corner, 0)])] {
+            edges.iter().for_each(|&edge| second[along][edge as usize] ^= true);
+        }
+    }
+    let cycle = |which: bool| {
+        let neighbors = |at: u32| {
+            let along = |dim: usize| {
+                let back = before(at, dim);
+                let of = |edge: u32, to: u32| (second[dim][edge as usize] == which).then_some(to);
+                [of(at, next(at, dim)), of(back, back)]
+            };
+            [along(0), along(1)].into_iter().flatten().flatten()
+        };
+        let (mut from, mut at, mut cycle) = (u32::MAX, 0, Vec::with_capacity(count));
+        for _ in 0..count {
+            cycle.push(at);
+            let to = neighbors(at).find(|&n| n != from).unwrap_or(at);
+            (from, at) = (at, to);
+        }
+        cycle
+    };
+    [cycle(false), cycle(true)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The edge between two ranks, numbered by its end and direction, if they are neighbors.
+    fn edge(rows: u32, columns: u32, a: u32, b: u32) -> Option<u32> {
+        let at = |v: u32| (v / columns, v % columns);
+        let ((ra, ca), (rb, cb)) = (at(a), at(b));
+        if ra == rb && (ca + 1) % columns == cb {
+            Some(2 * a)
+        } else if ra == rb && (cb + 1) % columns == ca {
+            Some(2 * b)
+        } else if ca == cb && (ra + 1) % rows == rb {
+            Some(2 * a + 1)
+        } else if ca == cb && (rb + 1) % rows == ra {
+            Some(2 * b + 1)
+        } else {
+            None
+        }
+    }
+
+    fn check(rows: u32, columns: u32, cycles: &[Vec<u32>; 2]) {
+        let count = (rows * columns) as usize;
+        let mut used = vec![false; 2 * count];
+        for cycle in cycles {
+            let mut met = vec![false; count];
+            assert_eq!(cycle.len(), count, "{rows}x{columns}");
+            for (q, &at) in cycle.iter().enumerate() {
+                assert!(!std::mem::replace(&mut met[at as usize], true), "{rows}x{columns}: {at} twice");
+                let to = cycle[(q + 1) % count];
+                let edge = edge(rows, columns, at, to).unwrap_or_else(|| panic!("{rows}x{columns}: {at} to {to}"));
+                assert!(!std::mem::replace(&mut used[edge as usize], true), "{rows}x{columns}: edge {at}-{to} twice");
+            }
+        }
+    }
+
+    #[test]
+    fn hamiltonian_and_edge_disjoint_on_every_torus() {
+        let mut closed = 0;
+        for rows in 3..=32 {
+            for columns in 3..=32 {
+                check(rows, columns, &two_cycles(rows, columns).unwrap());
+                // The other construction stands alone too.
+                if rows <= columns {
+                    check(rows, columns, &swapped(rows, columns));
+                }
+                closed += u32::from(rows % columns == 0 && gcd(rows, columns - 1) == 1);
+            }
+        }
+        assert_eq!(closed, 52, "tori with the closed form");
+        for (rows, columns) in [(3, 500), (501, 4), (128, 128), (63, 130), (37, 100), (100, 37)] {
+            check(rows, columns, &two_cycles(rows, columns).unwrap());
+        }
+    }
+
+    #[test]
+    fn sides_below_three_have_none() {
+        assert_eq!(two_cycles(2, 8), None);
+        assert_eq!(two_cycles(8, 1), None);
+    }
+}

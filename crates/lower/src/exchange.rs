@@ -1,0 +1,36 @@
+//! Who sends how much to whom, where all ranks do alike: what the time of a collective on a network is computed from.
+
+use std::{fmt, sync::Arc};
+
+/// `repeat` times after each other every rank sends `bytes` to one other rank; each time after what it received before.
+#[derive(Clone)]
+pub struct Flow {
+    to: Arc<dyn Fn(u32) -> u32 + Send + Sync>,
+    pub bytes: u64,
+    pub repeat: u32,
+}
+
+impl Flow {
+    pub fn new(bytes: u64, repeat: u32, to: impl Fn(u32) -> u32 + Send + Sync + 'static) -> Self {
+        Self { to: Arc::new(to), bytes, repeat }
+    }
+
+    /// Whom a rank sends to; a rank that is its own peer sends nothing.
+    pub fn to(&self, rank: u32) -> u32 {
+        (self.to)(rank)
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} times {} bytes, rank 0 to {}", self.repeat, self.bytes, self.to(0))
+    }
+}
+
+/// Flows at the same time. The next exchange begins when all of them have ended.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    pub flows: Vec<Flow>,
+    /// Bytes that a rank reduces in all.
+    pub reduced: u64,
+}
