@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod endpoint;
 mod measure;
 pub mod models;
+pub mod network;
 
 pub use bounds::{BOUNDS, Bound, BoundCase, tightest};
 pub use measure::{PhaseLines, measure};

@@ -27,7 +27,7 @@ impl fmt::Debug for Flow {
     }
 }
 
-/// Flows at the same time. The next exchange begins when all of them have ended.
+/// Flows at the same time, each of a part of the vector. Flow k of the next exchange begins when this flow k has ended.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub flows: Vec<Flow>,

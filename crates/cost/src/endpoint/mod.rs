@@ -5,7 +5,7 @@ mod evaluator;
 mod goal;
 mod prices;
 mod rounds;
-mod terms;
+pub(crate) mod terms;
 
 pub use bounds::{ENDPOINT_BOUNDS, EndpointBound, EndpointCase, tightest_endpoint};
 pub use evaluator::ScheduleEvaluator;

@@ -1,5 +1,7 @@
 //! The cost terms of a schedule among ranks, as far as they are the machine's: a hop a message, loads in bytes.
 
+use std::ops::Add;
+
 use rustc_hash::FxHashSet;
 use unisono_base::{Diagnostic, Diagnostics, InstrId};
 use unisono_lower::Terms;
@@ -31,27 +33,8 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
             *pairs.entry((stream.source.0, sink.0)).or_default() += bytes;
         }
     }
-    let mut chain = vec![0u32; order.len()];
-    let mut deepest = 0;
-    let mut writers = FxHashSet::<InstrId>::default();
+    let deepest = chains(schedule, &flow, &order, |_, _| 1).into_iter().max().unwrap_or(0);
     for &id in &order {
-        let mut longest = 0;
-        let before = InstrId(id.0.wrapping_sub(1));
-        if id.0 > 0 && flow.lane_of(before) == flow.lane_of(id) {
-            longest = chain[before.index()];
-        }
-        for &(_, earlier) in schedule.after(id) {
-            longest = longest.max(chain[earlier.index()]);
-        }
-        writers.clear();
-        for (stream, span) in flow.pops(schedule, id) {
-            writers.extend(Flow::touching(schedule, flow.writers(stream), span).iter().map(|p| p.instr));
-        }
-        for writer in &writers {
-            longest = longest.max(chain[writer.index()] + 1);
-        }
-        chain[id.index()] = longest;
-        deepest = deepest.max(longest);
         let operands = schedule.sources(id).len() as u64 - 1;
         work[flow.node_of(id).index()] += u64::from(schedule.instr(id).len) * width * operands;
     }
@@ -65,4 +48,36 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
         max_link_load: pairs.values().copied().max().unwrap_or(0) as f64,
         datapath: most(&work),
     })
+}
+
+/// For each instruction the longest chain of dependent messages that ends before it or at it, a message from one
+/// instruction to another counting `weight`; `order` is topological.
+pub(crate) fn chains<T: Copy + Default + PartialOrd + Add<Output = T>>(
+    schedule: &Schedule,
+    flow: &Flow,
+    order: &[InstrId],
+    weight: impl Fn(InstrId, InstrId) -> T,
+) -> Vec<T> {
+    let mut chain = vec![T::default(); order.len()];
+    let mut writers = FxHashSet::<InstrId>::default();
+    let longer = |a: T, b: T| if b > a { b } else { a };
+    for &id in order {
+        let mut longest = T::default();
+        let before = InstrId(id.0.wrapping_sub(1));
+        if id.0 > 0 && flow.lane_of(before) == flow.lane_of(id) {
+            longest = chain[before.index()];
+        }
+        for &(_, earlier) in schedule.after(id) {
+            longest = longer(longest, chain[earlier.index()]);
+        }
+        writers.clear();
+        for (stream, span) in flow.pops(schedule, id) {
+            writers.extend(Flow::touching(schedule, flow.writers(stream), span).iter().map(|p| p.instr));
+        }
+        for &writer in &writers {
+            longest = longer(longest, chain[writer.index()] + weight(writer, id));
+        }
+        chain[id.index()] = longest;
+    }
+    chain
 }

@@ -6,8 +6,12 @@ mod request;
 mod stored;
 mod sweep;
 
-pub use planner::{EndpointPlan, Timed, plan_endpoint};
-pub use report::{EndpointPrediction, EndpointReport, endpoint_bounds, predict_endpoint};
+pub(crate) use planner::build;
+pub use planner::{EndpointPlan, Source, Timed, plan_endpoint};
+pub use report::{
+    EndpointBoundReport, EndpointCandidate, EndpointPrediction, EndpointReport, endpoint_bounds, predict_endpoint,
+};
 pub use request::EndpointRequest;
 pub use stored::stored;
 pub use sweep::{EndpointPoint, endpoint_sweep_point};
+pub(crate) use sweep::{Sweep, sweep_point};

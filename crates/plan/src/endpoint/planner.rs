@@ -19,6 +19,10 @@ use crate::{PlanError, planner::candidates};
 pub enum Source {
     /// The algorithm's rounds in closed form, at the prices of the machine at large.
     Rounds,
+    /// On a network: who sends how much to whom in closed form, routed over it.
+    Exchanges,
+    /// On a network: the messages of the schedule in rounds, routed over it.
+    Messages,
     /// A simulation of the schedule under the machine's model.
     Simulated,
 }
@@ -66,7 +70,7 @@ impl EndpointPlan {
     }
 }
 
-fn build(algorithm: &dyn Algorithm, params: &Params, case: &Case) -> Result<Schedule, PlanError> {
+pub(crate) fn build(algorithm: &dyn Algorithm, params: &Params, case: &Case) -> Result<Schedule, PlanError> {
     let mut schedule = algorithm.schedule(case, params)?;
     schedule.set_origin(&format!("{} {params}", algorithm.name()));
     Ok(schedule)

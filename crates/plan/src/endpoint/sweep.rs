@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_algorithms::{ALGORITHMS, AlgorithmError, Params, PlaceKind, find};
+use unisono_algorithms::{ALGORITHMS, AlgorithmError, Case, Params, find};
 use unisono_collective::Kind;
 use unisono_cost::endpoint::ScheduleEvaluator;
 
@@ -46,26 +46,44 @@ pub fn endpoint_sweep_point(
     params: &Params,
     evaluator: &dyn ScheduleEvaluator,
 ) -> Result<EndpointPoint, PlanError> {
-    let kind = request.collective.kind;
+    let time = |name: &str, params: &Params| {
+        plan_endpoint(request.clone(), Some(name), params, evaluator).map(|plan| plan.best().clone())
+    };
+    sweep_point(&Sweep { case: request.case(), machine: &request.machine.name, time: &time }, names, baseline, params)
+}
+
+/// One point of a sweep: the case, and how an algorithm with its parameters is timed in it.
+pub(crate) struct Sweep<'a> {
+    pub case: Case,
+    pub machine: &'a str,
+    pub time: &'a dyn Fn(&str, &Params) -> Result<Timed, PlanError>,
+}
+
+pub(crate) fn sweep_point(
+    sweep: &Sweep,
+    names: &[String],
+    baseline: Option<&str>,
+    params: &Params,
+) -> Result<EndpointPoint, PlanError> {
+    let collective = sweep.case.collective;
+    let kind = collective.kind;
     let serves = |a: &&&dyn unisono_algorithms::Algorithm| {
-        a.runs_on().contains(&PlaceKind::Endpoint) && a.collectives().contains(&kind)
+        a.runs_on().contains(&sweep.case.kind()) && a.collectives().contains(&kind)
     };
     let all: Vec<String> = ALGORITHMS.iter().filter(serves).map(|a| a.name().to_owned()).collect();
     let time = |name: &str| -> Result<Timed, PlanError> {
         let algorithm = find(name)?;
         let known = |k: &str| algorithm.composed() || algorithm.params().iter().any(|p| p.name == k);
         let params = params.only(known);
-        let mut settings = algorithm.candidates(&request.case());
+        let mut settings = algorithm.candidates(&sweep.case);
         if !params.is_empty() || settings.is_empty() {
             settings = vec![params];
         }
         let mut best: Option<Timed> = None;
         let mut refused = None;
         for setting in settings {
-            match plan_endpoint(request.clone(), Some(name), &setting, evaluator) {
-                Ok(plan) if best.as_ref().is_none_or(|b| plan.best().nanoseconds < b.nanoseconds) => {
-                    best = Some(plan.best().clone());
-                }
+            match (sweep.time)(name, &setting) {
+                Ok(one) if best.as_ref().is_none_or(|b| one.nanoseconds < b.nanoseconds) => best = Some(one),
                 Ok(_) => {}
                 Err(e) => refused = Some(e),
             }
@@ -87,8 +105,8 @@ pub fn endpoint_sweep_point(
         return Err(refused.map_or_else(
             || PlanError::NoCandidate {
                 kind: kind.to_string(),
-                shape: format!("{} ranks", request.collective.ranks),
-                machine: request.machine.name.clone(),
+                shape: format!("{} ranks", collective.ranks),
+                machine: sweep.machine.to_owned(),
                 hint: String::new(),
             },
             PlanError::from,
@@ -97,8 +115,8 @@ pub fn endpoint_sweep_point(
     let baseline = baseline.unwrap_or_else(|| default_baseline(kind));
     let reference = time(baseline)?.nanoseconds;
     Ok(EndpointPoint {
-        shape: vec![request.collective.ranks],
-        elements: request.collective.elements,
+        shape: vec![collective.ranks],
+        elements: collective.elements,
         best: (*name).clone(),
         params: map(&best.params),
         seconds: best.nanoseconds / 1e9,

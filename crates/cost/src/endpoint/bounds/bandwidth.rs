@@ -4,11 +4,28 @@
 //! 2(P-1)/P n. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and
 //! experience", 2007, section 2; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms", 2009, Theorem 1.
 
-use unisono_collective::Kind;
+use unisono_collective::{Collective, Kind};
 
 use super::{EndpointBound, EndpointCase, sure_ns};
 
 pub struct Bandwidth;
+
+/// Bytes that some rank must send, and that some rank must receive; of a barrier nothing is known.
+pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
+    let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
+    // Whole elements; with a share of `n` elements a transfer, what all must send is spread over all ranks.
+    let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
+    let (sent, received) = match c.kind {
+        Kind::Broadcast | Kind::Message => (n, n),
+        Kind::Reduce | Kind::Scan => (share(others), n),
+        Kind::Allreduce => (share(2 * others), share(2 * others)),
+        Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter => (n * others, n * others),
+        Kind::Gather => (n, n * others),
+        Kind::Scatter => (n * others, n),
+        Kind::Barrier => return None,
+    };
+    Some((sent * c.dtype.bytes(), received * c.dtype.bytes()))
+}
 
 impl EndpointBound for Bandwidth {
     fn name(&self) -> &'static str {
@@ -27,21 +44,7 @@ impl EndpointBound for Bandwidth {
         if case.is_local() {
             return Some(0.0);
         }
-        let (others, n) = (u64::from(case.collective.ranks - 1), u64::from(case.collective.elements));
-        // Whole elements that some rank must send, and that some rank must receive; with a share of `n` elements a
-        // transfer, what all must send is spread over all ranks.
-        let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
-        let (sent, received) = match case.collective.kind {
-            Kind::Broadcast | Kind::Message => (n, n),
-            Kind::Reduce | Kind::Scan => (share(others), n),
-            Kind::Allreduce => (share(2 * others), share(2 * others)),
-            Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter => (n * others, n * others),
-            Kind::Gather => (n, n * others),
-            Kind::Scatter => (n * others, n),
-            Kind::Barrier => return None,
-        };
-        let width = case.collective.dtype.bytes();
-        let (sent, received) = (sent * width, received * width);
+        let (sent, received) = least_bytes(&case.collective)?;
         let cheapest = case.prices.cheapest();
         let whole = |bytes: u64| cheapest.ticks_until_received(bytes);
         // Whether in long messages or in single bytes, no byte is cheaper than the cheaper of the two.

@@ -1,6 +1,6 @@
 //! Lower bounds at endpoints. One file each, registered in [`ENDPOINT_BOUNDS`]; each says what it assumes.
 
-mod bandwidth;
+pub(crate) mod bandwidth;
 mod fan_out;
 mod work;
 

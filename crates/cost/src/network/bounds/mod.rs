@@ -1,0 +1,48 @@
+//! Lower bounds on networks. One file each, registered in [`NETWORK_BOUNDS`]; each says what it assumes.
+
+mod bisection;
+mod injection;
+mod latency;
+
+use unisono_collective::{Collective, Kind};
+use unisono_machine::network::{Network, Topology};
+
+use super::NetworkModel;
+
+/// A collective on the accelerators of a network.
+pub struct NetworkCase<'a> {
+    pub collective: Collective,
+    pub network: &'a Network,
+    pub topology: &'a dyn Topology,
+    pub model: &'a NetworkModel,
+}
+
+impl NetworkCase<'_> {
+    /// Nothing has to travel.
+    fn is_local(&self) -> bool {
+        self.collective.ranks == 1 || (self.collective.elements == 0 && self.collective.kind != Kind::Barrier)
+    }
+
+    /// Of all links that an accelerator has, in all planes.
+    fn injection_ns_per_byte(&self) -> f64 {
+        8.0 / (self.network.link_gbps * f64::from(self.topology.ports()) * f64::from(self.network.planes))
+    }
+}
+
+pub trait NetworkBound: Sync {
+    fn name(&self) -> &'static str;
+    fn reference(&self) -> &'static str;
+    /// What must hold of an algorithm for the bound to apply to it.
+    fn assumes(&self) -> &'static str;
+    /// Nanoseconds; `None` where the bound says nothing about the case.
+    fn nanoseconds(&self, case: &NetworkCase) -> Option<f64>;
+}
+
+/// Sorted by name.
+pub const NETWORK_BOUNDS: &[&dyn NetworkBound] = &[&bisection::Bisection, &injection::Injection, &latency::Latency];
+
+/// The largest bound: the one that plans are measured against.
+pub fn tightest_network(case: &NetworkCase) -> Option<(&'static dyn NetworkBound, f64)> {
+    let all = NETWORK_BOUNDS.iter().filter_map(|&bound| Some((bound, bound.nanoseconds(case)?)));
+    all.max_by(|a, b| a.1.total_cmp(&b.1))
+}

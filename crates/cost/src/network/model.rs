@@ -1,0 +1,153 @@
+//! The time of a collective on a network, from who sends how much to whom.
+//!
+//! T = latency of the slowest part + sum over exchanges of bytes of the busiest link x beta, where
+//! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
+//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end;
+//! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the longest
+//!   sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of each exchange;
+//! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
+//! * reducing goes on while other bytes travel, so an exchange takes the longer of the two; as planes are alike, each carries
+//!   and reduces its share of every vector.
+//!
+//! On rings without longer ways these are the formulas of "HammingMesh", section 4: 2 p alpha + 2 S beta for the ring,
+//! 2 p alpha + S/2 beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with its exact (p-1)/p.
+
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
+use unisono_lower::{Exchange, Flow};
+use unisono_machine::{
+    MachineError,
+    network::{Network, Plane, Routing},
+};
+use unisono_schedule::Schedule;
+
+use super::{
+    loads::Loads,
+    schedule::{MessageRound, message_rounds},
+};
+
+/// Messages that are routed for one time; of more, every n-th flow or exchange stands for its neighbors.
+const MOST_ROUTED: u64 = 1 << 21;
+
+/// A network, and the accelerator of each rank.
+pub struct NetworkModel {
+    plane: Plane,
+    routing: Box<dyn Routing>,
+    places: Vec<u32>,
+    pub alpha_ns: f64,
+    pub overhead_ns: f64,
+    /// Of one link, for the bytes of the whole vector: planes share them.
+    pub ns_per_byte: f64,
+    pub reduce_ns_per_byte: f64,
+}
+
+impl NetworkModel {
+    /// # Errors
+    /// The topology does not close, or is too large.
+    pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, MachineError> {
+        let topology = network.topology(&network.name)?;
+        let planes = f64::from(network.planes);
+        Ok(Self {
+            plane: topology.plane()?,
+            routing: topology.routing(),
+            places,
+            alpha_ns: network.output_latency_ns + network.link_latency_ns + network.input_latency_ns,
+            overhead_ns: 2.0 * network.host_overhead_ns,
+            ns_per_byte: 8.0 / network.link_gbps / planes,
+            reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
+        })
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    pub fn places(&self) -> &[u32] {
+        &self.places
+    }
+
+    pub fn plane(&self) -> &Plane {
+        &self.plane
+    }
+
+    /// Nanoseconds of exchanges that follow each other.
+    pub fn exchanges_ns(&self, exchanges: &[Exchange]) -> f64 {
+        let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
+        let every = messages.div_ceil(MOST_ROUTED).max(1) as usize;
+        let mut loads = Loads::new(&self.plane, &*self.routing);
+        // Many short exchanges stand for each other, or else the many flows of one.
+        let (outer, inner) = if exchanges.len() >= every { (every, 1) } else { (1, every) };
+        let routed = exchanges.iter().step_by(outer);
+        let count = routed.len().max(1) as f64;
+        let mut latency = Vec::new();
+        let transfers: f64 = routed.map(|e| self.transfer_ns(e, inner, &mut loads, &mut latency)).sum();
+        (latency.into_iter().fold(0.0, f64::max) + transfers) * exchanges.len() as f64 / count
+    }
+
+    /// What the bytes of an exchange take; adds the latency of each flow to that of its part.
+    fn transfer_ns(&self, exchange: &Exchange, every: usize, loads: &mut Loads, latency: &mut Vec<f64>) -> f64 {
+        let flows = || exchange.flows.iter().step_by(every);
+        let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
+        latency.resize(latency.len().max(flows().len()), 0.0);
+        for (part, flow) in flows().enumerate() {
+            let hops: Vec<u32> = (0..self.ranks())
+                .map(|r| loads.add(self.places[r as usize], self.places[flow.to(r) as usize], bytes(flow)))
+                .collect();
+            latency[part] += self.chain_ns(flow, &hops);
+        }
+        let all: f64 = exchange.flows.iter().map(bytes).sum();
+        let routed: f64 = flows().map(bytes).sum();
+        let scale = if routed > 0.0 { all / routed } else { 1.0 };
+        let transfer = loads.take() * scale * self.ns_per_byte;
+        transfer.max(exchange.reduced as f64 * self.reduce_ns_per_byte)
+    }
+
+    fn message_ns(&self, hops: u32) -> f64 {
+        if hops == 0 { 0.0 } else { f64::from(hops) * self.alpha_ns + self.overhead_ns }
+    }
+
+    /// The longest sum of latencies along `repeat` messages that follow each other, by doubling their number.
+    fn chain_ns(&self, flow: &Flow, hops: &[u32]) -> f64 {
+        let mut step: Vec<(u32, f64)> = (0..).zip(hops).map(|(r, &h)| (flow.to(r), self.message_ns(h))).collect();
+        let mut chain: Vec<(u32, f64)> = (0..self.ranks()).map(|r| (r, 0.0)).collect();
+        let mut left = flow.repeat;
+        while left > 0 {
+            let then = |at: &(u32, f64)| {
+                let (to, more) = step[at.0 as usize];
+                (to, at.1 + more)
+            };
+            if left & 1 == 1 {
+                chain = chain.iter().map(then).collect();
+            }
+            left >>= 1;
+            if left > 0 {
+                step = step.iter().map(then).collect();
+            }
+        }
+        chain.iter().map(|&(_, ns)| ns).fold(0.0, f64::max)
+    }
+
+    /// Nanoseconds of a schedule: the latency along its longest chain of messages, and for messages that wait for equally
+    /// many others the bytes of the busiest link.
+    ///
+    /// # Errors
+    /// The schedule is not well-formed, in one sentence.
+    pub fn schedule_ns(&self, schedule: &Schedule) -> Result<f64, String> {
+        let place = |rank: u32| self.places[rank as usize];
+        let mut loads = Loads::new(&self.plane, &*self.routing);
+        let known = RefCell::new((Loads::new(&self.plane, &*self.routing), FxHashMap::default()));
+        let latency = |from: u32, to: u32| {
+            let (ways, hops) = &mut *known.borrow_mut();
+            self.message_ns(*hops.entry((from, to)).or_insert_with(|| ways.add(place(from), place(to), 0.0)))
+        };
+        let (rounds, longest) = message_rounds(schedule, latency)?;
+        let transfer_ns = |round: &MessageRound| {
+            for m in &round.messages {
+                loads.add(place(m.from), place(m.to), m.bytes as f64);
+            }
+            (loads.take() * self.ns_per_byte).max(round.reduced as f64 * self.reduce_ns_per_byte)
+        };
+        Ok(longest + rounds.iter().map(transfer_ns).sum::<f64>())
+    }
+}

@@ -1,0 +1,65 @@
+//! The messages of any schedule among ranks: in rounds, and along its longest chain.
+
+use rustc_hash::FxHashMap;
+use unisono_base::Diagnostics;
+use unisono_schedule::{Flow, Operand, Schedule, topological};
+
+use crate::endpoint::terms::chains;
+
+pub struct Message {
+    pub from: u32,
+    pub to: u32,
+    pub bytes: u64,
+}
+
+/// Messages that wait for equally many others.
+#[derive(Default)]
+pub struct MessageRound {
+    pub messages: Vec<Message>,
+    /// The most bytes that a rank reduces of what it then has.
+    pub reduced: u64,
+}
+
+/// Rounds by the longest chain of messages before each, and the longest chain of all with a message counting
+/// `nanoseconds(from, to)`.
+///
+/// # Errors
+/// What is wrong with a schedule that is not well-formed, or that cannot run.
+pub fn message_rounds(
+    schedule: &Schedule,
+    nanoseconds: impl Fn(u32, u32) -> f64,
+) -> Result<(Vec<MessageRound>, f64), String> {
+    let mut found = Diagnostics::default();
+    let flow = Flow::new(schedule, &mut found);
+    let order = if found.is_empty() { topological(schedule, &flow, &mut found) } else { Vec::new() };
+    if let Some(first) = found.into_vec().first() {
+        return Err(first.to_string());
+    }
+    let chain: Vec<u32> = chains(schedule, &flow, &order, |_, _| 1);
+    let node = |id| flow.node_of(id).0;
+    let longest: Vec<f64> = chains(schedule, &flow, &order, |a, b| nanoseconds(node(a), node(b)));
+    let width = schedule.collective().dtype.bytes();
+    let mut rounds: Vec<MessageRound> = Vec::new();
+    let mut work = FxHashMap::<(u32, u32), u64>::default();
+    for &id in &order {
+        let (depth, node) = (chain[id.index()], node(id));
+        let bytes = u64::from(schedule.instr(id).len) * width;
+        let operands = schedule.sources(id).len() as u64 - 1;
+        if operands > 0 {
+            *work.entry((depth, node)).or_default() += bytes * operands;
+        }
+        for sink in schedule.sinks(id) {
+            let Operand::Stream(stream) = sink else { continue };
+            rounds.resize_with(rounds.len().max(depth as usize + 1), MessageRound::default);
+            let to = schedule.stream_sinks(*stream).iter();
+            rounds[depth as usize].messages.extend(to.map(|to| Message { from: node, to: to.0, bytes }));
+        }
+    }
+    for (&(depth, _), &bytes) in &work {
+        // What arrives in a round is reduced after it; what a rank reduces before any message, with the first.
+        let round = (depth as usize).saturating_sub(1);
+        rounds.resize_with(rounds.len().max(round + 1), MessageRound::default);
+        rounds[round].reduced = rounds[round].reduced.max(bytes);
+    }
+    Ok((rounds, longest.into_iter().fold(0.0, f64::max)))
+}

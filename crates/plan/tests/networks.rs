@@ -1,0 +1,171 @@
+//! Plans on networks: the formulas of the paper come out of the model, no time is below a bound, closed forms agree with
+//! schedules, and the best algorithm changes with the length.
+
+mod common;
+
+use common::settings;
+use unisono_algorithms::{ALGORITHMS, Params, PlaceKind};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_machine::{Machine, Shape, network::Network};
+use unisono_plan::network::{NetworkPlan, NetworkRequest, network_bounds, plan_network};
+
+/// A network of one plane whose hosts cost nothing: alpha = 80 ns, beta = 0.02 ns.
+fn network(topology: &str) -> Network {
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n[topology]\n{topology}\n"
+    );
+    let Machine::Network(network) = Machine::from_toml(&text, "test").unwrap() else { panic!("a network") };
+    network
+}
+
+fn preset(name: &str) -> Network {
+    let Machine::Network(network) = Machine::preset(name).unwrap() else { panic!("a network") };
+    network
+}
+
+fn request(network: &Network, kind: Kind, shape: Option<Shape>, bytes: u64) -> NetworkRequest {
+    NetworkRequest::new(kind, network, shape, bytes / 4, 0, Operator::Sum, Dtype::F32, None).unwrap()
+}
+
+fn plan(network: &Network, kind: Kind, bytes: u64, algorithm: Option<&str>, params: &Params) -> NetworkPlan {
+    plan_network(request(network, kind, None, bytes), algorithm, params).unwrap()
+}
+
+fn ns(network: &Network, bytes: u64, algorithm: &str) -> f64 {
+    plan(network, Kind::Allreduce, bytes, Some(algorithm), &Params::new()).best().nanoseconds
+}
+
+/// "HammingMesh", section 4, and the formulas of its artifact (parseAndPlotAllReduce.py), with 8 bits a byte at 400 Gb/s.
+#[test]
+fn the_formulas_of_the_paper_come_out() {
+    let torus = network("name = 'torus'\ndims = [32, 32]");
+    let (alpha, beta, p) = (80.0, 8.0 / 400.0, 1024.0);
+    for bytes in [1u64 << 17, 1 << 20, 1 << 30] {
+        let s = bytes as f64;
+        let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
+        // "25D": 2(p-1) alpha + (p-1)/p S/2 beta.
+        close(ns(&torus, bytes, "dual-rings"), 2.0 * (p - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
+        // "2DRev": 4(sqrt p - 1) alpha + (p-1)/p S/2 beta.
+        close(ns(&torus, bytes, "bucket"), 4.0 * (f64::sqrt(p) - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
+        // "05D": 2(p-1) [alpha + S/p beta]; the last of a row is two links from the first of the next, but that of the last
+        // row, and 2(p-1) messages in a row go over such an end in 62 or 63 of 2046 steps.
+        let rings = [(1.0, "bidirectional-ring", 0.5), (1.0, "ring", 1.0)];
+        for (_, name, share) in rings {
+            let found = ns(&torus, bytes, name) - 2.0 * (p - 1.0) * (alpha + s / p * share * beta);
+            let ends = found / alpha;
+            assert!((62.0..=64.0 + 1e-6).contains(&ends), "{name}: {ends} longer ways");
+        }
+    }
+}
+
+#[test]
+fn no_time_is_below_a_bound() {
+    for (topology, ranks) in
+        [("name = 'torus'\ndims = [4, 4]", 16), ("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]", 24)]
+    {
+        let network = network(topology);
+        for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
+            for bytes in [4, 4096, 1 << 20] {
+                let request = request(&network, kind, None, bytes);
+                assert_eq!(request.collective.ranks, ranks);
+                let bounds = network_bounds(&request);
+                let plan = plan_network(request, None, &Params::new()).unwrap();
+                for c in &plan.candidates {
+                    for bound in &bounds {
+                        let least = bound.seconds * 1e9 * (1.0 - 1e-9);
+                        assert!(
+                            c.nanoseconds >= least,
+                            "{} {} {kind} {bytes}: {}",
+                            c.algorithm.name(),
+                            c.params,
+                            bound.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Timed by its exchanges or by the rounds of its schedule: the same, but for messages that share links in one and not in
+/// the other, where parts with unequal stages or nobody waits.
+#[test]
+fn closed_forms_agree_with_schedules() {
+    let mut units = std::collections::BTreeSet::new();
+    for topology in ["name = 'torus'\ndims = [4, 4]", "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]"] {
+        let network = network(topology);
+        for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Network)) {
+            for &kind in algorithm.collectives() {
+                let collective = Collective::new(kind, 16, 16 * 960, 0, Operator::Sum, Dtype::F32).unwrap();
+                let whole =
+                    NetworkRequest::new(kind, &network, None, 16 * 960, 0, Operator::Sum, Dtype::F32, None).unwrap();
+                assert_eq!(whole.collective, collective);
+                let case = whole.case();
+                for params in settings(*algorithm, &case) {
+                    if algorithm.supports(&case, &params).is_err() {
+                        continue;
+                    }
+                    let Some(exchanges) = algorithm.exchanges(&case, &params) else { continue };
+                    let closed = whole.model.exchanges_ns(&exchanges);
+                    let built = whole.model.schedule_ns(&algorithm.schedule(&case, &params).unwrap()).unwrap();
+                    let name = format!("{} {params} {kind}: {closed} {built}", algorithm.name());
+                    // Nobody waits in a balanced shift, and the rounds of its schedule are one.
+                    let ratio = closed / built;
+                    assert!((0.6..=1.2).contains(&ratio), "{name}");
+                    units.insert(algorithm.name());
+                }
+            }
+        }
+    }
+    assert!(units.len() >= 7, "{units:?}");
+}
+
+#[test]
+fn the_best_algorithm_changes_with_the_length() {
+    // On a square bucket has the bandwidth of dual rings and fewer steps: there is no crossover.
+    let square = network("name = 'torus'\ndims = [16, 16]");
+    for bytes in [1 << 16, 1 << 20, 1 << 30] {
+        assert!(ns(&square, bytes, "bucket") < ns(&square, bytes, "dual-rings"));
+    }
+    // On a long torus its stages leave links idle.
+    let long = network("name = 'torus'\ndims = [8, 64]");
+    let best = |bytes: u64| plan(&long, Kind::Allreduce, bytes, None, &Params::new()).best().algorithm.name();
+    assert_eq!(best(1 << 30), "dual-rings");
+    assert!(ns(&long, 1 << 18, "bucket") < ns(&long, 1 << 18, "dual-rings"));
+    let small = best(1 << 18);
+    assert!(["bucket", "swing"].contains(&small), "{small}");
+}
+
+#[test]
+fn parts_of_a_network() {
+    let network = preset("torus2d-small");
+    let asked = |text: &str| {
+        let shape = Some(text.parse().unwrap());
+        NetworkRequest::new(Kind::Allreduce, &network, shape, 64, 0, Operator::Sum, Dtype::F32, None)
+    };
+    let part = asked("3x4").unwrap();
+    assert_eq!(part.model.places(), [0, 1, 2, 3, 32, 33, 34, 35, 64, 65, 66, 67]);
+    assert_eq!(part.extents.dims(), [3, 4]);
+    assert_eq!(asked("64").unwrap().extents.dims(), [2, 32]);
+    assert_eq!(asked("65").unwrap().extents.dims(), [65]);
+    let refused = |text: &str| asked(text).err().unwrap().to_string();
+    assert!(
+        refused("33x4").contains("does not fit on torus2d-small, whose accelerators lie 32x32"),
+        "{}",
+        refused("33x4")
+    );
+    assert!(refused("1025").contains("has 1024 accelerators"));
+    let e = NetworkRequest::new(Kind::Allreduce, &network, None, 64, 0, Operator::Sum, Dtype::F32, Some("logp"));
+    assert_eq!(e.err().unwrap().to_string(), "'logp' is not a model; accepted are links on a network");
+}
+
+#[test]
+fn large_networks_are_planned_by_closed_forms() {
+    let network = preset("torus2d-large");
+    let plan = plan(&network, Kind::Allreduce, 1 << 30, None, &Params::new());
+    let names: Vec<&str> = plan.candidates.iter().map(|c| c.algorithm.name()).collect();
+    for name in ["bucket", "dual-rings", "swing", "ring", "bidirectional-ring"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+}
