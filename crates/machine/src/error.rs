@@ -18,6 +18,20 @@ pub enum MachineError {
     NoRanks { machine: String, found: String },
     #[error("the network has {found} cables in a plane; at most {most} fit")]
     TooManyCables { found: usize, most: usize },
+    #[error("{machine} has no boards whose rows and columns join freely; jobs are placed on an hxmesh")]
+    NoBoards { machine: String },
+    #[error("{found} of {machine}'s {boards} boards fail; accepted are 0 to {}", boards - 1)]
+    AllFail { found: u64, machine: String, boards: u64 },
+    #[error("{origin}: a job of {job} boards is larger than {machine}, which has {rows}x{columns} of them")]
+    JobTooLarge { origin: String, job: String, machine: String, rows: u32, columns: u32 },
+    #[error("{origin}, line {line}: '{found}' is no job; accepted are a number of boards, or rows x columns as in 4x8")]
+    NoJob { origin: String, line: usize, found: String },
+    #[error("{origin} holds no job; a line is a number of boards, or rows x columns as in 4x8")]
+    NoJobs { origin: String },
+    #[error("'{found}' is not a heuristic; accepted are {accepted}")]
+    UnknownHeuristic { found: String, accepted: String },
+    #[error("samples is 0; accepted is at least 1")]
+    NoSamples,
     #[error("{origin}: topology.name is '{found}'; accepted are {families}")]
     UnknownTopology { origin: String, found: String, families: String },
 }

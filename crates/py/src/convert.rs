@@ -7,7 +7,7 @@ use pyo3::{
 use unisono_algorithms::Params;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Grid, Machine as Description, Shape};
-use unisono_plan::{Request, endpoint::EndpointRequest};
+use unisono_plan::{Request, endpoint::EndpointRequest, network::NetworkRequest};
 
 use crate::{
     errors::{input, plan_error},
@@ -57,10 +57,11 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
-/// A request of either kind of machine.
+/// A request of any kind of machine.
 pub enum AnyRequest {
     Wafer(Request),
     Endpoint(Box<EndpointRequest>),
+    Network(Box<NetworkRequest>),
 }
 
 /// A checked request; the root is a rank or, on a grid, `(row, column)`. `model` is read where the machine's kind fixes
@@ -87,7 +88,9 @@ pub fn request(
             return made.map(|made| AnyRequest::Endpoint(Box::new(made))).map_err(plan_error);
         }
         Description::Network(network) => {
-            return Err(input(format!("{} is a network; plans are made for endpoints and wafers", network.name)));
+            let root = count("root", root)?;
+            let made = NetworkRequest::new(kind, network, machine.asked(), elements, root, operator, dtype, model);
+            return made.map(|made| AnyRequest::Network(Box::new(made))).map_err(plan_error);
         }
     };
     let shape = wafer.choose(machine.asked()).map_err(input)?;

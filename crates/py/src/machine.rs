@@ -24,7 +24,9 @@ impl Machine {
                 wafer.choose(shape).map_err(input)?;
             }
             Description::Wafer(_) => {}
-            Description::Endpoint(_) | Description::Network(_) => {
+            // A part of a network is checked where its dimensions are known.
+            Description::Network(_) => {}
+            Description::Endpoint(_) => {
                 if let Some(shape) = shape.filter(|s| !s.grid.is_line()) {
                     return Err(input(format!("{} has ranks, not a shape {shape}; say how many", description.name())));
                 }

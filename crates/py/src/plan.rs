@@ -12,6 +12,7 @@ use unisono_machine::Machine as Description;
 use unisono_plan::{
     PlanReport,
     endpoint::{EndpointPlan, EndpointReport, endpoint_bounds, endpoint_sweep_point, plan_endpoint},
+    network::{NetworkPlan, network_bounds, network_sweep_point, plan_network},
 };
 
 use crate::{
@@ -31,13 +32,14 @@ pub struct Plan {
 enum Made {
     Wafer { plan: Box<unisono_plan::Plan>, report: Box<PlanReport> },
     Endpoint { plan: Box<EndpointPlan>, report: Box<EndpointReport> },
+    Network { plan: Box<NetworkPlan>, report: Box<EndpointReport> },
 }
 
 impl Plan {
     /// The plan, where it is one among ranks.
     pub fn among_ranks(&self) -> Option<&EndpointPlan> {
         match &self.made {
-            Made::Wafer { .. } => None,
+            Made::Wafer { .. } | Made::Network { .. } => None,
             Made::Endpoint { plan, .. } => Some(plan),
         }
     }
@@ -46,7 +48,7 @@ impl Plan {
     fn of<T>(&self, wafer: impl FnOnce(&PlanReport) -> T, endpoint: impl FnOnce(&EndpointReport) -> T) -> T {
         match &self.made {
             Made::Wafer { report, .. } => wafer(report),
-            Made::Endpoint { report, .. } => endpoint(report),
+            Made::Endpoint { report, .. } | Made::Network { report, .. } => endpoint(report),
         }
     }
 }
@@ -114,6 +116,11 @@ impl Plan {
                 placement: None,
                 machine: Some(Description::Endpoint(plan.request.machine.clone())),
             }),
+            Made::Network { plan, .. } => plan.schedule().cloned().map(|schedule| File {
+                schedule,
+                placement: None,
+                machine: Some(Description::Network(plan.request.machine.clone())),
+            }),
         })?;
         file.map(Schedule::new).map_err(plan_error)
     }
@@ -157,6 +164,11 @@ pub fn plan(
             let report = Box::new(plan.report());
             Ok(Made::Endpoint { plan, report })
         }
+        AnyRequest::Network(request) => {
+            let plan = Box::new(plan_network(*request, algorithm, &params)?);
+            let report = Box::new(plan.report());
+            Ok(Made::Network { plan, report })
+        }
     })?;
     made.map(|made| Plan { made }).map_err(plan_error)
 }
@@ -176,6 +188,7 @@ pub fn bounds<'py>(
     match convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?, model)? {
         AnyRequest::Wafer(request) => to_python(py, &detached(py, || unisono_plan::bounds(&request))?),
         AnyRequest::Endpoint(request) => to_python(py, &detached(py, || endpoint_bounds(&request))?),
+        AnyRequest::Network(request) => to_python(py, &detached(py, || network_bounds(&request))?),
     }
 }
 
@@ -205,6 +218,10 @@ pub fn sweep_point<'py>(
         }
         AnyRequest::Endpoint(request) => {
             let point = detached(py, || endpoint_sweep_point(&request, &names, baseline, &params, &Simulated))?;
+            to_python(py, &point.map_err(plan_error)?)
+        }
+        AnyRequest::Network(request) => {
+            let point = detached(py, || network_sweep_point(&request, &names, baseline, &params))?;
             to_python(py, &point.map_err(plan_error)?)
         }
     }

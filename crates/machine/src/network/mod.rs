@@ -1,5 +1,7 @@
 //! Networks: topologies with their routing and price, one file each, and the numbers of their links and packets.
 
+pub mod allocate;
+mod boards;
 mod catalog;
 pub mod deadlock;
 mod description;
@@ -8,6 +10,7 @@ mod routing;
 mod spread;
 mod topology;
 
+pub use boards::Boards;
 pub use description::{Network, Prices};
 pub use plane::{Cable, Link, Plane, PlaneBuilder};
 pub use routing::{Header, Hop, Routing};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Plane, Routing, catalog};
+use super::{Boards, Plane, Routing, catalog};
 use crate::MachineError;
 
 /// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves unused.
@@ -44,6 +44,11 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// Accelerators are numbered row-major over these extents, where the topology has such an order; a line otherwise.
     fn extents(&self) -> Vec<u32> {
         vec![self.accelerators()]
+    }
+
+    /// Its boards, where any rows and columns of them join to a smaller network of the same kind.
+    fn boards(&self) -> Option<Boards> {
+        None
     }
 
     /// # Errors

@@ -12,7 +12,7 @@ mod routing;
 use serde::Deserialize;
 
 use super::super::{
-    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
+    Bill, Boards, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
     spread::Spread,
     topology::{self, SWITCH_PORTS},
 };
@@ -209,6 +209,14 @@ impl Topology for HxMesh {
 
     fn extents(&self) -> Vec<u32> {
         self.dims.map(Dimension::extent).to_vec()
+    }
+
+    fn boards(&self) -> Option<Boards> {
+        Some(Boards {
+            count: self.dims.map(|d| d.boards),
+            board: self.dims.map(|d| d.board),
+            leaf: self.dims.map(Dimension::boards_a_leaf),
+        })
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {

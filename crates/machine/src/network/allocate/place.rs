@@ -1,0 +1,234 @@
+//! Where a job goes: rows of boards that all have the same free columns.
+//!
+//! For a job of b rows and a columns: go through the rows in order and keep the columns that are free in all rows taken so far; a
+//! row is taken if that leaves at least a; stop at b rows and take the first a columns. Neither rows nor columns need be
+//! neighbors. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
+//!
+//! Heuristics, each with those before it:
+//! * `greedy`: the factors of the job's size that are nearest to a square, at most half of the machine a side where there are
+//!   such; a size without any (a large prime) is rounded up;
+//! * `transpose`: the same turned, if that fails;
+//! * `aspect`: then all other factors up to 1:8;
+//! * `sort`: jobs in the order of falling size;
+//! * `locality`: of the places found from the rows of each leaf on, in all these shapes, the one with least traffic over the
+//!   upper level of the trees.
+
+use std::fmt;
+
+use super::{super::Boards, Job, UpperShare};
+use crate::MachineError;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Heuristic {
+    Greedy,
+    Transpose,
+    Aspect,
+    Sort,
+    Locality,
+}
+
+impl Heuristic {
+    pub const ALL: &[Heuristic] = &[Self::Greedy, Self::Transpose, Self::Aspect, Self::Sort, Self::Locality];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy",
+            Self::Transpose => "transpose",
+            Self::Aspect => "aspect",
+            Self::Sort => "sort",
+            Self::Locality => "locality",
+        }
+    }
+}
+
+impl fmt::Display for Heuristic {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Heuristic {
+    type Err = MachineError;
+
+    fn from_str(text: &str) -> Result<Self, MachineError> {
+        Self::ALL.iter().copied().find(|h| h.name() == text).ok_or_else(|| MachineError::UnknownHeuristic {
+            found: text.to_owned(),
+            accepted: Self::ALL.iter().map(|h| h.name()).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+/// The boards of a job: those at the crossings of its rows and columns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    pub rows: Vec<u32>,
+    pub columns: Vec<u32>,
+}
+
+/// Which boards are free, as bits of each row.
+#[derive(Clone, Debug)]
+pub struct Free {
+    boards: Boards,
+    words: usize,
+    bits: Vec<u64>,
+    meet: Vec<u64>,
+}
+
+impl Free {
+    /// All boards are.
+    pub fn new(boards: Boards) -> Self {
+        let words = boards.count[1].div_ceil(64) as usize;
+        let mut free = Self { boards, words, bits: vec![0; words * boards.count[0] as usize], meet: vec![0; words] };
+        for row in 0..boards.count[0] {
+            for column in 0..boards.count[1] {
+                free.bits[row as usize * words + column as usize / 64] |= 1 << (column % 64);
+            }
+        }
+        free
+    }
+
+    /// Boards that are.
+    pub fn count(&self) -> u64 {
+        self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    pub fn is_free(&self, row: u32, column: u32) -> bool {
+        self.bits[row as usize * self.words + column as usize / 64] >> (column % 64) & 1 == 1
+    }
+
+    /// A board fails, or is given to a job.
+    pub fn take(&mut self, row: u32, column: u32) {
+        self.bits[row as usize * self.words + column as usize / 64] &= !(1 << (column % 64));
+    }
+
+    pub fn give(&mut self, placed: &Placed) {
+        placed.rows.iter().for_each(|&row| placed.columns.iter().for_each(|&column| self.take(row, column)));
+    }
+
+    /// Places a job by a heuristic; it is not taken yet.
+    pub fn place(&mut self, job: Job, heuristic: Heuristic) -> Option<Placed> {
+        let shapes = shapes(job, &self.boards, heuristic);
+        if heuristic < Heuristic::Locality {
+            return shapes.iter().find_map(|&shape| self.scan(shape, 0));
+        }
+        let starts: Vec<u32> = (0..self.boards.count[0]).step_by(self.boards.leaf[0].max(1) as usize).collect();
+        let mut best: Option<(f64, Placed)> = None;
+        for &shape in &shapes {
+            for &start in &starts {
+                let Some(placed) = self.scan(shape, start) else { continue };
+                let share = UpperShare::of(&placed, &self.boards).alltoall;
+                if best.as_ref().is_none_or(|(least, _)| share < *least) {
+                    best = Some((share, placed));
+                }
+            }
+        }
+        best.map(|(_, placed)| placed)
+    }
+
+    /// The greedy scan for `rows` x `columns`, from row `start` on and around.
+    fn scan(&mut self, [rows, columns]: [u32; 2], start: u32) -> Option<Placed> {
+        let all = self.boards.count[0];
+        self.meet.fill(u64::MAX);
+        let mut taken = Vec::new();
+        for row in (start..all).chain(0..start) {
+            let of_row = &self.bits[row as usize * self.words..][..self.words];
+            let left: u32 = self.meet.iter().zip(of_row).map(|(a, b)| (a & b).count_ones()).sum();
+            if left < columns {
+                continue;
+            }
+            self.meet.iter_mut().zip(of_row).for_each(|(meet, row)| *meet &= row);
+            taken.push(row);
+            if taken.len() == rows as usize {
+                taken.sort_unstable();
+                return Some(Placed { rows: taken, columns: self.first_columns(columns) });
+            }
+        }
+        None
+    }
+
+    /// The first so many columns that are free in all rows taken.
+    fn first_columns(&self, columns: u32) -> Vec<u32> {
+        let free = (0..self.boards.count[1]).filter(|c| self.meet[*c as usize / 64] >> (c % 64) & 1 == 1);
+        free.take(columns as usize).collect()
+    }
+}
+
+/// Sides may differ by so much when other shapes are tried.
+const MOST_UNEQUAL: u32 = 8;
+
+/// Shapes to try, in order.
+fn shapes(job: Job, boards: &Boards, heuristic: Heuristic) -> Vec<[u32; 2]> {
+    let fits = |[r, c]: [u32; 2]| r <= boards.count[0] && c <= boards.count[1];
+    let turned = |[r, c]: [u32; 2]| [c, r];
+    if let Some(shape) = job.shape {
+        // The user's shape is not another one, but it may lie either way.
+        return [shape, turned(shape)].into_iter().filter(|&s| fits(s)).collect();
+    }
+    let half = |[r, c]: [u32; 2]| r <= boards.count[0].div_ceil(2) && c <= boards.count[1].div_ceil(2);
+    let factors = |n: u32| (1..=n.isqrt()).rev().filter(move |r| n.is_multiple_of(*r)).map(move |r| [r, n / r]);
+    let lying = |s: [u32; 2], within: &dyn Fn([u32; 2]) -> bool| [s, turned(s)].into_iter().find(|&s| within(s));
+    let nearest = |n: u32, within: &dyn Fn([u32; 2]) -> bool| factors(n).find_map(|s| lying(s, within));
+    let most = boards.count[0] * boards.count[1];
+    let rounded = |within: &dyn Fn([u32; 2]) -> bool| (job.boards..=most).find_map(|n| nearest(n, within));
+    let first = nearest(job.boards, &half).or_else(|| nearest(job.boards, &fits));
+    let Some(first) = first.or_else(|| rounded(&half)).or_else(|| rounded(&fits)) else {
+        return Vec::new();
+    };
+    let mut shapes = vec![first];
+    if heuristic >= Heuristic::Transpose {
+        shapes.push(turned(first));
+    }
+    if heuristic >= Heuristic::Aspect {
+        let near = |s: &[u32; 2]| s[1] <= MOST_UNEQUAL * s[0];
+        shapes.extend(factors(first[0] * first[1]).filter(near).flat_map(|s| [s, turned(s)]));
+    }
+    let mut tried: Vec<[u32; 2]> = Vec::new();
+    shapes.retain(|&s| {
+        fits(s) && !tried.contains(&s) && {
+            tried.push(s);
+            true
+        }
+    });
+    shapes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Boards = Boards { count: [16, 16], board: [2, 2], leaf: [16, 16] };
+
+    fn of(boards: u32) -> Job {
+        Job { boards, shape: None }
+    }
+
+    #[test]
+    fn shapes_in_their_order() {
+        assert_eq!(shapes(of(12), &SMALL, Heuristic::Greedy), [[3, 4]]);
+        assert_eq!(shapes(of(12), &SMALL, Heuristic::Transpose), [[3, 4], [4, 3]]);
+        assert_eq!(shapes(of(12), &SMALL, Heuristic::Sort), [[3, 4], [4, 3], [2, 6], [6, 2]]);
+        // 8 x 8 is half of each side; larger jobs take more of a side, primes are rounded up.
+        assert_eq!(shapes(of(64), &SMALL, Heuristic::Greedy), [[8, 8]]);
+        assert_eq!(shapes(of(11), &SMALL, Heuristic::Greedy), [[1, 11]]);
+        assert_eq!(shapes(of(37), &SMALL, Heuristic::Greedy), [[5, 8]]);
+        assert_eq!(shapes(of(256), &SMALL, Heuristic::Greedy), [[16, 16]]);
+        assert_eq!(shapes(of(13), &SMALL, Heuristic::Greedy), [[1, 13]]);
+        assert_eq!(shapes(of(251), &SMALL, Heuristic::Greedy), [[16, 16]]);
+    }
+
+    #[test]
+    fn rows_with_the_same_free_columns() {
+        // "HammingMesh", Fig. 3: with failed boards, rows are chosen whose remaining columns agree.
+        let mut free = Free::new(Boards { count: [4, 4], board: [2, 2], leaf: [4, 4] });
+        for (row, column) in [(0, 0), (1, 2), (2, 0)] {
+            free.take(row, column);
+        }
+        assert_eq!(free.count(), 13);
+        let job = Job { boards: 9, shape: Some([3, 3]) };
+        // Row 1 would leave two columns beside row 0.
+        let placed = free.place(job, Heuristic::Greedy).unwrap();
+        assert_eq!(placed, Placed { rows: vec![0, 2, 3], columns: vec![1, 2, 3] });
+        free.give(&placed);
+        assert_eq!(free.place(job, Heuristic::Locality), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! How much of a machine jobs use, over many samples of failures and, from a trace, of jobs.
+
+use serde::Serialize;
+use unisono_base::mix;
+
+use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, UpperShare};
+use crate::MachineError;
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Study {
+    pub jobs: Jobs,
+    pub heuristic: Heuristic,
+    /// Boards that fail, drawn anew for each sample.
+    pub failures: u64,
+    pub samples: u32,
+    pub seed: u64,
+}
+
+/// One sample: the boards that failed, and each job in the order in which it was placed or refused.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// Row-major.
+    pub failed: Vec<u32>,
+    pub jobs: Vec<(Job, Option<Placed>)>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Outcome {
+    /// Boards that placed jobs asked for, over healthy boards: on average, and in the sample that 1 % fall below.
+    pub utilization_mean: f64,
+    pub utilization_p1: f64,
+    /// Jobs of a sample, on average.
+    pub placed: f64,
+    pub refused: f64,
+    /// Traffic over the upper level of trees, over all boards in use.
+    pub upper_level: UpperShare,
+    pub samples: u32,
+    #[serde(skip)]
+    pub first: Sample,
+}
+
+/// Numbers that look random, of one sample.
+struct Draws {
+    state: u64,
+}
+
+impl Draws {
+    fn new(seed: u64, sample: u32) -> Self {
+        Self { state: mix(mix(seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(sample))) }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.state)
+    }
+
+    /// From 0 to 1.
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+/// # Errors
+/// All boards fail, or there are no samples.
+pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, MachineError> {
+    if study.failures >= boards.all() {
+        let machine = machine.to_owned();
+        return Err(MachineError::AllFail { found: study.failures, machine, boards: boards.all() });
+    }
+    if study.samples == 0 {
+        return Err(MachineError::NoSamples);
+    }
+    let mut shares = Vec::with_capacity(study.samples as usize);
+    let (mut placed, mut refused, mut used) = (0u64, 0u64, 0.0);
+    let mut upper = UpperShare::default();
+    let mut first = None;
+    for number in 0..study.samples {
+        let sample = sample(boards, study, number);
+        let mut asked = 0u64;
+        for (job, place) in &sample.jobs {
+            let Some(place) = place else {
+                refused += 1;
+                continue;
+            };
+            placed += 1;
+            asked += u64::from(job.boards);
+            let share = UpperShare::of(place, boards);
+            upper.alltoall += share.alltoall * f64::from(job.boards);
+            upper.allreduce += share.allreduce * f64::from(job.boards);
+        }
+        used += asked as f64;
+        shares.push(asked as f64 / (boards.all() - study.failures) as f64);
+        first.get_or_insert(sample);
+    }
+    shares.sort_by(f64::total_cmp);
+    let samples = f64::from(study.samples);
+    // Of 1000 sorted samples the tenth.
+    let low = (study.samples.div_ceil(100) - 1) as usize;
+    Ok(Outcome {
+        utilization_mean: shares.iter().sum::<f64>() / samples,
+        utilization_p1: shares[low],
+        placed: placed as f64 / samples,
+        refused: refused as f64 / samples,
+        upper_level: UpperShare {
+            alltoall: upper.alltoall / used.max(1.0),
+            allreduce: upper.allreduce / used.max(1.0),
+        },
+        samples: study.samples,
+        first: first.expect("there is a sample"),
+    })
+}
+
+/// One sample: boards fail, jobs come, and each goes to the first place found for it, or nowhere.
+fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
+    let mut draws = Draws::new(study.seed, number);
+    let mut free = Free::new(*boards);
+    let failed = failures(boards, study.failures, &mut draws);
+    failed.iter().for_each(|board| free.take(board / boards.count[1], board % boards.count[1]));
+    let mut jobs = match &study.jobs {
+        Jobs::List(jobs) => jobs.clone(),
+        Jobs::Trace => trace(boards, free.count(), &mut draws),
+    };
+    if study.heuristic >= Heuristic::Sort {
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.boards));
+    }
+    let mut place = |job: Job| {
+        let placed = free.place(job, study.heuristic);
+        placed.iter().for_each(|placed| free.give(placed));
+        (job, placed)
+    };
+    Sample { jobs: jobs.into_iter().map(&mut place).collect(), failed }
+}
+
+/// Different boards, sorted: the first of a random order.
+fn failures(boards: &Boards, count: u64, draws: &mut Draws) -> Vec<u32> {
+    let all = boards.all();
+    let mut order: Vec<u32> = (0..all as u32).collect();
+    for at in 0..count {
+        order.swap(at as usize, (at + draws.below(all - at)) as usize);
+    }
+    order.truncate(count as usize);
+    order.sort_unstable();
+    order
+}
+
+/// Jobs of the trace until the healthy boards are asked for. As in the artifact a job takes at most half of each side.
+fn trace(boards: &Boards, healthy: u64, draws: &mut Draws) -> Vec<Job> {
+    let most = boards.count[0].div_ceil(2) * boards.count[1].div_ceil(2);
+    let mut left = healthy;
+    let mut jobs = Vec::new();
+    while left > 0 {
+        let size = Job::at(draws.share()).boards.min(most);
+        let boards = u64::from(size).min(left) as u32;
+        jobs.push(Job { boards, shape: None });
+        left -= u64::from(boards);
+    }
+    jobs
+}

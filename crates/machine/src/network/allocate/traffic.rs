@@ -1,0 +1,59 @@
+//! How much of a job's traffic passes the upper level of its trees.
+//!
+//! Boards of one leaf reach each other below it. Of an alltoall, along a line of boards every board sends to every other alike;
+//! of an allreduce, each sends to the next around the line. A job of all 64 boards of a line over leaves of 16 has 48/63 =
+//! 76.19 % and 4/64 = 6.25 %, the constants of the artifact (plot_paper.py) for the large Hx4Mesh and for rings.
+
+use serde::Serialize;
+
+use super::{super::Boards, Placed};
+
+/// Shares of what enters the trees at all.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct UpperShare {
+    pub alltoall: f64,
+    pub allreduce: f64,
+}
+
+impl UpperShare {
+    pub fn of(placed: &Placed, boards: &Boards) -> Self {
+        let lines = [(&placed.rows, boards.leaf[0]), (&placed.columns, boards.leaf[1])];
+        // Weighted by how much traffic takes the dimension: what stays in place along it takes none of it.
+        let (mut all, mut weights, mut rings, mut ringed) = (0.0, 0.0, 0.0, 0.0);
+        for (line, leaf) in lines {
+            let n = line.len() as f64;
+            if line.len() < 2 {
+                continue;
+            }
+            let weight = 1.0 - 1.0 / n;
+            all += weight * crossing_pairs(line, leaf) / (n * (n - 1.0));
+            weights += weight;
+            let next = line.iter().cycle().skip(1);
+            rings += line.iter().zip(next).filter(|(a, b)| *a / leaf != *b / leaf).count() as f64 / n;
+            ringed += 1.0;
+        }
+        let share = |sum: f64, of: f64| if of > 0.0 { sum / of } else { 0.0 };
+        Self { alltoall: share(all, weights), allreduce: share(rings, ringed) }
+    }
+}
+
+/// Ordered pairs on different leaves. The line is sorted.
+fn crossing_pairs(line: &[u32], leaf: u32) -> f64 {
+    let same: usize = line.chunk_by(|a, b| a / leaf == b / leaf).map(|run| run.len() * run.len()).sum();
+    (line.len() * line.len() - same) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_give_the_artifacts_constants() {
+        let boards = Boards { count: [64, 64], board: [2, 2], leaf: [16, 16] };
+        let all = Placed { rows: (0..64).collect(), columns: (0..64).collect() };
+        let share = UpperShare::of(&all, &boards);
+        assert!((share.alltoall - 48.0 / 63.0).abs() < 1e-12 && (share.allreduce - 0.0625).abs() < 1e-12, "{share:?}");
+        let one = Placed { rows: (0..16).collect(), columns: vec![63] };
+        assert_eq!(UpperShare::of(&one, &boards), UpperShare::default());
+    }
+}
