@@ -137,6 +137,18 @@ fn the_best_algorithm_changes_with_the_length() {
     assert!(["bucket", "swing"].contains(&small), "{small}");
 }
 
+/// The shares of "HammingMesh": small Hx2 26.6 %, Hx4 14.3 % of the injection for an alltoall.
+#[test]
+fn the_edges_of_boards_bound_an_alltoall() {
+    for (name, share) in [("hx2mesh-small", 0.266), ("hx4mesh-small", 0.143), ("hyperx2d-small", 0.516)] {
+        let request = request(&preset(name), Kind::Alltoall, None, 1 << 16);
+        let bounds = network_bounds(&request);
+        let seconds = |name: &str| bounds.iter().find(|b| b.name == name).unwrap().seconds;
+        let found = seconds("injection") / seconds("board-edges");
+        assert!((found - share).abs() < 5e-4, "{name}: {found}");
+    }
+}
+
 #[test]
 fn parts_of_a_network() {
     let network = preset("torus2d-small");

@@ -10,10 +10,11 @@ use unisono_collective::Kind;
 use unisono_lower::File;
 use unisono_machine::Machine as Description;
 use unisono_plan::{
-    PlanReport,
-    endpoint::{EndpointPlan, EndpointReport, endpoint_bounds, endpoint_sweep_point, plan_endpoint},
+    PlanError, PlanReport,
+    endpoint::{EndpointPlan, EndpointReport, Timed, endpoint_bounds, endpoint_sweep_point, plan_endpoint},
     network::{NetworkPlan, network_bounds, network_sweep_point, plan_network},
 };
+use unisono_schedule::stored::Stored;
 
 use crate::{
     convert::{self, AnyRequest},
@@ -36,11 +37,21 @@ enum Made {
 }
 
 impl Plan {
-    /// The plan, where it is one among ranks.
-    pub fn among_ranks(&self) -> Option<&EndpointPlan> {
+    /// The best candidate, where the plan is one among ranks.
+    pub fn best_among_ranks(&self) -> Option<&Timed> {
         match &self.made {
-            Made::Wafer { .. } | Made::Network { .. } => None,
-            Made::Endpoint { plan, .. } => Some(plan),
+            Made::Wafer { .. } => None,
+            Made::Endpoint { plan, .. } => Some(plan.best()),
+            Made::Network { plan, .. } => Some(plan.best()),
+        }
+    }
+
+    /// Its schedule as MPI programs run it, where the plan is one among ranks.
+    pub fn stored(&self) -> Option<Result<Stored, PlanError>> {
+        match &self.made {
+            Made::Wafer { .. } => None,
+            Made::Endpoint { plan, .. } => Some(plan.stored()),
+            Made::Network { plan, .. } => Some(plan.stored()),
         }
     }
 

@@ -43,15 +43,15 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<(Serves<'py>, u64, Option<u64
                 continue;
             }
             Serves::Plan(plan) => {
-                let Some(plan) = plan.among_ranks() else {
+                let Some(best) = plan.best_among_ranks() else {
                     return Err(UnsupportedError::new_err(
                         "the plan is for a wafer; a .plan file is for MPI, so plan for a machine of ranks",
                     ));
                 };
-                let best = plan.best();
                 let params = best.params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
                 let choice = Choice::Algorithm { name: best.algorithm.name().to_owned(), params };
-                detached(py, || plan.stored())?.map(|stored| (stored, choice))
+                let stored = detached(py, || plan.stored())?.expect("a plan among ranks, as seen above");
+                stored.map(|stored| (stored, choice))
             }
             Serves::Schedule(schedule) => {
                 let choice =

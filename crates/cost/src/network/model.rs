@@ -6,8 +6,8 @@
 //! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the longest
 //!   sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
-//! * reducing goes on while other bytes travel, so an exchange takes the longer of the two; as planes are alike, each carries
-//!   and reduces its share of every vector.
+//! * reducing goes on while other bytes travel, and so does what hosts do for their messages, so an exchange takes the
+//!   longest of the three; as planes are alike, each carries and reduces its share of every vector.
 //!
 //! On rings without longer ways these are the formulas of "HammingMesh", section 4: 2 p alpha + 2 S beta for the ring,
 //! 2 p alpha + S/2 beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with its exact (p-1)/p.
@@ -100,7 +100,8 @@ impl NetworkModel {
         let routed: f64 = flows().map(bytes).sum();
         let scale = if routed > 0.0 { all / routed } else { 1.0 };
         let transfer = loads.take() * scale * self.ns_per_byte;
-        transfer.max(exchange.reduced as f64 * self.reduce_ns_per_byte)
+        let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
+        transfer.max(exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
     }
 
     fn message_ns(&self, hops: u32) -> f64 {
@@ -146,7 +147,9 @@ impl NetworkModel {
             for m in &round.messages {
                 loads.add(place(m.from), place(m.to), m.bytes as f64);
             }
-            (loads.take() * self.ns_per_byte).max(round.reduced as f64 * self.reduce_ns_per_byte)
+            let transfer = loads.take() * self.ns_per_byte;
+            let hosts = f64::from(round.most_messages(self.ranks())) * self.overhead_ns;
+            transfer.max(round.reduced as f64 * self.reduce_ns_per_byte).max(hosts)
         };
         Ok(longest + rounds.iter().map(transfer_ns).sum::<f64>())
     }

@@ -20,6 +20,15 @@ pub struct MessageRound {
     pub reduced: u64,
 }
 
+impl MessageRound {
+    /// Of one rank, sent.
+    pub fn most_messages(&self, ranks: u32) -> u32 {
+        let mut sent = vec![0; ranks as usize];
+        self.messages.iter().for_each(|m| sent[m.from as usize] += 1);
+        sent.into_iter().max().unwrap_or(0)
+    }
+}
+
 /// Rounds by the longest chain of messages before each, and the longest chain of all with a message counting
 /// `nanoseconds(from, to)`.
 ///

@@ -12,6 +12,7 @@ pub use report::{
     EndpointBoundReport, EndpointCandidate, EndpointPrediction, EndpointReport, endpoint_bounds, predict_endpoint,
 };
 pub use request::EndpointRequest;
+pub(crate) use stored::store_best;
 pub use stored::stored;
 pub use sweep::{EndpointPoint, endpoint_sweep_point};
 pub(crate) use sweep::{Sweep, sweep_point};

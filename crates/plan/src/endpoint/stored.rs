@@ -4,6 +4,7 @@
 //! instructions are measured in the largest block that none of them divides. So a ring of P ranks has P blocks,
 //! recursive doubling one, a pipeline as many as it has segments; and each serves every count.
 
+use unisono_algorithms::Case;
 use unisono_collective::Collective;
 use unisono_schedule::{
     Schedule,
@@ -11,37 +12,45 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-use super::EndpointPlan;
+use super::{EndpointPlan, Timed};
 use crate::PlanError;
 
 impl EndpointPlan {
     /// # Errors
     /// The schedule is none that message passing can run, or too large.
     pub fn stored(&self) -> Result<Stored, PlanError> {
-        let (case, best) = (self.request.case(), self.best());
-        let c = case.collective;
-        let mut fewest: Option<Schedule> = None;
-        for elements in counts(&c, best.params.get("segment")) {
-            let case = unisono_algorithms::Case { collective: Collective { elements, ..c }, ..case };
-            if best.algorithm.supports(&case, &best.params).is_err() {
-                continue;
-            }
-            let built = condense(&best.algorithm.schedule(&case, &best.params)?);
-            let blocks = built.collective().elements;
-            if fewest.as_ref().is_none_or(|f| blocks < f.collective().elements) {
-                fewest = Some(built);
-            }
-            if blocks == 1 {
-                break;
-            }
-        }
-        let mut schedule = match fewest {
-            Some(schedule) => schedule,
-            None => condense(self.schedule()?),
-        };
-        schedule.set_origin(&format!("{} {}", best.algorithm.name(), best.params));
-        stored(schedule)
+        store_best(&self.request.case(), self.best(), || self.schedule())
     }
+}
+
+/// The candidate, stored; `asked` builds it for the count asked for.
+pub(crate) fn store_best<'a>(
+    case: &Case,
+    best: &Timed,
+    asked: impl FnOnce() -> Result<&'a Schedule, PlanError>,
+) -> Result<Stored, PlanError> {
+    let c = case.collective;
+    let mut fewest: Option<Schedule> = None;
+    for elements in counts(&c, best.params.get("segment")) {
+        let case = Case { collective: Collective { elements, ..c }, ..*case };
+        if best.algorithm.supports(&case, &best.params).is_err() {
+            continue;
+        }
+        let built = condense(&best.algorithm.schedule(&case, &best.params)?);
+        let blocks = built.collective().elements;
+        if fewest.as_ref().is_none_or(|f| blocks < f.collective().elements) {
+            fewest = Some(built);
+        }
+        if blocks == 1 {
+            break;
+        }
+    }
+    let mut schedule = match fewest {
+        Some(schedule) => schedule,
+        None => condense(asked()?),
+    };
+    schedule.set_origin(&format!("{} {}", best.algorithm.name(), best.params));
+    stored(schedule)
 }
 
 /// Proves a schedule and stores it.
@@ -66,7 +75,7 @@ fn counts(c: &Collective, segment: Option<&str>) -> Vec<u32> {
         [segment.and_then(|s| s.parse().ok()), Some(1 << 10), Some(8 << 10), Some(64 << 10), Some(512 << 10)];
     let pieces = segments.into_iter().flatten().map(|bytes: u64| bytes / c.dtype.bytes());
     let whole = 1 << ranks.ilog2();
-    let units = [1, ranks, whole, 2 * ranks, ranks * whole].into_iter().chain(pieces);
+    let units = [1, ranks, whole, 2 * ranks, 4 * ranks, ranks * whole].into_iter().chain(pieces);
     let up = units.filter(|&unit| unit > 0).map(|unit| asked.div_ceil(unit) * unit);
     let near = up.filter(|&n| n <= asked + asked / 4 + 2 * ranks * ranks && n * ranks <= u64::from(u32::MAX));
     let mut counts: Vec<u32> = near.map(|n| n as u32).collect();

@@ -49,12 +49,15 @@ pub fn endpoint_sweep_point(
     let time = |name: &str, params: &Params| {
         plan_endpoint(request.clone(), Some(name), params, evaluator).map(|plan| plan.best().clone())
     };
-    sweep_point(&Sweep { case: request.case(), machine: &request.machine.name, time: &time }, names, baseline, params)
+    let shape = vec![request.collective.ranks];
+    let sweep = Sweep { case: request.case(), shape, machine: &request.machine.name, time: &time };
+    sweep_point(&sweep, names, baseline, params)
 }
 
 /// One point of a sweep: the case, and how an algorithm with its parameters is timed in it.
 pub(crate) struct Sweep<'a> {
     pub case: Case,
+    pub shape: Vec<u32>,
     pub machine: &'a str,
     pub time: &'a dyn Fn(&str, &Params) -> Result<Timed, PlanError>,
 }
@@ -115,7 +118,7 @@ pub(crate) fn sweep_point(
     let baseline = baseline.unwrap_or_else(|| default_baseline(kind));
     let reference = time(baseline)?.nanoseconds;
     Ok(EndpointPoint {
-        shape: vec![collective.ranks],
+        shape: sweep.shape.clone(),
         elements: collective.elements,
         best: (*name).clone(),
         params: map(&best.params),

@@ -5,13 +5,14 @@ use std::sync::OnceLock;
 use unisono_algorithms::{Algorithm, AlgorithmError, Params, resolve};
 use unisono_schedule::{
     Schedule,
+    stored::Stored,
     verify::{Method, Verified},
 };
 
 use super::NetworkRequest;
 use crate::{
     PlanError,
-    endpoint::{EndpointPoint, Source, Sweep, Timed, build, sweep_point},
+    endpoint::{EndpointPoint, Source, Sweep, Timed, build, store_best, sweep_point},
     planner::candidates,
 };
 
@@ -37,6 +38,14 @@ impl NetworkPlan {
         built.as_ref().map_err(Clone::clone)
     }
 
+    /// The schedule in the form that an MPI program runs.
+    ///
+    /// # Errors
+    /// The schedule is none that message passing can run, or too large.
+    pub fn stored(&self) -> Result<Stored, PlanError> {
+        store_best(&self.request.case(), self.best(), || self.schedule())
+    }
+
     /// The schedule with its proof, at the cost of a copy.
     ///
     /// # Errors
@@ -49,8 +58,8 @@ impl NetworkPlan {
     }
 }
 
-/// A candidate without closed form is ranked if its schedule has at most so many instructions: a second of work.
-const MOST_RANKED: u64 = 1 << 20;
+/// A candidate without closed form is ranked if its schedule has at most so many instructions: part of a second's work.
+const MOST_RANKED: u64 = 1 << 18;
 
 /// The time of one algorithm, from its exchanges or from the messages of its schedule.
 fn time(algorithm: &'static dyn Algorithm, params: Params, request: &NetworkRequest) -> Result<Timed, PlanError> {
@@ -129,5 +138,6 @@ pub fn network_sweep_point(
         }
         time(algorithm, params, request)
     };
-    sweep_point(&Sweep { case, machine: &request.machine.name, time: &one }, names, baseline, params)
+    let shape = request.extents.dims().to_vec();
+    sweep_point(&Sweep { case, shape, machine: &request.machine.name, time: &one }, names, baseline, params)
 }

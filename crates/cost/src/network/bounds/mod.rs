@@ -1,6 +1,7 @@
 //! Lower bounds on networks. One file each, registered in [`NETWORK_BOUNDS`]; each says what it assumes.
 
 mod bisection;
+mod board_edges;
 mod injection;
 mod latency;
 
@@ -39,7 +40,8 @@ pub trait NetworkBound: Sync {
 }
 
 /// Sorted by name.
-pub const NETWORK_BOUNDS: &[&dyn NetworkBound] = &[&bisection::Bisection, &injection::Injection, &latency::Latency];
+pub const NETWORK_BOUNDS: &[&dyn NetworkBound] =
+    &[&bisection::Bisection, &board_edges::BoardEdges, &injection::Injection, &latency::Latency];
 
 /// The largest bound: the one that plans are measured against.
 pub fn tightest_network(case: &NetworkCase) -> Option<(&'static dyn NetworkBound, f64)> {

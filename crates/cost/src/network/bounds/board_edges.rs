@@ -1,0 +1,41 @@
+//! Board edges: of an alltoall on boards of a HammingMesh, all blocks for other columns of boards leave by the two edges of the
+//! board's rows, and all for other rows of boards by those of its columns.
+//!
+//! On boards of a x a, x a side, the share of the injection is at most (1/2a) (N-1)/(N-N/x). Source: counted from
+//! "HammingMesh", section 3: an accelerator on the edge has one port there.
+
+use unisono_collective::Kind;
+
+use super::{NetworkBound, NetworkCase};
+
+pub struct BoardEdges;
+
+impl NetworkBound for BoardEdges {
+    fn name(&self) -> &'static str {
+        "board-edges"
+    }
+
+    fn reference(&self) -> &'static str {
+        "HammingMesh, section 3: ports of a board"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "every accelerator has a rank; bytes not compressed"
+    }
+
+    fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
+        let (c, boards) = (&case.collective, case.topology.boards()?);
+        let all = case.topology.accelerators();
+        if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
+            return None;
+        }
+        let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        let of_dim = |dim: usize| {
+            let elsewhere = f64::from(all) - f64::from(all) / f64::from(boards.count[dim]);
+            let blocks = f64::from(boards.board[0] * boards.board[1]) * elsewhere;
+            let ports = f64::from(2 * boards.board[1 - dim]);
+            blocks * block / ports * case.model.ns_per_byte
+        };
+        Some(of_dim(0).max(of_dim(1)))
+    }
+}
