@@ -188,6 +188,7 @@ fn options(
         noise,
         seed,
         trace: TraceRequest { ranks },
+        ..Options::default()
     })
 }
 

@@ -50,6 +50,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<(Serves<'py>, u64, Option<u64
                 };
                 let params = best.params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
                 let choice = Choice::Algorithm { name: best.algorithm.name().to_owned(), params };
+                let plan = &**plan;
                 let stored = detached(py, || plan.stored())?.expect("a plan among ranks, as seen above");
                 stored.map(|stored| (stored, choice))
             }
