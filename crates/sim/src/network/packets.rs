@@ -26,7 +26,7 @@ pub(super) const MOST_CHANNELS: u8 = 16;
 const MOST_WAYS: u32 = 1 << 20;
 
 impl Packet {
-    fn new(message: u32, to: u32, length: u8, way: u32) -> Self {
+    pub fn new(message: u32, to: u32, length: u8, way: u32) -> Self {
         Self { message, to, rest: way << 12 | u32::from(length) << 4 }
     }
 

@@ -179,7 +179,7 @@ mod tests {
             for (input, push) in steps {
                 if push || turns.is_empty() {
                     made += 1;
-                    waiting.push(&mut ring, input, Packet { message: made, ..Packet::default() });
+                    waiting.push(&mut ring, input, Packet::new(made, 0, 0, 0));
                     if queues[input as usize].is_empty() {
                         turns.push_back(input);
                     }

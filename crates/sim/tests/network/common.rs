@@ -1,0 +1,54 @@
+//! Small networks and traffic for the tests.
+
+use unisono_lower::tasks::{Builder, Task, TaskGraph};
+use unisono_machine::{Machine, network::Network};
+use unisono_sim::network::{Interconnect, Options, Run, run};
+
+/// Small instances of every family of topologies, by the table of a machine file.
+pub const TOPOLOGIES: &[&str] = &[
+    "name = 'torus'\ndims = [5]",
+    "name = 'torus'\ndims = [3, 4]",
+    "name = 'torus'\ndims = [3, 3, 3]",
+    "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]",
+    "name = 'hxmesh'\nboard = [1, 1]\nboards = [4, 4]",
+    "name = 'hxmesh'\nboard = [3, 4]\nboards = [2, 1]",
+    "name = 'hxmesh'\nboard = [1, 2]\nboards = [1, 34]",
+];
+
+/// One plane of 400 Gb/s links, 80 ns a hop, packets of 1000 bytes (20 ns); no host overhead.
+pub fn network(topology: &str) -> Network {
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 100000\n[topology]\n{topology}\n"
+    );
+    match Machine::from_toml(&text, "test") {
+        Ok(Machine::Network(network)) => network,
+        other => panic!("{topology}: {other:?}"),
+    }
+}
+
+pub fn interconnect(topology: &str) -> Interconnect {
+    Interconnect::new(&network(topology)).unwrap()
+}
+
+/// All messages `(from, to, bytes)` at once, in this order.
+pub fn traffic(ranks: u32, messages: &[(u32, u32, u64)]) -> TaskGraph {
+    let mut b = Builder::new();
+    for rank in 0..ranks {
+        b.rank();
+        for (tag, &(from, to, bytes)) in messages.iter().enumerate() {
+            if from == rank {
+                b.task(Task::send(to, bytes, tag as u32));
+            }
+            if to == rank {
+                b.task(Task::receive(from, bytes, tag as u32));
+            }
+        }
+    }
+    b.finish().unwrap()
+}
+
+pub fn simulate(interconnect: &Interconnect, messages: &[(u32, u32, u64)]) -> Run {
+    let graph = traffic(interconnect.plane.accelerators(), messages);
+    run(&graph, interconnect, &Options::default()).unwrap()
+}

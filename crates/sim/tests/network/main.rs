@@ -1,0 +1,7 @@
+//! The packet simulator: against closed forms, against its rules written straight down, and under stress.
+
+mod closed_forms;
+mod common;
+mod oracle;
+mod straight;
+mod stress;

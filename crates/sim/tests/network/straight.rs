@@ -1,0 +1,225 @@
+//! The rules of the packet simulator written straight down: maps, lists, and every event in one sorted table.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use unisono_machine::network::{Header, Hop};
+use unisono_sim::network::Interconnect;
+
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    message: usize,
+    bytes: u32,
+    vc: u8,
+}
+
+#[derive(Debug)]
+enum Event {
+    Arrive(u32, Packet),
+    Free(u32),
+    Credit(u32, u8),
+    Post(usize),
+    Deliver(usize),
+}
+
+/// The link that brought a packet; `None`: its source has made it.
+type Input = Option<u32>;
+type FromInput = (Input, VecDeque<Packet>);
+
+pub struct Straight<'a> {
+    net: &'a Interconnect,
+    machines: usize,
+    messages: Vec<(u32, u32, u64)>,
+    /// Packets to make, and to arrive.
+    unmade: Vec<VecDeque<u32>>,
+    missing: Vec<usize>,
+    latest: Vec<u64>,
+    delivered: Vec<Option<u64>>,
+    /// Time, posts after all else, order of making.
+    events: BTreeMap<(u64, bool, u64), Event>,
+    made: u64,
+    busy: BTreeMap<u32, bool>,
+    turn: BTreeMap<u32, u8>,
+    taken: BTreeMap<(u32, u8), u32>,
+    /// Inputs in the order of their turns.
+    waiting: BTreeMap<(u32, u8), Vec<FromInput>>,
+    working: BTreeMap<u32, usize>,
+    posted: BTreeMap<u32, VecDeque<usize>>,
+}
+
+/// When each message `(from, to, bytes)` is there, of which the k-th is posted at `times[k]`; none for those that are stuck.
+pub fn simulate(net: &Interconnect, machines: usize, messages: &[(u32, u32, u64)], times: &[u64]) -> Vec<Option<u64>> {
+    let unmade: Vec<VecDeque<u32>> = messages.iter().map(|m| packets(m.2, net.timing.packet_bytes)).collect();
+    let mut s = Straight {
+        net,
+        machines,
+        messages: messages.to_vec(),
+        missing: unmade.iter().map(VecDeque::len).collect(),
+        unmade,
+        latest: vec![0; messages.len()],
+        delivered: vec![None; messages.len()],
+        events: BTreeMap::new(),
+        made: 0,
+        busy: BTreeMap::new(),
+        turn: BTreeMap::new(),
+        taken: BTreeMap::new(),
+        waiting: BTreeMap::new(),
+        working: BTreeMap::new(),
+        posted: BTreeMap::new(),
+    };
+    for (message, &time) in times.iter().enumerate() {
+        s.add(time, Event::Post(message));
+    }
+    while let Some(((now, ..), event)) = s.events.pop_first() {
+        s.step(now, event);
+    }
+    s.delivered
+}
+
+fn packets(mut bytes: u64, most: u32) -> VecDeque<u32> {
+    let mut packets = VecDeque::new();
+    while bytes > u64::from(most) {
+        packets.push_back(most);
+        bytes -= u64::from(most);
+    }
+    packets.push_back(bytes as u32);
+    packets
+}
+
+impl Straight<'_> {
+    fn add(&mut self, time: u64, event: Event) {
+        self.made += 1;
+        self.events.insert((time, matches!(event, Event::Post(_)), self.made), event);
+    }
+
+    fn step(&mut self, now: u64, event: Event) {
+        match event {
+            Event::Post(message) => {
+                let (from, to, _) = self.messages[message];
+                if from == to {
+                    self.delivered[message] = Some(now);
+                } else {
+                    self.posted.entry(from).or_default().push_back(message);
+                    if *self.working.entry(from).or_default() < self.machines {
+                        *self.working.entry(from).or_default() += 1;
+                        self.next_message(now, from);
+                    }
+                }
+            }
+            Event::Deliver(message) => self.delivered[message] = Some(now),
+            Event::Free(link) => {
+                self.busy.insert(link, false);
+                self.start(now, link);
+            }
+            Event::Credit(link, vc) => {
+                *self.taken.get_mut(&(link, vc)).unwrap() -= 1;
+                if !self.is_busy(link) {
+                    self.start(now, link);
+                }
+            }
+            Event::Arrive(link, packet) => {
+                let node = self.net.plane.link(link).to;
+                let ps = self.length(packet);
+                if node == self.messages[packet.message].1 {
+                    self.add(now + ps + self.net.timing.link_ps, Event::Credit(link, packet.vc));
+                    let m = packet.message;
+                    self.latest[m] = self.latest[m].max(now + ps);
+                    self.missing[m] -= 1;
+                    if self.missing[m] == 0 {
+                        self.add(self.latest[m], Event::Deliver(m));
+                    }
+                } else {
+                    self.send(now, node, packet, Some(link));
+                }
+            }
+        }
+    }
+
+    fn next_message(&mut self, now: u64, node: u32) {
+        match self.posted.get_mut(&node).and_then(VecDeque::pop_front) {
+            Some(message) => self.next_packet(now, message),
+            None => *self.working.get_mut(&node).unwrap() -= 1,
+        }
+    }
+
+    fn next_packet(&mut self, now: u64, message: usize) {
+        let from = self.messages[message].0;
+        match self.unmade[message].pop_front() {
+            Some(bytes) => {
+                if self.send(now, from, Packet { message, bytes, vc: 0 }, None) {
+                    self.next_packet(now, message);
+                }
+            }
+            None => self.next_message(now, from),
+        }
+    }
+
+    fn length(&self, packet: Packet) -> u64 {
+        self.net.timing.serialization_ps(packet.bytes)
+    }
+
+    fn is_busy(&self, link: u32) -> bool {
+        self.busy.get(&link).copied().unwrap_or(false)
+    }
+
+    fn has_credit(&self, link: u32, vc: u8) -> bool {
+        self.taken.get(&(link, vc)).copied().unwrap_or(0) < self.net.timing.places
+    }
+
+    /// Packets that wait for the link, and those it sent whose places are taken.
+    fn ahead(&self, link: u32) -> usize {
+        let of = |key: &(u32, u8)| key.0 == link;
+        let waiting = self.waiting.iter().filter(|(k, _)| of(k)).flat_map(|(_, inputs)| inputs);
+        let taken = self.taken.iter().filter(|(k, _)| of(k)).map(|(_, &n)| n as usize);
+        waiting.map(|(_, packets)| packets.len()).sum::<usize>() + taken.sum::<usize>()
+    }
+
+    fn send(&mut self, now: u64, node: u32, packet: Packet, input: Input) -> bool {
+        let mut hops = Vec::new();
+        let to = self.messages[packet.message].1;
+        self.net.routing.hops(node, Header { to, vc: packet.vc, way: 0 }, &mut hops);
+        let Hop { link, vc } = *hops.iter().min_by_key(|hop| self.ahead(hop.link)).unwrap();
+        if !self.is_busy(link) && self.has_credit(link, vc) {
+            self.depart(now, Hop { link, vc }, packet, input);
+            return true;
+        }
+        let inputs = self.waiting.entry((link, vc)).or_default();
+        match inputs.iter_mut().find(|(i, _)| *i == input) {
+            Some((_, packets)) => packets.push_back(packet),
+            None => inputs.push((input, VecDeque::from([packet]))),
+        }
+        false
+    }
+
+    fn depart(&mut self, now: u64, Hop { link, vc }: Hop, packet: Packet, input: Input) {
+        let (ps, timing) = (self.length(packet), self.net.timing);
+        self.busy.insert(link, true);
+        self.turn.insert(link, (vc + 1) % self.net.routing.virtual_channels());
+        *self.taken.entry((link, vc)).or_default() += 1;
+        self.add(now + timing.hop_ps, Event::Arrive(link, Packet { vc, ..packet }));
+        self.add(now + ps, Event::Free(link));
+        if let Some(from) = input {
+            self.add(now + ps + timing.link_ps, Event::Credit(from, packet.vc));
+        }
+    }
+
+    fn start(&mut self, now: u64, link: u32) {
+        let vcs = self.net.routing.virtual_channels();
+        let turn = self.turn.get(&link).copied().unwrap_or(0);
+        for vc in (0..vcs).map(|k| (turn + k) % vcs) {
+            if !self.has_credit(link, vc) {
+                continue;
+            }
+            let Some(inputs) = self.waiting.get_mut(&(link, vc)).filter(|inputs| !inputs.is_empty()) else { continue };
+            let (input, mut packets) = inputs.remove(0);
+            let packet = packets.pop_front().unwrap();
+            if !packets.is_empty() {
+                inputs.push((input, packets));
+            }
+            self.depart(now, Hop { link, vc }, packet, input);
+            if input.is_none() {
+                self.next_packet(now, packet.message);
+            }
+            return;
+        }
+    }
+}
