@@ -7,7 +7,7 @@ use std::process::Command;
 
 use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
 use unisono_machine::Machine;
-use unisono_sim::network::{Interconnect, Options, run};
+use unisono_sim::network::{Interconnect, Options, flow, run};
 
 /// Name, machine, traffic, bytes of its messages on all planes.
 type Workload = (&'static str, &'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u64);
@@ -27,43 +27,69 @@ fn two_permutations(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     pattern::permutation(ranks, bytes, 2, 1)
 }
 
+/// Alltoalls and permutations of flows, by machine.
+const FLOWS: &[&str] = &["hx2mesh-small", "hx2mesh-large", "hx4mesh-large", "hyperx2d-large", "torus2d-large"];
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     if let [flag, name] = &words[..]
         && flag == "--only"
     {
         CASES.iter().filter(|case| case.0 == name).for_each(one);
+        FLOWS.iter().filter(|machine| flow_name(machine) == *name).for_each(|machine| flows(machine));
         return;
     }
     println!(
         "workload: packets, packet-hops, ns simulated, CPU s, M packet-hops per CPU s, M events per CPU s, peak MB"
     );
     let program = std::env::current_exe().expect("this program has a path");
-    for (name, ..) in CASES.iter().filter(|case| words.is_empty() || words.iter().any(|w| case.0.contains(w.as_str())))
-    {
-        let status = Command::new(&program).args(["--only", name]).status().expect("this program runs");
+    let names = CASES.iter().map(|case| case.0.to_owned()).chain(FLOWS.iter().map(|machine| flow_name(machine)));
+    for name in names.filter(|name| words.is_empty() || words.iter().any(|w| name.contains(w.as_str()))) {
+        let status = Command::new(&program).args(["--only", &name]).status().expect("this program runs");
         assert!(status.success(), "{name} failed");
     }
 }
 
 fn one(&(name, machine, traffic, bytes): &Workload) {
-    let Ok(Machine::Network(network)) = Machine::preset(machine) else { unreachable!("{machine} is a network") };
-    let interconnect = Interconnect::new(&network).expect("a preset closes");
+    let interconnect = interconnect(machine);
     let graph = traffic(interconnect.plane.accelerators(), bytes).expect("it fits");
     let begin = cpu_seconds();
     let run = run(&graph, &interconnect, &Options::default()).expect("it ends");
     let seconds = cpu_seconds() - begin;
     let rate = |count: u64| count as f64 / seconds / 1e6;
     print!("{name}: {} packets, {} hops, {} ns, ", run.packets, run.hops, run.hosts.makespan / 1000);
-    let share = (f64::from(interconnect.plane.accelerators() - 1) * bytes as f64 * 8e3 / 16.0 / 400.0)
-        / run.hosts.makespan as f64;
-    print!("[alltoall share {share:.4}] ");
     println!(
         "{seconds:.2} s, {:.2} M hops/s, {:.1} M events/s, {} MB",
         rate(run.hops),
         rate(run.events),
         peak_kb() / 1024
     );
+}
+
+fn flow_name(machine: &str) -> String {
+    format!("flows-{machine}")
+}
+
+fn flows(machine: &str) {
+    let net = interconnect(machine);
+    let injection = f64::from(net.planes) * net.plane.leaving(0).len() as f64 / net.timing.ps_per_byte;
+    let begin = cpu_seconds();
+    let alltoall = flow::alltoall(&net, MI);
+    let seconds = cpu_seconds() - begin;
+    let bytes = f64::from(net.plane.accelerators() - 1) * MI as f64;
+    let share = bytes / injection / alltoall.makespan_ps;
+    print!("flows-{machine}: alltoall of 1 MiB blocks {:.4} of injection in {seconds:.2} s, ", share);
+    let begin = cpu_seconds();
+    let permutation = flow::permutation(&net, &pattern::cycle(net.plane.accelerators(), 1), 64 * MI);
+    let seconds = cpu_seconds() - begin;
+    let rate = |ps: f64| 64.0 * MI as f64 / injection / ps;
+    let mean = permutation.finish_ps.iter().map(|&ps| rate(ps)).sum::<f64>() / permutation.finish_ps.len() as f64;
+    println!("permutation mean {mean:.4} in {seconds:.2} s, {} MB", peak_kb() / 1024);
+}
+
+fn interconnect(machine: &str) -> Interconnect {
+    let Ok(Machine::Network(network)) = Machine::preset(machine) else { unreachable!("{machine} is a network") };
+    Interconnect::new(&network).expect("a preset closes")
 }
 
 /// CPU time of this thread, where the system tells it.

@@ -75,7 +75,7 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
 }
 
 /// A random permutation of one cycle, so that no rank is mapped to itself (Sattolo, 1986).
-fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
+pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
     let mut to: Vec<u32> = (0..ranks).collect();
     for at in (1..to.len()).rev() {
         let random = mix(seed.wrapping_add(mix(at as u64)));

@@ -28,6 +28,7 @@
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
 mod events;
+pub mod flow;
 mod hosts;
 mod packets;
 mod waiting;

@@ -1,0 +1,114 @@
+//! Max-min fair rates of flows over links of bandwidth 1, by progressive filling.
+//!
+//! All rates rise together until a link is full; the flows over it keep their rate, and the others rise on (Bertsekas,
+//! Gallager, "Data networks", section 6.5.2). A flow of rate r puts its share times r on each of its links.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// Flows and the shares of them on links.
+pub(super) struct Flows {
+    links: usize,
+    /// Where the shares of each flow begin, and one past the last.
+    first: Vec<usize>,
+    shares: Vec<(u32, f64)>,
+}
+
+/// What is left of a weight that was taken away, but for the error of real numbers.
+const NOTHING: f64 = 1e-9;
+
+impl Flows {
+    pub fn new(links: usize) -> Self {
+        Self { links, first: vec![0], shares: Vec::new() }
+    }
+
+    /// Adds a flow; a link may be named several times.
+    pub fn push(&mut self, shares: &[(u32, f64)]) {
+        self.shares.extend(shares);
+        self.first.push(self.shares.len());
+    }
+
+    fn shares_of(&self, flow: usize) -> &[(u32, f64)] {
+        &self.shares[self.first[flow]..self.first[flow + 1]]
+    }
+
+    /// What all flows of 1 put on each link.
+    pub fn loads(&self) -> impl Iterator<Item = f64> {
+        let mut loads = vec![0.0; self.links];
+        self.shares.iter().for_each(|&(link, share)| loads[link as usize] += share);
+        loads.into_iter()
+    }
+
+    /// The rate of each flow that is active; 0 for the others, infinite for those without a link.
+    pub fn rates(&self, is_active: impl Fn(usize) -> bool) -> Vec<f64> {
+        let count = self.first.len() - 1;
+        let mut rates: Vec<f64> = (0..count).map(|flow| if is_active(flow) { f64::INFINITY } else { 0.0 }).collect();
+        let mut weight = vec![0.0; self.links];
+        let mut over: Vec<Vec<u32>> = vec![Vec::new(); self.links];
+        for flow in (0..count).filter(|&flow| is_active(flow)) {
+            for &(link, share) in self.shares_of(flow) {
+                weight[link as usize] += share;
+                over[link as usize].push(flow as u32);
+            }
+        }
+        let mut left = vec![1.0_f64; self.links];
+        // Real numbers that are not negative are ordered as their bits are.
+        let level = |left: f64, weight: f64| (left.max(0.0) / weight).to_bits();
+        let mut heap: BinaryHeap<_> = (0..self.links)
+            .filter(|&link| weight[link] > 0.0)
+            .map(|link| Reverse((level(left[link], weight[link]), link)))
+            .collect();
+        while let Some(Reverse((bits, link))) = heap.pop() {
+            if weight[link] <= NOTHING {
+                continue;
+            }
+            // Levels only rise, so a link lies in the heap too low or right, never too high.
+            let now = level(left[link], weight[link]);
+            if now != bits {
+                heap.push(Reverse((now, link)));
+                continue;
+            }
+            let rate = f64::from_bits(bits);
+            for &flow in &over[link] {
+                if rates[flow as usize] == f64::INFINITY {
+                    rates[flow as usize] = rate;
+                    for &(link, share) in self.shares_of(flow as usize) {
+                        left[link as usize] -= share * rate;
+                        weight[link as usize] -= share;
+                    }
+                }
+            }
+        }
+        rates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three links in a row, a flow over all and one over each; the middle link has one more. The middle gives 1/3 to its
+    /// three flows, the others leave 2/3 for their own.
+    #[test]
+    fn a_long_flow_takes_what_its_narrowest_link_gives() {
+        let mut flows = Flows::new(3);
+        for flow in [&[(0, 1.0), (1, 1.0), (2, 1.0)][..], &[(0, 1.0)], &[(1, 1.0)], &[(1, 1.0)], &[(2, 1.0)]] {
+            flows.push(flow);
+        }
+        let close = |found: Vec<f64>, wanted: [f64; 5]| {
+            assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+        };
+        let third = 1.0 / 3.0;
+        close(flows.rates(|_| true), [third, 2.0 * third, third, third, 2.0 * third]);
+        close(flows.rates(|flow| flow != 2), [0.5, 0.5, 0.0, 0.5, 0.5]);
+    }
+
+    /// Half of a flow goes over each of two links; one of them has a flow of its own.
+    #[test]
+    fn a_split_flow_uses_both_ways() {
+        let mut flows = Flows::new(2);
+        flows.push(&[(0, 0.5), (1, 0.5)]);
+        flows.push(&[(0, 1.0)]);
+        let rates = flows.rates(|_| true);
+        assert!((rates[0] - 2.0 / 3.0).abs() < 1e-12 && (rates[1] - 2.0 / 3.0).abs() < 1e-12, "{rates:?}");
+    }
+}

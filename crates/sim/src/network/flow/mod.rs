@@ -1,0 +1,106 @@
+//! Traffic as flows that share links: for networks that are too large for packets, and beside them.
+//!
+//! A message is a flow. Where its routing has several hops it is split evenly over them, and evenly over what its source may
+//! choose (ECMP); packets choose by credits instead, so flows are slower where that evens out loads. Links are shared max-min
+//! fairly. Buffers have no bounds and packets no length; to the time of the bytes come the latencies of the longest way and the
+//! overheads of both hosts.
+//!
+//! * [`alltoall`]: all flows are of the same length and begin together. The flows of the busiest link have the least rate, share
+//!   that link until its last byte, and end last (Bertsekas, Gallager, "Data networks", section 6.5.2), so the time is the
+//!   bytes over that link by its bandwidth, and no rates are needed. Loads are added up over all pairs, destination by
+//!   destination.
+//! * [`permutation`]: rates by progressive filling, again whenever flows have ended.
+
+mod max_min;
+mod spread;
+
+use spread::Spread;
+
+use super::Interconnect;
+
+/// Destinations whose own times are looked at; all of a small network.
+const MOST_TIMED: u32 = 1024;
+/// Flows that would end within so much of a step end in it, each at its own time.
+const TOGETHER: f64 = 1.1;
+
+/// When accelerators have what is sent to them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fluid {
+    pub makespan_ps: f64,
+    /// Of each accelerator, or of an even sample of them.
+    pub finish_ps: Vec<f64>,
+    /// Bytes over the busiest link of one plane.
+    pub busiest_bytes: f64,
+}
+
+/// Every accelerator sends `bytes` to every other.
+pub fn alltoall(net: &Interconnect, bytes: u64) -> Fluid {
+    let accelerators = net.plane.accelerators();
+    let mut loads = vec![0.0; net.plane.links().len()];
+    let mut spread = Spread::new(net);
+    let mut hops = 0;
+    let sources = |to: u32| (0..accelerators).filter(move |&from| from != to);
+    for to in 0..accelerators {
+        hops = hops.max(spread.add(to, sources(to), |link, share| loads[link as usize] += share));
+    }
+    let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
+    let ps = |load: f64| if load > 0.0 { load * bytes * net.timing.ps_per_byte + latency_ps(net, hops) } else { 0.0 };
+    let busiest = loads.iter().copied().fold(0.0, f64::max);
+    let every = accelerators.div_ceil(MOST_TIMED).max(1) as usize;
+    let finish_ps = (0..accelerators).step_by(every).map(|to| {
+        let mut own: f64 = 0.0;
+        spread.add(to, sources(to), |link, _| own = own.max(loads[link as usize]));
+        ps(own)
+    });
+    Fluid { finish_ps: finish_ps.collect(), makespan_ps: ps(busiest), busiest_bytes: busiest * bytes }
+}
+
+/// Accelerator k sends `bytes` to accelerator `to[k]`, each to another.
+pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Fluid {
+    let mut spread = Spread::new(net);
+    let mut flows = max_min::Flows::new(net.plane.links().len());
+    let mut hops = Vec::with_capacity(to.len());
+    let mut way = Vec::new();
+    for (from, &to) in (0..).zip(to) {
+        way.clear();
+        hops.push(if from == to {
+            0
+        } else {
+            spread.add(to, [from].into_iter(), |link, share| way.push((link, share)))
+        });
+        flows.push(&way);
+    }
+    let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
+    let all_ps = bytes * net.timing.ps_per_byte;
+    // Shares of a flow that are left, and times by the packet's own clock: a link takes 1 in `all_ps`.
+    let mut left: Vec<f64> = to.iter().zip(0..).map(|(&to, from)| if to == from { 0.0 } else { 1.0 }).collect();
+    let mut ended = vec![0.0; to.len()];
+    let mut now = 0.0;
+    while left.iter().any(|&share| share > 0.0) {
+        let rates = flows.rates(|flow| left[flow] > 0.0);
+        let until: Vec<(usize, f64)> =
+            (0..left.len()).filter(|&flow| left[flow] > 0.0).map(|flow| (flow, left[flow] / rates[flow])).collect();
+        let together = TOGETHER * until.iter().map(|u| u.1).fold(f64::INFINITY, f64::min);
+        let step = until.iter().map(|u| u.1).filter(|&time| time <= together).fold(0.0, f64::max);
+        for (flow, time) in until {
+            if time <= together {
+                (ended[flow], left[flow]) = (now + time, 0.0);
+            } else {
+                left[flow] -= rates[flow] * step;
+            }
+        }
+        now += step;
+    }
+    let mut finish_ps = vec![0.0; to.len()];
+    for (from, &to) in to.iter().enumerate() {
+        if from as u32 != to {
+            finish_ps[to as usize] = ended[from] * all_ps + latency_ps(net, hops[from]);
+        }
+    }
+    let busiest = flows.loads().fold(0.0, f64::max) * bytes;
+    Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes: busiest }
+}
+
+fn latency_ps(net: &Interconnect, hops: u32) -> f64 {
+    (u64::from(hops) * net.timing.hop_ps + 2 * net.timing.host_overhead_ps) as f64
+}

@@ -1,0 +1,129 @@
+//! What flows to one accelerator put on each link, where they are split evenly at every node.
+
+use unisono_machine::network::{Header, Hop};
+
+use crate::network::Interconnect;
+
+/// A node and the virtual channel on which flows come to it.
+struct State {
+    node: u32,
+    vc: u8,
+    /// Hops that lead here and are not followed yet.
+    pending: u32,
+    share: f64,
+    /// Hops from the farthest source.
+    depth: u32,
+    first_edge: u32,
+    edges: u32,
+}
+
+/// What lies behind no hop: the destination.
+const END: u32 = u32::MAX;
+
+pub(super) struct Spread<'a> {
+    net: &'a Interconnect,
+    vcs: usize,
+    /// Number and round of the state of each node and virtual channel.
+    known: Vec<(u32, u32)>,
+    round: u32,
+    states: Vec<State>,
+    /// Links, and the states behind them.
+    edges: Vec<(u32, u32)>,
+    /// States whose share is whole.
+    ready: Vec<u32>,
+    /// Sources by what they chose, and their shares.
+    sources: Vec<(u32, u32, f64)>,
+    hops: Vec<Hop>,
+}
+
+impl<'a> Spread<'a> {
+    pub fn new(net: &'a Interconnect) -> Self {
+        let vcs = usize::from(net.routing.virtual_channels().max(1));
+        let known = vec![(0, 0); net.plane.nodes() as usize * vcs];
+        let (states, edges, ready, sources, hops) = Default::default();
+        Self { net, vcs, known, round: 0, states, edges, ready, sources, hops }
+    }
+
+    /// Follows a flow of 1 from each source; gives the hops of the longest way.
+    pub fn add(&mut self, to: u32, from: impl Iterator<Item = u32>, mut load: impl FnMut(u32, f64)) -> u32 {
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.clear();
+        for from in from {
+            let choices = self.net.routing.choices(from, to);
+            let share = 1.0 / choices.len() as f64;
+            sources.extend(choices.into_iter().map(|way| (way, from, share)));
+        }
+        if !sources.is_sorted_by_key(|source| source.0) {
+            sources.sort_by_key(|source| source.0);
+        }
+        let longest = sources.chunk_by(|a, b| a.0 == b.0).map(|same| self.follow(to, same, &mut load)).max();
+        self.sources = sources;
+        longest.unwrap_or(0)
+    }
+
+    /// Sources that chose the same: nothing about a packet differs but where it is.
+    fn follow(&mut self, to: u32, sources: &[(u32, u32, f64)], load: &mut impl FnMut(u32, f64)) -> u32 {
+        self.round += 1;
+        self.states.clear();
+        self.edges.clear();
+        for &(_, from, share) in sources {
+            let at = self.state(from, 0);
+            self.states[at as usize].share += share;
+        }
+        self.discover(Header { to, vc: 0, way: sources[0].0 });
+        self.ready.extend((0..self.states.len() as u32).filter(|&at| self.states[at as usize].pending == 0));
+        let mut longest = 0;
+        while let Some(at) = self.ready.pop() {
+            let State { share, depth, first_edge, edges, .. } = self.states[at as usize];
+            let share = share / f64::from(edges.max(1));
+            for edge in first_edge..first_edge + edges {
+                let (link, behind) = self.edges[edge as usize];
+                load(link, share);
+                longest = longest.max(depth + 1);
+                if behind == END {
+                    continue;
+                }
+                let next = &mut self.states[behind as usize];
+                next.share += share;
+                next.depth = next.depth.max(depth + 1);
+                next.pending -= 1;
+                if next.pending == 0 {
+                    self.ready.push(behind);
+                }
+            }
+        }
+        longest
+    }
+
+    /// Lists the hops of all states, which makes further states.
+    fn discover(&mut self, header: Header) {
+        let mut at = 0;
+        while at < self.states.len() {
+            let State { node, vc, .. } = self.states[at];
+            self.hops.clear();
+            self.net.routing.hops(node, Header { vc, ..header }, &mut self.hops);
+            let first = self.edges.len() as u32;
+            for hop in 0..self.hops.len() {
+                let Hop { link, vc } = self.hops[hop];
+                let next = self.net.plane.link(link).to;
+                let behind = if next == header.to { END } else { self.state(next, vc) };
+                if behind != END {
+                    self.states[behind as usize].pending += 1;
+                }
+                self.edges.push((link, behind));
+            }
+            let state = &mut self.states[at];
+            (state.first_edge, state.edges) = (first, self.hops.len() as u32);
+            at += 1;
+        }
+    }
+
+    fn state(&mut self, node: u32, vc: u8) -> u32 {
+        let known = &mut self.known[node as usize * self.vcs + usize::from(vc)];
+        if known.1 != self.round {
+            *known = (self.states.len() as u32, self.round);
+            self.states.push(State { node, vc, pending: 0, share: 0.0, depth: 0, first_edge: 0, edges: 0 });
+        }
+        known.0
+    }
+}
