@@ -163,7 +163,8 @@ mod tests {
         use OperatorClass::{Commutative, Ordered};
         let rows = vec![row(4, Commutative, 0, 64), row(4, Ordered, 0, 4096), row(4, Commutative, 128, u64::MAX)];
         let table = DecisionTable::new(rows).unwrap();
-        let find = |bytes, class| table.find(Kind::Allreduce, 4, Some(4), bytes, class).map(|r| table.rows()[r].last_bytes);
+        let find =
+            |bytes, class| table.find(Kind::Allreduce, 4, Some(4), bytes, class).map(|r| table.rows()[r].last_bytes);
         assert_eq!(find(64, Commutative), Some(64));
         assert_eq!(find(65, Commutative), Some(4096), "rows for any operator serve one that commutes");
         assert_eq!(find(1 << 40, Commutative), Some(u64::MAX));

@@ -62,7 +62,8 @@ fn what_is_written_is_read() {
 fn the_version_before_is_read() {
     let read = PlanFile::read(include_bytes!("version_1.plan").to_vec()).unwrap();
     let rows: Vec<String> = read.table().rows().iter().map(|row| format!("{row}: {}", row.choice)).collect();
-    let expected = ["allreduce on 2 ranks, 0 to 63 bytes: library", "allreduce on 2 ranks, 64 to any bytes: recursive-doubling"];
+    let expected =
+        ["allreduce on 2 ranks, 0 to 63 bytes: library", "allreduce on 2 ranks, 64 to any bytes: recursive-doubling"];
     assert_eq!(rows, expected);
     assert!(read.table().rows().iter().all(|row| row.per_node.is_none()));
     assert!(!read.facts(0).in_place);
