@@ -5,6 +5,9 @@ from typing import Any
 from unisono._core import Machine, Plan, UnsupportedError
 from unisono._planning import plan
 
+#: What an operator that does not commute is computed with, where data is needed.
+_DTYPES = {"ordered": "i64"}
+
 
 def proposals(collective: str, machine: Machine, elements: int, most: int, op: str = "sum") -> list[Plan]:
     """The best algorithms by the model, each once at its best parameters, best first.
@@ -16,7 +19,7 @@ def proposals(collective: str, machine: Machine, elements: int, most: int, op: s
         UnsupportedError: the machine is none of ranks, or no algorithm serves.
 
     """
-    ranked = plan(collective, machine, elements=elements, op=op)
+    ranked = plan(collective, machine, elements=elements, op=op, dtype=_DTYPES.get(op, "f32"))
     found: list[Plan] = []
     best: dict[str, dict[str, Any]] = {}
     for candidate in ranked.candidates:
@@ -35,7 +38,10 @@ def propose(
 ) -> Plan | None:
     """One algorithm, without parameters at those that it ranks best with; None where it does not serve."""
     try:
-        made = plan(collective, machine, elements=elements, op=op, algorithm=algorithm, params=params or None)
+        dtype = _DTYPES.get(op, "f32")
+        made = plan(
+            collective, machine, elements=elements, op=op, dtype=dtype, algorithm=algorithm, params=params or None
+        )
     except UnsupportedError:
         return None
     if collective == "allreduce" and not made.schedule.verify().repeatable:

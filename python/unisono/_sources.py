@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from unisono import _core
@@ -225,7 +224,7 @@ class Model:
         assert self._machine is not None, "rank 0 has it"
         first, last = (1 << size_class) >> 1, (1 << size_class) - 1
         # The middle of the class stands for it.
-        elements = max((first + last) // 2 // np.float32().itemsize, 1)
+        elements = max((first + last) // 2 // (4 if commutes else 8), 1)
         found = proposals(collective, self._machine, elements, 1, "sum" if commutes else "ordered")
         if not found:
             raise InputError(f"no algorithm for {collective} gives all ranks the same bits")

@@ -1,6 +1,11 @@
 //! A collective on its way: by the plan, or on to the library.
 
-use std::{cell::Cell, ffi::c_int, time::Instant};
+use std::{
+    cell::Cell,
+    ffi::c_int,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Failed, Library, Outcome, library};
@@ -33,6 +38,9 @@ impl Words {
         self.0.as_mut_ptr().cast()
     }
 }
+
+/// Planned calls that this process has made.
+pub static SERVED: AtomicU64 = AtomicU64::new(0);
 
 /// Serves a call, by the plan where it can.
 #[inline]
@@ -107,6 +115,7 @@ fn planned(
     }
     let served = &mut *served;
     started.set(true);
+    SERVED.fetch_add(1, Ordering::Relaxed);
     if settings().check {
         let code = check::both(library, &described, known, served, (entry, arguments.comm), original)?;
         return Ok(Some(code));
