@@ -28,14 +28,14 @@ def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
     """What ``check`` returns on this rank; where it fails on any, all ranks of ``world`` end, and one of them says why.
 
     Raises:
-        Error: it failed, on the first rank where it did.
+        Error, OSError: it failed, on the first rank where it did.
         SystemExit: it failed elsewhere.
 
     """
-    failure: Error | None = None
+    failure: Error | OSError | None = None
     try:
         found = check()
-    except Error as error:
+    except (Error, OSError) as error:
         failure = error
     failed = [rank for rank, wrong in enumerate(world.allgather(failure is not None)) if wrong]
     if failed:

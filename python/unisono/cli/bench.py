@@ -37,12 +37,13 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
         if world.size < 2:
             command = "mpiexec -n 4 unisono bench allreduce --plan T.plan"
             raise InputError(f"a comparison needs at least two ranks: {command}")
+        counts = [size // 4 for size in sizes_of(sizes)]
         rows = [row for row in load_plans(plan_file) if row["collective"] == collective]
         if not any(row["ranks"] == world.size for row in rows):
             known = ", ".join(sorted({str(row["ranks"]) for row in rows})) or "none"
             message = f"'{plan_file}' has no rows for {collective} on {world.size} ranks; it has them for {known}"
             raise InputError(message)
-        return [size // 4 for size in sizes_of(sizes)], [row for row in rows if row["ranks"] == world.size]
+        return counts, [row for row in rows if row["ranks"] == world.size]
 
     counts, table = together(world, checked)
     node = world.Split_type(mpi.COMM_TYPE_SHARED)
