@@ -155,7 +155,9 @@ impl Planned {
         };
         let bytes = call.elements.checked_mul(call.element_bytes).and_then(|b| b.checked_mul(pieces));
         let fits = bytes.is_some_and(|b| b <= MOST_BYTES);
-        (fits && facts.serves(call.elements as u64)).then_some(found)
+        // Counting ranks from another root turns their order.
+        let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
+        (fits && !turned && facts.serves(call.elements as u64)).then_some(found)
     }
 
     /// The row of the plan's table that an entry is.
