@@ -51,7 +51,7 @@ def measure() -> tuple[list[dict[str, Any]], str]:
             said = (done.stderr.strip() or done.stdout.strip() or "nothing was printed").splitlines()
             return rows, f"not measured on {ranks} ranks: {next((x for x in said if 'error' in x.lower()), said[0])}"
         rows.append(json.loads(done.stdout.replace("\0", "")) | {"shared_cores": ranks > cores})
-    told = f"{BYTES} bytes on one node of {cores} cores, {launcher.family}; the paper measured a Cray XC30, one rank a node"
+    told = f"{BYTES} bytes, one node of {cores} cores, {launcher.family}; the paper had one rank a node of a Cray XC30"
     if any(row["shared_cores"] for row in rows):
         told += (
             "; more ranks than cores take turns, so their times are of switching between them as much as of messages"
