@@ -1,7 +1,7 @@
 """Collectives called by address: as the MPI library makes them itself, and as a plan has them, in one process.
 
 The library for MPI programs answers calls by a plan and passes others on; the MPI library has every function a second
-time under the name ``PMPI_``. So one process can time both, turn by turn.
+time under the name ``PMPI_``. So one process can time both, and several plans, turn by turn.
 """
 
 import ctypes
@@ -26,34 +26,48 @@ _CALLS: dict[str, str] = {
     "reduce-scatter": "Reduce_scatter_block",
     "alltoall": "Alltoall",
 }
+#: What the library for MPI programs goes by.
+_SETTINGS = ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_OFF", "UNISONO_SAFE_OPS")
 #: Collectives that can be timed.
 MEASURED = tuple(_CALLS)
 
 
 class Collectives:
-    """The collectives of MPI's world, by the library and by a plan file."""
+    """The collectives of a communicator: the MPI library's own, or with a plan file those of the plan."""
 
-    def __init__(self, mpi: Any, comm: Any, plan: str | os.PathLike[str] | None, fresh: bool = False) -> None:
-        """``fresh``: with a copy of the library of its own, since one reads one plan file in its life."""
+    def __init__(self, mpi: Any, comm: Any, plan: str | os.PathLike[str] | None = None) -> None:
+        """The plan is read here; a copy of the library for MPI programs serves it alone."""
         self._mpi = mpi
         self._comm = comm
-        self._original = ctypes.CDLL(_loaded_library())
-        self._planned = None
-        if plan is not None:
-            if not LIBRARY.exists():
-                raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'make build' makes it")
-            # It is read at the library's first call.
-            os.environ["UNISONO_PLAN"] = str(Path(plan).resolve())
-            self._planned = ctypes.CDLL(_copy(LIBRARY) if fresh else str(LIBRARY))
+        if plan is None:
+            self._library, self._prefix = ctypes.CDLL(_loaded_library()), "PMPI"
+            return
+        if not LIBRARY.exists():
+            raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'make build' makes it")
+        self._library, self._prefix = ctypes.CDLL(_copy(LIBRARY)), "MPI"
+        self._library.unisono_served.restype = ctypes.c_uint64
+        before = {name: os.environ.get(name) for name in _SETTINGS}
+        try:
+            os.environ.update(dict.fromkeys(_SETTINGS, "") | {"UNISONO_PLAN": str(Path(plan).resolve())})
+            # The library reads its environment at its first call, and here once and for all.
+            word = ctypes.c_size_t
+            self._library.MPI_Barrier(word(mpi._handleof(comm)))
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
-    def caller(self, collective: str, planned: bool, send: Array, recv: Array) -> Callable[[], None]:
+    @property
+    def served(self) -> int:
+        """Calls that the plan has served."""
+        return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
+
+    def caller(self, collective: str, send: Array, recv: Array) -> Callable[[], None]:
         """A function that makes the collective once, sum of float32, rank 0 as root."""
-        name = _CALLS[collective]
-        if planned:
-            assert self._planned is not None, "there is a plan"
-            function = getattr(self._planned, f"MPI_{name}")
-        else:
-            function = getattr(self._original, f"PMPI_{name}")
+        name = f"{self._prefix}_{_CALLS[collective]}"
+        function = getattr(self._library, name)
         function.restype = ctypes.c_int
         arguments = self._arguments(collective, send, recv)
 
@@ -61,7 +75,7 @@ class Collectives:
         def call(_memory: tuple[Array, Array] = (send, recv)) -> None:
             code = function(*arguments)
             if code != 0:
-                raise InputError(f"MPI_{name} ended with the code {code}")
+                raise InputError(f"{name} ended with the code {code}")
 
         return call
 

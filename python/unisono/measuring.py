@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unisono._collectives import Collectives, buffers
+from unisono._collectives import Array, Collectives, buffers
 
 
 @dataclass
@@ -18,6 +18,9 @@ class Timing:
     rounds: list[float]
     #: Checksum of the result's bits on this rank; the order of additions shows in it.
     bits: str
+    #: Calls made, and how many of them a plan served.
+    calls: int
+    served: int
 
     @property
     def seconds(self) -> float:
@@ -38,17 +41,17 @@ class Contest:
         return sum(mine < theirs for mine, theirs in pairs)
 
 
-#: A contestant: whether by the plan, and how many elements more than asked for it is called with.
-Contestant = tuple[bool, int]
+def checksum(output: Array) -> str:
+    """A few letters for the bits of a result."""
+    return f"{zlib.crc32(output.tobytes()):08x}"
 
 
 def contest(
     mpi: Any,
     comm: Any,
-    collectives: Collectives,
+    contestants: Sequence[Collectives],
     collective: str,
     elements: int,
-    contestants: Sequence[Contestant],
     rounds: int = 6,
     seconds: float = 0.02,
 ) -> Contest:
@@ -59,12 +62,14 @@ def contest(
     """
     calls: list[Callable[[], None]] = []
     outputs = []
-    for planned, more in contestants:
-        send, recv = buffers(collective, elements + more, comm.size, comm.rank)
-        calls.append(collectives.caller(collective, planned, send, recv))
+    for contestant in contestants:
+        send, recv = buffers(collective, elements, comm.size, comm.rank)
+        calls.append(contestant.caller(collective, send, recv))
         outputs.append(send if collective == "broadcast" else recv)
+    before = [contestant.served for contestant in contestants]
+    made = [0] * len(calls)
     repeats = []
-    for call in calls:
+    for at, call in enumerate(calls):
         # First calls connect and allocate.
         for _ in range(3):
             call()
@@ -72,7 +77,8 @@ def contest(
         call()
         took = comm.allreduce(mpi.Wtime() - start, op=mpi.MAX)
         repeats.append(int(min(max(seconds / max(took, 1e-7), 3), 2000)))
-    bits = [f"{zlib.crc32(output.tobytes()):08x}" for output in outputs]
+        made[at] += 4
+    bits = [checksum(output) for output in outputs]
     times: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds):
         for at in _turned(len(calls), turn):
@@ -85,7 +91,9 @@ def contest(
                 taken[again] = mpi.Wtime() - start
             comm.Allreduce(mpi.IN_PLACE, taken, op=mpi.MAX)
             times[at].append(float(np.median(taken)))
-    return Contest(elements, [Timing(rounds, what) for rounds, what in zip(times, bits, strict=True)])
+            made[at] += repeats[at]
+    served = [contestant.served - first for contestant, first in zip(contestants, before, strict=True)]
+    return Contest(elements, [Timing(*row) for row in zip(times, bits, made, served, strict=True)])
 
 
 def _turned(count: int, turn: int) -> list[int]:

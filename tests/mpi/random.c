@@ -1,6 +1,7 @@
 // Random collectives, each also made in its non-blocking form, which no plan serves: the results are compared.
 // Sizes 0 to 4097 and around powers of two, types, operators, roots, in place or not, derived datatypes on some ranks
-// only, two communicators. Usage: random SEED CALLS. Prints "ok RANKS CALLS" from rank 0, or ends with exit code 3.
+// only, two communicators. Usage: random SEED CALLS [users]. With "users", operators of the program's own too, one of which
+// does not commute. Prints "ok RANKS CALLS" from rank 0, or ends with exit code 3.
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -29,7 +30,18 @@ static void fail(const char *what, int count, size_t at) {
 typedef enum { SIGNED, UNSIGNED, FLOATING } Family;
 typedef struct { MPI_Datatype type; int bytes; Family family; } Type;
 static Type types[10];
-static MPI_Op ops[10];
+static MPI_Op ops[10], users[2];
+static int with_users;
+
+// Sums as the predefined operator has them, and the first operand, on 32-bit integers.
+static void user_sum(void *in, void *inout, int *n, MPI_Datatype *t) {
+    (void)t;
+    for (int k = 0; k < *n; k++) ((int *)inout)[k] += ((int *)in)[k];
+}
+static void user_first(void *in, void *inout, int *n, MPI_Datatype *t) {
+    (void)t;
+    memcpy(inout, in, (size_t)*n * 4);
+}
 
 static void make_types(void) {
     Type list[] = {{MPI_INT, 4, SIGNED}, {MPI_FLOAT, 4, FLOATING}, {MPI_DOUBLE, 8, FLOATING}, {MPI_INT64_T, 8, SIGNED},
@@ -38,6 +50,8 @@ static void make_types(void) {
     memcpy(types, list, sizeof list);
     MPI_Op o[] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
     memcpy(ops, o, sizeof o);
+    MPI_Op_create(user_sum, 1, &users[0]);
+    MPI_Op_create(user_first, 0, &users[1]);
 }
 
 // Sums of short integers must not overflow: Open MPI saturates some elements then and wraps others.
@@ -120,25 +134,31 @@ static void reduction(int which, char *in, char *out, char *ref, MPI_Comm comm, 
     int in_place = (int)all_draw(3) == 0, rounds = t.family == FLOATING && o < 2;
     int given = which == 2 ? n * ranks : n;
     MPI_Request request;
+    MPI_Op op = ops[o];
+    if (with_users && all_draw(2)) {
+        t = types[0];
+        rounds = 0;
+        op = users[all_draw(2)];
+    }
     fill(in, given, t);
     memset(out, 0x55, (size_t)n * t.bytes);
     if (which == 0) {
-        MPI_Iallreduce(in, ref, n, t.type, ops[o], comm, &request);
+        MPI_Iallreduce(in, ref, n, t.type, op, comm, &request);
         wait(&request);
         if (in_place) memcpy(out, in, (size_t)n * t.bytes);
-        MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, t.type, ops[o], comm);
+        MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, t.type, op, comm);
         compare("allreduce", out, ref, n, t, rounds);
     } else if (which == 1) {
-        MPI_Ireduce(in, ref, n, t.type, ops[o], root, comm, &request);
+        MPI_Ireduce(in, ref, n, t.type, op, root, comm, &request);
         wait(&request);
         if (in_place && me == root) memcpy(out, in, (size_t)n * t.bytes);
-        MPI_Reduce(in_place && me == root ? MPI_IN_PLACE : in, me == root ? out : NULL, n, t.type, ops[o], root, comm);
+        MPI_Reduce(in_place && me == root ? MPI_IN_PLACE : in, me == root ? out : NULL, n, t.type, op, root, comm);
         if (me == root) compare("reduce", out, ref, n, t, rounds);
     } else {
-        MPI_Ireduce_scatter_block(in, ref, n, t.type, ops[o], comm, &request);
+        MPI_Ireduce_scatter_block(in, ref, n, t.type, op, comm, &request);
         wait(&request);
         if (in_place) memcpy(out, in, (size_t)given * t.bytes);
-        MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : in, out, n, t.type, ops[o], comm);
+        MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : in, out, n, t.type, op, comm);
         compare("reduce_scatter_block", out, ref, n, t, rounds);
     }
 }
@@ -186,6 +206,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int calls = argc > 2 ? atoi(argv[2]) : 100;
+    with_users = argc > 3;
     shared_state = seed * 2 + 1;
     own_state = seed * 1000003 + rank;
     make_types();
@@ -202,6 +223,8 @@ int main(int argc, char **argv) {
         else if (which < 6) movement(which - 3, (int *)in, (int *)out, (int *)ref, (int *)scratch, comm, me, size);
         else MPI_Barrier(comm);
     }
+    MPI_Op_free(&users[0]);
+    MPI_Op_free(&users[1]);
     MPI_Comm_free(&backwards);
     if (rank == 0) printf("ok %d %d\n", size, calls);
     MPI_Finalize();

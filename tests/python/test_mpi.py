@@ -96,7 +96,7 @@ def run(ranks: int, *command: str | Path, env: dict[str, str] | None = None, opt
 def report(path: Path) -> dict[tuple[str, str], int]:
     """Calls by collective and algorithm, over all sizes, on the largest communicator."""
     rows: dict[tuple[str, str], int] = {}
-    lines = [line.split() for line in path.read_text().splitlines()[2:]]
+    lines = [line.split() for line in path.read_text().splitlines()[2:] if not line.startswith("checked")]
     most = max(int(line[2]) for line in lines if len(line) > 5)
     for line in lines:
         if len(line) > 5 and line[2] == str(most):
@@ -162,6 +162,54 @@ def test_random_collectives_agree_with_the_library(
         if options:
             said = f"unisono: check: {calls} planned calls compared with the library's, 0 differences"
             assert said in done.err.splitlines()
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 5), ("mpich", 3), ("abi", 2)])
+def test_declared_operators_are_served(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, abi: str, ranks: int
+) -> None:
+    ordered = tmp_path / "ordered.plan"
+    of = partial(un.plan, machine=un.machine("archer", ranks), op="ordered", dtype="i64")
+    rows = [(of(collective, elements=64), 0, None) for collective in ("allreduce", "reduce")]
+    un.save_plans(rows, ordered)
+    calls = 60 if abi == "openmpi" else 20
+    program = compiled("random", abi)
+    for path in (plan(ranks), ordered):
+        served = []
+        for options in ((), ("--safe-ops",), ("--safe-ops", "--check")):
+            said = tmp_path / "report"
+            full = ("--plan", str(path), "--report", str(said), *options)
+            done = run(ranks, program, str(ranks), str(calls), "users", options=full)
+            assert (done.code, done.out) == (0, f"ok {ranks} {calls}\n"), done.err
+            assert "differences" not in done.err or " 0 differences" in done.err
+            served.append(sum(n for (_, algorithm), n in report(said).items() if algorithm != "library"))
+        # The same calls each time; an operator that does not commute needs a plan of any operator.
+        assert served[0] < served[1] == served[2] <= calls
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "shim", "differences"),
+    [
+        # Open MPI adds short vectors on 4 ranks by recursive doubling.
+        ("recursive-doubling", "mark", 4),
+        ("recursive-doubling", "waver", 0),
+        ("recursive-doubling", "", 0),
+        ("ring", "mark", 0),
+    ],
+)
+def test_bits_must_agree_where_the_order_does(
+    compiled: Compile, tmp_path: Path, algorithm: str, shim: str, differences: int
+) -> None:
+    library = tmp_path / "shim.so"
+    command = [str(COMPILERS["openmpi"]), "-O1", "-shared", "-fPIC", str(SOURCES / "shim.c"), "-o", str(library)]
+    subprocess.run([*command, "-ldl"], check=True)
+    path = tmp_path / "t.plan"
+    un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=100, algorithm=algorithm), 0, None)], path)
+    env = {"LD_PRELOAD": str(library), "SHIM": shim} if shim else {}
+    done = run(4, compiled("rounding", "openmpi"), "2", options=("--plan", str(path), "--check"), env=env)
+    assert (done.code, done.out) == (0, "ok\n"), done.err
+    assert f"check: 2 planned calls compared with the library's, {differences} differences" in done.err
+    assert ("the library adds in the same order, and has other bits" in done.err) == (differences > 0)
 
 
 def damage(path: Path, target: Path) -> Path:

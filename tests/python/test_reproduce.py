@@ -2,10 +2,21 @@
 
 import csv
 import math
+import sys
 from pathlib import Path
 
 import pytest
-from unisono.reproduce import PAPERS, Finding, judge, listed_claims, multiplying, wafer, wafer_formulas, wafer_simulated
+from unisono.reproduce import (
+    PAPERS,
+    Finding,
+    judge,
+    listed_claims,
+    multiplying,
+    multiplying_measured,
+    wafer,
+    wafer_formulas,
+    wafer_simulated,
+)
 
 from .conftest import ROOT, Spawn, call
 
@@ -50,6 +61,31 @@ def test_claims_of_recursive_multiplying(spawn: Spawn, tmp_path: Path) -> None:
     figures |= {f"out/multiplying/fig{number}.png" for number in range(18, 24)}
     assert set(ran.json["files"]) == figures
     assert all((tmp_path / file).stat().st_size > 500 for file in figures)
+    measured = ran.json["measured"]
+    assert [row["ranks"] for row in measured["rows"]] == [2, 3, 4]
+    for row in measured["rows"]:
+        before, after = row["doubling_seconds"], row["multiplying_seconds"]
+        for which in ("minimum", "median"):
+            assert row["decrease_percent"][which] == pytest.approx(100 * (1 - after[which] / before[which]))
+        assert before["median"] >= before["minimum"] > 0
+        assert 0 <= row["rounds_won"] <= row["rounds"]
+    assert "one rank a node" in measured["note"]
+
+
+def test_schedules_that_are_measured_are_those_of_the_paper() -> None:
+    for ranks, (doubling, once) in multiplying_measured.SCHEDULES.items():
+        assert doubling == multiplying.doubling(ranks)
+        assert once == f"a{ranks}"
+
+
+def test_without_mpi_nothing_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    rows, note = multiplying_measured.measure()
+    assert rows == []
+    assert "no MPI is installed" in note
+    monkeypatch.setenv("PMI_RANK", "0")
+    assert "under mpiexec itself" in multiplying_measured.measure()[1]
 
 
 def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:

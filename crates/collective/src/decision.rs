@@ -1,6 +1,7 @@
-//! Decision tables: which algorithm serves a collective, by ranks and bytes.
+//! Decision tables: which algorithm serves a collective, by ranks, ranks per node, and bytes.
 //!
-//! Bytes count as MPI counts: the whole vector of a broadcast, reduce, allreduce or scan; what one rank gives, keeps or
+//! Ranks per node are those of the node that holds most of the communicator's: 96 ranks on 2 nodes are not 96 on 96. A row
+//! may leave them open; it then serves what no row for these ranks per node does. Bytes count as MPI counts: the whole vector of a broadcast, reduce, allreduce or scan; what one rank gives, keeps or
 //! sends to each other rank elsewhere. A barrier has 0 bytes.
 
 use std::fmt;
@@ -65,6 +66,8 @@ impl fmt::Display for Choice {
 pub struct Row {
     pub kind: Kind,
     pub ranks: u32,
+    /// The most ranks that share a node; none: however they lie.
+    pub per_node: Option<u32>,
     pub class: OperatorClass,
     pub first_bytes: u64,
     /// `u64::MAX` is "and beyond".
@@ -72,15 +75,20 @@ pub struct Row {
     pub choice: Choice,
 }
 
+/// What rows are sorted by.
+type Key = (&'static str, u32, Option<u32>, OperatorClass, u64);
+
 impl Row {
-    fn key(&self) -> (&'static str, u32, OperatorClass, u64) {
-        (self.kind.name(), self.ranks, self.class, self.first_bytes)
+    fn key(&self) -> Key {
+        (self.kind.name(), self.ranks, self.per_node, self.class, self.first_bytes)
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {} ranks, {} to ", self.kind, self.ranks, self.first_bytes)?;
+        write!(f, "{} on {} ranks, ", self.kind, self.ranks)?;
+        self.per_node.map_or(Ok(()), |n| write!(f, "{n} a node, "))?;
+        write!(f, "{} to ", self.first_bytes)?;
         if self.last_bytes == u64::MAX { f.write_str("any") } else { write!(f, "{}", self.last_bytes) }?;
         f.write_str(" bytes")
     }
@@ -99,13 +107,14 @@ impl DecisionTable {
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
         for row in &rows {
             let fits = (row.class == OperatorClass::None) != (row.kind.reduces() && row.kind != Kind::Barrier);
-            if row.first_bytes > row.last_bytes || !fits || row.ranks == 0 {
+            let placed = row.per_node.is_none_or(|n| (1..=row.ranks).contains(&n));
+            if row.first_bytes > row.last_bytes || !fits || row.ranks == 0 || !placed {
                 return Err(CollectiveError::EmptyRow { row: row.to_string(), class: row.class.name() });
             }
         }
         for pair in rows.windows(2) {
-            let same = pair[0].key().0 == pair[1].key().0 && pair[0].ranks == pair[1].ranks;
-            if same && pair[0].class == pair[1].class && pair[1].first_bytes <= pair[0].last_bytes {
+            let of = |row: &Row| (row.kind, row.ranks, row.per_node, row.class);
+            if of(&pair[0]) == of(&pair[1]) && pair[1].first_bytes <= pair[0].last_bytes {
                 return Err(CollectiveError::RowsOverlap { one: pair[0].to_string(), other: pair[1].to_string() });
             }
         }
@@ -116,16 +125,28 @@ impl DecisionTable {
         &self.rows
     }
 
-    /// The row that serves a call. An operator that commutes is served by rows for any operator too.
-    pub fn find(&self, kind: Kind, ranks: u32, bytes: u64, class: OperatorClass) -> Option<usize> {
-        let of = |class: OperatorClass| {
-            let end = self.rows.partition_point(|r| r.key() <= (kind.name(), ranks, class, bytes));
+    /// The row that serves a call. Rows for its ranks per node come before those for any, and an operator that commutes is
+    /// served by rows for any operator too.
+    pub fn find(
+        &self,
+        kind: Kind,
+        ranks: u32,
+        per_node: Option<u32>,
+        bytes: u64,
+        class: OperatorClass,
+    ) -> Option<usize> {
+        let of = |per_node: Option<u32>, class: OperatorClass| {
+            let end = self.rows.partition_point(|r| r.key() <= (kind.name(), ranks, per_node, class, bytes));
             let row = end.checked_sub(1)?;
             let r = &self.rows[row];
-            let serves = r.kind == kind && r.ranks == ranks && r.class == class && bytes <= r.last_bytes;
-            serves.then_some(row)
+            let same = r.kind == kind && r.ranks == ranks && r.per_node == per_node && r.class == class;
+            (same && bytes <= r.last_bytes).then_some(row)
         };
-        of(class).or_else(|| if class == OperatorClass::Commutative { of(OperatorClass::Ordered) } else { None })
+        let on = |per_node: Option<u32>| {
+            let other = (class == OperatorClass::Commutative).then_some(OperatorClass::Ordered);
+            of(per_node, class).or_else(|| of(per_node, other?))
+        };
+        on(per_node).or_else(|| on(None))
     }
 }
 
@@ -134,7 +155,7 @@ mod tests {
     use super::*;
 
     fn row(ranks: u32, class: OperatorClass, first_bytes: u64, last_bytes: u64) -> Row {
-        Row { kind: Kind::Allreduce, ranks, class, first_bytes, last_bytes, choice: Choice::Library }
+        Row { kind: Kind::Allreduce, ranks, per_node: None, class, first_bytes, last_bytes, choice: Choice::Library }
     }
 
     #[test]
@@ -142,13 +163,35 @@ mod tests {
         use OperatorClass::{Commutative, Ordered};
         let rows = vec![row(4, Commutative, 0, 64), row(4, Ordered, 0, 4096), row(4, Commutative, 128, u64::MAX)];
         let table = DecisionTable::new(rows).unwrap();
-        let find = |bytes, class| table.find(Kind::Allreduce, 4, bytes, class).map(|r| table.rows()[r].last_bytes);
+        let find =
+            |bytes, class| table.find(Kind::Allreduce, 4, Some(4), bytes, class).map(|r| table.rows()[r].last_bytes);
         assert_eq!(find(64, Commutative), Some(64));
         assert_eq!(find(65, Commutative), Some(4096), "rows for any operator serve one that commutes");
         assert_eq!(find(1 << 40, Commutative), Some(u64::MAX));
         assert_eq!(find(1 << 40, Ordered), None);
-        assert_eq!(table.find(Kind::Allreduce, 5, 8, Commutative), None);
-        assert_eq!(table.find(Kind::Reduce, 4, 8, Commutative), None);
+        assert_eq!(table.find(Kind::Allreduce, 5, None, 8, Commutative), None);
+        assert_eq!(table.find(Kind::Reduce, 4, None, 8, Commutative), None);
+    }
+
+    #[test]
+    fn ranks_per_node_are_a_dimension() {
+        use OperatorClass::{Commutative, Ordered};
+        let on = |per_node, class, last_bytes| Row { per_node, ..row(96, class, 0, last_bytes) };
+        let rows = vec![on(None, Commutative, 9), on(Some(48), Commutative, 5), on(Some(1), Ordered, 7)];
+        let table = DecisionTable::new(rows).unwrap();
+        let find = |per_node, bytes| {
+            let row = table.find(Kind::Allreduce, 96, per_node, bytes, Commutative);
+            row.map(|r| (table.rows()[r].per_node, table.rows()[r].last_bytes))
+        };
+        assert_eq!(find(Some(48), 5), Some((Some(48), 5)));
+        assert_eq!(find(Some(48), 6), Some((None, 9)), "beyond its bytes the rows for any serve");
+        assert_eq!(find(Some(1), 6), Some((Some(1), 7)), "a row for these ranks per node comes first, in any class");
+        assert_eq!(find(Some(47), 5), Some((None, 9)));
+        assert_eq!(find(None, 5), Some((None, 9)));
+        assert_eq!(table.rows()[2].to_string(), "allreduce on 96 ranks, 48 a node, 0 to 5 bytes");
+        for wrong in [0, 97] {
+            DecisionTable::new(vec![on(Some(wrong), Commutative, 9)]).unwrap_err();
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn row(kind: Kind, ranks: u32, first_bytes: u64, last_bytes: u64, algorithm: &st
     let name = words.next().unwrap().to_owned();
     let params = words.map(|w| w.split_once('=').unwrap()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     let choice = if name == "library" { Choice::Library } else { Choice::Algorithm { name, params } };
-    Row { kind, ranks, class, first_bytes, last_bytes, choice }
+    Row { kind, ranks, per_node: None, class, first_bytes, last_bytes, choice }
 }
 
 fn table(rows: Vec<Row>) -> DecisionTable {
@@ -206,7 +206,7 @@ proptest! {
                             continue;
                         }
                         let class = if kind == Kind::Allreduce { OperatorClass::Commutative } else { OperatorClass::None };
-                        let choice = table.find(kind, ranks, bytes, class).map(|at| &table.rows()[at].choice);
+                        let choice = table.find(kind, ranks, None, bytes, class).map(|at| &table.rows()[at].choice);
                         let expected = match choice {
                             Some(Choice::Algorithm { name, .. }) => theirs(target.name(), kind, ranks, name),
                             _ => "",

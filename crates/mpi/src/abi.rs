@@ -53,6 +53,9 @@ pub struct Constants {
     pub status_ignore: usize,
     pub comm_null: usize,
     pub comm_world: usize,
+    pub info_null: usize,
+    /// `MPI_COMM_TYPE_SHARED`.
+    pub type_shared: c_int,
     pub byte: usize,
     pub uint64: usize,
     pub min: usize,
@@ -61,6 +64,8 @@ pub struct Constants {
     pub combiner_named: c_int,
     /// Sorted by handle.
     ops: Vec<(usize, Op)>,
+    /// Open MPI's predefined operators that no plan serves, and none; other libraries' tell themselves.
+    other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
 }
 
@@ -137,11 +142,12 @@ impl Constants {
         types.sort_by_key(|row| row.0);
         let op = |wanted: Op| ops.iter().find(|row| row.1 == wanted).map(|row| row.0);
         let named = |name: &str| pick(format!("ompi_mpi_{name}"), type_row(name).2, type_row(name).3);
-        let (in_place, status_ignore, combiner_named) = match abi {
-            Abi::Mpich => (usize::MAX, 1, 1),
-            Abi::Standard => (1, 0, 101),
-            Abi::OpenMpi => (1, 0, 0),
+        let (in_place, status_ignore, combiner_named, type_shared) = match abi {
+            Abi::Mpich => (usize::MAX, 1, 1, 1),
+            Abi::Standard => (1, 0, 101, 221),
+            Abi::OpenMpi => (1, 0, 0, 0),
         };
+        let others = ["null", "minloc", "maxloc", "replace", "no_op"];
         Some(Self {
             abi,
             in_place,
@@ -149,11 +155,14 @@ impl Constants {
             combiner_named,
             comm_null: pick("ompi_mpi_comm_null".to_owned(), 0x0400_0000, 0x100)?,
             comm_world: pick("ompi_mpi_comm_world".to_owned(), 0x4400_0000, 0x101)?,
+            info_null: pick("ompi_mpi_info_null".to_owned(), 0x1c00_0000, 0x130)?,
+            type_shared,
             byte: named("byte")?,
             uint64: named("uint64_t")?,
             min: op(Op::Min)?,
             max: op(Op::Max)?,
             sum: op(Op::Sum)?,
+            other_ops: others.iter().filter_map(|name| object(format!("ompi_mpi_op_{name}"))).collect(),
             ops,
             types,
         })
@@ -169,6 +178,16 @@ impl Constants {
     #[inline]
     pub fn op(&self, handle: usize) -> Option<Op> {
         self.ops.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.ops[row].1)
+    }
+
+    /// An operator that the program made. Predefined ones of the standard ABI are numbers below 1024, and MPICH's have the
+    /// kind "built in" in their two highest bits.
+    pub fn is_users(&self, op: usize) -> bool {
+        match self.abi {
+            Abi::Mpich => !matches!(op >> 30, 0 | 1),
+            Abi::Standard => op >= 1024,
+            Abi::OpenMpi => op != 0 && self.op(op).is_none() && !self.other_ops.contains(&op),
+        }
     }
 
     /// A predefined datatype without gaps.

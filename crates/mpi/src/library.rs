@@ -5,8 +5,11 @@ use std::{
     sync::OnceLock,
 };
 
+use unisono_collective::Kind;
+
 use crate::{
     abi::{Constants, detect},
+    call::{Call, Reduction},
     symbols::{Scope, file_of},
 };
 
@@ -58,6 +61,7 @@ functions! {
     Comm_rank: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_rank";
     Comm_set_attr: unsafe extern "C" fn(Comm, c_int, *mut c_void) -> c_int, c"PMPI_Comm_set_attr";
     Comm_size: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_size";
+    Comm_split_type: unsafe extern "C" fn(Comm, c_int, c_int, usize, *mut usize) -> c_int, c"PMPI_Comm_split_type";
     Comm_test_inter: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_test_inter";
     Abort: unsafe extern "C" fn(Comm, c_int) -> c_int, c"PMPI_Abort";
     Finalized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Finalized";
@@ -66,11 +70,15 @@ functions! {
     Initialized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Initialized";
     Irecv: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Irecv";
     Isend: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Isend";
+    Op_commutative: unsafe extern "C" fn(OpHandle, *mut c_int) -> c_int, c"PMPI_Op_commutative";
     Pack: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, *mut c_int, Comm) -> c_int, c"PMPI_Pack";
+    Reduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm) -> c_int, c"PMPI_Reduce";
+    Reduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter_block";
     Reduce_local: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle) -> c_int, c"PMPI_Reduce_local";
     Test: unsafe extern "C" fn(*mut usize, *mut c_int, usize) -> c_int, c"PMPI_Test";
     Type_get_envelope: unsafe extern "C" fn(Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int, c"PMPI_Type_get_envelope";
     Type_get_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_extent";
+    Type_get_true_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_true_extent";
     Type_size: unsafe extern "C" fn(Datatype, *mut c_int) -> c_int, c"PMPI_Type_size";
     Unpack: unsafe extern "C" fn(usize, c_int, *mut c_int, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Unpack";
     Wait: unsafe extern "C" fn(*mut usize, usize) -> c_int, c"PMPI_Wait";
@@ -145,6 +153,26 @@ impl Library {
         Ok((!largest[1], largest[0]))
     }
 
+    /// The most ranks of a communicator that share a node; all its ranks call this.
+    pub fn per_node(&self, comm: Comm) -> Outcome<u32> {
+        let c = &self.constants;
+        let mut node = 0usize;
+        // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.
+        check(unsafe { (self.functions.Comm_split_type)(comm, c.type_shared, 0, c.info_null, &raw mut node) })?;
+        let here = self.size(node)?;
+        self.free(node)?;
+        let (_, most) = self.bounds(u64::from(here), comm)?;
+        Ok(most as u32)
+    }
+
+    /// Whether an operator's operands may be swapped, as the program said when it made it.
+    pub fn commutes(&self, op: OpHandle) -> Outcome<bool> {
+        let mut commutes = 0;
+        // SAFETY: one integer is written.
+        check(unsafe { (self.functions.Op_commutative)(op, &raw mut commutes) })?;
+        Ok(commutes != 0)
+    }
+
     pub fn create_keyval(&self, copy: CopyAttribute, delete: Attribute) -> Outcome<c_int> {
         let mut keyval = 0;
         // SAFETY: two functions of the signatures that MPI calls, and an integer that is written.
@@ -182,6 +210,24 @@ impl Library {
         let c = &self.constants;
         // SAFETY: as the caller promises.
         check(unsafe { (self.functions.Allreduce)(c.in_place, values as usize, count as c_int, datatype, c.sum, comm) })
+    }
+
+    /// A reduction by the library itself, out of place.
+    ///
+    /// # Safety
+    /// The call's input and output hold what its kind and count say, and do not overlap.
+    pub unsafe fn reduce(&self, call: &Call, reduction: &Reduction, comm: Comm) -> Outcome {
+        let f = &self.functions;
+        let (from, to, count) = (call.input as usize, call.output as usize, call.elements as c_int);
+        let (datatype, op) = (reduction.datatype, reduction.op_handle);
+        // SAFETY: as the caller promises.
+        check(unsafe {
+            match call.kind {
+                Kind::Reduce => (f.Reduce)(from, to, count, datatype, op, call.root as c_int, comm),
+                Kind::ReduceScatter => (f.Reduce_scatter_block)(from, to, count, datatype, op, comm),
+                _ => (f.Allreduce)(from, to, count, datatype, op, comm),
+            }
+        })
     }
 
     /// All ranks' words, on rank 0 of the communicator; elsewhere nothing.
@@ -278,6 +324,23 @@ impl Library {
             Some(element) => Ok((element.bytes, true)),
             None => self.layout_asked(datatype),
         }
+    }
+
+    /// As [`Library::layout`], for a datatype that every rank of the call names: then it may be the program's own too.
+    pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
+        let (size, plain) = self.layout(datatype)?;
+        if plain {
+            return Ok((size, true));
+        }
+        let (mut lower, mut extent) = (0, 0);
+        let (mut true_lower, mut true_extent) = (0, 0);
+        // SAFETY: four addresses are written.
+        unsafe {
+            check((self.functions.Type_get_extent)(datatype, &raw mut lower, &raw mut extent))?;
+            check((self.functions.Type_get_true_extent)(datatype, &raw mut true_lower, &raw mut true_extent))?;
+        }
+        let dense = lower == 0 && true_lower == 0 && extent == size as isize && true_extent == extent;
+        Ok((size, dense && size > 0))
     }
 
     #[cold]

@@ -1,8 +1,10 @@
 //! A communicator with a plan: the rows for its number of ranks, ready to run.
 
+use std::sync::Arc;
+
 use unisono_collective::{Kind, OperatorClass};
-use unisono_runtime::{Blocks, Executor};
-use unisono_schedule::plan_file::PlanFile;
+use unisono_runtime::{Blocks, Executor, Progress};
+use unisono_schedule::{plan_file::PlanFile, stored::in_place};
 
 use crate::{
     call::Call,
@@ -22,51 +24,114 @@ pub enum Agreement {
 
 struct Entry {
     row: usize,
+    per_node: Option<u32>,
     class: OperatorClass,
     first_bytes: u64,
     last_bytes: u64,
     /// None: the library's own.
     schedule: Option<usize>,
-    /// By rank of the schedule, which differs from that of the communicator where the root does.
-    executors: Vec<Option<Executor<usize>>>,
+    /// By rank of the schedule, which differs from that of the communicator where the root does; then for calls in place.
+    executors: [Vec<Option<Executor<usize>>>; 2],
 }
 
-/// Runs planned collectives on a private duplicate of a communicator.
+impl Entry {
+    fn serves(&self, class: OperatorClass, bytes: u64) -> bool {
+        let fits = self.class == class || (class == OperatorClass::Commutative && self.class == OperatorClass::Ordered);
+        fits && self.first_bytes <= bytes && bytes <= self.last_bytes
+    }
+}
+
+/// A call that has begun, with the part that this rank plays in it.
+#[derive(Clone, Copy)]
+struct Running {
+    call: Call,
+    entry: usize,
+    blocks: Blocks,
+    /// What is added to a rank of the schedule to get the rank of the communicator.
+    shift: u32,
+    own: u32,
+}
+
+/// Runs planned collectives on a private duplicate of a communicator, one at a time.
 pub struct Planned {
-    plan: &'static PlanFile,
+    plan: Arc<PlanFile>,
     comm: Comm,
     ranks: u32,
     rank: u32,
-    /// By kind.
+    /// By kind; those that come first serve first.
     entries: Vec<Vec<Entry>>,
     /// Words, so that elements of any type are aligned.
     scratch: Vec<u128>,
+    spare: Vec<u128>,
+    running: Option<Running>,
 }
 
 /// Calls beyond are the library's own: a message's length is an `int`.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Planned {
-    /// Compares the plans of all ranks of `comm`, on which every rank must call this at the same point of its program,
-    /// whether it has a plan or not. Where all have the same, the communicator is duplicated.
+    /// Compares the plans of all ranks of `comm`, and what else they go by (`terms`), on which every rank must call this at
+    /// the same point of its program, whether it has a plan or not. Where all have the same, the communicator is
+    /// duplicated.
     ///
     /// # Errors
     /// Those of the library.
-    pub fn agree(library: &Library, comm: Comm, plan: Option<&'static PlanFile>) -> Outcome<(Agreement, Option<Self>)> {
+    pub fn agree(
+        library: &Library,
+        comm: Comm,
+        plan: Option<&Arc<PlanFile>>,
+        terms: u64,
+    ) -> Outcome<(Agreement, Option<Self>)> {
         let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
         // All that could fail on one rank alone is done before the ranks compare.
         let prepared = plan.and_then(|plan| Some((plan, entries(plan, ranks, rank)?)));
-        let mine = prepared.as_ref().map_or(0, |(plan, _)| plan.checksum());
+        let mine = prepared.as_ref().map_or(0, |(plan, _)| plan.checksum().wrapping_add(terms).max(1));
         let (least, most) = library.bounds(mine, comm)?;
         match prepared {
             _ if least != most => Ok((Agreement::Differs, None)),
             Some((plan, entries)) if entries.iter().any(|kind| !kind.is_empty()) => {
                 let comm = library.dup(comm)?;
-                let planned = Self { plan, comm, ranks, rank, entries, scratch: Vec::new() };
+                let planned = Self::new(library, comm, plan, ranks, rank, entries)?;
                 Ok((Agreement::Planned, Some(planned)))
             }
             _ => Ok((Agreement::Unplanned, None)),
         }
+    }
+
+    /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: the plan says
+    /// nothing of this number of ranks, or one of its programs cannot be decoded.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn on(library: &Library, private: Comm, plan: &Arc<PlanFile>) -> Outcome<Option<Self>> {
+        let (ranks, rank) = (library.size(private)?, library.rank(private)?);
+        let entries = entries(plan, ranks, rank);
+        // A program that one rank cannot decode is no reason for it to go another way than the others.
+        let (least, _) = library.bounds(u64::from(entries.is_some()), private)?;
+        match entries.filter(|_| least == 1) {
+            Some(entries) => Self::new(library, private, plan, ranks, rank, entries).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn new(
+        library: &Library,
+        comm: Comm,
+        plan: &Arc<PlanFile>,
+        ranks: u32,
+        rank: u32,
+        mut entries: Vec<Vec<Entry>>,
+    ) -> Outcome<Self> {
+        if entries.iter().flatten().any(|entry| entry.per_node.is_some()) {
+            let here = library.per_node(comm)?;
+            for kind in &mut entries {
+                kind.retain(|entry| entry.per_node.is_none_or(|n| n == here));
+                // As DecisionTable::find has it: rows for these ranks per node, then those for operators that commute.
+                kind.sort_by_key(|entry| (entry.per_node.is_none(), entry.class, entry.first_bytes));
+            }
+        }
+        let (scratch, spare) = (Vec::new(), Vec::new());
+        Ok(Self { plan: Arc::clone(plan), comm, ranks, rank, entries, scratch, spare, running: None })
     }
 
     pub fn comm(&self) -> Comm {
@@ -81,14 +146,7 @@ impl Planned {
     #[inline]
     pub fn find(&self, call: &Call) -> Option<usize> {
         let (class, bytes) = (call.class(), call.bytes());
-        let of = |class: OperatorClass| {
-            let serves = |e: &Entry| e.class == class && e.first_bytes <= bytes && bytes <= e.last_bytes;
-            self.entries[call.kind as usize].iter().position(serves)
-        };
-        let found = of(class).or_else(|| match class {
-            OperatorClass::Commutative => of(OperatorClass::Ordered),
-            _ => None,
-        })?;
+        let found = self.entries[call.kind as usize].iter().position(|entry| entry.serves(class, bytes))?;
         let schedule = self.entries[call.kind as usize][found].schedule?;
         let facts = self.plan.facts(schedule);
         let pieces = match call.kind {
@@ -97,7 +155,9 @@ impl Planned {
         };
         let bytes = call.elements.checked_mul(call.element_bytes).and_then(|b| b.checked_mul(pieces));
         let fits = bytes.is_some_and(|b| b <= MOST_BYTES);
-        (fits && facts.serves(call.elements as u64)).then_some(found)
+        // Counting ranks from another root turns their order.
+        let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
+        (fits && !turned && facts.serves(call.elements as u64)).then_some(found)
     }
 
     /// The row of the plan's table that an entry is.
@@ -110,33 +170,89 @@ impl Planned {
         self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).repeatable)
     }
 
+    /// Whether an entry takes the input where the output goes, without a copy.
+    pub fn runs_in_place(&self, kind: Kind, entry: usize) -> bool {
+        self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).in_place)
+    }
+
     /// Runs a call by the entry that [`Planned::find`] named.
     ///
     /// # Errors
     /// Those of the library.
     ///
     /// # Safety
-    /// The call's input and output hold what its kind and count say, and do not overlap.
+    /// The call's input and output hold what its kind and count say, and do not overlap unless it is in place.
     pub unsafe fn run(&mut self, library: &Library, call: Call, entry: usize) -> Outcome {
-        let plan = self.plan;
-        let entry = &mut self.entries[call.kind as usize][entry];
-        let Some(schedule) = entry.schedule else { return Ok(()) };
-        let facts = plan.facts(schedule);
-        let Some(blocks) = Blocks::new(facts, call.elements) else { return Ok(()) };
+        let Some(running) = self.prepare(call, entry) else { return Ok(()) };
+        let (executor, mut port) = self.parts(library, &running);
+        executor.run(&running.blocks, &mut port)
+    }
+
+    /// Begins a call; [`Planned::poll`] carries it on. One call at a time: what is under way must have ended.
+    ///
+    /// # Errors
+    /// Those of the library.
+    ///
+    /// # Safety
+    /// As for [`Planned::run`], until `poll` has said that the call is over.
+    pub unsafe fn start(&mut self, library: &Library, call: Call, entry: usize) -> Outcome<bool> {
+        self.running = self.prepare(call, entry);
+        if let Some(running) = self.running {
+            self.parts(library, &running).0.start();
+        }
+        self.poll(library)
+    }
+
+    /// Does what can be done without waiting, and says whether the call is over.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn poll(&mut self, library: &Library) -> Outcome<bool> {
+        let Some(running) = self.running else { return Ok(true) };
+        let (executor, mut port) = self.parts(library, &running);
+        loop {
+            match executor.poll(&running.blocks, &mut port)? {
+                Progress::Moved => {}
+                Progress::Blocked => return Ok(false),
+                Progress::Finished => break,
+            }
+        }
+        self.running = None;
+        Ok(true)
+    }
+
+    fn prepare(&mut self, call: Call, entry: usize) -> Option<Running> {
+        let slot = &mut self.entries[call.kind as usize][entry];
+        let schedule = slot.schedule?;
+        let facts = self.plan.facts(schedule);
+        let blocks = Blocks::new(facts, call.elements)?;
+        let c = facts.collective;
         // A schedule for one root serves all: its ranks are counted from another one.
-        let shift =
-            if call.kind.has_root() { (call.root + self.ranks - facts.collective.root) % self.ranks } else { 0 };
+        let shift = if call.kind.has_root() { (call.root + self.ranks - c.root) % self.ranks } else { 0 };
         let own = (self.rank + self.ranks - shift) % self.ranks;
-        let executor = entry.executors[own as usize].get_or_insert_with(|| {
-            Executor::new(plan.program(schedule, own).expect("it was decoded when the ranks compared their plans"))
+        let executor = slot.executors[usize::from(call.in_place)][own as usize].get_or_insert_with(|| {
+            let program = self.plan.program(schedule, own);
+            let program = program.expect("it was decoded when the ranks compared their plans");
+            Executor::new(match call.in_place {
+                true => in_place(&program, &c, own).expect("the schedule was found to run in place when it was stored"),
+                false => program,
+            })
         });
         let bytes = blocks.scratch(executor.program().scratch_blocks) * call.element_bytes;
         let words = bytes.div_ceil(size_of::<u128>());
         if self.scratch.len() < words {
             self.scratch.resize(words, 0);
         }
+        Some(Running { call, entry, blocks, shift, own })
+    }
+
+    fn parts<'a>(&'a mut self, library: &'a Library, running: &Running) -> (&'a mut Executor<usize>, Port<'a>) {
+        let Running { call, entry, shift, own, .. } = *running;
+        let slot = &mut self.entries[call.kind as usize][entry];
+        let executor = slot.executors[usize::from(call.in_place)][own as usize].as_mut();
         let scratch = self.scratch.as_mut_ptr().cast();
-        executor.run(&blocks, &mut Port { library, comm: self.comm, call, scratch, ranks: self.ranks, shift })
+        let port = Port { library, comm: self.comm, call, scratch, spare: &mut self.spare, ranks: self.ranks, shift };
+        (executor.expect("`prepare` made it"), port)
     }
 }
 
@@ -144,20 +260,26 @@ impl Planned {
 fn entries(plan: &PlanFile, ranks: u32, rank: u32) -> Option<Vec<Vec<Entry>>> {
     let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
     for (number, row) in plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks) {
-        let mut executors: Vec<Option<Executor<usize>>> = (0..ranks).map(|_| None).collect();
+        let none = || (0..ranks).map(|_| None).collect();
+        let mut executors: [Vec<Option<Executor<usize>>>; 2] = [none(), none()];
         let schedule = plan.schedule(number);
         if let Some(schedule) = schedule {
+            let facts = plan.facts(schedule);
             // Any rank may be the root, and then this one plays another part.
             let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
             for part in parts {
                 let program = plan.program(schedule, part).ok()?;
+                if facts.in_place {
+                    in_place(&program, &facts.collective, part)?;
+                }
                 if part == rank {
-                    executors[part as usize] = Some(Executor::new(program));
+                    executors[0][part as usize] = Some(Executor::new(program));
                 }
             }
         }
         entries[row.kind as usize].push(Entry {
             row: number,
+            per_node: row.per_node,
             class: row.class,
             first_bytes: row.first_bytes,
             last_bytes: row.last_bytes,

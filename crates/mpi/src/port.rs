@@ -16,6 +16,8 @@ pub struct Port<'a> {
     pub comm: Comm,
     pub call: Call,
     pub scratch: *mut u8,
+    /// For an operand that must not be overwritten yet.
+    pub spare: &'a mut Vec<u128>,
     pub ranks: u32,
     /// What is added to a rank of the schedule to get the rank of the communicator.
     pub shift: u32,
@@ -86,6 +88,10 @@ impl Transport for Port<'_> {
     #[inline]
     fn copy(&mut self, from: Slice, to: Slice) {
         let (source, target) = (self.address(from), self.address(to));
+        // In place most elements are where they go.
+        if std::ptr::eq(source, target) {
+            return;
+        }
         // SAFETY: both slices lie in the call's memory and have one length.
         unsafe { std::ptr::copy(source, target, from.len * self.call.element_bytes) }
     }
@@ -97,23 +103,37 @@ impl Transport for Port<'_> {
         };
         let (left, right, target) = (self.address(left), self.address(right), self.address(to));
         let count = to.len;
-        let known = reduction.element.is_some_and(|element| {
+        let bytes = count * self.call.element_bytes;
+        let known = reduction.element.zip(reduction.op).is_some_and(|(element, op)| {
             // SAFETY: all three lie in the call's memory, with `count` elements each; a schedule's instruction reads and
             // writes an element at one place only.
-            unsafe { kernels::combine(element, reduction.op, left, right, target, count) }
+            unsafe { kernels::combine(element, op, left, right, target, count) }
         });
         if known {
             return Ok(());
         }
-        // Reduce_local computes `inout = in op inout`; these operators commute, so either operand may be `inout`.
-        let other = if target == left { right } else { left };
-        if target != left && target != right {
-            // SAFETY: as above.
-            unsafe { std::ptr::copy(right, target, count * self.call.element_bytes) };
+        // Reduce_local computes `inout = in op inout`: the right operand has to be where the result goes.
+        let (given, result) = match (target == left, target == right) {
+            (_, true) => (left, target),
+            (true, _) if reduction.commutes => (right, target),
+            (true, _) => {
+                self.spare.resize(self.spare.len().max(bytes.div_ceil(size_of::<u128>())), 0);
+                (left, self.spare.as_mut_ptr().cast())
+            }
+            _ => (left, target),
+        };
+        if result != left && result != right {
+            // SAFETY: the operand as above; the result's memory is the call's, or was just made for so many bytes.
+            unsafe { std::ptr::copy(right, result, bytes) };
         }
         let f = &self.library.functions;
         let (datatype, op) = (reduction.datatype, reduction.op_handle);
         // SAFETY: as above; the count fits, because calls beyond 2^31 - 1 bytes are not served.
-        check(unsafe { (f.Reduce_local)(other as usize, target as usize, count as c_int, datatype, op) })
+        check(unsafe { (f.Reduce_local)(given as usize, result as usize, count as c_int, datatype, op) })?;
+        if result != target {
+            // SAFETY: as above.
+            unsafe { std::ptr::copy(result, target, bytes) };
+        }
+        Ok(())
     }
 }

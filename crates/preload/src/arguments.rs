@@ -3,6 +3,8 @@
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Datatype, Library, OpHandle, Outcome, Reduction};
 
+use crate::settings::settings;
+
 /// As MPI names them; what a collective does not have is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
@@ -51,15 +53,31 @@ impl Arguments {
     /// # Errors
     /// Those of the library.
     pub fn describe(&self, library: &Library, ranks: u32, rank: u32) -> Outcome<Option<Described>> {
+        let safe_ops = settings().safe_ops;
         let c = &library.constants;
         let Ok(root) = u32::try_from(self.root) else { return Ok(None) };
         if root >= ranks {
             return Ok(None);
         }
         let (peers, me) = (ranks as usize, rank as usize);
+        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
+        let reduction = if reduces {
+            let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
+            let op = c.op(op_handle);
+            let commutes = match op {
+                Some(_) => true,
+                None if safe_ops && c.is_users(op_handle) => library.commutes(op_handle)?,
+                None => return Ok(None),
+            };
+            Some(Reduction { op, commutes, op_handle, datatype, element: c.element(datatype) })
+        } else {
+            None
+        };
+        let users = reduction.is_some_and(|r| r.op.is_none());
         let memory = |address: usize, count: i64, pieces: usize, datatype: Datatype| -> Outcome<Option<Memory>> {
             let datatype = c.handle(datatype);
-            let (size, plain) = library.layout(datatype)?;
+            // Of a reduction all ranks name the same datatype; elsewhere each has its own for the same bytes.
+            let (size, plain) = if users { library.layout_of_all(datatype) } else { library.layout(datatype) }?;
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
             Ok(count.zip(bytes).map(|(count, bytes)| Memory { address, count, datatype, bytes, plain }))
@@ -70,14 +88,6 @@ impl Arguments {
             Kind::Alltoall => (peers, peers),
             Kind::ReduceScatter => (peers, 1),
             _ => (1, 1),
-        };
-        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
-        let reduction = if reduces {
-            let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
-            let Some(op) = c.op(op_handle) else { return Ok(None) };
-            Some(Reduction { op, op_handle, datatype, element: c.element(datatype) })
-        } else {
-            None
         };
         let is_root = rank == root;
         let (input, output) = match self.kind {
@@ -127,6 +137,7 @@ impl Arguments {
             reduction,
             input: input_address,
             output: output_address,
+            in_place: false,
         };
         Ok(Some(Described { call, input, output, in_place: in_place && input.is_some() }))
     }

@@ -3,7 +3,7 @@
 //! Bits must agree where data only moves, for integers, minima, maxima and bit and logical operators. Sums of `f32` and
 //! `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and Stability of
 //! Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x| of the exact sum, to first order); products
-//! likewise by 2 P eps |x|. Where the schedule is repeatable, all ranks must have the same bits. The program gets the
+//! likewise by 2 P eps |x|. Where the library adds in the order of the plan, their bits must agree too ([`probe`]). Where the schedule is repeatable, all ranks must have the same bits. The program gets the
 //! library's result.
 
 use std::{
@@ -14,13 +14,13 @@ use std::{
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Call, Element, Library, Number, Op, Outcome, Reduction};
+use unisono_mpi::{Call, Comm, Element, Library, Number, Op, Outcome, Reduction};
 
 use crate::{
     arguments::Described,
     comms::{Known, Served},
     intercept::{Words, copy_out, prepare},
-    report,
+    probe, report,
     settings::say,
 };
 
@@ -38,11 +38,11 @@ pub fn both(
     described: &Described,
     known: &Known,
     served: &mut Served,
-    entry: usize,
+    (entry, users_comm): (usize, Comm),
     original: &impl Fn() -> c_int,
 ) -> Outcome<c_int> {
     let start = Instant::now();
-    let call = prepare(library, described, served, true)?;
+    let call = prepare(library, described, served, None)?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states.
     unsafe { served.planned.run(library, call, entry)? };
     let seconds = start.elapsed();
@@ -55,10 +55,11 @@ pub fn both(
     let row = served.planned.row(call.kind, entry);
     report::count(call.kind, call.bytes(), known.ranks, Some(row), seconds);
     let comm = served.planned.comm();
-    let mut wrong = None;
+    let (mut wrong, mut differs) = (None, false);
     let mut hash = 1;
+    let mut theirs = Words::default();
+    let mut library_has: &[u8] = &[];
     if let Some(output) = described.output {
-        let mut theirs = Words::default();
         let to = theirs.bytes(output.bytes);
         copy_out(library, &output, to, comm)?;
         // SAFETY: both buffers hold the output's bytes.
@@ -66,7 +67,19 @@ pub fn both(
             (std::slice::from_raw_parts(call.output, output.bytes), std::slice::from_raw_parts(to, output.bytes))
         };
         wrong = compare(ours, theirs, call.reduction, &scale, known.ranks);
+        differs = rounded_otherwise(ours, theirs, call.reduction);
+        library_has = theirs;
         hash = ours.iter().fold(hash, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    }
+    if probe::depends_on_order(call.reduction).is_some() {
+        let comm = library.constants.handle(users_comm);
+        let (_, any) = library.bounds(u64::from(differs && wrong.is_none()), comm)?;
+        let same = any != 0
+            && probe::same_order(library, known, served, entry, &call, comm)?
+            && !probe::wavers(library, known, &call, library_has, comm)?;
+        if same && differs {
+            wrong.get_or_insert_with(|| "the library adds in the same order, and has other bits".to_owned());
+        }
     }
     if call.kind == Kind::Allreduce && served.planned.is_repeatable(call.kind, entry) {
         let (least, most) = library.bounds(hash, comm)?;
@@ -97,8 +110,9 @@ fn magnitudes(
     known: &Known,
     served: &mut Served,
 ) -> Outcome<Vec<f64>> {
-    let Some(Reduction { op: Op::Sum, element: Some(Element { number: Number::Float, bytes }), datatype, .. }) =
-        call.reduction
+    let Some(Reduction {
+        op: Some(Op::Sum), element: Some(Element { number: Number::Float, bytes }), datatype, ..
+    }) = call.reduction
     else {
         return Ok(Vec::new());
     };
@@ -130,17 +144,28 @@ fn magnitudes(
     Ok((first..first + call.elements).map(value).collect())
 }
 
+/// Whether a finite sum or product has other bits.
+fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -> bool {
+    let Some((_, _, bytes)) = probe::depends_on_order(reduction) else { return false };
+    let finite = |x: &[u8]| match *x {
+        [a, b, c, d] => f32::from_le_bytes([a, b, c, d]).is_finite(),
+        _ => x.try_into().is_ok_and(|x| f64::from_le_bytes(x).is_finite()),
+    };
+    ours.chunks(bytes).zip(theirs.chunks(bytes)).any(|(a, b)| a != b && (finite(a) || finite(b)))
+}
+
 /// The first difference, in words.
 fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
-    if ours == theirs {
+    // What an operator of the program's own may do to its last bits is not known.
+    if ours == theirs || reduction.is_some_and(|r| r.op.is_none()) {
         return None;
     }
-    let element = reduction.and_then(|r| Some((r.op, r.element?)));
+    let element = reduction.and_then(|r| Some((r.op?, r.element?)));
     let (step, float) = match element {
         Some((op, Element { number: Number::Float, bytes })) => (bytes, Some(op)),
         Some((_, Element { bytes, .. })) => (bytes, None),
         // Types that only the library sums: long double and complex round too, and have no bound here.
-        None if reduction.is_some_and(|r| matches!(r.op, Op::Sum | Op::Prod)) => return None,
+        None if reduction.is_some_and(|r| matches!(r.op, Some(Op::Sum | Op::Prod))) => return None,
         None => (1, None),
     };
     for (k, (a, b)) in ours.chunks(step).zip(theirs.chunks(step)).enumerate() {

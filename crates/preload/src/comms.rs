@@ -69,7 +69,8 @@ fn learn(library: &Library, comm: Comm) -> Outcome<Arc<Known>> {
     let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
     let mut known = Known { ranks, rank, planned: None, private: None };
     if !inter {
-        let (agreement, planned) = Planned::agree(library, comm, settings().plan.as_ref())?;
+        let (agreement, planned) =
+            Planned::agree(library, comm, settings().plan.as_ref(), u64::from(settings().safe_ops))?;
         complain(library, agreement, ranks, rank);
         known.private = planned.as_ref().map(Planned::comm);
         known.planned = planned.map(|planned| Mutex::new(Served { planned, buffers: Buffers::default() }));

@@ -1,7 +1,7 @@
 //! The functions that stand before the library's. Handles and addresses are machine words; an `int` of the caller's is
 //! an `int` here, so that what stands above it in its register is not read.
 
-use std::ffi::c_int;
+use std::{ffi::c_int, sync::atomic::Ordering};
 
 use unisono_collective::Kind;
 use unisono_mpi::library;
@@ -9,7 +9,7 @@ use unisono_mpi::library;
 use crate::{
     arguments::Arguments,
     comms,
-    intercept::collective,
+    intercept::{SERVED, collective},
     original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
     report,
     settings::settings,
@@ -93,6 +93,12 @@ two_forms! {
 pub extern "C" fn MPI_Barrier(comm: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Barrier");
     collective(Arguments::new(Kind::Barrier, comm), || call_original!(ORIGINAL, comm))
+}
+
+/// How many calls were planned so far: for programs that want to know whether their plan has an effect.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_served() -> u64 {
+    SERVED.load(Ordering::Relaxed)
 }
 
 #[unsafe(no_mangle)]

@@ -1,6 +1,11 @@
 //! A collective on its way: by the plan, or on to the library.
 
-use std::{cell::Cell, ffi::c_int, time::Instant};
+use std::{
+    cell::Cell,
+    ffi::c_int,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Failed, Library, Outcome, library};
@@ -33,6 +38,9 @@ impl Words {
         self.0.as_mut_ptr().cast()
     }
 }
+
+/// Planned calls that this process has made.
+pub static SERVED: AtomicU64 = AtomicU64::new(0);
 
 /// Serves a call, by the plan where it can.
 #[inline]
@@ -107,12 +115,13 @@ fn planned(
     }
     let served = &mut *served;
     started.set(true);
+    SERVED.fetch_add(1, Ordering::Relaxed);
     if settings().check {
-        let code = check::both(library, &described, known, served, entry, original)?;
+        let code = check::both(library, &described, known, served, (entry, arguments.comm), original)?;
         return Ok(Some(code));
     }
     let start = settings().report.is_some().then(Instant::now);
-    let call = prepare(library, &described, served, false)?;
+    let call = prepare(library, &described, served, Some(entry))?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states.
     unsafe { served.planned.run(library, call, entry)? };
     if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
@@ -127,9 +136,9 @@ fn planned(
     Ok(Some(0))
 }
 
-/// The call with its memory: the program's own where it is plain, else this library's. With `aside` the output is always
-/// this library's.
-pub fn prepare(library: &Library, described: &Described, served: &mut Served, aside: bool) -> Outcome<Call> {
+/// The call with its memory: the program's own where it is plain, else this library's. Without an entry to run on the
+/// program's memory, the output is this library's in any case.
+pub fn prepare(library: &Library, described: &Described, served: &mut Served, entry: Option<usize>) -> Outcome<Call> {
     let mut call = described.call;
     let Served { planned, buffers } = served;
     if call.kind == Kind::Barrier {
@@ -137,8 +146,13 @@ pub fn prepare(library: &Library, described: &Described, served: &mut Served, as
         call.input = buffers.input.bytes(call.element_bytes);
         call.output = buffers.output.bytes(call.element_bytes);
     }
+    let plain = |memory: Option<Memory>| memory.is_some_and(|m| m.plain);
+    call.in_place = described.in_place
+        && plain(described.input)
+        && plain(described.output)
+        && entry.is_some_and(|entry| planned.runs_in_place(call.kind, entry));
     if let Some(input) = described.input {
-        call.input = if input.plain && !described.in_place {
+        call.input = if input.plain && (call.in_place || !described.in_place) {
             input.address as *const u8
         } else {
             let copy = buffers.input.bytes(input.bytes);
@@ -147,7 +161,7 @@ pub fn prepare(library: &Library, described: &Described, served: &mut Served, as
         };
     }
     if let Some(output) = described.output {
-        let own = aside || !output.plain;
+        let own = entry.is_none() || !output.plain;
         call.output = if own { buffers.output.bytes(output.bytes) } else { output.address as *mut u8 };
     }
     Ok(call)

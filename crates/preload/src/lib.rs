@@ -6,7 +6,7 @@
 //! operator, its root, and the bytes of its signature.
 //!
 //! Environment: `UNISONO_PLAN=FILE`; `UNISONO_REPORT=FILE|stderr`, what ran; `UNISONO_CHECK=1`, runs both and compares;
-//! `UNISONO_OFF=1`, stands aside. No panic leaves it: before the first message of a call the library serves the call
+//! `UNISONO_OFF=1`, stands aside; `UNISONO_SAFE_OPS=1`, the program's own operators may be served too. No panic leaves it: before the first message of a call the library serves the call
 //! instead, after it the program is ended, as the other ranks would wait for ever.
 
 mod arguments;
@@ -16,5 +16,6 @@ mod exports;
 mod intercept;
 mod original;
 mod passed;
+mod probe;
 mod report;
 mod settings;

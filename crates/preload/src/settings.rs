@@ -1,6 +1,11 @@
 //! What the environment asks for, read once.
 
-use std::{ffi::OsString, io::Write, path::PathBuf, sync::OnceLock};
+use std::{
+    ffi::OsString,
+    io::Write,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use unisono_schedule::plan_file::PlanFile;
 
@@ -13,8 +18,10 @@ pub enum Report {
 pub struct Settings {
     pub off: bool,
     pub check: bool,
+    /// The program's own operators may be served too.
+    pub safe_ops: bool,
     pub report: Option<Report>,
-    pub plan: Option<PlanFile>,
+    pub plan: Option<Arc<PlanFile>>,
     /// Why there is no plan though one was named.
     pub complaint: Option<String>,
 }
@@ -37,10 +44,10 @@ impl Settings {
         });
         let read = named("UNISONO_PLAN").map(read_plan).transpose();
         let (plan, complaint) = match read {
-            Ok(plan) => (plan, None),
+            Ok(plan) => (plan.map(Arc::new), None),
             Err(complaint) => (None, Some(complaint)),
         };
-        Self { off: false, check: flag("UNISONO_CHECK"), report, plan, complaint }
+        Self { off: false, check: flag("UNISONO_CHECK"), safe_ops: flag("UNISONO_SAFE_OPS"), report, plan, complaint }
     }
 }
 

@@ -51,6 +51,7 @@ pub fn import_schedule(
 struct Given {
     collective: String,
     ranks: u32,
+    per_node: Option<u32>,
     class: Option<String>,
     first_bytes: u64,
     last_bytes: Option<u64>,
@@ -73,7 +74,7 @@ impl Given {
             Choice::Algorithm { name: self.algorithm, params: self.params.into_iter().collect() }
         };
         let (first_bytes, last_bytes) = (self.first_bytes, self.last_bytes.unwrap_or(u64::MAX));
-        Ok(Row { kind, ranks: self.ranks, class, first_bytes, last_bytes, choice })
+        Ok(Row { kind, ranks: self.ranks, per_node: self.per_node, class, first_bytes, last_bytes, choice })
     }
 }
 

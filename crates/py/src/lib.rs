@@ -9,6 +9,7 @@ mod endpoint;
 mod errors;
 mod export;
 mod machine;
+mod mpi;
 mod multiplying;
 mod plan;
 mod planfile;
@@ -29,6 +30,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("VerifyError", py.get_type::<errors::VerifyError>())?;
     m.add("SimulationError", py.get_type::<errors::SimulationError>())?;
     m.add_class::<machine::Machine>()?;
+    m.add_class::<mpi::Channel>()?;
     m.add_class::<plan::Plan>()?;
     m.add_class::<schedule::Proof>()?;
     m.add_class::<schedule::Schedule>()?;

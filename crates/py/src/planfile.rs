@@ -25,13 +25,16 @@ pub enum Serves<'py> {
     Library((String, u32)),
 }
 
-/// The bytes of a `.plan` file; each row is `(what serves it, first byte count, last byte count or None)`.
+/// A row as Python has it: what serves it, first byte count, last byte count or None, ranks per node or None.
+type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>);
+
+/// The bytes of a `.plan` file.
 #[pyfunction]
-pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<(Serves<'py>, u64, Option<u64>)>) -> PyResult<Bound<'py, PyBytes>> {
+pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>) -> PyResult<Bound<'py, PyBytes>> {
     let mut all: Vec<(Row, Option<Stored>)> = Vec::with_capacity(rows.len());
-    for (serves, first_bytes, last) in rows {
+    for (serves, first_bytes, last, per_node) in rows {
         let last_bytes = last.unwrap_or(u64::MAX);
-        let row = |kind, ranks, class, choice| Row { kind, ranks, class, first_bytes, last_bytes, choice };
+        let row = |kind, ranks, class, choice| Row { kind, ranks, per_node, class, first_bytes, last_bytes, choice };
         let made = match &serves {
             Serves::Library((collective, ranks)) => {
                 let kind: Kind = collective.parse().map_err(input)?;
@@ -99,6 +102,7 @@ pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, Py
         let dict = PyDict::new(py);
         dict.set_item("collective", row.kind.name())?;
         dict.set_item("ranks", row.ranks)?;
+        dict.set_item("per_node", row.per_node)?;
         dict.set_item("operators", row.class.name())?;
         dict.set_item("first_bytes", row.first_bytes)?;
         dict.set_item("last_bytes", (row.last_bytes != u64::MAX).then_some(row.last_bytes))?;
@@ -115,6 +119,7 @@ pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, Py
         let facts = file.schedule(number).map(|schedule| file.facts(schedule));
         dict.set_item("blocks", facts.map(|f| f.collective.elements))?;
         dict.set_item("any_count", facts.map(|f| f.blocking == Blocking::Any || f.collective.elements == 1))?;
+        dict.set_item("in_place", facts.map(|f| f.in_place))?;
         dict.set_item("repeatable", facts.map(|f| f.repeatable))?;
         dict.set_item("expression_class", facts.map(|f| f.expression.clone()))?;
         rows.append(dict)?;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use unisono_collective::Operator;
 use unisono_schedule::{
     interpret::Element,
-    stored::{Facts, RankProgram},
+    stored::{Facts, RankProgram, offset},
 };
 
 use crate::{Blocks, Buffer, Executor, Progress, Slice, Transport};
@@ -37,6 +37,8 @@ struct Channel {
 struct World<'a, T> {
     operator: Operator,
     inputs: &'a [Vec<T>],
+    /// Of ranks whose input lies in the output: the element where it begins.
+    aliases: Vec<Option<usize>>,
     outputs: Vec<Vec<T>>,
     scratch: Vec<Vec<T>>,
     /// By sender, receiver and tag.
@@ -47,12 +49,14 @@ struct World<'a, T> {
 
 impl<T: Element> World<'_, T> {
     fn read(&self, rank: u32, slice: Slice) -> &[T] {
-        let memory = match slice.buffer {
-            Buffer::In => &self.inputs[rank as usize],
-            Buffer::Out => &self.outputs[rank as usize],
-            Buffer::Scratch => &self.scratch[rank as usize],
+        let rank = rank as usize;
+        let (memory, start) = match (slice.buffer, self.aliases[rank]) {
+            (Buffer::In, None) => (&self.inputs[rank], slice.start),
+            (Buffer::In, Some(first)) => (&self.outputs[rank], first + slice.start),
+            (Buffer::Out, _) => (&self.outputs[rank], slice.start),
+            (Buffer::Scratch, _) => (&self.scratch[rank], slice.start),
         };
-        &memory[slice.start..slice.start + slice.len]
+        &memory[start..start + slice.len]
     }
 
     fn write(&mut self, rank: u32, slice: Slice, values: &[T]) {
@@ -146,6 +150,22 @@ pub fn run<T: Element>(
     inputs: &[Vec<T>],
     seed: u64,
 ) -> Result<Vec<Vec<T>>, LocalError> {
+    run_in_place(facts, programs, elements, inputs, &vec![false; inputs.len()], seed)
+}
+
+/// The same, where some ranks have their input in their output; their programs are those of
+/// [`unisono_schedule::stored::in_place()`]. An output that is shorter than the input is its beginning.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in_place<T: Element>(
+    facts: &Facts,
+    programs: &[RankProgram],
+    elements: usize,
+    inputs: &[Vec<T>],
+    in_place: &[bool],
+    seed: u64,
+) -> Result<Vec<Vec<T>>, LocalError> {
     let blocks = Blocks::new(facts, elements).ok_or(LocalError::Count(elements))?;
     let c = facts.collective;
     // Sizes are products of the counts, so those of the blocks say those of the elements.
@@ -153,11 +173,20 @@ pub fn run<T: Element>(
     let mut world = World {
         operator: c.operator,
         inputs,
+        aliases: vec![None; inputs.len()],
         outputs: (0..c.ranks).map(|rank| vec![T::default(); out(rank)]).collect(),
         scratch: programs.iter().map(|p| vec![T::default(); blocks.scratch(p.scratch_blocks)]).collect(),
         channels: BTreeMap::new(),
         requests: Vec::new(),
     };
+    for (rank, input) in inputs.iter().enumerate().filter(|(rank, _)| in_place[*rank]) {
+        let Some(block) = offset(&c, rank as u32) else { continue };
+        let first = block as usize / c.elements as usize * elements;
+        let output = &mut world.outputs[rank];
+        output.resize(output.len().max(first + input.len()), T::default());
+        output[first..first + input.len()].copy_from_slice(input);
+        world.aliases[rank] = Some(first);
+    }
     let mut executors: Vec<Executor<usize>> = programs.iter().cloned().map(Executor::new).collect();
     executors.iter_mut().for_each(Executor::start);
     let mut unfinished: Vec<u32> = (0..c.ranks).collect();
@@ -183,5 +212,6 @@ pub fn run<T: Element>(
             return Err(LocalError::Stuck(unfinished));
         }
     }
+    world.outputs.iter_mut().zip(0..).for_each(|(output, rank)| output.truncate(out(rank)));
     Ok(world.outputs)
 }

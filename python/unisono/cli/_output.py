@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -61,11 +62,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Se
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
     for row in rows:
         table.add_row(*row)
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+    terminal = sys.stdout.isatty() and not _among_ranks()
+    width = None if terminal else _PIPE_WIDTH
+    console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False, force_terminal=terminal)
     with console.capture() as capture:
         console.print(table)
     print_lines(*capture.get().splitlines())
+
+
+def _among_ranks() -> bool:
+    """Started by a launcher of MPI, which may show terminals to its processes though its own output is none."""
+    return any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"))
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -102,7 +109,7 @@ def params_text(params: Mapping[str, Any]) -> str:
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal's standard error, told how many of how many are done; silent anywhere else."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, force_terminal=False if _among_ranks() else None)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)

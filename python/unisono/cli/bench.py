@@ -5,15 +5,18 @@ from typing import Any
 
 import click
 
-from unisono import InputError, load_plans
-from unisono._collectives import MEASURED, Collectives
+import unisono
+from unisono import Error, InputError, load_plans
+from unisono._collectives import MEASURED, Collectives, buffers
 from unisono._inputs import parse_bytes
-from unisono._mpi import import_mpi
+from unisono._mpi import import_mpi, together
 from unisono.cli._options import json_option
-from unisono.cli._output import params_text, print_json, print_lines, print_table
-from unisono.measuring import contest
+from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
+from unisono.measuring import Timing, checksum, contest
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
+#: Larger schedules are not run again to tell their bits.
+_MOST_ELEMENTS = 1 << 17
 
 
 @click.command()
@@ -25,42 +28,112 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
 @json_option
 def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
     """Times COLLECTIVE by the plan and by the library, turn by turn, under mpiexec."""
-    if rounds < 1:
-        raise InputError(f"--rounds is {rounds}, and must be at least 1")
-    counts = [size // 4 for size in sizes_of(sizes)]
     mpi = import_mpi()
     world = mpi.COMM_WORLD
-    if world.size < 2:
-        raise InputError("a comparison needs at least two ranks: mpiexec -n 4 unisono bench allreduce --plan T.plan")
-    table = [row for row in load_plans(plan_file) if row["collective"] == collective and row["ranks"] == world.size]
-    if not table:
-        raise InputError(f"'{plan_file}' has no rows for {collective} on {world.size} ranks")
-    collectives = Collectives(mpi, world, plan_file)
+
+    def checked() -> tuple[list[int], list[dict[str, Any]]]:
+        if rounds < 1:
+            raise InputError(f"--rounds is {rounds}, and must be at least 1")
+        if world.size < 2:
+            command = "mpiexec -n 4 unisono bench allreduce --plan T.plan"
+            raise InputError(f"a comparison needs at least two ranks: {command}")
+        counts = [size // 4 for size in sizes_of(sizes)]
+        rows = [row for row in load_plans(plan_file) if row["collective"] == collective]
+        if not any(row["ranks"] == world.size for row in rows):
+            known = ", ".join(sorted({str(row["ranks"]) for row in rows})) or "none"
+            message = f"'{plan_file}' has no rows for {collective} on {world.size} ranks; it has them for {known}"
+            raise InputError(message)
+        return counts, [row for row in rows if row["ranks"] == world.size]
+
+    counts, table = together(world, checked)
+    node = world.Split_type(mpi.COMM_TYPE_SHARED)
+    per_node = world.allreduce(node.size, op=mpi.MAX)
+    node.Free()
+    contestants = [Collectives(mpi, world), Collectives(mpi, world, plan_file)]
     rows: list[dict[str, Any]] = []
-    for count in counts:
-        row = _row(table, 4 * count)
-        if row is None or row["algorithm"] is None:
-            continue
-        result = contest(mpi, world, collectives, collective, count, [(False, 0), (True, 0)], rounds)
-        default, planned = result.timings
-        rows.append(
-            {
-                "bytes": 4 * count,
-                "algorithm": row["algorithm"],
-                "params": row["params"],
-                "seconds": planned.seconds,
-                "default_seconds": default.seconds,
-                "ratio": default.seconds / planned.seconds if planned.seconds > 0 else None,
-                "rounds_won": result.won(1),
-                "rounds": rounds,
-                "ran": {"bits": planned.bits, "default_bits": default.bits},
-            }
-        )
+    with progress("timing") as on_size:
+        for at, count in enumerate(counts, start=1):
+            result = contest(mpi, world, contestants, collective, count, rounds)
+            if world.rank == 0:
+                default, planned = result.timings
+                row = _row(table, per_node, 4 * count)
+                rows.append(
+                    {
+                        "bytes": 4 * count,
+                        "algorithm": "library" if row is None else row["algorithm"] or "library",
+                        "params": {} if row is None else row["params"],
+                        "seconds": planned.seconds,
+                        "default_seconds": default.seconds,
+                        "ratio": default.seconds / planned.seconds if planned.seconds > 0 else None,
+                        "rounds_won": result.won(1),
+                        "rounds": rounds,
+                        "ran": _ran(collective, row, world.size, count, planned, default),
+                    }
+                )
+            on_size(at, len(counts))
     if world.rank != 0:
         return 0
     if as_json:
-        print_json({"collective": collective, "ranks": world.size, "plan": plan_file, "rows": rows})
+        heads = {"collective": collective, "ranks": world.size, "per_node": per_node, "plan": plan_file}
+        print_json({**heads, "rows": rows})
         return 0
+    _print(collective, world.size, plan_file, rows)
+    return 0
+
+
+def _ran(
+    collective: str, row: dict[str, Any] | None, ranks: int, count: int, planned: Timing, default: Timing
+) -> dict[str, Any]:
+    """What shows which algorithm ran: the calls that the plan served, and the bits of the result."""
+    ours = None if row is None or row["algorithm"] is None else _bits(collective, row, ranks, count)
+    served, calls = planned.served, planned.calls
+    if row is None or row["algorithm"] is None:
+        shown = (
+            "the library, as the plan has it" if served == 0 else "the plan served calls that it leaves to the library"
+        )
+        warning = served != 0
+    elif served != calls:
+        shown, warning = f"no effect: {served} of {calls} calls ran as planned", True
+    elif ours is not None and ours != planned.bits:
+        shown, warning = "the bits are not those of the schedule", True
+    elif ours is not None and planned.bits != default.bits:
+        shown, warning = "the bits of the schedule, and not the library's", False
+    elif ours is not None:
+        shown, warning = "the bits of the schedule, which the library's order has too", False
+    else:
+        shown, warning = f"all {calls} calls ran as planned", False
+    return {
+        "calls": calls,
+        "planned_calls": served,
+        "bits": planned.bits,
+        "default_bits": default.bits,
+        "schedule_bits": ours,
+        "shown": shown,
+        "warning": warning,
+    }
+
+
+def _bits(collective: str, row: dict[str, Any], ranks: int, count: int) -> str | None:
+    """The bits that rank 0 ends with by the row's schedule, run by the interpreter.
+
+    None where nothing is added up, the schedule is a user's own, or its blocks do not divide the count, so that another
+    schedule of the same algorithm may cut the vector otherwise.
+    """
+    reduces = collective in ("allreduce", "reduce", "reduce-scatter")
+    if not reduces or count % row["blocks"] or count > _MOST_ELEMENTS:
+        return None
+    try:
+        params = row["params"] or None
+        made = unisono.plan(
+            collective, "archer", shape=ranks, elements=count, algorithm=row["algorithm"], params=params
+        )
+        outputs = made.schedule.interpret([buffers(collective, count, ranks, rank)[0] for rank in range(ranks)])
+    except Error:
+        return None
+    return checksum(outputs[0])
+
+
+def _print(collective: str, ranks: int, plan_file: str, rows: list[dict[str, Any]]) -> None:
     cells = [
         [
             str(row["bytes"]),
@@ -69,17 +142,16 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
             f"{row['default_seconds'] * 1e6:.2f}",
             f"{row['ratio']:.2f}" if row["ratio"] is not None else "-",
             f"{row['rounds_won']}/{row['rounds']}",
-            row["ran"]["bits"] + (" =" if row["ran"]["bits"] == row["ran"]["default_bits"] else ""),
+            row["ran"]["shown"],
         ]
         for row in rows
     ]
     right = ["bytes", "planned µs", "library µs", "faster by", "rounds won"]
-    print_lines(f"{collective} of float32 on {world.size} ranks, {Path(plan_file).name} beside the library")
-    print_table(
-        ["bytes", "algorithm", "planned µs", "library µs", "faster by", "rounds won", "result bits"], cells, right
-    )
-    print_lines("= : the same bits as the library's, so the same order of additions")
-    return 0
+    print_lines(f"{collective} of float32 on {ranks} ranks, {Path(plan_file).name} beside the library")
+    print_table(["bytes", "algorithm", "planned µs", "library µs", "faster by", "rounds won", "shown by"], cells, right)
+    for row in rows:
+        if row["ran"]["warning"]:
+            print_lines(f"warning: {row['algorithm']} at {row['bytes']} bytes: {row['ran']['shown']}")
 
 
 def sizes_of(text: str) -> list[int]:
@@ -96,8 +168,13 @@ def sizes_of(text: str) -> list[int]:
     return sizes
 
 
-def _row(table: list[dict[str, Any]], size: int) -> dict[str, Any] | None:
-    for row in table:
-        if row["first_bytes"] <= size and (row["last_bytes"] is None or size <= row["last_bytes"]):
-            return row
-    return None
+def _row(table: list[dict[str, Any]], per_node: int, size: int) -> dict[str, Any] | None:
+    """The row that serves a sum of floats, as the library for MPI programs finds it."""
+    serves = [
+        row
+        for row in table
+        if row["per_node"] in (None, per_node)
+        and row["first_bytes"] <= size
+        and (row["last_bytes"] is None or size <= row["last_bytes"])
+    ]
+    return min(serves, key=lambda row: (row["per_node"] is None, row["operators"] == "ordered"), default=None)

@@ -5,6 +5,7 @@ import tomli_w
 
 from unisono import InputError
 from unisono._files import check_writable, write
+from unisono._mpi import import_mpi, together
 from unisono.calibration import POOR, Calibration
 from unisono.calibration import calibrate as measure
 from unisono.cli._options import json_option
@@ -20,11 +21,18 @@ from unisono.cli._output import number, print_fields, print_json, print_lines, p
 @json_option
 def calibrate(output: str, name: str, rounds: int, as_json: bool) -> int:
     """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml."""
-    if not output.endswith(".toml"):
-        raise click.BadParameter(f"'{output}' does not end in .toml, and a machine file does")
-    if rounds < 10:
-        raise InputError(f"--rounds is {rounds}, and a median needs at least 10")
-    check_writable(output)
+    mpi = import_mpi()
+
+    def check() -> None:
+        if not output.endswith(".toml"):
+            raise InputError(f"'{output}' does not end in .toml, and a machine file does")
+        if rounds < 10:
+            raise InputError(f"--rounds is {rounds}, and a median needs at least 10")
+        if mpi.COMM_WORLD.size < 2:
+            raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
+        check_writable(output)
+
+    together(mpi.COMM_WORLD, check)
     with progress("calibrating") as on_step:
         measured = measure(rounds, on_step)
     if measured is None:

@@ -8,8 +8,8 @@ import click
 from unisono import InputError
 from unisono.cli._failures import NO
 from unisono.cli._options import json_option
-from unisono.cli._output import number, print_json, print_lines, print_table, progress
-from unisono.reproduce import PAPERS, Claim, reproduce_paper
+from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
+from unisono.reproduce import PAPERS, Claim, multiplying_measured, reproduce_paper
 
 
 @click.command()
@@ -32,10 +32,16 @@ def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, as
             found, written = reproduce_paper(name, quick=quick, folder=folder, full=full, progress=on_step)
         claims += found
         files += written
+    measured: dict[str, Any] = {"rows": [], "note": "not measured: --quick leaves it out"}
+    if not quick and paper in (None, "multiplying"):
+        with working("measuring on this machine's MPI"):
+            measured["rows"], measured["note"] = multiplying_measured.measure()
     if as_json:
-        print_json({"claims": [claim.report() for claim in claims], "files": files})
+        print_json({"claims": [claim.report() for claim in claims], "measured": measured, "files": files})
     else:
         _print(claims, files)
+        if paper in (None, "multiplying"):
+            _print_measured(measured)
     return 0 if all(claim.holds for claim in claims) else NO
 
 
@@ -59,6 +65,30 @@ def _print(claims: list[Claim], files: list[str]) -> None:
     print_lines("", f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold")
     for path in files:
         print_lines(f"wrote {path}")
+
+
+def _print_measured(measured: dict[str, Any]) -> None:
+    """What this machine took, which no claim is judged by."""
+    print_lines("", f"multiplying, measured here: {measured['note']}")
+    if not measured["rows"]:
+        return
+    rows = []
+    for row in measured["rows"]:
+        times = [row[f"{who}_seconds"] for who in ("doubling", "multiplying", "library")]
+        decrease = row["decrease_percent"]
+        rows.append(
+            [
+                str(row["ranks"]),
+                f"{row['doubling']} : {row['multiplying']}",
+                *(f"{time['minimum'] * 1e6:.2f} ({time['median'] * 1e6:.2f})" for time in times),
+                f"{decrease['minimum']:.1f} ({decrease['median']:.1f})",
+                f"{row['rounds_won']}/{row['rounds']}",
+            ]
+        )
+    times = ["doubling µs", "multiplying µs", "library µs"]
+    columns = ["ranks", "schedules", *times, "decrease %", "rounds won"]
+    print_table(columns, rows, ["ranks", *times, "decrease %", "rounds won"])
+    print_lines("minima over rounds, medians in brackets")
 
 
 def _value(value: Any) -> str:

@@ -18,6 +18,7 @@ from unisono.cli._output import print_lines
 @click.option("--plan", metavar="FILE.plan", help="The plan that serves the program's collectives.")
 @click.option("--report", metavar="FILE|stderr", help="Say what ran, when the program ends.")
 @click.option("--check", is_flag=True, help="Run every planned collective by the MPI library too, and compare.")
+@click.option("--safe-ops", is_flag=True, help="The program's own operators are associative: plans may serve them.")
 @click.option("--off", is_flag=True, help="Load the library, but let it stand aside.")
 @click.option("--mpiexec", metavar="PROGRAM", help="The mpiexec to use, not the one of the program's MPI.")
 @click.option("--dry-run", is_flag=True, help="Print the command, and do not run it.")
@@ -27,6 +28,7 @@ def run(
     plan: str | None,
     report: str | None,
     check: bool,
+    safe_ops: bool,
     off: bool,
     mpiexec: str | None,
     dry_run: bool,
@@ -41,7 +43,7 @@ def run(
         check_writable(report)
     launcher = find_launcher(program[0], mpiexec)
     cores = len(os.sched_getaffinity(0))
-    command = launcher.command(ranks, ranks > cores, variables(plan, report, check, off), list(program))
+    command = launcher.command(ranks, ranks > cores, variables(plan, report, check, safe_ops, off), list(program))
     if dry_run:
         print_lines(" ".join(command))
         return 0

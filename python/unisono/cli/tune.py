@@ -7,12 +7,15 @@ import click
 import unisono
 from unisono import InputError
 from unisono._collectives import MEASURED
+from unisono._deciding import LIBRARY
 from unisono._files import check_writable
-from unisono._mpi import import_mpi
+from unisono._groups import counts as whole_numbers
+from unisono._mpi import import_mpi, together
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli.bench import sizes_of
-from unisono.tuning import Cell, Row, rows_of, tune_collective
+from unisono.tuning import Cell, groups, rows_of
+from unisono.tuning import tune as measure
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
@@ -20,65 +23,99 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 @click.command()
 @click.argument("collectives", metavar="COLLECTIVE[,COLLECTIVE...]")
 @click.option("--machine", metavar="M.toml", required=True, help="Proposes candidates; unisono calibrate writes one.")
+@click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as 2,4,8; by default all of this run.")
+@click.option("--per-node", metavar="LIST", help="At most so many ranks on a node; by default as many as there are.")
 @click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure at, in bytes.")
 @click.option("--candidates", type=int, default=3, show_default=True, metavar="N", help="Proposals a size.")
 @click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Interleaved rounds a size.")
 @click.option("-o", "--output", metavar="T.plan", required=True, help="The plan file to write.")
 @json_option
-def tune(collectives: str, machine: str, sizes: str, candidates: int, rounds: int, output: str, as_json: bool) -> int:
+def tune(
+    collectives: str,
+    machine: str,
+    ranks: str | None,
+    per_node: str | None,
+    sizes: str,
+    candidates: int,
+    rounds: int,
+    output: str,
+    as_json: bool,
+) -> int:
     """Measures what the machine's model proposes beside the library's own, and writes what is best as a plan file."""
-    names = collectives.split(",")
-    wrong = next((name for name in names if name not in MEASURED), None)
-    if wrong is not None:
-        raise InputError(f"'{wrong}' cannot be tuned; accepted are {', '.join(MEASURED)}")
-    if candidates < 1 or rounds < 2:
-        raise InputError("--candidates is at least 1, and --rounds at least 2")
-    if not output.endswith(".plan"):
-        raise InputError(f"'{output}' does not end in .plan, and a plan file does")
-    check_writable(output)
     mpi = import_mpi()
     world = mpi.COMM_WORLD
-    if world.size < 2:
-        raise InputError(
-            "tuning needs at least two ranks: mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan"
-        )
-    where = unisono.machine(machine, world.size)
-    counts = sorted({size // 4 for size in sizes_of(sizes)})
-    cells: list[Cell] = []
+
+    def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None]:
+        names = list(dict.fromkeys(collectives.split(",")))
+        wrong = next((name for name in names if name not in MEASURED), None)
+        if wrong is not None:
+            raise InputError(f"'{wrong}' cannot be tuned; accepted are {', '.join(MEASURED)}")
+        if candidates < 1 or rounds < 2:
+            raise InputError("--candidates is at least 1, and --rounds at least 2")
+        if not output.endswith(".plan"):
+            raise InputError(f"'{output}' does not end in .plan, and a plan file does")
+        check_writable(output)
+        if world.size < 2:
+            command = "mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan"
+            raise InputError(f"tuning needs at least two ranks: {command}")
+        wanted = whole_numbers(ranks, "--ranks", world.size) if ranks else [world.size]
+        if wanted[0] < 2:
+            raise InputError("--ranks has 1; one rank has nothing to tune")
+        limits = whole_numbers(per_node, "--per-node", world.size) if per_node else None
+        where = unisono.machine(machine, world.size)
+        if where.kind != "endpoint":
+            raise InputError(
+                f"the machine '{where.name}' is of kind {where.kind}; tuning needs one of ranks (endpoint)"
+            )
+        return names, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits
+
+    names, where, counts, wanted, limits = together(world, checked)
+    placed, limits, missing = groups(mpi, world, wanted, limits)
+    if not placed:
+        together(world, lambda: _refuse(missing))
     with progress("tuning") as on_cell:
-        for name in names:
-            for cell in tune_collective(mpi, name, where, counts, candidates, rounds):
-                cells.append(cell)
-                on_cell(len(cells), len(names) * len(counts))
+        families = measure(mpi, world, names, where, counts, (placed, limits), candidates, rounds, on_cell)
     if world.rank != 0:
         return 0
-    rows: list[Row] = [row for name in names for row in rows_of([cell for cell in cells if cell.collective == name])]
-    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes) for row in rows], output)
-    table = [row.report() for row in rows]
+    measured = [family for family in families if family.cells]
+    found = {
+        (row.collective, row.ranks, row.per_node, row.first_bytes): row for f in measured for row in rows_of(f, where)
+    }
+    rows = list(found.values())
+    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes, row.per_node) for row in rows], output)
+    cells = list({id(cell): cell for family in measured for of in family.cells.values() for cell in of}.values())
     if as_json:
-        print_json({"table": table, "cells": [cell.report() for cell in cells], "file": output})
+        table = [row.report() for row in rows]
+        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": output})
         return 0
     _print(cells)
-    print_lines("", f"wrote {output}: {len(rows)} rows")
+    print_lines(*(f"not to be had on these nodes: {text}" for text in missing))
+    between = len({(row.ranks, row.per_node) for row in rows if not row.measured})
+    told = f"; times on {between} more numbers of ranks were interpolated" if between else ""
+    print_lines("", f"wrote {output}: {len(rows)} rows{told}")
     return 0
+
+
+def _refuse(missing: list[str]) -> None:
+    raise InputError(f"these nodes do not have {', or '.join(missing)}; ask for fewer with --ranks or --per-node")
 
 
 def _print(cells: list[Cell]) -> None:
     rows: list[list[str]] = []
     for cell in cells:
         for at, contender in enumerate(cell.contenders):
-            mark = "*" if at == cell.chosen else ""
-            name = "the library" if contender.plan is None else contender.plan.algorithm
+            mark = "*" if contender.name == cell.chosen else ""
+            name = "the library" if contender.name == LIBRARY else contender.name
             params: dict[str, Any] = {} if contender.plan is None else contender.plan.params
+            unused = "" if contender.effective else "(did not serve)"
             rows.append(
                 [
-                    cell.collective if at == 0 else "",
-                    str(cell.bytes) if at == 0 else "",
-                    f"{name} {params_text(params)} {mark}".strip(),
+                    *((cell.collective, str(cell.ranks), str(cell.bytes)) if at == 0 else ("", "", "")),
+                    " ".join(filter(None, [name, params_text(params), unused, mark])),
                     f"{contender.seconds * 1e6:.2f}",
                     "" if contender.plan is None else f"{contender.won}/{cell.rounds}",
                 ]
             )
-    right = ["bytes", "µs", "rounds won"]
-    print_table(["collective", "bytes", "contender", "µs", "rounds won"], rows, right)
+    right = ["ranks", "bytes", "µs", "rounds won"]
+    print_table(["collective", "ranks", "bytes", "contender", "µs", "rounds won"], rows, right)
     print_lines("* : chosen; the library stays where nothing is clearly faster")

@@ -37,25 +37,38 @@ pub struct Region {
 }
 
 /// A decision table under a target's names.
-pub struct View<'a> {
+pub struct View {
     target: &'static str,
-    table: &'a DecisionTable,
+    table: DecisionTable,
     names: &'static [Counterpart],
     /// Whether the target tells operators that commute from others.
     tells_operators: bool,
     served: BTreeSet<usize>,
     pub left: Vec<String>,
+    notes: Vec<String>,
 }
 
-impl<'a> View<'a> {
+/// Whether a target can say `(ranks, ranks per node)`.
+pub type TellsNodes = fn(u32, u32) -> bool;
+
+/// For targets that know nothing of nodes.
+pub fn no_nodes(_: u32, _: u32) -> bool {
+    false
+}
+
+impl View {
     pub fn new(
         target: &'static str,
-        table: &'a DecisionTable,
+        table: &DecisionTable,
         names: &'static [Counterpart],
         tells_operators: bool,
+        tells_nodes: TellsNodes,
     ) -> Self {
-        let mut view = Self { target, table, names, tells_operators, served: BTreeSet::new(), left: Vec::new() };
-        for row in table.rows() {
+        let (left, notes) = (Vec::new(), Vec::new());
+        let table = table.clone();
+        let mut view = Self { target, table, names, tells_operators, served: BTreeSet::new(), left, notes };
+        view.place(tells_nodes);
+        for row in &view.table.rows().to_vec() {
             if let Err(reason) = view.counterpart(row) {
                 view.leave(row, &reason);
             } else if row.class == OperatorClass::Ordered && !view.tells_operators && view.is_hidden(row) {
@@ -63,6 +76,37 @@ impl<'a> View<'a> {
             }
         }
         view
+    }
+
+    /// Makes rows for ranks per node that the target cannot say into rows for any, where no others are: those with most
+    /// ranks a node.
+    fn place(&mut self, tells_nodes: TellsNodes) {
+        let rows = self.table.rows().to_vec();
+        let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
+        let mut placed = Vec::new();
+        for row in &rows {
+            let others = rows.iter().filter(|r| r.kind == row.kind && r.ranks == row.ranks);
+            let most = others.clone().filter(|r| !said(r)).filter_map(|r| r.per_node).max();
+            let any = others.clone().any(|r| r.per_node.is_none());
+            match row.per_node {
+                Some(n) if !said(row) => {
+                    if any || Some(n) != most {
+                        self.leave(row, "the file cannot say ranks per node, and serves others");
+                        continue;
+                    }
+                    let note = format!(
+                        "{} on {} ranks was chosen for {n} ranks a node; the file serves any placement",
+                        row.kind, row.ranks
+                    );
+                    if !self.notes.contains(&note) {
+                        self.notes.push(note);
+                    }
+                    placed.push(Row { per_node: None, ..row.clone() });
+                }
+                _ => placed.push(row.clone()),
+            }
+        }
+        self.table = DecisionTable::new(placed).expect("rows of one placement do not overlap, and no others stay");
     }
 
     /// Says that a row is left to the library's own choice.
@@ -74,7 +118,8 @@ impl<'a> View<'a> {
     /// Whether a row for operators that commute serves some of its calls too.
     fn is_hidden(&self, row: &Row) -> bool {
         self.table.rows().iter().any(|r| {
-            let same = r.kind == row.kind && r.ranks == row.ranks && r.class == OperatorClass::Commutative;
+            let same = (r.kind, r.ranks, r.per_node) == (row.kind, row.ranks, row.per_node);
+            let same = same && r.class == OperatorClass::Commutative;
             same && r.first_bytes <= row.last_bytes && row.first_bytes <= r.last_bytes
         })
     }
@@ -89,7 +134,7 @@ impl<'a> View<'a> {
 
     /// Rows of collectives that the target does not know at all.
     pub fn leave_others(&mut self, known: &[Kind]) {
-        for row in self.table.rows().iter().filter(|r| !known.contains(&r.kind)) {
+        for row in self.table.rows().to_vec().iter().filter(|r| !known.contains(&r.kind)) {
             if self.counterpart(row).is_ok() {
                 self.leave(row, "the library has no rules for this collective");
             }
@@ -98,7 +143,9 @@ impl<'a> View<'a> {
 
     /// Leaves all rows of a collective on so many ranks, for a reason.
     pub fn leave_all(&mut self, kind: Kind, ranks: u32, reason: &str) {
-        for (at, row) in self.table.rows().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks) {
+        for (at, row) in
+            self.table.rows().to_vec().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks)
+        {
             self.served.remove(&at);
             if matches!(self.counterpart(row), Ok(Some(_))) {
                 self.leave(row, reason);
@@ -112,8 +159,20 @@ impl<'a> View<'a> {
         all.into_iter().collect()
     }
 
-    /// All sizes `0 ..= u64::MAX`, in ascending regions of one choice each.
+    /// Ranks per node with rows of a collective on so many ranks, none (for any) last.
+    pub fn placements(&self, kind: Kind, ranks: u32) -> Vec<Option<u32>> {
+        let rows = self.table.rows().iter().filter(|r| r.kind == kind && r.ranks == ranks);
+        let all: BTreeSet<Option<u32>> = rows.map(|r| r.per_node).collect();
+        all.into_iter().rev().collect()
+    }
+
+    /// All sizes `0 ..= u64::MAX` for any ranks per node, in ascending regions of one choice each.
     pub fn regions(&mut self, kind: Kind, ranks: u32, class: OperatorClass) -> Vec<Region> {
+        self.regions_on(kind, ranks, None, class)
+    }
+
+    /// The same for so many ranks per node.
+    pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
         let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
         let mut starts: BTreeSet<u64> = [0].into();
         for row in self.table.rows().iter().filter(of) {
@@ -122,7 +181,7 @@ impl<'a> View<'a> {
         }
         let mut regions: Vec<Region> = Vec::new();
         for (&first, end) in starts.iter().zip(starts.iter().skip(1).map(|s| s - 1).chain([u64::MAX])) {
-            let row = self.table.find(kind, ranks, first, class);
+            let row = self.table.find(kind, ranks, per_node, first, class);
             let algorithm = row.and_then(|at| {
                 let algorithm = self.counterpart(&self.table.rows()[at]).ok().flatten();
                 self.served.extend(algorithm.is_some().then_some(at));
@@ -136,16 +195,16 @@ impl<'a> View<'a> {
         regions
     }
 
-    /// The rows served, unless there are none.
+    /// The rows served, unless there are none; the rows left, and notes.
     ///
     /// # Errors
     /// Nothing of the table can be said; why, for the first row.
-    pub fn finish(self) -> Result<(usize, Vec<String>), Unsaid> {
+    pub fn finish(self) -> Result<(usize, Vec<String>, Vec<String>), Unsaid> {
         if self.served.is_empty() {
             let why = self.left.first().map_or("the table leaves every call to the library".to_owned(), Clone::clone);
             return Err(Unsaid { target: self.target, reason: format!("no row can be said; {why}") });
         }
-        Ok((self.served.len(), self.left))
+        Ok((self.served.len(), self.left, self.notes))
     }
 }
 

@@ -6,7 +6,8 @@
 //!             rank, offset, length and checksum of its program
 //! programs    one after the other
 //! ```
-//! Numbers are little-endian; texts have their length before them. The header's checksum covers those of the programs,
+//! Version 2 added the ranks per node of a row, and whether a schedule runs in place; in version 1 rows hold for any, and
+//! schedules do not. Numbers are little-endian; texts have their length before them. The header's checksum covers those of the programs,
 //! so it stands for the whole file: two files with the same one hold the same plan. A file that is damaged, truncated
 //! or newer is refused as a whole. What passes is checked once more against its own facts, so that no program reaches
 //! outside its buffers, whatever wrote it.
@@ -25,7 +26,7 @@ pub use write::write;
 
 const MAGIC: &[u8; 8] = b"UNISPLAN";
 /// The version that [`write`] writes, and the latest that [`PlanFile::read`] reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const PREAMBLE_BYTES: usize = 32;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use unisono_collective::{Choice, Collective, DecisionTable, OperatorClass, Row};
 use super::{
     MAGIC, PREAMBLE_BYTES, PlanFile, PlanFileError, Section, VERSION,
     wire::{Got, In, checksum, damaged},
-    write::{LIBRARY, NO_PLACE},
+    write::{ANY_PER_NODE, LIBRARY, NO_PLACE},
 };
 use crate::stored::{Arrival, Blocking, Departure, Facts, Lane, Place, RankProgram, Step, Wait};
 
@@ -36,7 +36,7 @@ pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
     if checksum(header) != header_checksum {
         return damaged("the checksum of its table does not fit");
     }
-    let (table, uses, mut schedules) = parse_header(header)?;
+    let (table, uses, mut schedules) = parse_header(header, version)?;
     let mut end = programs_start;
     for section in schedules.iter_mut().flat_map(|s| &mut s.1) {
         section.start = section.start.saturating_add(programs_start);
@@ -57,24 +57,26 @@ pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
 
 type Header = (DecisionTable, Vec<Option<usize>>, Vec<(Facts, Vec<Section>)>);
 
-fn parse_header(bytes: &[u8]) -> Got<Header> {
+fn parse_header(bytes: &[u8], version: u32) -> Got<Header> {
     let mut header = In::new(bytes);
     let count = header.count(36)?;
     let (mut rows, mut uses) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for _ in 0..count {
         let kind = header.text()?.parse()?;
         let ranks = header.u32()?;
+        let per_node = if version < 2 { ANY_PER_NODE } else { header.u32()? };
+        let per_node = (per_node != ANY_PER_NODE).then_some(per_node);
         let class = class(&mut header)?;
         let (first_bytes, last_bytes) = (header.u64()?, header.u64()?);
         let used = header.u32()?;
         let choice = if used == LIBRARY { Choice::Library } else { algorithm(&mut header)? };
-        rows.push(Row { kind, ranks, class, first_bytes, last_bytes, choice });
+        rows.push(Row { kind, ranks, per_node, class, first_bytes, last_bytes, choice });
         uses.push((used != LIBRARY).then_some(used as usize));
     }
     let count = header.count(40)?;
     let mut schedules = Vec::with_capacity(count);
     for _ in 0..count {
-        let facts = facts(&mut header)?;
+        let facts = facts(&mut header, version)?;
         let ranks = facts.collective.ranks as usize;
         if ranks.saturating_mul(24) > bytes.len() {
             return damaged("a schedule has more ranks than the file has room for");
@@ -121,7 +123,7 @@ fn algorithm(from: &mut In<'_>) -> Got<Choice> {
     Ok(Choice::Algorithm { name, params })
 }
 
-fn facts(from: &mut In<'_>) -> Got<Facts> {
+fn facts(from: &mut In<'_>, version: u32) -> Got<Facts> {
     let kind = from.text()?.parse()?;
     let (ranks, elements, root) = (from.u32()?, from.u32()?, from.u32()?);
     let (operator, dtype) = (from.text()?.parse()?, from.text()?.parse()?);
@@ -132,8 +134,9 @@ fn facts(from: &mut In<'_>) -> Got<Facts> {
     let blocking = if from.u8()? == 0 { Blocking::Any } else { Blocking::Equal };
     let class = class(from)?;
     let repeatable = from.u8()? != 0;
+    let in_place = version >= 2 && from.u8()? != 0;
     let (expression, method, origin) = (from.text()?, from.text()?, from.text()?);
-    Ok(Facts { collective, blocking, class, repeatable, expression, method, origin })
+    Ok(Facts { collective, blocking, class, repeatable, in_place, expression, method, origin })
 }
 
 pub fn program(bytes: &[u8], facts: &Facts, rank: u32) -> Got<RankProgram> {

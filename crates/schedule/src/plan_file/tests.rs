@@ -30,6 +30,7 @@ fn file() -> Vec<u8> {
     let row = |first_bytes, last_bytes, choice| Row {
         kind: Kind::Allreduce,
         ranks: 2,
+        per_node: (first_bytes > 0).then_some(2),
         class: stored.facts.class,
         first_bytes,
         last_bytes,
@@ -52,7 +53,21 @@ fn what_is_written_is_read() {
         (p[0].clone(), p[1].clone())
     });
     assert_eq!(read.table().rows()[1].choice.to_string(), "halves k=2");
+    assert_eq!(read.table().rows()[1].per_node, Some(2));
     assert_eq!(read.checksum(), PlanFile::read(file()).unwrap().checksum());
+}
+
+/// Written by the version before; two rows, the library's own and recursive doubling from 64 bytes on.
+#[test]
+fn the_version_before_is_read() {
+    let read = PlanFile::read(include_bytes!("version_1.plan").to_vec()).unwrap();
+    let rows: Vec<String> = read.table().rows().iter().map(|row| format!("{row}: {}", row.choice)).collect();
+    let expected =
+        ["allreduce on 2 ranks, 0 to 63 bytes: library", "allreduce on 2 ranks, 64 to any bytes: recursive-doubling"];
+    assert_eq!(rows, expected);
+    assert!(read.table().rows().iter().all(|row| row.per_node.is_none()));
+    assert!(!read.facts(0).in_place);
+    assert_eq!(read.program(0, 1).unwrap().departures.len(), 1);
 }
 
 #[test]
@@ -61,9 +76,9 @@ fn each_fault_has_its_sentence() {
     assert_eq!(PlanFile::read(Vec::new()).unwrap_err(), PlanFileError::Magic);
     assert_eq!(PlanFile::read(b"schedule 1".to_vec()).unwrap_err(), PlanFileError::Magic);
     let mut newer = good.clone();
-    newer[MAGIC.len()] = 2;
+    newer[MAGIC.len()] = 3;
     let said = PlanFile::read(newer).unwrap_err().to_string();
-    assert_eq!(said, "the plan has version 2; this program reads versions up to 1: update it, or plan again with it");
+    assert_eq!(said, "the plan has version 3; this program reads versions up to 2: update it, or plan again with it");
     let short = good[..good.len() - 1].to_vec();
     let expected = good.len() as u64;
     assert_eq!(PlanFile::read(short).unwrap_err(), PlanFileError::Truncated { found: expected - 1, expected });
@@ -135,9 +150,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(tail in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_read_or_refused(version in 1u8..=2, tail in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([version, 0, 0, 0, 0, 0, 0, 0]);
         bytes.extend((tail.len() as u64).to_le_bytes());
         bytes.extend([0; 8]);
         bytes.extend(tail);

@@ -12,6 +12,8 @@ use crate::stored::{Blocking, Facts, Place, RankProgram, Wait};
 
 /// No schedule: the row is the library's own.
 pub(super) const LIBRARY: u32 = u32::MAX;
+/// A row for any ranks per node.
+pub(super) const ANY_PER_NODE: u32 = 0;
 /// No place, in a step.
 pub(super) const NO_PLACE: u8 = 3;
 
@@ -27,6 +29,7 @@ pub fn write(plan: &Plan, to: &mut impl io::Write) -> io::Result<()> {
     for (row, used) in plan.table.rows().iter().zip(&plan.uses) {
         header.text(row.kind.name());
         header.u32(row.ranks);
+        header.u32(row.per_node.unwrap_or(ANY_PER_NODE));
         header.text(row.class.name());
         header.u64(row.first_bytes);
         header.u64(row.last_bytes);
@@ -75,6 +78,7 @@ fn facts(facts: &Facts, out: &mut Out) {
     out.u8(u8::from(facts.blocking == Blocking::Equal));
     out.text(facts.class.name());
     out.u8(u8::from(facts.repeatable));
+    out.u8(u8::from(facts.in_place));
     out.text(&facts.expression);
     out.text(&facts.method);
     out.text(&facts.origin);

@@ -25,6 +25,7 @@
 
 mod condense;
 mod cut;
+mod in_place;
 mod lower;
 mod order;
 
@@ -35,6 +36,7 @@ use unisono_collective::{Collective, Kind, OperatorClass};
 use crate::verify::Verified;
 
 pub use condense::condense;
+pub use in_place::{in_place, offset};
 
 /// A place in memory, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -125,6 +127,8 @@ pub struct Facts {
     pub class: OperatorClass,
     /// All ranks end with the same bits, also of floating point.
     pub repeatable: bool,
+    /// Ranks may run it with their input in their output, as [`in_place()`] gives it.
+    pub in_place: bool,
     /// The class of the results' expression, as the proof names it.
     pub expression: String,
     /// How it was proved: `exact` or `fingerprint`.
@@ -195,12 +199,15 @@ pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
         _ if c.operator.commutative() => OperatorClass::Commutative,
         _ => OperatorClass::Ordered,
     };
+    let aliased: Option<Vec<RankProgram>> =
+        (0u32..).zip(&programs).map(|(rank, program)| in_place(program, &c, rank)).collect();
     let proof = proven.proof();
     let facts = Facts {
         collective: c,
         blocking,
         class,
         repeatable: proof.repeatable,
+        in_place: aliased.is_some_and(|programs| order::is_sound(&programs)),
         expression: proof.expression_class.clone().unwrap_or_default(),
         method: proof.method.to_owned(),
         origin: schedule.origin().to_owned(),

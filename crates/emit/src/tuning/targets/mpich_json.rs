@@ -13,7 +13,7 @@ use unisono_collective::{DecisionTable, Kind, OperatorClass};
 use crate::tuning::{
     Export, LibraryTable, Tuning, Unsaid,
     mpich_table::Tree,
-    region::{Counterpart, Region, Settings, View, any_operator, of_all, plain},
+    region::{Counterpart, Region, Settings, View, any_operator, no_nodes, of_all, plain},
 };
 
 pub struct MpichJson;
@@ -148,7 +148,7 @@ impl Tuning for MpichJson {
     fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid> {
         let refuse = |reason: String| Unsaid { target: NAME, reason };
         let library = library.ok_or_else(|| refuse("the library's complete table is missing".to_owned()))?;
-        let mut view = View::new(NAME, table, NAMES, true);
+        let mut view = View::new(NAME, table, NAMES, true, no_nodes);
         let mut tree = library.tree.clone();
         let mut load = vec!["MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE".to_owned()];
         for &(kind, name, size) in COLLECTIVES {
@@ -174,7 +174,7 @@ impl Tuning for MpichJson {
             }
         }
         check(&tree, library).map_err(refuse)?;
-        let (rows, left) = view.finish()?;
+        let (rows, left, placed) = view.finish()?;
         let mut notes = vec![
             "on one node the device's own collectives come before this table from the fifth call on; the variables \
              ..._DEVICE_COLLECTIVE=0 switch them off, or MPIR_CVAR_DEVICE_COLLECTIVES=none all at once"
@@ -184,6 +184,7 @@ impl Tuning for MpichJson {
             "MPIR_CVAR_COLLECTIVE_FALLBACK=error ends a program where a choice cannot run, which else goes unsaid"
                 .to_owned(),
         ];
+        notes.extend(placed);
         if table.rows().iter().any(|r| r.last_bytes != u64::MAX && of_all(r.last_bytes, r.ranks) > MOST) {
             notes.push(format!("MPICH reads sizes up to {MOST} bytes: larger thresholds are that"));
         }
@@ -192,7 +193,7 @@ impl Tuning for MpichJson {
 }
 
 /// What is chosen on so many ranks; none where that is the library's own for every call.
-fn on_ranks(view: &mut View<'_>, (kind, size): (Kind, Size), ranks: u32, own: &Tree) -> Option<Tree> {
+fn on_ranks(view: &mut View, (kind, size): (Kind, Size), ranks: u32, own: &Tree) -> Option<Tree> {
     let tells = matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
     if tells {
         let mut of = |class| by_size(&view.regions(kind, ranks, class), size, ranks, own);

@@ -61,6 +61,11 @@ fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     Ok(found)
 }
 
+/// A line names the number of nodes: so many ranks on each.
+fn whole_nodes(ranks: u32, per_node: u32) -> bool {
+    ranks.is_multiple_of(per_node)
+}
+
 impl Tuning for NcclTunerCsv {
     fn name(&self) -> &'static str {
         NAME
@@ -75,17 +80,20 @@ impl Tuning for NcclTunerCsv {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false);
+        let mut view = View::new(NAME, table, NAMES, false, whole_nodes);
         view.leave_others(&COLLECTIVES.iter().map(|c| c.0).collect::<Vec<_>>());
         let mut lines = Vec::new();
         for &(kind, name, of_all_ranks) in COLLECTIVES {
-            for ranks in view.ranks(kind) {
-                for region in view.regions(kind, ranks, any_operator(kind)) {
+            let placements = |ranks| view.placements(kind, ranks).into_iter().map(move |n| (ranks, n));
+            let all: Vec<(u32, Option<u32>)> = view.ranks(kind).into_iter().flat_map(placements).collect();
+            for (ranks, per_node) in all {
+                let nodes = per_node.map_or("-1".to_owned(), |n| (ranks / n).to_string());
+                for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {
                     let Some((algorithm, settings)) = &region.algorithm else { continue };
                     let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
                     let value = |key| settings.iter().find(|(k, _)| *k == key).map_or("-1", |(_, v)| v.as_str());
                     lines.push(format!(
-                        "{name},{},{},{algorithm},{},{},-1,{ranks}",
+                        "{name},{},{},{algorithm},{},{},{nodes},{ranks}",
                         size(region.first),
                         size(region.last),
                         value("protocol"),
@@ -94,12 +102,13 @@ impl Tuning for NcclTunerCsv {
                 }
             }
         }
-        let (rows, left) = view.finish()?;
-        let notes = vec![
-            "lines hold for any number of nodes".to_owned(),
+        let (rows, left, placed) = view.finish()?;
+        let mut notes = vec![
+            "lines with -1 nodes hold for any number of them".to_owned(),
             "without protocol= the protocol is simple, which short messages do not like".to_owned(),
             "written from the plugin's source, and not run on a GPU".to_owned(),
         ];
+        notes.extend(placed);
         let mut text = String::new();
         let comment = std::iter::once("Lines for NCCL's example tuner plugin (plugins/tuner/example).")
             .chain(notes.iter().chain(&left).map(String::as_str));

@@ -19,6 +19,11 @@ pub struct OpenmpiJson;
 
 const NAME: &str = "openmpi-json";
 
+/// `comm_rank_distribution` knows one rank a node, and one node.
+fn can_say(ranks: u32, per_node: u32) -> bool {
+    ranks > 1 && (per_node == 1 || per_node == ranks)
+}
+
 impl Tuning for OpenmpiJson {
     fn name(&self) -> &'static str {
         NAME
@@ -33,14 +38,16 @@ impl Tuning for OpenmpiJson {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false);
+        let mut view = View::new(NAME, table, NAMES, false, can_say);
         view.leave_others(&COLLECTIVES.iter().map(|k| k.kind).collect::<Vec<_>>());
         let (mut collectives, mut used) = (Vec::new(), Vec::new());
         for known in COLLECTIVES {
             let mut sizes = Vec::new();
-            for ranks in view.ranks(known.kind) {
+            let placements = |ranks| view.placements(known.kind, ranks).into_iter().map(move |n| (ranks, n));
+            let all: Vec<(u32, Option<u32>)> = view.ranks(known.kind).into_iter().flat_map(placements).collect();
+            for (ranks, per_node) in all {
                 let mut rules = Vec::new();
-                for region in view.regions(known.kind, ranks, any_operator(known.kind)) {
+                for region in view.regions_on(known.kind, ranks, per_node, any_operator(known.kind)) {
                     let Some((name, settings)) = &region.algorithm else { continue };
                     if id(known.kind, name).is_none() {
                         return Err(Unsaid { target: NAME, reason: format!("{} has no algorithm {name}", known.key) });
@@ -60,8 +67,12 @@ impl Tuning for OpenmpiJson {
                     rules.push(rule + " }");
                 }
                 if !rules.is_empty() {
+                    let nodes = per_node.map_or(String::new(), |n| {
+                        let name = if n == 1 { "one-per-node" } else { "single-node" };
+                        format!("\"comm_rank_distribution\": \"{name}\", ")
+                    });
                     sizes.push(format!(
-                        "      {{ \"comm_size_min\": {ranks}, \"comm_size_max\": {ranks}, \"rules\": [\n        {}\n      ] }}",
+                        "      {{ \"comm_size_min\": {ranks}, \"comm_size_max\": {ranks}, {nodes}\"rules\": [\n        {}\n      ] }}",
                         rules.join(",\n        ")
                     ));
                 }
@@ -70,7 +81,7 @@ impl Tuning for OpenmpiJson {
                 collectives.push(format!("    \"{}\": [\n{}\n    ]", known.key, sizes.join(",\n")));
             }
         }
-        let (rows, left) = view.finish()?;
+        let (rows, left, placed) = view.finish()?;
         let text = format!(
             "{{\n  \"rule_file_version\": 3,\n  \"module\": \"tuned\",\n  \"collectives\": {{\n{}\n  }}\n}}\n",
             collectives.join(",\n")
@@ -80,6 +91,7 @@ impl Tuning for OpenmpiJson {
             "--mca coll_tuned_dynamic_rules_filename FILE".to_owned(),
         ];
         let mut notes = notes(&used);
+        notes.extend(placed);
         notes.push("Open MPI 5 and older ignore this form in silence: use openmpi-rules there".to_owned());
         Ok(Export { text, load, notes, left, rows })
     }

@@ -17,7 +17,7 @@ use unisono_collective::{DecisionTable, Kind};
 use crate::tuning::{
     Export, LibraryTable, Tuning, Unsaid,
     openmpi::{COLLECTIVES, Known, NAMES, Size, bytes, id, notes},
-    region::{Region, View, any_operator},
+    region::{Region, View, any_operator, no_nodes},
 };
 
 pub struct OpenmpiRules;
@@ -43,14 +43,15 @@ impl Tuning for OpenmpiRules {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false);
+        let mut view = View::new(NAME, table, NAMES, false, no_nodes);
         let (collectives, used) = rules(&mut view);
-        let (rows, left) = view.finish()?;
+        let (rows, left, placed) = view.finish()?;
         let load = vec![
             "--mca coll_tuned_use_dynamic_rules 1".to_owned(),
             "--mca coll_tuned_dynamic_rules_filename FILE".to_owned(),
         ];
         let mut notes = notes(&used);
+        notes.extend(placed);
         notes.push(
             "Open MPI 6 reads the communicator sizes of this form shifted by one rule: use openmpi-json there"
                 .to_owned(),
@@ -76,7 +77,7 @@ impl Tuning for OpenmpiRules {
     }
 }
 
-fn rules(view: &mut View<'_>) -> (Vec<OfCollective>, Vec<(Kind, &'static str)>) {
+fn rules(view: &mut View) -> (Vec<OfCollective>, Vec<(Kind, &'static str)>) {
     let (mut all, mut used) = (Vec::new(), Vec::new());
     view.leave_others(&COLLECTIVES.iter().map(|k| k.kind).collect::<Vec<_>>());
     for known in COLLECTIVES {

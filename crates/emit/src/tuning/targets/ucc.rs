@@ -13,7 +13,7 @@ use unisono_collective::{DecisionTable, Kind};
 
 use crate::tuning::{
     Export, LibraryTable, Tuning, Unsaid,
-    region::{Counterpart, Settings, View, any_operator, of_all, plain},
+    region::{Counterpart, Settings, View, any_operator, no_nodes, of_all, plain},
 };
 
 pub struct Ucc;
@@ -79,7 +79,7 @@ impl Tuning for Ucc {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false);
+        let mut view = View::new(NAME, table, NAMES, false, no_nodes);
         view.leave_others(&COLLECTIVES.iter().map(|c| c.0).collect::<Vec<_>>());
         let (mut tokens, mut radix) = (Vec::new(), Vec::new());
         for &(kind, name, of_all_ranks) in COLLECTIVES {
@@ -105,9 +105,9 @@ impl Tuning for Ucc {
         }
         radix.sort_unstable();
         radix.dedup();
-        let (rows, left) = view.finish()?;
+        let (rows, left, placed) = view.finish()?;
         tokens.iter().try_for_each(|t| check(t)).map_err(|reason| Unsaid { target: NAME, reason })?;
-        let notes = vec![
+        let mut notes = vec![
             "one bad token voids the whole string; UCC_LOG_LEVEL=info prints the map of scores that came of it"
                 .to_owned(),
             "Open MPI uses UCC only where coll/ucc is built in and switched on: '--mca coll_ucc_enable 1 --mca \
@@ -116,6 +116,7 @@ impl Tuning for Ucc {
             "radixes hold for all sizes of an algorithm".to_owned(),
             "written from UCC's source, and not run".to_owned(),
         ];
+        notes.extend(placed);
         let mut text = String::from("# Scores of UCC's TL/UCP; a ucc.conf that UCC_CONFIG_FILE names, or variables.\n");
         notes.iter().chain(&left).for_each(|n| text.push_str(&format!("# {n}\n")));
         text.push_str(&format!("UCC_TL_UCP_TUNE={}\n", tokens.join("#")));

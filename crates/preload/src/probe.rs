@@ -1,0 +1,112 @@
+//! Whether the library adds in the order of the plan: what `UNISONO_CHECK=1` asks where sums differ within the bound.
+//!
+//! Sums of the same tree have the same bits, so a difference is then a fault, however small. Both run on made-up vectors
+//! whose sums depend on their order; where all bits agree on all ranks, the order is taken to be the same. A library may
+//! change its algorithm from one call to the next (MPICH 5.0.2 does, after four calls on one node), so it is run once
+//! more on the program's data too: a library that does not agree with itself shows nothing.
+
+use unisono_collective::Kind;
+use unisono_mpi::{Call, Comm, Element, Library, Number, Op, Outcome, Reduction};
+
+use crate::{
+    comms::{Known, Served},
+    intercept::Words,
+};
+
+/// Elements that are compared at least; so many sums hardly ever agree by chance in another order.
+const ELEMENTS: usize = 256;
+
+/// The reductions whose bits depend on the order.
+pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, usize)> {
+    let reduction = reduction?;
+    match (reduction.op?, reduction.element?) {
+        (op @ (Op::Sum | Op::Prod), Element { number: Number::Float, bytes }) => Some((reduction, op, bytes)),
+        _ => None,
+    }
+}
+
+/// Elements of `(input, output)` on this rank.
+fn sizes(call: &Call, known: &Known) -> (usize, usize) {
+    let has_output = call.kind != Kind::Reduce || call.root == known.rank;
+    let pieces = if call.kind == Kind::ReduceScatter { known.ranks as usize } else { 1 };
+    (call.elements * pieces, if has_output { call.elements } else { 0 })
+}
+
+/// Whether plan and library end with the same bits on made-up vectors; all ranks get the same answer.
+///
+/// # Errors
+/// Those of the library.
+pub fn same_order(
+    library: &Library,
+    known: &Known,
+    served: &mut Served,
+    entry: usize,
+    call: &Call,
+    comm: Comm,
+) -> Outcome<bool> {
+    let Some((reduction, op, bytes)) = depends_on_order(call.reduction) else { return Ok(false) };
+    let (given, got) = sizes(call, known);
+    let (mut input, mut ours, mut theirs) = (Words::default(), Words::default(), Words::default());
+    let mut call = *call;
+    call.in_place = false;
+    let mut same = true;
+    for turn in 0..ELEMENTS.div_ceil(call.elements.max(1)) {
+        let from = input.bytes(given * bytes);
+        fill(from, given, bytes, op, (turn * known.ranks as usize + known.rank as usize) as u64);
+        call.input = from;
+        call.output = ours.bytes(got * bytes);
+        // SAFETY: the buffers were made for this rank's sizes.
+        unsafe { served.planned.run(library, call, entry)? };
+        call.output = theirs.bytes(got * bytes);
+        // SAFETY: as above.
+        unsafe { library.reduce(&call, &reduction, comm)? };
+        // SAFETY: both hold the output's bytes.
+        same &= unsafe { bytes_of(ours.bytes(0), got * bytes) == bytes_of(call.output, got * bytes) };
+    }
+    let (least, _) = library.bounds(u64::from(same), comm)?;
+    Ok(least == 1)
+}
+
+/// Whether the library, run again on the program's data, ends with other bits than `before` on any rank.
+///
+/// # Errors
+/// Those of the library.
+pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm: Comm) -> Outcome<bool> {
+    let Some((reduction, _, bytes)) = depends_on_order(call.reduction) else { return Ok(true) };
+    let (_, got) = sizes(call, known);
+    let mut again = Words::default();
+    let call = Call { output: again.bytes(got * bytes), in_place: false, ..*call };
+    // SAFETY: the input is the program's, or its copy; the output was made for this rank's size.
+    unsafe { library.reduce(&call, &reduction, comm)? };
+    // SAFETY: as above.
+    let differs = got > 0 && unsafe { bytes_of(call.output, got * bytes) != before };
+    let (_, most) = library.bounds(u64::from(differs), comm)?;
+    Ok(most != 0)
+}
+
+/// # Safety
+/// So many bytes lie there.
+unsafe fn bytes_of<'a>(at: *const u8, bytes: usize) -> &'a [u8] {
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(at, bytes) }
+}
+
+/// Numbers of both signs; of sums over 24 powers of two, of products near 1, so that none overflows.
+fn fill(to: *mut u8, count: usize, bytes: usize, op: Op, seed: u64) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for k in 0..count {
+        // Knuth's multiplier; the high bits are the random ones.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let spread = if op == Op::Sum { (state >> 32) % 24 } else { 1 };
+        let sign = if state >> 63 == 0 { 1.0 } else { -1.0 };
+        let value =
+            sign * (0.5 + ((state >> 11) & 0xf_ffff_ffff) as f64 / 2f64.powi(36)) * 2f64.powi(spread as i32 - 1);
+        // SAFETY: the caller made room for `count` elements of so many bytes.
+        unsafe {
+            match bytes {
+                4 => to.cast::<f32>().add(k).write(value as f32),
+                _ => to.cast::<f64>().add(k).write(value),
+            }
+        }
+    }
+}

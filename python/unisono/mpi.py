@@ -1,0 +1,317 @@
+"""Planned collectives on NumPy arrays, under ``mpiexec``.
+
+>>> from unisono import mpi  # doctest: +SKIP
+>>> world = mpi.world(machine="cluster.toml")  # doctest: +SKIP
+>>> world.allreduce(x)  # doctest: +SKIP
+>>> print(world.last)  # doctest: +SKIP
+allreduce of 8000 bytes on 4 ranks: rabenseifner, first by the model pipelining-postal of cluster, 12.1 µs predicted
+
+With a machine, a collective is planned when the first call of its size class comes, by rank 0, which hands the proven
+schedule to all; with a plan file, its rows serve. Every other call is the library's own, and `World.last` says why.
+
+All ranks make the same calls in the same order. `World.start` begins one and returns at once; as many may be under way
+as there are channels, each of which has messages of its own.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from unisono import _core
+from unisono._core import InputError, Machine
+from unisono._mpi import import_mpi
+from unisono._sources import Array, Call, Group, Model, Nothing, Ran, Source, Table
+
+__all__ = ["OPERATORS", "Operation", "Ran", "World", "world"]
+
+#: Operators by name, as MPI calls them.
+OPERATORS = {
+    "sum": "SUM",
+    "prod": "PROD",
+    "min": "MIN",
+    "max": "MAX",
+    "land": "LAND",
+    "lor": "LOR",
+    "lxor": "LXOR",
+    "band": "BAND",
+    "bor": "BOR",
+    "bxor": "BXOR",
+}
+
+
+#: The functions of mpi4py, whose forms that return at once have an I before.
+_FUNCTIONS = {
+    "allgather": "Allgather",
+    "allreduce": "Allreduce",
+    "alltoall": "Alltoall",
+    "barrier": "Barrier",
+    "broadcast": "Bcast",
+    "reduce": "Reduce",
+    "reduce-scatter": "Reduce_scatter_block",
+}
+_REDUCES = {"allreduce", "reduce", "reduce-scatter"}
+#: Those whose result takes the array's place.
+_IN_PLACE = {"allreduce", "reduce", "broadcast"}
+
+
+class Operation:
+    """A call that has begun."""
+
+    def __init__(self, result: Array | None, ran: Ran, poll: Callable[[], bool]) -> None:
+        self._poll = poll
+        self._done = False
+        #: What the call leaves to this rank; not to be touched before the call is over.
+        self.result = result
+        #: What runs, and why.
+        self.ran = ran
+
+    def test(self) -> bool:
+        """Carries the call on, and says whether it is over."""
+        self._done = self._done or self._poll()
+        return self._done
+
+    def wait(self) -> Array | None:
+        """Waits until the call is over, and returns its result."""
+        while not self.test():
+            # Ranks that share a core get their turn.
+            os.sched_yield()
+        return self.result
+
+
+class World:
+    """The ranks of a communicator, and collectives among them; `world` makes one."""
+
+    #: What the latest call ran, and why; None before the first.
+    last: Ran | None = None
+
+    def __init__(self, mpi: Any, comm: Any, channels: int, safe_ops: bool) -> None:
+        """With the library's own collectives; `world` says where others come from."""
+        self._mpi, self._comm, self._safe_ops = mpi, comm, safe_ops
+        self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
+        self._pending: list[Operation | None] = [None] * channels
+        self._issued = 0
+        self._group = Group(comm, self._channels)
+        self._source: Source = Nothing(self._group)
+        self.ranks = self._group.ranks
+        self.rank = self._group.rank
+        self.per_node = self._group.per_node
+
+    def use_machine(self, machine: Machine | str | os.PathLike[str]) -> None:
+        """From here on a machine's model plans; all ranks call this together.
+
+        Raises:
+            InputError: rank 0 finds no such machine of ranks.
+
+        """
+        self._source = Model(self._group, machine)
+
+    def use_plan(self, plan: str | os.PathLike[str]) -> None:
+        """From here on a plan file serves; all ranks call this together.
+
+        Raises:
+            InputError: rank 0 cannot use the file.
+
+        """
+        self._source = Table(self._group, plan)
+
+    def allreduce(self, x: Array, op: Any = "sum") -> Array:
+        """Every rank's ``x`` becomes the sum of all, element by element."""
+        return self._made("allreduce", x, op=op)
+
+    def reduce(self, x: Array, op: Any = "sum", root: int = 0) -> Array:
+        """The root's ``x`` becomes the sum of all; the others' stays."""
+        return self._made("reduce", x, op=op, root=root)
+
+    def bcast(self, x: Array, root: int = 0) -> Array:
+        """Every rank's ``x`` becomes the root's."""
+        return self._made("broadcast", x, root=root)
+
+    def allgather(self, x: Array, out: Array | None = None) -> Array:
+        """All ranks' arrays: ``out[k]`` is rank ``k``'s ``x``."""
+        return self._made("allgather", x, out=out)
+
+    def reduce_scatter(self, x: Array, op: Any = "sum", out: Array | None = None) -> Array:
+        """Rank ``k`` gets the sum of all ranks' ``x[k]``; ``x`` has one item a rank."""
+        return self._made("reduce-scatter", x, op=op, out=out)
+
+    def alltoall(self, x: Array, out: Array | None = None) -> Array:
+        """Rank ``k`` gets each rank's ``x[k]``: ``out[k]`` is what rank ``k`` had for this one."""
+        return self._made("alltoall", x, out=out)
+
+    def barrier(self) -> None:
+        """Returns when all ranks have called it."""
+        self._issue(self._describe("barrier", None, "sum", 0, None), None, wait=True)
+
+    def start(
+        self, collective: str, x: Array | None = None, *, op: Any = "sum", root: int = 0, out: Array | None = None
+    ) -> Operation:
+        """Begins a collective and returns at once; arrays as its own function takes them, and kept until it is over.
+
+        Where all channels are busy, the oldest call is waited for first.
+        """
+        call = self._describe(collective, x, op, root, out)
+        result = None if collective == "barrier" else x if collective in _IN_PLACE else call.got
+        return self._issue(call, result, wait=False)
+
+    def close(self) -> None:
+        """Ends all calls and frees the world's communicators; all ranks call this together."""
+        for operation in self._pending:
+            if operation is not None:
+                operation.wait()
+        for channel in self._channels:
+            channel.close()
+
+    def _made(self, collective: str, x: Array, op: Any = "sum", root: int = 0, out: Array | None = None) -> Array:
+        call = self._describe(collective, x, op, root, out)
+        result = x if collective in _IN_PLACE else call.got
+        self._issue(call, result, wait=True)
+        assert result is not None, "all but a barrier have one"
+        return result
+
+    def _issue(self, call: Call, result: Array | None, wait: bool) -> Operation:
+        at = self._issued % len(self._channels)
+        self._issued += 1
+        if (before := self._pending[at]) is not None:
+            before.wait()
+            self._pending[at] = None
+        number, self.last = self._source.choose(call)
+        if number is None:
+            request = self._by_library(call, result, wait)
+            poll = _over if request is None else request.Test
+        else:
+            channel = self._channels[at]
+            call_words = (call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
+            done = channel.start(number, *call_words, call.given, call.got, call.in_place, wait)
+            poll = _over if done else channel.poll
+        operation = Operation(result, self.last, poll)
+        if not wait:
+            self._pending[at] = operation
+        return operation
+
+    def _by_library(self, call: Call, result: Array | None, wait: bool) -> Any:
+        """The library's own, and its request where that is not waited for."""
+        name = _FUNCTIONS[call.collective]
+        function = getattr(self._comm, name if wait else f"I{name.lower()}")
+        given = self._mpi.IN_PLACE if call.in_place else call.given
+        reduces = [] if call.op is None else [self._mpi.Op.fromhandle(call.op)]
+        match call.collective:
+            case "barrier":
+                return function()
+            case "broadcast":
+                return function(result, call.root)
+            case "reduce":
+                return function(given, call.got, *reduces, call.root)
+            case _:
+                return function(given, call.got, *reduces)
+
+    def _describe(self, collective: str, x: Array | None, op: Any, root: int, out: Array | None) -> Call:
+        if collective not in _FUNCTIONS:
+            raise InputError(f"'{collective}' is no collective of a world; accepted are {', '.join(_FUNCTIONS)}")
+        if not 0 <= root < self.ranks:
+            raise InputError(f"root is {root}; accepted are 0 to {self.ranks - 1}")
+        if collective == "barrier":
+            # Its one element has no meaning, but a place.
+            return Call(collective, 1, 1, given=np.zeros(1, np.uint8), got=np.zeros(1, np.uint8))
+        if x is None:
+            raise InputError(f"{collective} needs an array")
+        is_root = self.rank == root
+        gets = {"allreduce": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
+        _check("the array", x, writable=gets)
+        # Where data only moves an element is a byte.
+        call = Call(collective, x.nbytes, 1, root, given=x)
+        if collective in _REDUCES:
+            call.elements, call.unit = x.size, x.itemsize
+            self._set_operator(call, op, x.dtype)
+        match collective:
+            case "allreduce":
+                call.got, call.in_place = x, True
+            case "reduce":
+                call.got, call.in_place = (x, True) if is_root else (None, False)
+            case "broadcast":
+                call.given, call.got = (x, None) if is_root else (None, x)
+            case _:
+                call.got = self._result(collective, x, out)
+                call.elements = call.elements if collective == "allgather" else call.elements // self.ranks
+        return call
+
+    def _set_operator(self, call: Call, op: Any, dtype: np.dtype[Any]) -> None:
+        mpi = self._mpi
+        datatype = mpi._typedict.get(dtype.char)
+        if datatype is None or dtype.kind not in "?bBiufc" or not dtype.isnative:
+            raise InputError(f"arrays of {dtype} cannot be reduced by MPI; accepted are numbers and bool")
+        if not isinstance(op, mpi.Op):
+            if op not in OPERATORS:
+                raise InputError(f"op is {op!r}; accepted are {', '.join(OPERATORS)}, and operators of mpi4py")
+            op = getattr(mpi, OPERATORS[op])
+        elif op not in [getattr(mpi, name) for name in OPERATORS.values()]:
+            if op.is_predefined:
+                call.refused = "no plan serves this operator"
+            elif not self._safe_ops:
+                call.refused = "the operator is the program's own, and was not declared safe"
+            call.commutes = op.Is_commutative()
+        call.datatype, call.op = mpi._handleof(datatype), mpi._handleof(op)
+
+    def _result(self, collective: str, x: Array, out: Array | None) -> Array:
+        if collective != "allgather" and (x.ndim == 0 or x.shape[0] != self.ranks):
+            message = f"{collective} on {self.ranks} ranks needs a first axis of {self.ranks}"
+            raise InputError(f"the array's shape is {x.shape}; {message}")
+        shape = {"allgather": (self.ranks, *x.shape), "reduce-scatter": x.shape[1:]}.get(collective, x.shape)
+        if out is None:
+            return np.empty(shape, x.dtype)
+        _check("out", out, writable=True)
+        if out.shape != shape or out.dtype != x.dtype:
+            raise InputError(f"out is {out.dtype} of shape {out.shape}; {collective} needs {x.dtype} of shape {shape}")
+        if np.may_share_memory(out, x):
+            raise InputError(f"out and the array share memory; {collective} needs another array for its result")
+        return out
+
+
+def _check(what: str, x: Array, writable: bool) -> None:
+    if not isinstance(x, np.ndarray):
+        raise InputError(f"{what} is a {type(x).__name__}; accepted are arrays of NumPy")
+    if x.dtype.hasobject:
+        raise InputError(f"{what} holds Python objects; accepted are numbers and bool")
+    if not x.flags.c_contiguous:
+        raise InputError(f"{what} is not contiguous; np.ascontiguousarray makes one that is")
+    if writable and not x.flags.writeable:
+        raise InputError(f"{what} is read-only, and the result goes there")
+
+
+def _over() -> bool:
+    return True
+
+
+def world(
+    machine: Machine | str | os.PathLike[str] | None = None,
+    *,
+    plan: str | os.PathLike[str] | None = None,
+    comm: Any = None,
+    channels: int = 1,
+    safe_ops: bool = False,
+) -> World:
+    """MPI's world, or another communicator of mpi4py, with planned collectives; all its ranks call this together.
+
+    ``machine`` is a preset's name, a machine file as ``unisono calibrate`` writes it, or a `Machine`; ``plan`` a plan
+    file as ``unisono tune`` writes it. Rank 0 reads them for all. ``safe_ops`` says that operators of the program's own
+    (``mpi4py.MPI.Op``) are associative and go by elements alone, so that a plan may serve them.
+
+    Raises:
+        InputError: no MPI, a file that cannot be used, or both a machine and a plan.
+
+    """
+    if machine is not None and plan is not None:
+        raise InputError("a world goes by a machine or by a plan, and both were given; leave one out")
+    if channels < 1:
+        raise InputError(f"channels is {channels}; accepted is a whole number from 1 on")
+    mpi = import_mpi()
+    comm = mpi.COMM_WORLD if comm is None else comm
+    if comm.Is_inter():
+        raise InputError("the communicator connects two groups; a world needs an intra-communicator")
+    made = World(mpi, comm, channels, safe_ops)
+    if machine is not None:
+        made.use_machine(machine)
+    if plan is not None:
+        made.use_plan(plan)
+    return made

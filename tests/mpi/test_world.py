@@ -1,0 +1,217 @@
+"""`unisono.mpi`: worlds under mpiexec, by a machine, by a plan file, and without either."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from ..python.conftest import ROOT
+from ..python.test_mpi import MPICH, OPEN_MPI, YIELD
+
+SCRIPT = ROOT / "tests" / "mpi" / "world.py"
+
+
+def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A Python program under an environment's mpiexec."""
+    shared = ["--oversubscribe"] if environment == OPEN_MPI else []
+    command = [str(environment / "bin" / "mpiexec"), *shared, "-n", str(ranks), str(environment / "bin" / "python")]
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    # The other environment has MPI and NumPy; the package comes from here.
+    path = {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(
+        [*command, *map(str, arguments)],
+        env={**os.environ, **YIELD, **root, **path, **variables},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    done.stdout, done.stderr = done.stdout.replace("\0", ""), done.stderr.replace("\0", "")
+    return done
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_a_world_plans_by_a_machine(ranks: int) -> None:
+    done = launch(OPEN_MPI, ranks, SCRIPT, "machine", "archer")
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, size, planned, calls = done.stdout.split()
+    assert int(size) == ranks
+    assert planned == calls
+
+
+def test_a_world_goes_by_a_plan_file(tmp_path: Path) -> None:
+    plan = tmp_path / "t.plan"
+    made = un.plan("allreduce", "archer", shape=3, elements=1024, algorithm="ring")
+    gathered = un.plan("allgather", "archer", shape=3, elements=16)
+    un.save_plans([(made, 64, 9000, 3), (made, 9001, None, 2), (gathered, 0, None)], plan)
+    done = launch(OPEN_MPI, 3, SCRIPT, "plan", plan)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("ok 3 ")
+    _, _, planned, calls = done.stdout.split()
+    assert 0 < int(planned) < int(calls)
+
+
+def test_a_world_without_a_plan_is_the_librarys() -> None:
+    done = launch(OPEN_MPI, 2, SCRIPT, "nothing", "-")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("ok 2 0 ")
+
+
+SAYS = """
+import numpy as np
+from mpi4py import MPI
+from unisono import mpi
+world = mpi.world(plan="{plan}", safe_ops={safe})
+x = np.ones(100)
+def said(*arguments, **options):
+    world.allreduce(*arguments, **options)
+    if world.rank == 0:
+        print(world.last)
+said(x.astype("f4"))
+said(x)
+said(x[:1].copy())
+said(np.ones(20000))
+world.bcast(x)
+if world.rank == 0:
+    print(world.last, world.last.planned)
+# Affine maps under composition: an operator that does not commute.
+def compose(left, right, datatype):
+    a, b = np.frombuffer(left, "i8").reshape(-1, 2), np.frombuffer(right, "i8").reshape(-1, 2)
+    b[:] = np.stack([a[:, 0] * b[:, 0], a[:, 0] * b[:, 1] + a[:, 1]], axis=1)
+largest = MPI.Op.Create(lambda a, b, t: np.copyto(np.frombuffer(b, "f4"), np.maximum(
+    np.frombuffer(a, "f4"), np.frombuffer(b, "f4"))), commute=True)
+y = np.full(100, world.rank, "f4")
+said(y, op=largest)
+assert (y == world.ranks - 1).all()
+said(np.arange(100, dtype="f4"), op="max")
+"""
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_what_ran_and_why(tmp_path: Path, safe: bool) -> None:
+    plan = tmp_path / "t.plan"
+    made = un.plan("allreduce", "archer", shape=2, elements=100, algorithm="recursive-doubling")
+    rows: list[tuple[un.Plan | un.Schedule | tuple[str, int], int, int | None]] = [
+        (made, 64, 1000),
+        (("allreduce", 2), 1001, 100_000),
+    ]
+    un.save_plans(rows, plan)
+    done = launch(OPEN_MPI, 2, "-c", SAYS.format(plan=plan, safe=safe))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
+        "allreduce of 800 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
+        "allreduce of 8 bytes on 2 ranks: library, because t.plan has no row for these bytes",
+        "allreduce of 160000 bytes on 2 ranks: library, because t.plan has no row for these bytes",
+        "broadcast of 800 bytes on 2 ranks: library, because t.plan has no row for broadcast on 2 ranks False",
+        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes"
+        if safe
+        else "allreduce of 400 bytes on 2 ranks: library, "
+        "because the operator is the program's own, and was not declared safe",
+        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
+    ]
+
+
+def test_an_operator_that_does_not_commute_keeps_its_order(tmp_path: Path) -> None:
+    program = """
+import numpy as np
+from mpi4py import MPI
+from unisono import mpi
+world = mpi.world(machine="archer", safe_ops=True)
+def compose(left, right, datatype):
+    a, b = np.frombuffer(left, "i8").reshape(-1, 2), np.frombuffer(right, "i8").reshape(-1, 2)
+    b[:] = np.stack([a[:, 0] * b[:, 0], a[:, 0] * b[:, 1] + a[:, 1]], axis=1)
+op = MPI.Op.Create(compose, commute=False)
+for count in (2, 14, 4000):
+    def given(rank):
+        return (np.arange(count) * 3 + rank + 2) % 5
+    # Elements go in pairs, so whole vectors only.
+    pair = MPI.INT64_T.Create_contiguous(2).Commit()
+    x = given(world.rank)
+    expected = given(0).reshape(-1, 2)
+    for rank in range(1, world.ranks):
+        b = given(rank).reshape(-1, 2)
+        expected = np.stack([expected[:, 0] * b[:, 0], expected[:, 0] * b[:, 1] + expected[:, 1]], axis=1)
+    MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, [x, count // 2, pair], op)
+    assert (x.reshape(-1, 2) == expected).all(), (count, x, expected)
+if world.rank == 0:
+    print("ok")
+"""
+    made = un.plan("allreduce", "archer", shape=4, elements=64, op="ordered", dtype="i64")
+    plan = tmp_path / "ordered.plan"
+    un.save_plans([(made, 0, None)], plan)
+    script = tmp_path / "compose.py"
+    script.write_text(program)
+    report = tmp_path / "report"
+    options = ["-n", "4", "--plan", str(plan), "--report", str(report), "--safe-ops"]
+    command = [sys.executable, "-m", "unisono", "run", *options, "--", str(OPEN_MPI / "bin" / "python"), str(script)]
+    done = subprocess.run(
+        command, env={**os.environ, **YIELD}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.replace("\0", "") == "ok\n"
+    assert f"  {made.algorithm}" in report.read_text()
+
+
+@pytest.mark.parametrize("arguments", ['machine="nowhere.toml"', 'plan="nowhere.plan"', 'machine="wse2"'])
+def test_what_rank_0_cannot_use_all_ranks_are_told(arguments: str) -> None:
+    program = f"""
+from unisono import InputError, mpi
+try:
+    mpi.world({arguments})
+except InputError as error:
+    print("told:", error, flush=True)
+"""
+    done = launch(OPEN_MPI, 3, "-c", program)
+    told = [line for line in done.stdout.splitlines() if line.startswith("told: ")]
+    assert len(told) == 3, done.stdout + done.stderr
+    assert len(set(told)) == 1
+
+
+def test_without_mpi_there_is_one_sentence() -> None:
+    program = """
+import sys
+sys.modules["mpi4py"] = None
+import unisono
+from unisono import mpi
+try:
+    mpi.world(machine="archer")
+except unisono.Error as error:
+    print(error)
+from unisono.cli import main
+sys.argv = ["unisono", "tune", "allreduce", "--machine", "archer", "-o", "/tmp/x.plan"]
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout.startswith("no MPI for Python here")
+    assert done.stdout.count("\n") == 1
+    assert done.stderr.startswith("error: no MPI for Python here")
+    assert done.stderr.count("\n") == 1
+
+
+def test_ranks_per_node_choose_the_row(tmp_path: Path) -> None:
+    """MPICH can take the ranks of one machine for those of several nodes."""
+    by_nodes = {
+        n: un.plan("allreduce", "archer", shape=4, elements=64, algorithm=name)
+        for n, name in ((4, "ring"), (2, "rabenseifner"), (1, "recursive-doubling"))
+    }
+    plan = tmp_path / "nodes.plan"
+    un.save_plans([(made, 0, None, n) for n, made in by_nodes.items()], plan)
+    program = f"""
+import numpy as np
+from unisono import mpi
+world = mpi.world(plan="{plan}")
+x = np.arange(50.0)
+world.allreduce(x)
+assert (x == 4 * np.arange(50)).all()
+if world.rank == 0:
+    print(world.per_node, world.last.algorithm)
+"""
+    for cliques, expected in ((1, "4 ring"), (2, "2 rabenseifner"), (4, "1 recursive-doubling")):
+        done = launch(MPICH, 4, "-c", program, MPIR_CVAR_NUM_CLIQUES=str(cliques))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout == f"{expected}\n"

@@ -1,0 +1,96 @@
+"""Under mpiexec: every collective of a world, planned or not, against plain arithmetic.
+
+Usage: world.py machine|plan|nothing FILE. Rank 0 prints "ok RANKS PLANNED CALLS", with how many calls were planned.
+"""
+
+import sys
+
+import numpy as np
+import pytest
+from unisono import InputError, mpi
+
+how, file = sys.argv[1], sys.argv[2]
+world = mpi.world(file if how == "machine" else None, plan=file if how == "plan" else None, channels=3)
+rank, ranks = world.rank, world.ranks
+planned = calls = 0
+
+
+def given(of: int, *shape: int, dtype: type = np.float64) -> np.ndarray:
+    """What a rank brings: whole numbers, so that sums are exact in any order."""
+    size = int(np.prod(shape))
+    return (np.arange(size).reshape(shape) * 7 + of * of + 1).astype(dtype)
+
+
+def check(name: str, found: np.ndarray, expected: np.ndarray) -> None:
+    global planned, calls
+    if not np.array_equal(found, expected):
+        sys.stdout.write(f"WRONG {name} of {expected.size} on rank {rank}: {world.last}\n")
+        sys.stdout.flush()
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Abort(1)
+    last = world.last
+    assert last is not None
+    assert last.ranks == ranks
+    assert last.per_node == ranks
+    planned += last.planned
+    calls += 1
+
+
+def total(*shape: int) -> np.ndarray:
+    return np.asarray(np.sum([given(r, *shape) for r in range(ranks)], axis=0))
+
+
+for count in (0, 1, 2, 5, 64, 1000, 4096, 20_001):
+    for root in sorted({0, ranks - 1}):
+        x = given(rank, count)
+        check("allreduce", world.allreduce(x), total(count))
+        assert np.array_equal(x, total(count)), "in place"
+        x = given(rank, count)
+        world.reduce(x, root=root)
+        check("reduce", x, total(count) if rank == root else given(rank, count))
+        x = given(root, count) if rank == root else np.zeros(count)
+        world.bcast(x, root)
+        check("bcast", x, given(root, count))
+        everyone = np.array([given(r, count) for r in range(ranks)])
+        check("allgather", world.allgather(given(rank, count)), everyone)
+        check("reduce_scatter", world.reduce_scatter(given(rank, ranks, count)), total(ranks, count)[rank])
+        out = np.empty((ranks, count))
+        assert world.alltoall(given(rank, ranks, count), out=out) is out
+        check("alltoall", out, np.array([given(r, ranks, count)[rank] for r in range(ranks)]))
+        world.barrier()
+    for op, fold in (("max", np.maximum), ("min", np.minimum), ("prod", np.multiply)):
+        few = [given(r, count, dtype=np.int64) % 11 for r in range(ranks)]
+        check(op, world.allreduce(few[rank].copy(), op=op), fold.reduce(few))
+
+# Several at once, of one size and of several, ended in another order than begun.
+for repeat in range(20):
+    xs = [given(rank, n) for n in (3000, 3000, 17)]
+    begun = [world.start("allreduce", x) for x in xs]
+    assert [op.ran.collective for op in begun] == ["allreduce"] * 3
+    for at in (2, 0, 1) if repeat % 2 else (1, 2, 0):
+        result = begun[at].wait()
+        assert result is xs[at]
+        check("allreduce begun", xs[at], total(xs[at].size))
+# More than there are channels: the oldest is waited for.
+more = [world.start("allgather", given(rank, 10 + n)) for n in range(8)]
+for n, operation in enumerate(more):
+    result = operation.wait()
+    assert result is not None
+    check("allgather begun", result, np.array([given(r, 10 + n) for r in range(ranks)]))
+
+for wrong, why in (
+    (lambda: world.allreduce(np.zeros(4)[::2]), "not contiguous"),
+    (lambda: world.allreduce([1.0]), "arrays of NumPy"),  # type: ignore[arg-type]
+    (lambda: world.allreduce(np.zeros(3), op="sums"), "op is 'sums'"),
+    (lambda: world.bcast(np.zeros(3), root=ranks), f"root is {ranks}"),
+    (lambda: world.alltoall(np.zeros((ranks + 1, 2))), "first axis"),
+    (lambda: world.allreduce(np.array(["a"])), "cannot be reduced"),
+    (lambda: world.allgather(np.zeros(2), out=np.zeros(3)), "out is"),
+    (lambda: world.start("scatterv"), "is no collective"),
+):
+    with pytest.raises(InputError, match=why):
+        wrong()
+world.close()
+if rank == 0:
+    print(f"ok {ranks} {planned} {calls}")
