@@ -2,7 +2,7 @@
 //!
 //! One reader makes a reduce, readers that all read the same an allreduce, readers of parts a reduce-scatter. Where
 //! readers overlap without being equal, the lowest rank that reads a point gets it, and the others have it pushed from
-//! there. Neither the paper nor Celerity has this: Celerity pushes every partial result to every reader
+//! there. Neither the paper nor Celerity has this: Celerity pushes every partial result to every reader.
 
 use super::{Decision, Listing, Read, Tables, bounds, hold, within};
 use crate::{
