@@ -8,6 +8,7 @@
 mod chain;
 mod discovery;
 mod error;
+mod examples;
 mod exchange;
 mod hazards;
 mod mapper;
@@ -27,6 +28,7 @@ mod task;
 pub use chain::Chain;
 pub use discovery::{Action, Command, Discovery, Forward, Options};
 pub use error::DiscoverError;
+pub use examples::Example;
 pub use exchange::Operation;
 pub use hazards::Waits;
 pub use mapper::{Mapper, UserMapper};

@@ -12,14 +12,15 @@ use crate::space::{Box3, Point};
 #[derive(Clone, Debug)]
 pub struct RegionMap<V> {
     boxes: BTreeMap<Point, (Point, V)>,
-    /// No box is longer along dimension 0.
+    /// No box is longer along dimension 0. Looked up again when as many boxes were inserted as there are.
     longest: i64,
+    inserted: usize,
 }
 
 impl<V: Copy + PartialEq> RegionMap<V> {
     /// The same value everywhere in `whole`.
     pub fn new(whole: Box3, value: V) -> Self {
-        let mut map = Self { boxes: BTreeMap::new(), longest: 0 };
+        let mut map = Self { boxes: BTreeMap::new(), longest: 0, inserted: 0 };
         map.insert(whole, value);
         map
     }
@@ -28,6 +29,11 @@ impl<V: Copy + PartialEq> RegionMap<V> {
         if !b.is_empty() {
             self.longest = self.longest.max(b.max[0] - b.min[0]);
             self.boxes.insert(b.min, (b.max, value));
+            self.inserted += 1;
+            if self.inserted > self.boxes.len() {
+                self.inserted = 0;
+                self.longest = self.boxes.iter().map(|(min, (max, _))| max[0] - min[0]).max().unwrap_or(0);
+            }
         }
     }
 
@@ -79,9 +85,6 @@ impl<V: Copy + PartialEq> RegionMap<V> {
             for &piece in &rest {
                 self.insert(piece, old);
             }
-        }
-        if self.boxes.is_empty() {
-            self.longest = 0;
         }
         self.insert(*window, value);
     }

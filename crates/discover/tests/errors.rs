@@ -15,10 +15,8 @@ fn refused(tasks: &[String], nodes: u32) -> String {
 
 #[test]
 fn unwritten_data() {
-    let tasks = [
-        task("left", "[32]", &[("A", "write", "one_to_one")]),
-        task("read", "[64]", &[("A", "read", "one_to_one")]),
-    ];
+    let tasks =
+        [task("left", "[32]", &[("A", "write", "one_to_one")]), task("read", "[64]", &[("A", "read", "one_to_one")])];
     let expected = "task 'read', buffer 'A', rank 2: it reads [32, 48), which nothing has written; give the buffer \
                     contents, or write it first";
     assert_eq!(refused(&tasks, 4), expected);
@@ -28,7 +26,10 @@ fn unwritten_data() {
 fn overlapping_writes() {
     let all = task("all", "[64]", &[("A", "write", "all")]);
     let said = refused(std::slice::from_ref(&all), 4);
-    assert!(said.starts_with("task 'all', buffer 'A', rank 1: overlapping writes: with mapper all ranks 0 and 1"), "{said}");
+    assert!(
+        said.starts_with("task 'all', buffer 'A', rank 1: overlapping writes: with mapper all ranks 0 and 1"),
+        "{said}"
+    );
     // On one node too, so that a program does not begin to fail on a larger machine.
     assert!(refused(&[all], 1).contains("overlapping writes"));
     let halo = task("halo", "[64]", &[("A", "write", r#"{"kind":"neighborhood","halo":[1]}"#)]);

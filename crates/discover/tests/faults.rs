@@ -26,7 +26,10 @@ fn a_many_producers_have_one_order() {
                 for _ in 0..rank {
                     run(&Programs::gather_scatter(64, 2), nodes, rank, rules);
                 }
-                assert_eq!(order_of(&Programs::eight_producers(64), nodes, rank, rules), (first.clone(), groups.clone()));
+                assert_eq!(
+                    order_of(&Programs::eight_producers(64), nodes, rank, rules),
+                    (first.clone(), groups.clone())
+                );
             }
         }
     }
@@ -98,10 +101,8 @@ fn d_a_vanished_forward_hides_no_producer() {
 #[test]
 fn e_transposed_to_transposed_is_free() {
     let turned = r#"{"kind":"transposed","perm":[1,0]}"#;
-    let tasks = [
-        task("write", "[16,16]", &[("A", "write", turned)]),
-        task("read", "[16,16]", &[("A", "read", turned)]),
-    ];
+    let tasks =
+        [task("write", "[16,16]", &[("A", "write", turned)]), task("read", "[16,16]", &[("A", "read", turned)])];
     let program = program(&[("A", "[16,16]", false)], &tasks);
     for rules in RULES {
         for nodes in NODES {

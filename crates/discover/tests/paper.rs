@@ -29,7 +29,14 @@ fn accesses<'a>(task: &'a OwnedTask, b: usize, mode: fn(Mode) -> bool) -> impl I
 }
 
 /// A_t(F): mappers that touch F, sorted. Writes through one mapper count once.
-fn touching(program: &Random, t: usize, tasks: &[OwnedTask], b: usize, f: &[usize], mode: fn(Mode) -> bool) -> Vec<Mapper> {
+fn touching(
+    program: &Random,
+    t: usize,
+    tasks: &[OwnedTask],
+    b: usize,
+    f: &[usize],
+    mode: fn(Mode) -> bool,
+) -> Vec<Mapper> {
     let touches = |a: &&Access| image(program, &tasks[t], a).iter().any(|x| f.contains(x));
     let mut found: Vec<Mapper> = accesses(&tasks[t], b, mode).filter(touches).map(|a| a.mapper.clone()).collect();
     found.sort();
@@ -57,8 +64,7 @@ fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> 
     let mut out = Vec::new();
     for (t, task) in tasks.iter().enumerate() {
         for b in 0..sizes.len() {
-            let mut wanted: Vec<usize> =
-                accesses(task, b, Mode::reads).flat_map(|a| image(program, task, a)).collect();
+            let mut wanted: Vec<usize> = accesses(task, b, Mode::reads).flat_map(|a| image(program, task, a)).collect();
             wanted.sort_unstable();
             wanted.dedup();
             let mut records = Vec::new();
@@ -126,7 +132,15 @@ fn is_disjoint(mapper: &Mapper, geometry: &Geometry, dims: usize) -> bool {
     })
 }
 
-fn table_2(program: &Random, tasks: &[OwnedTask], p: usize, c: usize, b: usize, f: &[usize], nodes: u32) -> Option<Pattern> {
+fn table_2(
+    program: &Random,
+    tasks: &[OwnedTask],
+    p: usize,
+    c: usize,
+    b: usize,
+    f: &[usize],
+    nodes: u32,
+) -> Option<Pattern> {
     let chunks = |t: usize| points::chunks(&tasks[t].geometry, nodes).len();
     let dims = program.buffers[b].sizes.len();
     let on_f = |t: usize, mode: fn(Mode) -> bool| -> Vec<(Mapper, Vec<usize>)> {
@@ -137,9 +151,8 @@ fn table_2(program: &Random, tasks: &[OwnedTask], p: usize, c: usize, b: usize, 
     let mut writes = on_f(p, Mode::writes);
     writes.sort();
     writes.dedup();
-    let constant = f.iter().all(|x| {
-        reads.iter().any(|(m, image)| is_constant(m, &tasks[c].geometry, dims) && image.contains(x))
-    });
+    let constant =
+        f.iter().all(|x| reads.iter().any(|(m, image)| is_constant(m, &tasks[c].geometry, dims) && image.contains(x)));
     let disjoint = reads.iter().enumerate().all(|(k, (m, image))| {
         is_disjoint(m, &tasks[c].geometry, dims)
             && reads[..k].iter().all(|(_, other)| !other.iter().any(|x| image.contains(x) && f.contains(x)))

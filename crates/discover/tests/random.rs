@@ -266,7 +266,9 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
     let program = random(seed, reductions);
     let mut kept = 0;
     for nodes in [1, 2, 3, 4, 7] {
-        for (rules, window) in [(Rules::Off, 0), (Rules::Paper, 0), (Rules::Full, 0), (Rules::Full, 3), (Rules::Full, 100)] {
+        for (rules, window) in
+            [(Rules::Off, 0), (Rules::Paper, 0), (Rules::Full, 0), (Rules::Full, 3), (Rules::Full, 100)]
+        {
             let (tasks, mut discoveries) = discover(&program, nodes, rules, window);
             kept = tasks.len();
             let mut machine = Machine::new(&program, &tasks, nodes, rules != Rules::Paper);
@@ -304,7 +306,6 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
             observer.flush();
             assert_eq!(observer.take_forwards(), first, "no rank at all sees the same");
             assert_eq!(observer.traffic(), discoveries[0].traffic());
-
         }
     }
     kept

@@ -48,9 +48,8 @@ pub fn random(seed: u64, reductions: bool) -> Random {
     let shape: Vec<i64> = if two { vec![4 + dice.below(6), 4 + dice.below(6)] } else { vec![8 + dice.below(20)] };
     let square = two && dice.chance(50);
     let shape = if square { vec![shape[0], shape[0]] } else { shape };
-    let buffers: Vec<OwnedBuffer> = (0..2 + dice.below(2))
-        .map(|_| OwnedBuffer { sizes: shape.clone(), initialized: dice.chance(85) })
-        .collect();
+    let buffers: Vec<OwnedBuffer> =
+        (0..2 + dice.below(2)).map(|_| OwnedBuffer { sizes: shape.clone(), initialized: dice.chance(85) }).collect();
     // Few geometries, so that tasks often share one, as in a loop.
     let geometries: Vec<Geometry> = (0..3)
         .map(|k| {
@@ -199,12 +198,17 @@ pub fn points_of(region: &Region, buffer: &Box3) -> Vec<usize> {
 }
 
 /// What a rank's chunk of a task touches in a buffer by accesses of some modes.
-pub fn touched_by(task: &OwnedTask, chunk: &Box3, buffer: usize, about: &OwnedBuffer, mode: fn(Mode) -> bool) -> Vec<usize> {
+pub fn touched_by(
+    task: &OwnedTask,
+    chunk: &Box3,
+    buffer: usize,
+    about: &OwnedBuffer,
+    mode: fn(Mode) -> bool,
+) -> Vec<usize> {
     let whole = buffer_box(about);
     let accesses = task.accesses.iter().filter(|a| a.buffer.index() == buffer && mode(a.mode));
-    let mut out: Vec<usize> = accesses
-        .flat_map(|a| points(&touched(&a.mapper, chunk, &whole, about.sizes.len()), &whole))
-        .collect();
+    let mut out: Vec<usize> =
+        accesses.flat_map(|a| points(&touched(&a.mapper, chunk, &whole, about.sizes.len()), &whole)).collect();
     out.sort_unstable();
     out.dedup();
     out
