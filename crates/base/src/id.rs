@@ -41,5 +41,11 @@ id!(
     /// A named part of a schedule to which a cost model applies.
     PhaseId, "p");
 id!(
-    /// One operation of a task graph, numbered over all ranks.
+    /// One operation of a task graph, numbered over all ranks; or one task of a program, in the order of submission.
     TaskId, "t");
+id!(
+    /// A buffer of a program of tasks.
+    BufferId, "b");
+id!(
+    /// One command of one rank, numbered in the order of issue.
+    CommandId, "c");

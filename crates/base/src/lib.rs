@@ -7,7 +7,7 @@ mod span;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use id::{InstrId, LaneId, NodeId, PhaseId, StreamId, TaskId};
+pub use id::{BufferId, CommandId, InstrId, LaneId, NodeId, PhaseId, StreamId, TaskId};
 pub use mix::mix;
 pub use span::Span;
 pub use units::{Bytes, Cycles, Wavelets};

@@ -1,0 +1,86 @@
+//! The programs of Table 3 and of listing 1, for measuring how fast they are read.
+
+use std::fmt;
+
+use unisono_base::BufferId;
+
+use crate::{
+    discovery::Discovery,
+    error::DiscoverError,
+    mapper::Mapper,
+    split::Geometry,
+    task::{Access, Buffer, Mode, Task},
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Example {
+    AllGather,
+    GatherScatter,
+    GatherBcast,
+    AllToAll,
+    Stencil,
+    NBody,
+}
+
+impl Example {
+    pub const ALL: [Self; 6] =
+        [Self::AllGather, Self::GatherScatter, Self::GatherBcast, Self::AllToAll, Self::Stencil, Self::NBody];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllGather => "all-gather",
+            Self::GatherScatter => "gather-scatter",
+            Self::GatherBcast => "gather-bcast",
+            Self::AllToAll => "all-to-all",
+            Self::Stencil => "stencil",
+            Self::NBody => "n-body",
+        }
+    }
+
+    /// Submits so many tasks of the loop over buffers of `n` or `n x n` points, two steps at a time, and drops what comes
+    /// out of each hundred.
+    pub fn submit(self, to: &mut Discovery, n: i64, tasks: usize) -> Result<(), DiscoverError> {
+        let flat = !matches!(self, Self::AllToAll | Self::Stencil);
+        let shape: &[i64] = if flat { &[n] } else { &[n, n] };
+        let a = to.buffer(Buffer::new("A", shape, 8, true)?);
+        let b = to.buffer(Buffer::new("B", shape, 8, true)?);
+        let many = Geometry::of(shape);
+        let step = |geometry, accesses: [(BufferId, Mode, Mapper); 2]| {
+            (geometry, accesses.map(|(buffer, mode, mapper)| Access::new(buffer, mode, mapper)))
+        };
+        let swapping = |read: Mapper| {
+            [(a, b), (b, a)]
+                .map(|(from, to)| step(many, [(from, Mode::Read, read.clone()), (to, Mode::Write, Mapper::OneToOne)]))
+        };
+        let through_one = |read: Mapper| {
+            let one = step(Geometry::of(&[1]), [(a, Mode::Read, Mapper::All), (b, Mode::Write, Mapper::All)]);
+            [one, step(many, [(b, Mode::Read, read), (a, Mode::Write, Mapper::OneToOne)])]
+        };
+        let steps = match self {
+            Self::AllGather => swapping(Mapper::All),
+            Self::GatherScatter => through_one(Mapper::OneToOne),
+            Self::GatherBcast => through_one(Mapper::All),
+            Self::AllToAll => swapping(Mapper::Transposed([1, 0, 0])),
+            Self::Stencil => swapping(Mapper::Neighborhood([1, 1, 0])),
+            Self::NBody => [
+                step(many, [(a, Mode::Read, Mapper::All), (b, Mode::ReadWrite, Mapper::OneToOne)]),
+                step(many, [(b, Mode::Read, Mapper::OneToOne), (a, Mode::ReadWrite, Mapper::OneToOne)]),
+            ],
+        };
+        for k in 0..tasks {
+            let (geometry, accesses) = &steps[k % 2];
+            to.submit(&Task { name: "step", geometry: *geometry, accesses })?;
+            if k % 100 == 0 {
+                to.drop_output();
+            }
+        }
+        to.flush();
+        Ok(())
+    }
+}
+
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

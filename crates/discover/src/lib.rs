@@ -1,0 +1,43 @@
+//! Collectives found in programs of data-parallel tasks, without a network and without data.
+//!
+//! A program declares buffers and submits tasks; a task has a range, which is split among ranks, and accesses, each of
+//! which maps a part of the range to a part of a buffer. From that alone every rank knows what all must exchange, and
+//! finds the collectives in it, in one order. Source: "Automatic Discovery of Collective Communication Patterns in
+//! Parallelized Task Graphs" (Knorr, Salzmann, Thoman, Fahringer, 2024), with `papers/discovery/errata.md`.
+
+mod chain;
+mod discovery;
+mod error;
+mod examples;
+mod exchange;
+mod hazards;
+mod mapper;
+mod pattern;
+mod plan;
+mod program;
+mod region_map;
+mod report;
+mod role;
+mod rules;
+mod shape;
+mod side;
+mod space;
+mod split;
+mod task;
+
+pub use chain::Chain;
+pub use discovery::{Action, Command, Discovery, Forward, Options};
+pub use error::DiscoverError;
+pub use examples::Example;
+pub use exchange::Operation;
+pub use hazards::Waits;
+pub use mapper::{Mapper, UserMapper};
+pub use pattern::Pattern;
+pub use plan::Traffic;
+pub use program::Program;
+pub use report::{ForwardReport, Messages, Report, report, report_of};
+pub use rules::Rules;
+pub use side::{Ranks, Side, Sides};
+pub use space::{Box3, Point, Region};
+pub use split::{Axis, Geometry, Layout, Split};
+pub use task::{Access, Buffer, Mode, Task, sizes3};

@@ -1,0 +1,277 @@
+//! Range mappers: which part of a buffer a chunk of a task's range touches.
+//!
+//! All but a user's function say per dimension of the buffer what they do: a fixed interval, or the chunk's interval of
+//! one dimension of the range, moved or widened. So what many ranks touch is known without asking for each. Every result
+//! is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of what the chunk touches.
+//! Names are Celerity's (paper, section 1.4; Celerity 0.7.0).
+
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use unisono_base::mix;
+
+use crate::{
+    space::{Box3, Point, Region},
+    split::Geometry,
+};
+
+/// A function of the user's from a chunk and the buffer's box to boxes of the buffer, or why there are none.
+pub type MapFunction = dyn Fn(&Box3, &Box3) -> Result<Vec<Box3>, String> + Send + Sync;
+
+/// A user's mapper. Two are equal exactly if their numbers are, so one function keeps one number.
+#[derive(Clone)]
+pub struct UserMapper {
+    pub number: u64,
+    pub name: Arc<str>,
+    pub function: Arc<MapFunction>,
+}
+
+impl PartialEq for UserMapper {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for UserMapper {}
+
+impl PartialOrd for UserMapper {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for UserMapper {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number.cmp(&other.number)
+    }
+}
+
+impl Hash for UserMapper {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl fmt::Debug for UserMapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "user function '{}'", self.name)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mapper {
+    /// The same box.
+    OneToOne,
+    /// The whole buffer.
+    All,
+    /// Always this box.
+    Fixed(Box3),
+    /// The chunk, with the whole extent of one dimension.
+    Slice(usize),
+    /// The chunk, wider by so much on each side of each dimension: a bounding box.
+    Neighborhood(Point),
+    /// Dimension i of the result is dimension `perm[i]` of the chunk.
+    Transposed([usize; 3]),
+    /// One row of the buffer, with all columns.
+    Row(i64),
+    /// The same box, moved.
+    Shift(Point),
+    /// A buffer of one dimension over one dimension of the range.
+    Project(usize),
+    /// The buffer cut along dimension 0 into as many even parts, of whole granules, as the range has points.
+    EvenSplit(i64),
+    User(UserMapper),
+}
+
+/// What one dimension of the touched box is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DimRule {
+    Const {
+        low: i64,
+        high: i64,
+    },
+    /// The chunk's `[start + low, end + high)` in dimension `dim` of the range.
+    Follow {
+        dim: usize,
+        low: i64,
+        high: i64,
+    },
+}
+
+impl Mapper {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::OneToOne => "one_to_one",
+            Self::All => "all",
+            Self::Fixed(_) => "fixed",
+            Self::Slice(_) => "slice",
+            Self::Neighborhood(_) => "neighborhood",
+            Self::Transposed(_) => "transposed",
+            Self::Row(_) => "row",
+            Self::Shift(_) => "shift",
+            Self::Project(_) => "project",
+            Self::EvenSplit(_) => "even_split",
+            Self::User(user) => &user.name,
+        }
+    }
+
+    /// The rules of all three dimensions for a buffer of `dims` dimensions, or none where only evaluation tells.
+    ///
+    /// With `rows` a buffer may have more dimensions than the range; the chunk then takes them whole.
+    pub fn rules(
+        &self,
+        geometry: &Geometry,
+        buffer: &Box3,
+        dims: usize,
+        rows: bool,
+    ) -> Result<Option<[DimRule; 3]>, String> {
+        let range = geometry.dims;
+        let whole = |d: usize| DimRule::Const { low: 0, high: buffer.max[d] };
+        let follow = |dim: usize| DimRule::Follow { dim, low: 0, high: 0 };
+        let like_range = |d: usize| if d < range { follow(d) } else { whole(d) };
+        let same_dims = |least: usize| {
+            if range == dims || rows && range < dims && range >= least {
+                return Ok(());
+            }
+            Err(format!(
+                "mapper {} maps a range of {range} dimensions to a buffer of {dims}; accepted are equal numbers",
+                self.name()
+            ))
+        };
+        let all: [DimRule; 3] = std::array::from_fn(whole);
+        let made = match self {
+            Self::OneToOne => {
+                same_dims(1)?;
+                std::array::from_fn(|d| if d < dims { like_range(d) } else { whole(d) })
+            }
+            Self::All => all,
+            Self::Fixed(fixed) => {
+                if !fixed.is_empty() && !fixed.overlaps(buffer) {
+                    let (given, there) = (fixed.text(dims), buffer.text(dims));
+                    return Err(format!("mapper fixed is {given}, which is not there; the buffer is {there}"));
+                }
+                std::array::from_fn(|d| DimRule::Const { low: fixed.min[d], high: fixed.max[d] })
+            }
+            Self::Slice(dim) => {
+                same_dims(1)?;
+                if *dim >= dims {
+                    return Err(format!("mapper slice names dimension {dim}; the buffer has 0 to {}", dims - 1));
+                }
+                std::array::from_fn(|d| if d == *dim || d >= dims { whole(d) } else { like_range(d) })
+            }
+            Self::Neighborhood(halo) => {
+                same_dims(1)?;
+                if let Some(side) = halo.iter().find(|&&side| side < 0) {
+                    return Err(format!("mapper neighborhood has a halo of {side}; accepted are 0 and more"));
+                }
+                std::array::from_fn(|d| {
+                    let (low, high) = (-halo[d], halo[d]);
+                    if d < range && d < dims { DimRule::Follow { dim: d, low, high } } else { whole(d) }
+                })
+            }
+            Self::Transposed(perm) => {
+                same_dims(dims)?;
+                let mut seen = [false; 3];
+                for &k in &perm[..dims] {
+                    if k >= dims || std::mem::replace(&mut seen[k], true) {
+                        let given = &perm[..dims];
+                        return Err(format!(
+                            "mapper transposed has perm {given:?}; accepted is an order of 0 to {}",
+                            dims - 1
+                        ));
+                    }
+                }
+                std::array::from_fn(|d| if d < dims { follow(perm[d]) } else { whole(d) })
+            }
+            Self::Row(index) => {
+                if !(0..buffer.max[0]).contains(index) {
+                    return Err(format!("mapper row names row {index}; the buffer has 0 to {}", buffer.max[0] - 1));
+                }
+                std::array::from_fn(|d| if d == 0 { DimRule::Const { low: *index, high: index + 1 } } else { all[d] })
+            }
+            Self::Shift(offset) => {
+                same_dims(1)?;
+                std::array::from_fn(|d| {
+                    let (low, high) = (offset[d], offset[d]);
+                    if d < range && d < dims { DimRule::Follow { dim: d, low, high } } else { whole(d) }
+                })
+            }
+            Self::Project(dim) => {
+                if dims != 1 {
+                    return Err(format!("mapper project maps to a buffer of 1 dimension; this one has {dims}"));
+                }
+                if *dim >= range {
+                    return Err(format!("mapper project names dimension {dim}; the range has 0 to {}", range - 1));
+                }
+                [follow(*dim), whole(1), whole(2)]
+            }
+            Self::EvenSplit(granule) => {
+                if range != 1 {
+                    return Err(format!("mapper even_split takes a range of 1 dimension; this one has {range}"));
+                }
+                if *granule < 1 {
+                    return Err(format!("mapper even_split has granules of {granule}; accepted are 1 and more"));
+                }
+                return Ok(None);
+            }
+            Self::User(_) => return Ok(None),
+        };
+        Ok(Some(made))
+    }
+
+    /// What a chunk touches, for mappers without rules.
+    pub fn evaluate(&self, geometry: &Geometry, chunk: &Box3, buffer: &Box3, dims: usize) -> Result<Region, String> {
+        match self {
+            Self::EvenSplit(granule) => Ok(even_share(geometry, chunk, buffer, *granule).into()),
+            Self::User(user) => {
+                let boxes = (user.function)(chunk, buffer)
+                    .map_err(|why| format!("mapper '{}' for chunk {}: {why}", user.name, chunk.text(geometry.dims)))?;
+                let clamped = Region::of(boxes.iter().map(|b| b.intersect(buffer)));
+                if clamped.is_empty()
+                    && let Some(outside) = boxes.iter().find(|b| !b.is_empty())
+                {
+                    return Err(format!(
+                        "mapper '{}' maps chunk {} to {}, which is not there; the buffer is {}",
+                        user.name,
+                        chunk.text(geometry.dims),
+                        outside.text(dims),
+                        buffer.text(dims)
+                    ));
+                }
+                Ok(clamped)
+            }
+            _ => Err(format!("mapper {} needs no evaluation", self.name())),
+        }
+    }
+
+    /// A number for the mapper that is the same on every rank.
+    pub fn digest(&self) -> u64 {
+        let numbers: Vec<i64> = match self {
+            Self::OneToOne | Self::All => Vec::new(),
+            Self::Fixed(b) => b.min.iter().chain(&b.max).copied().collect(),
+            Self::Slice(d) | Self::Project(d) => vec![*d as i64],
+            Self::Neighborhood(p) | Self::Shift(p) => p.to_vec(),
+            Self::Transposed(perm) => perm.iter().map(|&d| d as i64).collect(),
+            Self::Row(k) | Self::EvenSplit(k) => vec![*k],
+            Self::User(_) => Vec::new(),
+        };
+        let letters = self.name().bytes().fold(0xd15c, |h, b| mix(h ^ u64::from(b)).wrapping_add(1));
+        numbers.iter().fold(letters, |h, &n| mix(h ^ n as u64).wrapping_add(1))
+    }
+}
+
+/// Rows `[a q + min(a, r), b q + min(b, r))` granules for points `[a, b)` of a range of n: q = granules / n, r the rest.
+/// The last point also takes the part of a granule that is left.
+fn even_share(geometry: &Geometry, chunk: &Box3, buffer: &Box3, granule: i64) -> Box3 {
+    let (rows, n) = (buffer.max[0], geometry.size[0]);
+    let (q, r) = (rows / granule / n, rows / granule % n);
+    let start = |k: i64| if k >= n { rows } else { (k * q + k.min(r)) * granule };
+    let (a, b) = (chunk.min[0] - geometry.offset[0], chunk.max[0] - geometry.offset[0]);
+    let (mut min, mut max) = (buffer.min, buffer.max);
+    (min[0], max[0]) = (start(a), start(b));
+    Box3::new(min, max)
+}

@@ -1,0 +1,140 @@
+//! One read of one buffer, planned: for all ranks what is decided, for one rank what it does.
+//!
+//! A plan depends only on what stands in its key (`discovery.rs`), never on the numbers of tasks, so a loop plans each
+//! of its reads once.
+
+use std::sync::Arc;
+
+use crate::{
+    exchange::{Group, Operation, Part, Piece, by_rank, need, sources, targets},
+    rules::{Listing, Read, Rules, Tables, decide, hold},
+    side::{SideId, Sides},
+    space::Region,
+};
+
+/// What a read moves between ranks, over all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Traffic {
+    /// Pushes, counted once for each pair of ranks and read.
+    pub pushes: u64,
+    pub pushed_elements: u64,
+    pub collectives: u64,
+    pub collective_elements: u64,
+}
+
+/// A rank's part in an operation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Share {
+    pub group: usize,
+    pub operation: Arc<Operation>,
+    pub given: Arc<Region>,
+    pub received: Arc<Region>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ReadPlan {
+    /// Forwards in the order of issue; equal on all ranks.
+    pub listed: Vec<(Listing, Arc<Region>)>,
+    /// How many groups the read makes.
+    pub groups: usize,
+    pub operations: Vec<Arc<Operation>>,
+    pub shares: Vec<Share>,
+    pub pushes: Vec<(u32, Arc<Region>)>,
+    pub awaits: Arc<[(u32, Arc<Region>)]>,
+    /// All that the rank receives by pushes.
+    pub awaited: Arc<Region>,
+    /// What is there afterwards; empty if nothing changes.
+    pub after: Vec<Piece>,
+    pub traffic: Traffic,
+}
+
+/// Plans a read for `rank`, or for none; `count` asks for the traffic of all ranks.
+pub fn plan(
+    rules: Rules,
+    tables: &mut Tables<'_>,
+    read: &Read,
+    before: Vec<Piece>,
+    rank: Option<u32>,
+    count: bool,
+) -> ReadPlan {
+    let mut pieces = before.clone();
+    let decision = decide(rules, tables, read, &mut pieces);
+    let reader = tables.roles[read.reader].side;
+    let sides = &*tables.sides;
+    let mut plan = ReadPlan { groups: decision.groups.len(), ..ReadPlan::default() };
+    plan.listed = decision.listed.into_iter().map(|l| (l.clone(), Arc::new(l.region))).collect();
+    for (group, operation) in decision.groups.into_iter().enumerate() {
+        let Some(operation) = operation.map(Arc::new) else { continue };
+        if let Some(rank) = rank.filter(|&k| operation.participants.has(k)) {
+            let (given, received) = (operation.given(sides, rank), operation.received(sides, rank));
+            let operation = operation.clone();
+            plan.shares.push(Share { group, operation, given: Arc::new(given), received: Arc::new(received) });
+        }
+        if count {
+            plan.traffic.collectives += 1;
+            plan.traffic.collective_elements += operation.elements(sides);
+        }
+        plan.operations.push(operation);
+    }
+    let mut rest: Vec<Part> = Vec::new();
+    let mut uncovered = Vec::new();
+    for piece in &mut pieces {
+        let region = piece.region.intersect(&read.wanted);
+        if region.is_empty() || piece.partial {
+            continue;
+        }
+        if piece.owner_side != reader && !piece.holders.contains(&reader) {
+            rest.push(Part { region: region.clone(), owner: piece.owner_side, holders: piece.holders.clone() });
+            if region != piece.region {
+                uncovered.push(Piece { region: piece.region.minus(&region), ..piece.clone() });
+                piece.region = region;
+            }
+            hold(piece, reader);
+        }
+    }
+    pieces.append(&mut uncovered);
+    if let Some(rank) = rank {
+        let pushes = rest.iter().flat_map(|part| targets(sides, rank, reader, part));
+        let awaits = rest.iter().flat_map(|part| received(sides, rank, reader, part));
+        plan.pushes = by_rank(pushes).into_iter().map(|(k, r)| (k, Arc::new(r))).collect();
+        let awaits = by_rank(awaits);
+        plan.awaited = Arc::new(awaits.iter().fold(Region::empty(), |all, (_, r)| all.union(r)));
+        plan.awaits = awaits.into_iter().map(|(k, r)| (k, Arc::new(r))).collect();
+    }
+    if count {
+        let readers = sides[reader].touching(&read.wanted);
+        for k in readers.iter() {
+            let from = by_rank(rest.iter().flat_map(|part| received(sides, k, reader, part)));
+            plan.traffic.pushes += from.len() as u64;
+            plan.traffic.pushed_elements += from.iter().map(|(_, r)| r.volume()).sum::<u64>();
+        }
+    }
+    if pieces != before {
+        plan.after = merged(pieces);
+    }
+    plan
+}
+
+fn received(sides: &Sides, rank: u32, reader: SideId, part: &Part) -> Vec<(u32, Region)> {
+    sources(sides, rank, part.owner, &need(sides, rank, reader, part))
+}
+
+/// Pieces that differ in nothing but place become one.
+fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match out.iter_mut().find(|p| p.is_like(&piece)) {
+            Some(same) => same.region = same.region.union(&piece.region),
+            None => out.push(piece),
+        }
+    }
+    out
+}
+
+/// The place of a forward's group among all groups: new ones are numbered from `next` on.
+pub fn group_number(group: Option<Group>, next: u32, earlier: &[u32]) -> Option<u32> {
+    group.map(|group| match group {
+        Group::New(k) => next + k as u32,
+        Group::Earlier(k) => earlier[k],
+    })
+}

@@ -1,0 +1,82 @@
+//! What `unisono discover` says of a program.
+
+use serde::Serialize;
+
+use crate::{
+    discovery::{Discovery, Options},
+    error::DiscoverError,
+    pattern::Pattern,
+    program::Program,
+    rules::Rules,
+    space::Box3,
+};
+
+/// A forward, with names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ForwardReport {
+    pub after_task: String,
+    pub before_task: String,
+    /// The same tasks by their place in the program, from 0.
+    pub after_index: u32,
+    pub before_index: u32,
+    pub buffer: String,
+    /// `[min, max)` boxes.
+    pub region: Vec<[Vec<i64>; 2]>,
+    pub collective: Option<Pattern>,
+    /// Forwards that one operation serves have one number.
+    pub group: Option<u32>,
+}
+
+/// Messages of all ranks.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Messages {
+    /// One for each pair of ranks and read; a halo's messages are among them.
+    pub p2p: u64,
+    /// Collective operations.
+    pub collective: u64,
+    pub p2p_bytes: u64,
+    /// Received from other ranks; reductions as by the best algorithm.
+    pub collective_bytes: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    pub nodes: u32,
+    /// In the order of issue, which is the same on every rank.
+    pub forwards: Vec<ForwardReport>,
+    pub messages: Messages,
+}
+
+/// The report of a program.
+pub fn report(program: &Program, nodes: u32, rules: Rules) -> Result<Report, DiscoverError> {
+    let mut discovery = Discovery::new(Options::report(nodes, rules))?;
+    program.submit(&mut discovery)?;
+    Ok(report_of(&mut discovery))
+}
+
+/// The report of what was submitted; takes the forwards.
+pub fn report_of(discovery: &mut Discovery) -> Report {
+    let forwards = discovery.take_forwards();
+    let (traffic, (pushed, moved)) = discovery.traffic();
+    let buffers: Vec<_> = discovery.buffers().collect();
+    let corners = |b: &Box3, dims: usize| [b.min[..dims].to_vec(), b.max[..dims].to_vec()];
+    let forwards = forwards
+        .iter()
+        .map(|f| {
+            let buffer = buffers[f.buffer.index()];
+            ForwardReport {
+                after_task: discovery.task_name(f.after).to_owned(),
+                before_task: discovery.task_name(f.before).to_owned(),
+                after_index: f.after.0,
+                before_index: f.before.0,
+                buffer: buffer.name.clone(),
+                region: f.region.boxes().iter().map(|b| corners(b, buffer.dims)).collect(),
+                collective: f.pattern,
+                group: f.group,
+            }
+        })
+        .collect();
+    let messages =
+        Messages { p2p: traffic.pushes, collective: traffic.collectives, p2p_bytes: pushed, collective_bytes: moved };
+    Report { nodes: discovery.options().nodes, forwards, messages }
+}

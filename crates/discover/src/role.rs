@@ -1,0 +1,194 @@
+//! The part that a task plays for one buffer: all its reads, or all its writes, as one.
+//!
+//! A role remembers the mappers as written, which is what stage 1 compares, and the side they come to under the split,
+//! which is what decides who needs what. Tasks of equal geometry and mappers share a role.
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    mapper::{DimRule, Mapper},
+    side::{Side, SideId, Sides},
+    space::{Box3, Region},
+    split::Geometry,
+};
+
+/// A row of the table of roles.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RoleId(pub u32);
+
+/// One dimension of a mapper, by its kind alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DimKind {
+    Constant,
+    /// Exactly the chunk's interval of a dimension that the split cuts.
+    Split(usize),
+    Other,
+}
+
+/// What Table 2 asks of a mapper: static, from the mapper and the kind of split alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Traits {
+    pub constant: bool,
+    pub disjoint: bool,
+    pub dims: [DimKind; 3],
+}
+
+impl Traits {
+    const UNKNOWN: Self = Self { constant: false, disjoint: false, dims: [DimKind::Other; 3] };
+
+    fn of(mapper: &Mapper, rules: Option<&[DimRule; 3]>, geometry: &Geometry) -> Self {
+        // A projection stands for a function of the user's, of which nothing is known statically.
+        let (Some(rules), false) = (rules, matches!(mapper, Mapper::Project(_))) else { return Self::UNKNOWN };
+        let dims = rules.map(|rule| match rule {
+            DimRule::Follow { dim, low: 0, high: 0 } if geometry.cuts(dim) => DimKind::Split(dim),
+            DimRule::Follow { dim, .. } if geometry.cuts(dim) => DimKind::Other,
+            _ => DimKind::Constant,
+        });
+        Self {
+            constant: dims.iter().all(|d| *d == DimKind::Constant),
+            disjoint: separates(rules, geometry, false),
+            dims,
+        }
+    }
+}
+
+/// Whether chunks of this kind of split always touch disjoint boxes. Dimensions with one granule are never cut; with
+/// `sized` that is taken into account.
+pub fn separates(rules: &[DimRule; 3], geometry: &Geometry, sized: bool) -> bool {
+    (0..geometry.dims).all(|dim| {
+        let cut = geometry.cuts(dim) && (!sized || geometry.size[dim] >= 2 * geometry.granularity[dim]);
+        let follows =
+            |rule: &DimRule| matches!(*rule, DimRule::Follow { dim: by, low, high } if by == dim && high <= low);
+        !cut || rules.iter().any(follows)
+    })
+}
+
+#[derive(Clone, Debug)]
+pub struct Role {
+    /// None where the role arose from a combination of partial results and no task has it.
+    pub geometry: Option<Geometry>,
+    pub mappers: Vec<Mapper>,
+    /// What each mapper touches for the whole range, and its traits.
+    pub images: Vec<Region>,
+    pub traits: Vec<Traits>,
+    pub reduces: bool,
+    /// How many ranks have a chunk.
+    pub chunks: u32,
+    /// The union of the images.
+    pub image: Region,
+    pub side: SideId,
+}
+
+impl Role {
+    /// The mappers that touch a region, as written; sorted, as roles keep them.
+    fn touching<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = &'a Mapper> {
+        self.mappers.iter().zip(&self.images).filter(|(_, image)| image.overlaps(region)).map(|(mapper, _)| mapper)
+    }
+
+    /// Algorithm 1's test on `region`, as settled: equal geometry, and equal multisets of mappers that touch it; or one
+    /// chunk each, on rank 0. It looks at mappers only, never at the number of ranks.
+    pub fn communication_free(&self, reader: &Role, region: &Region) -> bool {
+        let (Some(ours), Some(theirs)) = (self.geometry, reader.geometry) else { return false };
+        if ours.is_unsplittable() && theirs.is_unsplittable() {
+            return true;
+        }
+        !self.reduces && ours == theirs && self.touching(region).eq(reader.touching(region))
+    }
+}
+
+type RoleKey = (Geometry, (Box3, usize), Vec<Mapper>, bool);
+
+/// All roles that were met, each once.
+#[derive(Default)]
+pub struct Roles {
+    rows: Vec<Role>,
+    ids: FxHashMap<RoleKey, RoleId>,
+    made: FxHashMap<SideId, RoleId>,
+}
+
+impl Roles {
+    fn push(&mut self, role: Role) -> RoleId {
+        let id = RoleId(u32::try_from(self.rows.len()).expect("fewer than 2^32 roles"));
+        self.rows.push(role);
+        id
+    }
+
+    /// The role of all `mappers` of one task and buffer. The error names a rank where one is at fault.
+    #[allow(clippy::too_many_arguments)]
+    pub fn intern(
+        &mut self,
+        sides: &mut Sides,
+        geometry: &Geometry,
+        nodes: u32,
+        mut mappers: Vec<Mapper>,
+        reduces: bool,
+        buffer: Box3,
+        dims: usize,
+        rows: bool,
+    ) -> Result<RoleId, (Option<u32>, String)> {
+        mappers.sort_unstable();
+        let key = (*geometry, (buffer, dims), mappers, reduces);
+        if let Some(&id) = self.ids.get(&key) {
+            return Ok(id);
+        }
+        let fault = |why: String| (None, why);
+        let mut ruled = Vec::with_capacity(key.2.len());
+        for mapper in &key.2 {
+            ruled.push((mapper.clone(), mapper.rules(geometry, &buffer, dims, rows).map_err(fault)?));
+        }
+        let images = ruled
+            .iter()
+            .map(|one| Side::image(geometry, std::slice::from_ref(one), buffer, dims))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(fault)?;
+        let traits = ruled.iter().map(|(mapper, rules)| Traits::of(mapper, rules.as_ref(), geometry)).collect();
+        let side = Side::of_mappers(geometry, nodes, &ruled, buffer, dims)?;
+        let chunks = geometry.layout(nodes).chunks();
+        let image = if ruled.iter().all(|(_, rules)| rules.is_some()) {
+            Region::of(images.iter().flat_map(|r| r.boxes().iter().copied()))
+        } else {
+            // A function's parts need not make up what it says of the whole.
+            (0..chunks).fold(Region::empty(), |all, rank| all.union(&side.at(rank)))
+        };
+        let role = Role {
+            geometry: Some(*geometry),
+            mappers: key.2.clone(),
+            images,
+            traits,
+            reduces,
+            chunks,
+            image,
+            side: sides.intern(side),
+        };
+        let id = self.push(role);
+        self.ids.insert(key, id);
+        Ok(id)
+    }
+
+    /// The role of whoever holds the result of a combination.
+    pub fn holding(&mut self, side: SideId, image: Region) -> RoleId {
+        if let Some(&id) = self.made.get(&side) {
+            return id;
+        }
+        let role = Role {
+            geometry: None,
+            mappers: Vec::new(),
+            images: Vec::new(),
+            traits: Vec::new(),
+            reduces: false,
+            chunks: 0,
+            image,
+            side,
+        };
+        let id = self.push(role);
+        self.made.insert(side, id);
+        id
+    }
+}
+
+impl std::ops::Index<RoleId> for Roles {
+    type Output = Role;
+    fn index(&self, id: RoleId) -> &Role {
+        &self.rows[id.0 as usize]
+    }
+}

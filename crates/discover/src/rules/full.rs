@@ -1,0 +1,421 @@
+//! Rules past the paper: they decide from who holds what, not from a chain of forward tasks.
+//!
+//! * What every rank must receive is known for each point: what it reads, less what it wrote or was sent before. An
+//!   operation delivers exactly that, among the ranks that hold or read it, so it never moves more than point-to-point
+//!   messages would, and a forward that does not materialise hides nothing from later readers.
+//! * All producers of one read are taken together: where they make one pattern they share one operation.
+//! * The part that all readers read alike is decided apart from the rest.
+//! * Where a later task within the window will have all ranks read the same contents, the operation that serves it is
+//!   issued for the first reader that needs any of it (the look-ahead that section 5.1 of the paper asks for).
+//! * Where copies held already make the needs uneven, an all-gather becomes an all-to-all and a broadcast a scatter of
+//!   exactly what is missing.
+
+use super::{Decision, Listing, Read, Tables, hold, reduction, within};
+use crate::{
+    exchange::{Group, Operation, Part, Piece, need},
+    pattern::Pattern,
+    role::RoleId,
+    side::{Affine, Form, Ranks, Rule, Side, SideId, Sides, Term},
+    space::Region,
+};
+
+/// A piece that must be looked at, clipped to a read.
+#[derive(Clone)]
+struct Wanted {
+    producer: usize,
+    part: Part,
+}
+
+/// A part of a piece, and the group that serves it.
+struct Cell {
+    producer: usize,
+    part: Part,
+    group: Option<usize>,
+}
+
+pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> Decision {
+    let mut decision = Decision::default();
+    let kept = promises(tables, read, pieces);
+    if read.nodes > 1
+        && let Some(later) = read.later
+        && needs_anything(tables, read, pieces)
+        && let Some(ahead) = ahead(tables, read, later, pieces)
+    {
+        decision = ahead;
+    } else {
+        reduction::combine(tables, read, read.reader, pieces, &mut decision);
+        let reader = tables.side(read.reader);
+        let wanted = open(tables, read.reader, pieces);
+        let (cells, mut operations) = classify(tables.sides, read, reader, wanted);
+        let before = decision.groups.len();
+        decision.groups.append(&mut operations);
+        for cell in &cells {
+            if let Some(Some(_)) = cell.group.map(|g| &decision.groups[before + g]) {
+                within(pieces, &cell.part.region, |p| !p.partial && p.producer == cell.producer, |p| hold(p, reader));
+            }
+        }
+        list(tables.sides, reader, cells, before, &mut decision);
+    }
+    decision.listed.extend(kept);
+    decision.listed.sort_by_key(|listed| listed.producer);
+    decision
+}
+
+/// The forwards of this read that an earlier operation has served already.
+fn promises(tables: &Tables<'_>, read: &Read, pieces: &mut [Piece]) -> Vec<Listing> {
+    let reader = tables.side(read.reader);
+    let mut kept: Vec<Listing> = Vec::new();
+    for piece in pieces.iter_mut() {
+        let Some((side, pattern, group)) = piece.promised else { continue };
+        if side != reader {
+            continue;
+        }
+        piece.promised = None;
+        let (region, group) = (piece.region.intersect(&read.wanted), Some(group));
+        match kept.iter_mut().find(|l| l.producer == piece.producer && l.group == group) {
+            Some(listing) => listing.region = listing.region.union(&region),
+            None => kept.push(Listing { producer: piece.producer, region, pattern: Some(pattern), group }),
+        }
+    }
+    kept
+}
+
+/// The pieces of which a reader may need something, clipped to what it reads.
+fn open(tables: &Tables<'_>, reader: RoleId, pieces: &[Piece]) -> Vec<Wanted> {
+    let role = &tables.roles[reader];
+    let mut out: Vec<Wanted> = Vec::new();
+    for piece in pieces {
+        let region = piece.region.intersect(&role.image);
+        let there = piece.owner_side == role.side && tables.roles[piece.owner].geometry.is_none();
+        if piece.partial || region.is_empty() || there || piece.holders.contains(&role.side) {
+            continue;
+        }
+        if tables.roles[piece.owner].communication_free(role, &region) {
+            continue;
+        }
+        let part = Part { region, owner: piece.owner_side, holders: piece.holders.clone() };
+        match out
+            .iter_mut()
+            .find(|w| w.producer == piece.producer && w.part.owner == part.owner && w.part.holders == part.holders)
+        {
+            Some(same) => same.part.region = same.part.region.union(&part.region),
+            None => out.push(Wanted { producer: piece.producer, part }),
+        }
+    }
+    out.sort_by(|a, b| (a.producer, &a.part.region).cmp(&(b.producer, &b.part.region)));
+    out
+}
+
+fn needs_anything(tables: &Tables<'_>, read: &Read, pieces: &[Piece]) -> bool {
+    let mine = |p: &Piece| p.partial && p.region.overlaps(&read.wanted);
+    pieces.iter().any(mine) || {
+        let side = tables.side(read.reader);
+        open(tables, read.reader, pieces).iter().any(|w| someone_needs(tables.sides, side, &w.part))
+    }
+}
+
+/// Serves a later reader now, if that takes nothing but all-gathers, broadcasts and allreduces that also serve this one.
+fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<Piece>) -> Option<Decision> {
+    let reader = tables.side(later);
+    if !tables.roles[later].image.contains(&read.wanted) {
+        return None;
+    }
+    let mut decision = Decision::default();
+    let mut after = pieces.clone();
+    reduction::combine(tables, read, later, &mut after, &mut decision);
+    let wanted = open(tables, later, &after);
+    let (cells, mut operations) = classify(tables.sides, read, reader, wanted);
+    let before = decision.groups.len();
+    decision.groups.append(&mut operations);
+    let serves = |p: Pattern| matches!(p, Pattern::Allgather | Pattern::Broadcast | Pattern::Allreduce);
+    let all = decision.groups.iter().all(|g| g.as_ref().is_some_and(|operation| serves(operation.pattern)));
+    if !all || decision.groups.is_empty() || cells.iter().any(|cell| cell.group.is_none()) {
+        return None;
+    }
+    for (k, group) in decision.groups.iter().enumerate() {
+        let Some(operation) = group else { continue };
+        for part in &operation.parts {
+            let producers: Vec<usize> = match operation.pattern {
+                Pattern::Allreduce => pieces.iter().filter(|p| p.partial).map(|p| p.producer).collect(),
+                _ => cells.iter().filter(|c| c.group == k.checked_sub(before)).map(|c| c.producer).collect(),
+            };
+            within(
+                &mut after,
+                &part.region,
+                |p| producers.contains(&p.producer),
+                |piece| {
+                    hold(piece, reader);
+                    piece.promised = Some((reader, operation.pattern, Group::New(k)));
+                },
+            );
+        }
+    }
+    for cell in cells {
+        let region = cell.part.region.intersect(&read.wanted);
+        let Some(group) = cell.group.filter(|_| !region.is_empty()) else { continue };
+        let pattern = decision.groups[before + group].as_ref().map(|operation| operation.pattern);
+        join(
+            &mut decision.listed,
+            Listing { producer: cell.producer, region, pattern, group: Some(Group::New(before + group)) },
+        );
+    }
+    *pieces = after;
+    Some(decision)
+}
+
+/// Adds a forward, or its region to that of the same producer and group.
+fn join(listed: &mut Vec<Listing>, new: Listing) {
+    match listed.iter_mut().find(|l| l.producer == new.producer && l.group == new.group) {
+        Some(same) => same.region = same.region.union(&new.region),
+        None => listed.push(new),
+    }
+}
+
+/// One forward for each producer and group; what needs nothing is left out beside what does.
+fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision: &mut Decision) {
+    let served: Vec<usize> = cells.iter().filter(|c| c.group.is_some()).map(|c| c.producer).collect();
+    for cell in cells {
+        let idle = || {
+            let alone = !served.contains(&cell.producer);
+            let bare = Part { holders: Vec::new(), ..cell.part.clone() };
+            let held = !cell.part.holders.is_empty() && someone_needs(sides, reader, &bare);
+            (!alone || held) && !someone_needs(sides, reader, &cell.part)
+        };
+        if cell.group.is_none() && idle() {
+            continue;
+        }
+        let group = cell.group.map(|g| before + g);
+        let pattern = group.map(|g| decision.groups[g].as_ref().map_or(Pattern::Halo, |operation| operation.pattern));
+        let region = cell.part.region;
+        join(&mut decision.listed, Listing { producer: cell.producer, region, pattern, group: group.map(Group::New) });
+    }
+}
+
+/// Whether any rank lacks anything of a part. Equal layouts and single terms are compared as such.
+fn someone_needs(sides: &Sides, reader: SideId, part: &Part) -> bool {
+    if reader == part.owner || part.holders.contains(&reader) {
+        return false;
+    }
+    if let Some((owner, to)) = alike(sides, part.owner, reader, &part.region)
+        && part.holders.is_empty()
+    {
+        // Same ranks, same axes: nobody needs anything if the reader's intervals lie within the owner's.
+        let covered = (0..3).all(|d| match (owner.rules[d], to.rules[d]) {
+            (Rule::Const { low, high }, Rule::Const { low: l, high: h }) => {
+                let (from, until) = extent(&part.region, d);
+                low <= l.max(from) && h.min(until) <= high
+            }
+            (Rule::Follow { axis: a, low, high }, Rule::Follow { axis: b, low: l, high: h }) => {
+                a == b && low <= l && h <= high
+            }
+            (Rule::Const { low, high }, Rule::Follow { .. }) => {
+                let (from, until) = extent(&part.region, d);
+                low <= from && until <= high
+            }
+            _ => false,
+        });
+        if covered {
+            return false;
+        }
+    }
+    sides[reader].touching(&part.region).iter().any(|rank| !need(sides, rank, reader, part).is_empty())
+}
+
+fn extent(region: &Region, d: usize) -> (i64, i64) {
+    let boxes = region.boxes();
+    (boxes.iter().map(|b| b.min[d]).min().unwrap_or(0), boxes.iter().map(|b| b.max[d]).max().unwrap_or(0))
+}
+
+/// Who owns any of the parts.
+fn owners<'a>(sides: &Sides, parts: impl IntoIterator<Item = &'a Part>) -> Ranks {
+    parts.into_iter().fold(Ranks::default(), |all, part| all.union(&sides[part.owner].touching(&part.region)))
+}
+
+/// Groups the wanted parts into operations.
+fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> (Vec<Cell>, Vec<Option<Operation>>) {
+    let mut groups: Vec<Option<Operation>> = Vec::new();
+    let cell = |w: Wanted, group: Option<usize>| Cell { producer: w.producer, part: w.part, group };
+    let readers = wanted.iter().fold(Ranks::default(), |all, w| all.union(&sides[reader].touching(&w.part.region)));
+    if read.nodes == 1 || readers.is_empty() {
+        return (wanted.into_iter().map(|w| cell(w, None)).collect(), groups);
+    }
+    if let (1, Some(root)) = (readers.len(), readers.first()) {
+        let parts: Vec<Part> = wanted.iter().map(|w| w.part.clone()).collect();
+        let operation = gather(sides, reader, root, parts);
+        let group = operation.is_some().then_some(0);
+        groups.extend(operation.map(Some));
+        return (wanted.into_iter().map(|w| cell(w, group)).collect(), groups);
+    }
+    let (ranks, common) = sides[reader].common();
+    let clipped = |w: &Wanted, inside: bool| {
+        let region = if inside { w.part.region.intersect(&common) } else { w.part.region.minus(&common) };
+        Wanted { producer: w.producer, part: Part { region, ..w.part.clone() } }
+    };
+    let alike: Vec<Wanted> = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty()).collect();
+    let rest: Vec<Wanted> = wanted.iter().map(|w| clipped(w, false)).filter(|w| !w.part.region.is_empty()).collect();
+    let mut cells = Vec::new();
+    if !alike.is_empty() {
+        let parts: Vec<Part> = alike.iter().map(|w| w.part.clone()).collect();
+        let operation = to_all(sides, reader, Ranks::below(ranks), parts);
+        let group = operation.is_some().then_some(groups.len());
+        groups.extend(operation.map(Some));
+        cells.extend(alike.into_iter().map(|w| cell(w, group)));
+    }
+    each_its_own(sides, reader, rest, &mut cells, &mut groups);
+    (cells, groups)
+}
+
+/// One rank reads what several own.
+fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<Part>) -> Option<Operation> {
+    let mut from = Ranks::default();
+    let mut missing = false;
+    for part in &parts {
+        let need = need(sides, root, reader, part);
+        missing |= !need.is_empty();
+        from = from.union(&sides[part.owner].touching(&need));
+        // The root's own part counts: with two ranks it is half of what is gathered.
+        if sides[part.owner].at(root).overlaps(&part.region) {
+            from = from.union(&Ranks::one(root));
+        }
+    }
+    let participants = from.union(&Ranks::one(root));
+    let gathers = missing && from.len() > 1;
+    gathers.then_some(Operation { pattern: Pattern::Gather, reader, parts, participants, root: Some(root) })
+}
+
+/// All of several ranks read the same.
+fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<Part>) -> Option<Operation> {
+    let from = owners(sides, &parts);
+    let participants = from.union(&readers);
+    let made =
+        |pattern, root| Operation { pattern, reader, parts: parts.clone(), participants: participants.clone(), root };
+    let root = from.first().filter(|_| from.len() == 1);
+    if parts.iter().all(|part| part.holders.is_empty()) {
+        return match root {
+            Some(_) => Some(made(Pattern::Broadcast, root)),
+            // A rank that only gives would receive what it does not read.
+            None if from.within(&readers) => Some(made(Pattern::Allgather, None)),
+            None => Some(made(Pattern::Alltoall, None)),
+        };
+    }
+    let lacks = |rank: &u32| parts.iter().any(|part| !need(sides, *rank, reader, part).is_empty());
+    let lacking: Vec<u32> = readers.iter().filter(lacks).collect();
+    match (&lacking[..], root) {
+        ([], _) => None,
+        ([one], Some(_)) if !from.has(*one) => None,
+        ([one], None) => gather(sides, reader, *one, parts),
+        (_, Some(_)) => Some(made(Pattern::Scatter, root)),
+        (_, None) => Some(made(Pattern::Alltoall, None)),
+    }
+}
+
+/// Ranks read different parts.
+fn each_its_own(
+    sides: &Sides,
+    reader: SideId,
+    wanted: Vec<Wanted>,
+    cells: &mut Vec<Cell>,
+    groups: &mut Vec<Option<Operation>>,
+) {
+    let operation = |pattern, parts: Vec<Part>, root| {
+        let readers = parts.iter().fold(Ranks::default(), |all, p| all.union(&sides[reader].touching(&p.region)));
+        let participants = owners(sides, &parts).union(&readers);
+        Operation { pattern, reader, parts, participants, root }
+    };
+    let from = owners(sides, wanted.iter().map(|w| &w.part));
+    let only = from.first().filter(|_| from.len() == 1);
+    let pattern_of = |w: &Wanted| {
+        let readers = sides[reader].touching(&w.part.region);
+        let from = sides[w.part.owner].touching(&w.part.region);
+        if only.is_some() {
+            (readers.len() > 1 && someone_needs(sides, reader, &w.part)).then_some(Pattern::Scatter)
+        } else if from.len() > 1 && readers.len() > 1 && is_dense(sides, w.part.owner, reader, &w.part.region) {
+            Some(Pattern::Alltoall)
+        } else {
+            is_halo(sides, reader, &w.part).then_some(Pattern::Halo)
+        }
+    };
+    let patterns: Vec<Option<Pattern>> = wanted.iter().map(pattern_of).collect();
+    let mut places: Vec<(Pattern, usize)> = Vec::new();
+    for pattern in [Pattern::Scatter, Pattern::Alltoall, Pattern::Halo] {
+        let same = wanted.iter().zip(&patterns).filter(|(_, p)| **p == Some(pattern));
+        let parts: Vec<Part> = same.map(|(w, _)| w.part.clone()).collect();
+        if !parts.is_empty() {
+            places.push((pattern, groups.len()));
+            groups.push((pattern != Pattern::Halo).then(|| operation(pattern, parts, only)));
+        }
+    }
+    for (w, pattern) in wanted.into_iter().zip(patterns) {
+        let group = places.iter().find(|(p, _)| Some(*p) == pattern).map(|(_, group)| *group);
+        cells.push(Cell { producer: w.producer, part: w.part, group });
+    }
+}
+
+/// The one term of a side that touches a region without being the same for all ranks.
+fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)> {
+    let Form::Affine(affine) = &side.form else { return None };
+    let touches = |term: &&Term| {
+        let alone = Side { buffer: side.buffer, form: Form::Affine(Affine { axes: affine.axes, terms: vec![**term] }) };
+        !alone.touching(region).is_empty()
+    };
+    let mut terms = affine.terms.iter().filter(touches);
+    let first = terms.next()?;
+    terms.next().is_none().then_some((affine, first))
+}
+
+/// The single terms of owner and reader, if both are over the same axes.
+fn alike<'a>(sides: &'a Sides, owner: SideId, reader: SideId, region: &Region) -> Option<(&'a Term, &'a Term)> {
+    let (from, owner) = single(&sides[owner], region)?;
+    let (to, reader) = single(&sides[reader], region)?;
+    (from.axes == to.axes).then_some((owner, reader))
+}
+
+/// Whether each owner has something for each reader: no dimension is cut for both.
+fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bool {
+    let (Some((_, owner)), Some((_, reader))) = (single(&sides[owner], region), single(&sides[reader], region)) else {
+        return false;
+    };
+    region.boxes().len() == 1
+        && owner.follows().next().is_some()
+        && reader.follows().next().is_some()
+        && owner.follows().all(|(d, ..)| reader.follows().all(|(e, ..)| d != e))
+}
+
+/// Whether some rank needs something, and each only from ranks next to it in the grid.
+fn is_halo(sides: &Sides, reader: SideId, part: &Part) -> bool {
+    if let Some((owner, to)) = alike(sides, part.owner, reader, &part.region)
+        && let Form::Affine(affine) = &sides[reader].form
+    {
+        let near = to.follows().all(|(d, axis, low, high)| {
+            owner.follows().any(|(e, by, from, until)| {
+                // Two parts away is too far: the part between is at least the shortest.
+                let shortest = affine.axes[axis].shortest();
+                e == d && by == axis && until - low <= shortest && high - from <= shortest
+            })
+        });
+        let aligned = owner.follows().count() == to.follows().count();
+        if near && aligned {
+            return someone_needs(sides, reader, part);
+        }
+    }
+    let columns = |side: SideId| match &sides[side].form {
+        Form::Affine(affine) => affine.axes[1].parts,
+        Form::Table(_) => 1,
+    };
+    if columns(reader) != columns(part.owner) {
+        return false;
+    }
+    let columns = columns(reader);
+    let next = |a: u32, b: u32| (a / columns).abs_diff(b / columns) <= 1 && (a % columns).abs_diff(b % columns) <= 1;
+    let mut any = false;
+    for rank in sides[reader].touching(&part.region).iter() {
+        let need = need(sides, rank, reader, part);
+        let from = sides[part.owner].touching(&need);
+        // Each rank has at most eight others next to it.
+        if from.len() > 9 || !from.iter().all(|k| next(rank, k)) {
+            return false;
+        }
+        any |= !need.is_empty();
+    }
+    any
+}

@@ -1,0 +1,119 @@
+//! Which forward tasks a read gets, and which become collectives.
+
+mod full;
+mod paper;
+mod reduction;
+
+use crate::{
+    exchange::{Group, Operation, Piece},
+    pattern::Pattern,
+    role::{RoleId, Roles},
+    side::{SideId, Sides},
+    space::{Box3, Region},
+};
+
+/// Which rules decide.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Rules {
+    /// Algorithm 1 and Table 2 of the paper, as `papers/discovery/errata.md` settles them.
+    Paper,
+    /// What is past the paper; never more bytes than point-to-point.
+    #[default]
+    Full,
+    /// No collective but what partial results need: everything else is point-to-point.
+    Off,
+}
+
+impl std::str::FromStr for Rules {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "paper" => Ok(Self::Paper),
+            "full" => Ok(Self::Full),
+            "off" => Ok(Self::Off),
+            other => Err(format!("rules are '{other}'; accepted are paper, full, off")),
+        }
+    }
+}
+
+/// A forward task of one read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Listing {
+    pub producer: usize,
+    pub region: Region,
+    pub pattern: Option<Pattern>,
+    pub group: Option<Group>,
+}
+
+/// What the rules make of one read.
+#[derive(Clone, Default, Debug)]
+pub struct Decision {
+    pub listed: Vec<Listing>,
+    /// In the order of issue; none for a halo, whose messages are pushes.
+    pub groups: Vec<Option<Operation>>,
+}
+
+/// One read of one buffer by one task.
+pub struct Read {
+    pub reader: RoleId,
+    /// What the whole task reads.
+    pub wanted: Region,
+    /// A later reader of the same contents to whom all ranks will have to give everything.
+    pub later: Option<RoleId>,
+    pub buffer: Box3,
+    pub nodes: u32,
+}
+
+pub struct Tables<'a> {
+    pub sides: &'a mut Sides,
+    pub roles: &'a mut Roles,
+}
+
+impl Tables<'_> {
+    fn side(&self, role: RoleId) -> SideId {
+        self.roles[role].side
+    }
+}
+
+/// Decides; `pieces` become what is there after the operations.
+pub fn decide(rules: Rules, tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> Decision {
+    match rules {
+        Rules::Paper => paper::decide(tables, read, pieces),
+        Rules::Full => full::decide(tables, read, pieces),
+        Rules::Off => reduction::decide(tables, read, pieces),
+    }
+}
+
+/// Cuts the pieces so that none is partly inside `region`, and calls `f` on those inside that fit.
+fn within(pieces: &mut Vec<Piece>, region: &Region, fits: impl Fn(&Piece) -> bool, mut f: impl FnMut(&mut Piece)) {
+    let mut outside = Vec::new();
+    for piece in pieces.iter_mut() {
+        let inside = piece.region.intersect(region);
+        if inside.is_empty() || !fits(piece) {
+            continue;
+        }
+        if inside != piece.region {
+            outside.push(Piece { region: piece.region.minus(&inside), ..piece.clone() });
+            piece.region = inside;
+        }
+        f(piece);
+    }
+    pieces.append(&mut outside);
+}
+
+/// Remembers that a side's ranks hold a piece.
+pub fn hold(piece: &mut Piece, side: SideId) {
+    if piece.owner_side != side && !piece.holders.contains(&side) {
+        piece.holders.push(side);
+        piece.holders.sort_unstable();
+    }
+}
+
+/// The smallest box around a region.
+fn bounds(region: &Region) -> Box3 {
+    let mut boxes = region.boxes().iter();
+    let first = *boxes.next().unwrap_or(&Box3::EMPTY);
+    boxes.fold(first, |all, b| {
+        Box3::new(std::array::from_fn(|d| all.min[d].min(b.min[d])), std::array::from_fn(|d| all.max[d].max(b.max[d])))
+    })
+}

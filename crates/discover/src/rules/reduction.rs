@@ -1,0 +1,115 @@
+//! Partial results: who reads them decides how they are combined.
+//!
+//! One reader makes a reduce, readers that all read the same an allreduce, readers of parts a reduce-scatter. Where
+//! readers overlap without being equal, the lowest rank that reads a point gets it, and the others have it pushed from
+//! there. Neither the paper nor Celerity has this: Celerity pushes every partial result to every reader.
+
+use super::{Decision, Listing, Read, Tables, bounds, hold, within};
+use crate::{
+    exchange::{Group, Operation, Part, Piece},
+    pattern::Pattern,
+    role::RoleId,
+    side::{Ranks, Side, SideId},
+    space::Region,
+};
+
+/// Partial results alone; everything else stays point-to-point.
+pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> Decision {
+    let mut decision = Decision::default();
+    combine(tables, read, read.reader, pieces, &mut decision);
+    decision
+}
+
+/// Combines what partial results `reader` reads within `read.wanted` or, if it is a later reader, all that it will read.
+pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mut Vec<Piece>, decision: &mut Decision) {
+    let side = tables.side(reader);
+    let image = tables.roles[reader].image.clone();
+    let mut partial: Vec<(usize, Region, SideId)> = pieces
+        .iter()
+        .filter(|p| p.partial)
+        .map(|p| (p.producer, p.region.intersect(&image), p.owner_side))
+        .filter(|(_, region, _)| !region.is_empty())
+        .collect();
+    partial.sort();
+    for (producer, region, givers) in partial {
+        let readers = tables.sides[side].touching(&region);
+        let (same, common) = tables.sides[side].common();
+        let both = if readers.len() > 1 { region.intersect(&common) } else { region.clone() };
+        for (region, all) in [(both.clone(), true), (region.minus(&both), false)] {
+            if region.is_empty() {
+                continue;
+            }
+            let contributors = tables.sides[givers].touching(&region);
+            let readers =
+                if all && readers.len() > 1 { Ranks::below(same) } else { tables.sides[side].touching(&region) };
+            let participants = contributors.union(&readers);
+            let (pattern, root) = match readers.first() {
+                Some(root) if readers.len() == 1 => (Pattern::Reduce, Some(root)),
+                _ if all => (Pattern::Allreduce, None),
+                _ => (Pattern::ReduceScatter, None),
+            };
+            let (owner, copies) = owner(tables, read, pattern, side, &participants, &region);
+            // The operation hands out what owners will own; an allreduce gives all to everyone.
+            let reader = copies.unwrap_or(owner);
+            let part = Part { region: region.clone(), owner: givers, holders: Vec::new() };
+            let group = decision.groups.len();
+            decision.groups.push(Some(Operation { pattern, reader, parts: vec![part], participants, root }));
+            let listed = region.intersect(&read.wanted);
+            if !listed.is_empty() {
+                let group = Some(Group::New(group));
+                decision.listed.push(Listing { producer, region: listed, pattern: Some(pattern), group });
+            }
+            let role = tables.roles.holding(owner, region.clone());
+            within(
+                pieces,
+                &region,
+                |p| p.partial && p.producer == producer,
+                |piece| {
+                    (piece.partial, piece.owner, piece.owner_side) = (false, role, owner);
+                    piece.holders.clear();
+                    if let Some(copies) = copies {
+                        hold(piece, copies);
+                    }
+                },
+            );
+        }
+    }
+}
+
+/// Who owns the result, and who else holds a copy.
+fn owner(
+    tables: &mut Tables<'_>,
+    read: &Read,
+    pattern: Pattern,
+    reader: SideId,
+    participants: &Ranks,
+    region: &Region,
+) -> (SideId, Option<SideId>) {
+    let first = participants.first().unwrap_or(0);
+    match pattern {
+        Pattern::Reduce => {
+            let root = tables.sides[reader].touching(region).first().unwrap_or(first);
+            (tables.sides.intern(Side::table(read.buffer, vec![(root, region.clone())])), None)
+        }
+        Pattern::Allreduce => {
+            let owner = Side::table(read.buffer, vec![(first, region.clone())]);
+            let everyone = if participants == &Ranks::below(participants.len()) {
+                Side::prefix(participants.len(), read.buffer, bounds(region))
+            } else {
+                Side::table(read.buffer, participants.iter().map(|k| (k, region.clone())).collect())
+            };
+            (tables.sides.intern(owner), Some(tables.sides.intern(everyone)))
+        }
+        _ if tables.sides[reader].is_disjoint(region) => (reader, None),
+        _ => {
+            let mut rest = region.clone();
+            let mut rows = Vec::new();
+            for rank in tables.sides[reader].touching(region).iter() {
+                let own = tables.sides[reader].at(rank).intersect(&rest);
+                rest = rest.minus(&own);
+                rows.push((rank, own));
+            }
+            (tables.sides.intern(Side::table(read.buffer, rows)), None)
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Boxes and regions of an index space of up to three dimensions.
+//!
+//! A region is a set of points, kept as disjoint boxes in a normal form: the space is cut into slabs along dimension 0
+//! wherever the cross-section changes, each cross-section likewise along dimension 1, then 2. Maximal slabs are unique,
+//! so two regions are equal exactly if their lists of boxes are.
+
+use std::fmt;
+
+/// A point; dimensions that a space lacks are 0.
+pub type Point = [i64; 3];
+
+/// The half-open box `min <= x < max`. An empty one is always `Box3::EMPTY`; a dimension that a space lacks is `[0, 1)`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Box3 {
+    pub min: Point,
+    pub max: Point,
+}
+
+impl Box3 {
+    pub const EMPTY: Box3 = Box3 { min: [0; 3], max: [0; 3] };
+
+    pub fn new(min: Point, max: Point) -> Self {
+        if (0..3).any(|d| min[d] >= max[d]) { Self::EMPTY } else { Self { min, max } }
+    }
+
+    /// From 0 to `size`, where missing dimensions have size 1.
+    pub fn of_size(size: Point) -> Self {
+        Self::new([0; 3], size)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.min[0] >= self.max[0]
+    }
+
+    pub fn intersect(&self, other: &Box3) -> Box3 {
+        let (mut min, mut max) = (self.min, self.max);
+        for d in 0..3 {
+            min[d] = min[d].max(other.min[d]);
+            max[d] = max[d].min(other.max[d]);
+        }
+        Self::new(min, max)
+    }
+
+    pub fn overlaps(&self, other: &Box3) -> bool {
+        !self.is_empty()
+            && !other.is_empty()
+            && (0..3).all(|d| self.min[d] < other.max[d] && other.min[d] < self.max[d])
+    }
+
+    pub fn contains(&self, other: &Box3) -> bool {
+        other.is_empty() || (0..3).all(|d| self.min[d] <= other.min[d] && other.max[d] <= self.max[d])
+    }
+
+    /// How many points; spaces are checked to have fewer than 2^63.
+    pub fn volume(&self) -> u64 {
+        (0..3).map(|d| (self.max[d] - self.min[d]) as u64).product()
+    }
+
+    /// Appends what is left of this box without `other`, as at most six boxes.
+    pub fn minus(&self, other: &Box3, out: &mut Vec<Box3>) {
+        let common = self.intersect(other);
+        if common.is_empty() {
+            if !self.is_empty() {
+                out.push(*self);
+            }
+            return;
+        }
+        let mut rest = *self;
+        for d in 0..3 {
+            if rest.min[d] < common.min[d] {
+                let mut below = rest;
+                below.max[d] = common.min[d];
+                out.push(below);
+                rest.min[d] = common.min[d];
+            }
+            if common.max[d] < rest.max[d] {
+                let mut above = rest;
+                above.min[d] = common.max[d];
+                out.push(above);
+                rest.max[d] = common.max[d];
+            }
+        }
+    }
+
+    /// The box in as many dimensions as a space has, as people write it.
+    pub fn text(&self, dims: usize) -> String {
+        let side = |d: usize| format!("[{}, {})", self.min[d], self.max[d]);
+        (0..dims).map(side).collect::<Vec<_>>().join(" x ")
+    }
+}
+
+/// A set of points in normal form.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Region {
+    boxes: Vec<Box3>,
+}
+
+impl Region {
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The union of any boxes, which may overlap.
+    pub fn of(boxes: impl IntoIterator<Item = Box3>) -> Self {
+        let boxes: Vec<Box3> = boxes.into_iter().filter(|b| !b.is_empty()).collect();
+        Self { boxes: if boxes.len() < 2 { boxes } else { slabs(&boxes, 0) } }
+    }
+
+    pub fn boxes(&self) -> &[Box3] {
+        &self.boxes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.boxes.is_empty()
+    }
+
+    pub fn volume(&self) -> u64 {
+        self.boxes.iter().map(Box3::volume).sum()
+    }
+
+    pub fn overlaps(&self, other: &Region) -> bool {
+        self.boxes.iter().any(|a| other.boxes.iter().any(|b| a.overlaps(b)))
+    }
+
+    pub fn union(&self, other: &Region) -> Region {
+        if other.is_empty() || self == other {
+            return self.clone();
+        }
+        if self.is_empty() {
+            return other.clone();
+        }
+        Self::of(self.boxes.iter().chain(&other.boxes).copied())
+    }
+
+    pub fn intersect(&self, other: &Region) -> Region {
+        if let ([a], [b]) = (&self.boxes[..], &other.boxes[..]) {
+            return a.intersect(b).into();
+        }
+        Self::of(self.boxes.iter().flat_map(|a| other.boxes.iter().map(move |b| a.intersect(b))))
+    }
+
+    pub fn minus(&self, other: &Region) -> Region {
+        if !self.overlaps(other) {
+            return self.clone();
+        }
+        let mut rest = self.boxes.clone();
+        for cut in &other.boxes {
+            let mut next = Vec::with_capacity(rest.len() + 4);
+            for b in &rest {
+                b.minus(cut, &mut next);
+            }
+            rest = next;
+        }
+        Self::of(rest)
+    }
+
+    pub fn contains(&self, other: &Region) -> bool {
+        if let ([a], [b]) = (&self.boxes[..], &other.boxes[..]) {
+            return a.contains(b);
+        }
+        other.minus(self).is_empty()
+    }
+
+    /// The boxes as people write them.
+    pub fn text(&self, dims: usize) -> String {
+        if self.is_empty() {
+            return "nothing".to_owned();
+        }
+        self.boxes.iter().map(|b| b.text(dims)).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+impl From<Box3> for Region {
+    fn from(b: Box3) -> Self {
+        Self { boxes: if b.is_empty() { Vec::new() } else { vec![b] } }
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(3))
+    }
+}
+
+/// The normal form of a union, from dimension `d` on; lower dimensions of the result are open for the caller.
+fn slabs(boxes: &[Box3], d: usize) -> Vec<Box3> {
+    let mut cuts: Vec<i64> = boxes.iter().flat_map(|b| [b.min[d], b.max[d]]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut out: Vec<Box3> = Vec::new();
+    // The slab before: where its boxes start in `out`, and where it ends.
+    let (mut from, mut end) = (0, i64::MIN);
+    for pair in cuts.windows(2) {
+        let (low, high) = (pair[0], pair[1]);
+        let covering: Vec<Box3> = boxes.iter().filter(|b| b.min[d] <= low && high <= b.max[d]).copied().collect();
+        let mut cross = match covering.len() {
+            0 => continue,
+            1 => covering,
+            _ if d == 2 => vec![covering[0]],
+            _ => slabs(&covering, d + 1),
+        };
+        let same = |a: &Box3, b: &Box3| (d + 1..3).all(|k| a.min[k] == b.min[k] && a.max[k] == b.max[k]);
+        let before = &out[from..];
+        if end == low && before.len() == cross.len() && before.iter().zip(&cross).all(|(a, b)| same(a, b)) {
+            out[from..].iter_mut().for_each(|b| b.max[d] = high);
+        } else {
+            from = out.len();
+            for b in &mut cross {
+                (b.min[d], b.max[d]) = (low, high);
+            }
+            out.append(&mut cross);
+        }
+        end = high;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(x: i64, y: i64, w: i64, h: i64) -> Box3 {
+        Box3::new([x, y, 0], [x + w, y + h, 1])
+    }
+
+    /// The points of a small grid, one by one.
+    fn points(region: &Region) -> Vec<bool> {
+        (0..100).map(|k| region.boxes().iter().any(|b| b.overlaps(&at(k / 10, k % 10, 1, 1)))).collect()
+    }
+
+    #[test]
+    fn equal_sets_have_equal_boxes() {
+        let whole = Region::of([at(0, 0, 4, 4)]);
+        assert_eq!(whole, Region::of([at(0, 0, 2, 4), at(2, 0, 2, 2), at(2, 2, 2, 2)]));
+        assert_eq!(whole, Region::of([at(0, 0, 4, 3), at(0, 1, 4, 3)]));
+        assert_eq!(Region::of([at(3, 3, 0, 5)]), Region::empty());
+    }
+
+    #[test]
+    fn algebra_agrees_with_single_points() {
+        let mut state = 7u64;
+        let mut next = |n: u64| {
+            state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            (state % n) as i64
+        };
+        for _ in 0..500 {
+            let mut some = || Region::of((0..3).map(|_| at(next(6), next(6), next(5), next(5))).collect::<Vec<_>>());
+            let (a, b) = (some(), some());
+            let (pa, pb) = (points(&a), points(&b));
+            let each = |f: fn(bool, bool) -> bool| pa.iter().zip(&pb).map(|(&x, &y)| f(x, y)).collect::<Vec<_>>();
+            assert_eq!(points(&a.union(&b)), each(|x, y| x || y));
+            assert_eq!(points(&a.intersect(&b)), each(|x, y| x && y));
+            assert_eq!(points(&a.minus(&b)), each(|x, y| x && !y));
+            assert_eq!(a.minus(&b).union(&a.intersect(&b)), a);
+            assert_eq!(a.volume(), pa.iter().filter(|&&x| x).count() as u64);
+            assert_eq!(a.overlaps(&b), !a.intersect(&b).is_empty());
+        }
+    }
+}

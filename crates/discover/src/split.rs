@@ -1,0 +1,226 @@
+//! Work assignment: which part of a task's range each rank executes.
+//!
+//! A pure function of the task's geometry and the number of ranks, so that every rank knows the assignment of all. Split
+//! along dimension 0, or along 0 and 1 as tiles; chunk i goes to rank i; the first chunks have one granule more. Source:
+//! Celerity's default split, `papers/discovery/errata.md`.
+
+use crate::space::{Box3, Point};
+
+/// How a task's range is split.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Split {
+    /// Along dimension 0.
+    #[default]
+    OneD,
+    /// Into tiles of dimensions 0 and 1, as square as the number of ranks allows.
+    TwoD,
+}
+
+/// The range of a task, and how it may be cut. Tasks of equal geometry are assigned alike.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Geometry {
+    pub dims: usize,
+    pub offset: Point,
+    /// At least 1 in every dimension, and 1 in those that the range lacks.
+    pub size: Point,
+    /// Chunks start at multiples of this from the offset; the last one also takes what is left over.
+    pub granularity: Point,
+    pub split: Split,
+}
+
+impl Geometry {
+    /// A range from 0 on with granules of one point, split along dimension 0.
+    pub fn of(size: &[i64]) -> Self {
+        let mut full = [1; 3];
+        full[..size.len()].copy_from_slice(size);
+        Self { dims: size.len(), offset: [0; 3], size: full, granularity: [1; 3], split: Split::OneD }
+    }
+
+    pub fn with_granularity(self, granularity: Point) -> Self {
+        Self { granularity, ..self }
+    }
+
+    pub fn with_split(self, split: Split) -> Self {
+        Self { split, ..self }
+    }
+
+    /// The whole range.
+    pub fn range(&self) -> Box3 {
+        let max = std::array::from_fn(|d| self.offset[d] + self.size[d]);
+        Box3::new(self.offset, max)
+    }
+
+    /// One chunk on rank 0, however many ranks there are.
+    pub fn is_unsplittable(&self) -> bool {
+        (0..3).all(|d| self.size[d] <= self.granularity[d])
+    }
+
+    /// Whether this kind of split may cut the dimension; not whether it does.
+    pub fn cuts(&self, dim: usize) -> bool {
+        dim == 0 || dim == 1 && self.split == Split::TwoD && self.dims > 1
+    }
+
+    /// How `nodes` ranks share the range.
+    pub fn layout(&self, nodes: u32) -> Layout {
+        let granules = |d: usize| (self.size[d] / self.granularity[d]).clamp(1, i64::from(u32::MAX)) as u32;
+        let (rows, columns) = match self.split {
+            _ if self.is_unsplittable() => (1, 1),
+            Split::TwoD if self.dims > 1 => tiles(nodes, granules(0), granules(1)),
+            _ => (granules(0).min(nodes), 1),
+        };
+        let axis = |d: usize, parts: u32| Axis {
+            offset: self.offset[d],
+            size: self.size[d],
+            granule: self.granularity[d],
+            parts,
+        };
+        Layout { range: self.range(), axes: [axis(0, rows), axis(1, columns)] }
+    }
+}
+
+/// The most tiles that `nodes` allows; among these the factors nearest to a square; the larger number of parts goes to
+/// the dimension with more granules.
+fn tiles(nodes: u32, granules0: u32, granules1: u32) -> (u32, u32) {
+    let mut best = (1, 1);
+    let product = |(a, b): (u32, u32)| u64::from(a) * u64::from(b);
+    let mut small = nodes.isqrt();
+    while small >= 1 {
+        if nodes.is_multiple_of(small) {
+            let large = nodes / small;
+            let (first, second) = if granules0 >= granules1 { (large, small) } else { (small, large) };
+            for (a, b) in [(first, second), (second, first)] {
+                let fits = (a.min(granules0), b.min(granules1));
+                if product(fits) > product(best) {
+                    best = fits;
+                }
+            }
+        }
+        small -= 1;
+    }
+    best
+}
+
+/// One dimension of a range, cut into parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Axis {
+    pub offset: i64,
+    pub size: i64,
+    pub granule: i64,
+    pub parts: u32,
+}
+
+impl Axis {
+    /// An axis that only counts ranks.
+    pub fn count(parts: u32) -> Self {
+        Self { offset: 0, size: i64::from(parts), granule: 1, parts }
+    }
+
+    /// Granules of a small part, and how many parts have one more.
+    fn shares(&self) -> (i64, i64) {
+        let granules = (self.size / self.granule).max(1);
+        (granules / i64::from(self.parts), granules % i64::from(self.parts))
+    }
+
+    fn start(&self, part: i64) -> i64 {
+        let (small, larger) = self.shares();
+        self.offset + (part * small + part.min(larger)) * self.granule
+    }
+
+    /// Part `k` as `[start, end)`.
+    pub fn part(&self, k: u32) -> (i64, i64) {
+        let end = if k + 1 == self.parts { self.offset + self.size } else { self.start(i64::from(k) + 1) };
+        (self.start(i64::from(k)), end)
+    }
+
+    /// The part that holds the coordinate; the nearest one for coordinates outside.
+    pub fn part_of(&self, x: i64) -> u32 {
+        let (small, larger) = self.shares();
+        let granule = ((x - self.offset).max(0) / self.granule).min(small * i64::from(self.parts) + larger - 1);
+        let in_larger = larger * (small + 1);
+        let part = if granule < in_larger { granule / (small + 1) } else { larger + (granule - in_larger) / small };
+        part as u32
+    }
+
+    /// The parts that meet `[low, high)`, as a half-open interval.
+    pub fn parts_of(&self, low: i64, high: i64) -> (u32, u32) {
+        let (low, high) = (low.max(self.offset), high.min(self.offset + self.size));
+        if low >= high { (0, 0) } else { (self.part_of(low), self.part_of(high - 1) + 1) }
+    }
+
+    /// The length of the smallest part.
+    pub fn shortest(&self) -> i64 {
+        self.shares().0 * self.granule
+    }
+}
+
+/// Chunks of a range: a grid of parts, numbered by rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Layout {
+    pub range: Box3,
+    pub axes: [Axis; 2],
+}
+
+impl Layout {
+    /// How many ranks have a chunk: ranks 0 up to this.
+    pub fn chunks(&self) -> u32 {
+        self.axes[0].parts * self.axes[1].parts
+    }
+
+    /// The chunk of a rank, if it has one.
+    pub fn chunk(&self, rank: u32) -> Option<Box3> {
+        if rank >= self.chunks() {
+            return None;
+        }
+        let mut chunk = self.range;
+        let columns = self.axes[1].parts;
+        (chunk.min[0], chunk.max[0]) = self.axes[0].part(rank / columns);
+        if columns > 1 {
+            (chunk.min[1], chunk.max[1]) = self.axes[1].part(rank % columns);
+        }
+        Some(chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_the_range_once_in_order() {
+        for size in [1, 2, 3, 7, 10, 64, 65] {
+            for granule in [1, 2, 3, 8] {
+                for nodes in [1, 2, 3, 4, 7, 8, 64, 100] {
+                    let geometry = Geometry { offset: [5, 0, 0], ..Geometry::of(&[size]) };
+                    let layout = geometry.with_granularity([granule, 1, 1]).layout(nodes);
+                    let expected = i64::from(nodes).min(size / granule).max(1);
+                    assert_eq!(i64::from(layout.chunks()), expected, "{size} {granule} {nodes}");
+                    let mut next = 5;
+                    let mut before = i64::MAX;
+                    for rank in 0..layout.chunks() {
+                        let chunk = layout.chunk(rank).expect("it has one");
+                        assert_eq!(chunk.min[0], next);
+                        next = chunk.max[0];
+                        let granules = (chunk.max[0] - chunk.min[0]) / granule;
+                        assert!(granules <= before && before - granules <= 1 || before == i64::MAX);
+                        before = if rank == 0 { granules } else { before.min(granules) };
+                        for x in chunk.min[0]..chunk.max[0] {
+                            assert_eq!(layout.axes[0].part_of(x), rank);
+                        }
+                    }
+                    assert_eq!(next, 5 + size);
+                    assert_eq!(layout.chunk(layout.chunks()), None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_are_near_squares() {
+        assert_eq!(tiles(4, 64, 64), (2, 2));
+        assert_eq!(tiles(8, 64, 64), (4, 2));
+        assert_eq!(tiles(8, 32, 64), (2, 4));
+        assert_eq!(tiles(7, 64, 64), (7, 1));
+        assert_eq!(tiles(64, 4, 1024), (4, 16));
+        assert_eq!(tiles(6, 1, 64), (1, 6));
+    }
+}
