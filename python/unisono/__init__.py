@@ -29,6 +29,7 @@ from unisono._core import (
     algorithms,
     machine_presets,
     parse_shape,
+    workload_presets,
 )
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
@@ -40,6 +41,7 @@ from unisono._planfile import load_plans, save_plans
 from unisono._planning import bounds, plan
 from unisono._simulation import Run, simulate
 from unisono._sweep import sweep
+from unisono._workload import workload
 
 __all__ = [
     "Buffer",
@@ -77,4 +79,6 @@ __all__ = [
     "simulate",
     "simulate_goal",
     "sweep",
+    "workload",
+    "workload_presets",
 ]

@@ -16,6 +16,7 @@ mod planfile;
 mod reproduce;
 mod schedule;
 mod simulate;
+mod workload;
 
 use pyo3::prelude::*;
 
@@ -58,6 +59,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;
     m.add_function(wrap_pyfunction!(export::importers, m)?)?;
     m.add_function(wrap_pyfunction!(export::tunings, m)?)?;
+    m.add_function(wrap_pyfunction!(workload::workload, m)?)?;
+    m.add_function(wrap_pyfunction!(workload::workload_presets, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_best, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_cost, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_count, m)?)?;

@@ -27,6 +27,7 @@ from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
 from unisono.cli.tune import tune
 from unisono.cli.verify import verify
+from unisono.cli.workload import workload
 
 COMMANDS: tuple[click.Command, ...] = (
     algorithms,
@@ -45,6 +46,7 @@ COMMANDS: tuple[click.Command, ...] = (
     sweep,
     tune,
     verify,
+    workload,
 )
 
 

@@ -37,19 +37,24 @@ pub struct Tasks {
 /// # Errors
 /// A communication that no schedule makes, or more messages than can be simulated.
 pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks, PlanError> {
-    let communication = || workload.steps.iter().flat_map(|step| &step.communication);
-    let made: Vec<Made> = communication().map(|c| make(workload, c, on)).collect::<Result<_, _>>()?;
     let ranks = workload.accelerators();
-    let each = |(m, c): (&Made, &Communication)| match &m.schedule {
-        Some(schedule) => schedule.stream_count() as u64 * u64::from(ranks / m.groups.size()),
-        None => u64::from(ranks) * c.partners.len().max(1) as u64,
-    };
-    let messages: u64 = made.iter().zip(communication()).map(each).sum();
-    if messages > MOST_MESSAGES {
-        let message = format!(
-            "{messages} messages are more than the {MOST_MESSAGES} that are simulated; name algorithms with fewer, or use the model"
-        );
-        return Err(WorkloadError::Step { step: workload.steps[0].name.clone(), message }.into());
+    let (mut made, mut messages) = (Vec::new(), 0);
+    for step in &workload.steps {
+        for c in &step.communication {
+            let one = make(workload, c, on)?;
+            messages += match &one.schedule {
+                Some(schedule) => schedule.stream_count() as u64 * u64::from(ranks / one.groups.size()),
+                None => u64::from(ranks) * c.partners.len().max(1) as u64,
+            };
+            if messages > MOST_MESSAGES {
+                let message = format!(
+                    "up to here there are {messages} messages, and at most {MOST_MESSAGES} are simulated; name algorithms with fewer, \
+                     or use the model"
+                );
+                return Err(WorkloadError::Step { step: step.name.clone(), message }.into());
+            }
+            made.push(one);
+        }
     }
     let malformed = |m: &Made| PlanError::NotTimed {
         algorithm: m.algorithm.clone(),

@@ -1,0 +1,104 @@
+//! Training workloads on machines.
+
+use pyo3::prelude::*;
+use serde::Serialize;
+use unisono_machine::Machine as Description;
+use unisono_plan::workload::{Iteration, OnNetwork, WORKLOADS, Workload, WorkloadError, iterate, tasks};
+use unisono_sim::{
+    endpoint,
+    network::{Interconnect, Options, run},
+};
+
+use crate::{
+    errors::{detached, input, plan_error, simulation_error, to_python},
+    machine::Machine,
+};
+
+#[derive(Serialize)]
+struct Report<'a> {
+    workload: &'a str,
+    machine: &'a str,
+    accelerators: u32,
+    reference: &'a str,
+    level: &'a str,
+    overlap: bool,
+    #[serde(flatten)]
+    iteration: &'a Iteration,
+    packets: Option<u64>,
+    events: Option<u64>,
+}
+
+/// `[{name, summary, accelerators, reference}]` of the workloads that come along.
+#[pyfunction]
+pub fn workload_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    #[derive(Serialize)]
+    struct Row {
+        name: &'static str,
+        accelerators: u32,
+        summary: String,
+        reference: String,
+    }
+    let mut rows = Vec::new();
+    for preset in WORKLOADS {
+        let w = Workload::preset(preset.name).map_err(input)?;
+        rows.push(Row {
+            name: preset.name,
+            accelerators: w.accelerators(),
+            summary: w.summary,
+            reference: w.reference,
+        });
+    }
+    to_python(py, &rows)
+}
+
+/// One iteration: of the workload `text` from the file `origin`, or where there is no text of the preset `origin`.
+#[pyfunction]
+#[pyo3(signature = (origin, text, machine, level, overlap))]
+pub fn workload<'py>(
+    py: Python<'py>,
+    origin: &str,
+    text: Option<&str>,
+    machine: &Machine,
+    level: &str,
+    overlap: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let read = text.map_or_else(|| Workload::preset(origin), |text| Workload::from_toml(text, origin));
+    let workload = read.map_err(input)?;
+    let Description::Network(network) = machine.description() else {
+        let (name, kind) = (machine.description().name(), machine.description().kind());
+        return Err(input(format!("{name} is of kind {kind}; workloads run on machines of kind network")));
+    };
+    let on = detached(py, || OnNetwork::new(&workload, network))?.map_err(plan_error)?;
+    let (iteration, packets, events) = match level {
+        "model" => {
+            let done = detached(py, || iterate(&workload, overlap, |c| on.take(&workload, c)))?.map_err(plan_error)?;
+            (done, None, None)
+        }
+        "packet" => {
+            let made = detached(py, || tasks(&workload, overlap, &on))?.map_err(plan_error)?;
+            let interconnect = Interconnect::new(network).map_err(input)?;
+            let hosts = endpoint::Options { watch: made.watch.clone(), ..endpoint::Options::default() };
+            let options = Options { hosts, places: on.places().to_vec(), ..Options::default() };
+            let done = detached(py, || run(&made.graph, &interconnect, &options))?;
+            let done = done.map_err(|e| simulation_error(py, e.to_string(), Vec::new()))?;
+            let iteration = made.iteration(&workload, &done.hosts.watched, done.hosts.makespan);
+            (iteration, Some(done.packets), Some(done.events))
+        }
+        other => {
+            let message = format!("level is '{other}'; accepted are model and packet");
+            return Err(input(WorkloadError::Wrong { origin: workload.name, message }));
+        }
+    };
+    let report = Report {
+        workload: &workload.name,
+        machine: &network.name,
+        accelerators: workload.accelerators(),
+        reference: &workload.reference,
+        level,
+        overlap,
+        iteration: &iteration,
+        packets,
+        events,
+    };
+    to_python(py, &report)
+}

@@ -1,0 +1,106 @@
+"""Training workloads on networks, by the model and packet by packet."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+from unisono import workload_plot
+from unisono.cli import main
+
+#: Two accelerators that reduce 1 MB while they compute for 5 ms, and then send it on.
+PAIRS = """
+name = "pairs"
+[[dimensions]]
+name = "data"
+size = 8
+shape = [4, 2]
+[[dimensions]]
+name = "pair"
+size = 2
+[[steps]]
+name = "first"
+compute_us = 100
+[[steps.communication]]
+collective = "allreduce"
+elements = 262144
+over = ["pair"]
+blocking = false
+[[steps]]
+name = "second"
+compute_us = 5000
+[[steps.communication]]
+collective = "exchange"
+partners = [1, 2]
+elements = 262144
+over = ["data"]
+"""
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out.startswith("{") else out, err
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> str:
+    path = tmp_path / "pairs.toml"
+    path.write_text(PAIRS)
+    return str(path)
+
+
+def test_packets_agree_with_the_model(pairs: str) -> None:
+    by_model, by_packet = (un.workload(pairs, "torus2d-small", level=level) for level in ("model", "packet"))
+    for report in (by_model, by_packet):
+        assert report["accelerators"] == 16
+        assert report["compute_seconds"] == pytest.approx(5.1e-3)
+        assert [phase["name"] for phase in report["phases"]] == ["first", "second"]
+        # The allreduce is hidden, the exchange is not.
+        exchange = report["phases"][1]["communication"][0]
+        assert report["exposed_seconds"] == pytest.approx(exchange["end"] - exchange["begin"], rel=1e-3)
+    assert by_packet["seconds"] == pytest.approx(by_model["seconds"], rel=2e-3)
+    assert by_packet["packets"] > 0
+    assert by_model["packets"] is None
+    held = un.workload(pairs, "torus2d-small", overlap=False)
+    first = held["phases"][0]["communication"][0]
+    assert held["seconds"] - by_model["seconds"] == pytest.approx(first["end"] - first["begin"])
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: Path) -> None:
+    picture = tmp_path / "pairs.svg"
+    code, report, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small", "--plot", str(picture), "--json")
+    assert code == 0
+    assert {"seconds", "compute_seconds", "communication_seconds", "exposed_seconds", "phases"} <= set(report)
+    assert picture.read_bytes() == workload_plot.draw(report, "svg")
+    code, listed, _ = run(capsys, "workload", "--json")
+    names = [w["name"] for w in listed["workloads"]]
+    assert (code, names) == (0, ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe", "resnet-152"])
+    code, text, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small")
+    assert code == 0
+    assert "exchange among 8" in text
+
+
+def test_communication_costs_more_where_bandwidth_is_less() -> None:
+    seconds = [
+        un.workload("gpt-3", name)["exposed_seconds"] for name in ("fattree-small", "hx2mesh-small", "hx4mesh-small")
+    ]
+    assert all(s > 0 for s in seconds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["alexnet", "--machine", "torus2d-small"], "'alexnet' is neither a workload nor a workload file"),
+        (["no.toml", "--machine", "torus2d-small"], "the workload file 'no.toml' does not exist"),
+        (["gpt-3-moe", "--machine", "torus2d-small"], "gpt-3-moe needs 1536 accelerators, and torus2d-small has 1024"),
+        (["gpt-3", "--machine", "archer"], "archer is of kind endpoint; workloads run on machines of kind network"),
+        (["gpt-3"], "say where it runs with --machine"),
+        (["gpt-3", "--machine", "torus2d-small", "--plot", "a.txt"], "ends in neither .png nor .svg"),
+    ],
+)
+def test_mistakes_are_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    code, out, err = run(capsys, "workload", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
