@@ -29,6 +29,7 @@ from unisono._core import (
     algorithms,
     machine_presets,
     parse_shape,
+    topologies,
 )
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
@@ -77,4 +78,5 @@ __all__ = [
     "simulate",
     "simulate_goal",
     "sweep",
+    "topologies",
 ]

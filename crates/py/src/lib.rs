@@ -11,6 +11,7 @@ mod export;
 mod machine;
 mod mpi;
 mod multiplying;
+mod network;
 mod plan;
 mod planfile;
 mod reproduce;
@@ -63,6 +64,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(multiplying::multiplying_count, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_fan_out, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_schedules, m)?)?;
+    m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
+    m.add_function(wrap_pyfunction!(network::plane, m)?)?;
+    m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;

@@ -25,6 +25,7 @@ from unisono.cli.run import run
 from unisono.cli.schedule import schedule
 from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
+from unisono.cli.topology import topology
 from unisono.cli.tune import tune
 from unisono.cli.verify import verify
 
@@ -43,6 +44,7 @@ COMMANDS: tuple[click.Command, ...] = (
     schedule,
     simulate,
     sweep,
+    topology,
     tune,
     verify,
 )
