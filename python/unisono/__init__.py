@@ -31,6 +31,7 @@ from unisono._core import (
     parse_shape,
     topologies,
 )
+from unisono._allocation import allocate, submesh
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export
@@ -61,6 +62,7 @@ __all__ = [
     "VerifyError",
     "__version__",
     "algorithms",
+    "allocate",
     "bounds",
     "emit",
     "emit_files",
@@ -77,6 +79,7 @@ __all__ = [
     "save_plans",
     "simulate",
     "simulate_goal",
+    "submesh",
     "sweep",
     "topologies",
 ]

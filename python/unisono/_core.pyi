@@ -25,6 +25,7 @@ __all__ = [
     "VerifyError",
     "__version__",
     "algorithms",
+    "allocate",
     "auto_gen",
     "bounds",
     "check_routing",
@@ -50,8 +51,10 @@ __all__ = [
     "simulate",
     "simulate_endpoint",
     "simulate_goal",
+    "submesh",
     "sweep_point",
     "topologies",
+    "trace_quantiles",
     "tunings",
 ]
 
@@ -312,6 +315,16 @@ class ScheduleBuilder:
     def build(self) -> Schedule: ...
 
 def machine_presets() -> list[dict[str, str]]: ...
+def allocate(
+    machine: Machine,
+    jobs: tuple[str, str] | None = None,
+    heuristic: str = "sort",
+    fail: int = 0,
+    samples: int = 1000,
+    seed: int = 0,
+) -> dict[str, Any]: ...
+def submesh(machine: Machine, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]: ...
+def trace_quantiles() -> list[tuple[float, int]]: ...
 def algorithms(collective: str | None = None) -> list[dict[str, Any]]: ...
 def parse_shape(text: str) -> tuple[int, ...]: ...
 def plan(

@@ -2,6 +2,7 @@
 //!
 //! The interpreter lock is released while planning, proving and interpreting. A panic becomes `unisono.Error`.
 
+mod allocate;
 mod builder;
 mod convert;
 mod emit;
@@ -41,6 +42,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
     m.add_class::<builder::ScheduleBuilder>()?;
+    m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
+    m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
+    m.add_function(wrap_pyfunction!(allocate::trace_quantiles, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;

@@ -12,6 +12,7 @@ import click
 from unisono import __version__
 from unisono.cli import _failures
 from unisono.cli.algorithms import algorithms
+from unisono.cli.allocate import allocate
 from unisono.cli.bench import bench
 from unisono.cli.bound import bound
 from unisono.cli.calibrate import calibrate
@@ -31,6 +32,7 @@ from unisono.cli.verify import verify
 
 COMMANDS: tuple[click.Command, ...] = (
     algorithms,
+    allocate,
     bench,
     bound,
     calibrate,
