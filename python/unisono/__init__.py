@@ -30,7 +30,9 @@ from unisono._core import (
     machine_presets,
     parse_shape,
     workload_presets,
+    topologies,
 )
+from unisono._allocation import allocate, submesh
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export
@@ -62,6 +64,7 @@ __all__ = [
     "VerifyError",
     "__version__",
     "algorithms",
+    "allocate",
     "bounds",
     "emit",
     "emit_files",
@@ -78,7 +81,9 @@ __all__ = [
     "save_plans",
     "simulate",
     "simulate_goal",
+    "submesh",
     "sweep",
     "workload",
     "workload_presets",
+    "topologies",
 ]

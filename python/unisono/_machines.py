@@ -1,6 +1,7 @@
 """Machines by the name of a preset, or from a TOML file."""
 
 import os
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import SupportsIndex
@@ -45,7 +46,23 @@ def machine(name: str | os.PathLike[str], shape: Shape | None = None) -> Machine
         return Machine.preset(text, sides)
     if not Path(text).exists():
         raise InputError(f"the machine file '{text}' does not exist; the presets are {', '.join(presets)}")
-    return Machine.from_toml(read_text(text), text, sides)
+    description = read_text(text)
+    return Machine.from_toml(description, text, sides, _named_files(description, Path(text).parent))
+
+
+def _named_files(description: str, folder: Path) -> dict[str, str]:
+    """The text of the file with the cables of a graph, where a description names one; its place is seen from there."""
+    try:
+        topology = tomllib.loads(description).get("topology")
+    except tomllib.TOMLDecodeError:
+        return {}  # The one who reads the description says so, with the line.
+    named = topology.get("file") if isinstance(topology, dict) else None
+    if not isinstance(named, str):
+        return {}
+    path = folder / named
+    if not path.exists():
+        raise InputError(f"the file '{path}' with the cables of the topology does not exist")
+    return {named: read_text(path)}
 
 
 def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape | None) -> Machine:

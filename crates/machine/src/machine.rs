@@ -22,6 +22,18 @@ impl Machine {
     /// # Errors
     /// Text that is not TOML, an unknown kind or key, a value out of range; the message names `origin` and the line.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, MachineError> {
+        Self::from_toml_with(text, origin, &|_| None)
+    }
+
+    /// The same with the text of files that the description names.
+    ///
+    /// # Errors
+    /// As [`Machine::from_toml`]; a file that is not given.
+    pub fn from_toml_with(
+        text: &str,
+        origin: &str,
+        files: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, MachineError> {
         let wrong = |e: toml::de::Error| MachineError::Toml {
             origin: match e.span() {
                 Some(span) => {
@@ -36,7 +48,8 @@ impl Machine {
         match kind.kind.as_str() {
             "endpoint" => Ok(Machine::Endpoint(Endpoint::from_toml(text, origin, wrong)?)),
             "network" => {
-                let network: Network = toml::from_str(text).map_err(wrong)?;
+                let mut network: Network = toml::from_str(text).map_err(wrong)?;
+                network.take_in(files);
                 network.check(origin)?;
                 Ok(Machine::Network(network))
             }

@@ -13,26 +13,26 @@ pub const PRESETS: &[Preset] = &[
     Preset { name: "dragonfly-small", toml: include_str!("../../../machines/dragonfly-small.toml") },
     Preset { name: "fattree-large", toml: include_str!("../../../machines/fattree-large.toml") },
     Preset { name: "fattree-small", toml: include_str!("../../../machines/fattree-small.toml") },
-    Preset {
-        name: "fattree-tapered50-artifact-large",
-        toml: include_str!("../../../machines/fattree-tapered50-artifact-large.toml"),
-    },
-    Preset {
-        name: "fattree-tapered50-artifact-small",
-        toml: include_str!("../../../machines/fattree-tapered50-artifact-small.toml"),
-    },
     Preset { name: "fattree-tapered50-large", toml: include_str!("../../../machines/fattree-tapered50-large.toml") },
+    Preset {
+        name: "fattree-tapered50-large-artifact",
+        toml: include_str!("../../../machines/fattree-tapered50-large-artifact.toml"),
+    },
     Preset { name: "fattree-tapered50-small", toml: include_str!("../../../machines/fattree-tapered50-small.toml") },
     Preset {
-        name: "fattree-tapered75-artifact-large",
-        toml: include_str!("../../../machines/fattree-tapered75-artifact-large.toml"),
-    },
-    Preset {
-        name: "fattree-tapered75-artifact-small",
-        toml: include_str!("../../../machines/fattree-tapered75-artifact-small.toml"),
+        name: "fattree-tapered50-small-artifact",
+        toml: include_str!("../../../machines/fattree-tapered50-small-artifact.toml"),
     },
     Preset { name: "fattree-tapered75-large", toml: include_str!("../../../machines/fattree-tapered75-large.toml") },
+    Preset {
+        name: "fattree-tapered75-large-artifact",
+        toml: include_str!("../../../machines/fattree-tapered75-large-artifact.toml"),
+    },
     Preset { name: "fattree-tapered75-small", toml: include_str!("../../../machines/fattree-tapered75-small.toml") },
+    Preset {
+        name: "fattree-tapered75-small-artifact",
+        toml: include_str!("../../../machines/fattree-tapered75-small-artifact.toml"),
+    },
     Preset { name: "hx2mesh-large", toml: include_str!("../../../machines/hx2mesh-large.toml") },
     Preset { name: "hx2mesh-small", toml: include_str!("../../../machines/hx2mesh-small.toml") },
     Preset { name: "hx4mesh-large", toml: include_str!("../../../machines/hx4mesh-large.toml") },

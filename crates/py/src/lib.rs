@@ -2,6 +2,7 @@
 //!
 //! The interpreter lock is released while planning, proving and interpreting. A panic becomes `unisono.Error`.
 
+mod allocate;
 mod builder;
 mod convert;
 mod emit;
@@ -11,6 +12,7 @@ mod export;
 mod machine;
 mod mpi;
 mod multiplying;
+mod network;
 mod plan;
 mod planfile;
 mod reproduce;
@@ -41,6 +43,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
     m.add_class::<builder::ScheduleBuilder>()?;
+    m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
+    m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
+    m.add_function(wrap_pyfunction!(allocate::trace_quantiles, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
@@ -66,6 +71,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(multiplying::multiplying_count, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_fan_out, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_schedules, m)?)?;
+    m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
+    m.add_function(wrap_pyfunction!(network::plane, m)?)?;
+    m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;

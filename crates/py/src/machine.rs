@@ -1,6 +1,6 @@
 //! `Machine`: a description with the part of it that is used.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pyo3::prelude::*;
 use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer};
@@ -65,9 +65,15 @@ impl Machine {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (text, origin, shape = None))]
-    fn from_toml(text: &str, origin: &str, shape: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Self::new(Description::from_toml(text, origin).map_err(input)?, convert::shape(shape)?)
+    #[pyo3(signature = (text, origin, shape = None, files = None))]
+    fn from_toml(
+        text: &str,
+        origin: &str,
+        shape: Option<&Bound<'_, PyAny>>,
+        files: Option<BTreeMap<String, String>>,
+    ) -> PyResult<Self> {
+        let named = |name: &str| files.as_ref()?.get(name).cloned();
+        Self::new(Description::from_toml_with(text, origin, &named).map_err(input)?, convert::shape(shape)?)
     }
 
     #[getter]
@@ -103,6 +109,15 @@ impl Machine {
         self.wafer().map(|wafer| wafer.clock_mhz)
     }
 
+    /// What a network is made of, its price and its shape; nothing for other machines.
+    #[getter]
+    fn topology<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &*self.description {
+            Description::Network(network) => to_python(py, &network.facts().map_err(input)?).map(Some),
+            Description::Endpoint(_) | Description::Wafer(_) => Ok(None),
+        }
+    }
+
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.description())
     }
@@ -124,9 +139,7 @@ pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     for preset in PRESETS {
         let machine = Description::preset(preset.name).map_err(input)?;
         let entry = [("name", machine.name()), ("kind", machine.kind()), ("summary", machine.summary())];
-        rows.push(
-            entry.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        );
+        rows.push(entry.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect::<BTreeMap<_, _>>());
     }
     to_python(py, &rows)
 }

@@ -12,6 +12,7 @@ import click
 from unisono import __version__
 from unisono.cli import _failures
 from unisono.cli.algorithms import algorithms
+from unisono.cli.allocate import allocate
 from unisono.cli.bench import bench
 from unisono.cli.bound import bound
 from unisono.cli.calibrate import calibrate
@@ -25,12 +26,14 @@ from unisono.cli.run import run
 from unisono.cli.schedule import schedule
 from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
+from unisono.cli.topology import topology
 from unisono.cli.tune import tune
 from unisono.cli.verify import verify
 from unisono.cli.workload import workload
 
 COMMANDS: tuple[click.Command, ...] = (
     algorithms,
+    allocate,
     bench,
     bound,
     calibrate,
@@ -44,6 +47,7 @@ COMMANDS: tuple[click.Command, ...] = (
     schedule,
     simulate,
     sweep,
+    topology,
     tune,
     verify,
     workload,

@@ -60,8 +60,9 @@ def _print(claims: list[Claim], files: list[str]) -> None:
     print_table(["", "claim", "reported", "ours", "tolerance", "text"], rows)
     print_lines("")
     for claim in claims:
-        if claim.note:
-            print_lines(f"{claim.id}: {claim.note}")
+        source = f"[{claim.provenance}]" if claim.provenance else ""
+        if claim.note or source:
+            print_lines(f"{claim.id}: {' '.join(filter(None, [source, claim.note]))}")
     print_lines("", f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold")
     for path in files:
         print_lines(f"wrote {path}")

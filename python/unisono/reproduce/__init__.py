@@ -14,7 +14,7 @@ from typing import Any
 from unisono._core import paper_claims
 
 #: The papers that can be reproduced, by name.
-PAPERS = ("multiplying", "wafer")
+PAPERS = ("hammingmesh", "multiplying", "wafer")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Claim:
     tolerance: float
     holds: bool
     note: str
+    #: Where the reported number is from, if not from the paper's text.
+    provenance: str = ""
 
     def report(self) -> dict[str, Any]:
         """The claim as a dictionary for JSON."""
@@ -71,6 +73,7 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
         tolerance=listed["tolerance"],
         holds=holds,
         note=" ".join(filter(None, [listed.get("note", ""), found.remark])),
+        provenance=listed.get("provenance", ""),
     )
 
 
@@ -103,9 +106,9 @@ def reproduce_paper(
 ) -> tuple[list[Claim], list[str]]:
     """The claims of a paper, judged, and the files of its figures, where a folder for them is given."""
     # Imported here, for this module is what that one builds on.
-    from unisono.reproduce import multiplying, wafer
+    from unisono.reproduce import hammingmesh, multiplying, wafer
 
-    modules: dict[str, ModuleType] = {"multiplying": multiplying, "wafer": wafer}
+    modules: dict[str, ModuleType] = {"hammingmesh": hammingmesh, "multiplying": multiplying, "wafer": wafer}
     listed = [
         claim
         for claim in listed_claims(paper)

@@ -1,9 +1,11 @@
 //! What messages of one time put on each link of a plane.
 //!
-//! A message is cut into equal parts, and each part goes step by step over the hop, of those that the routing allows, whose
-//! link has least on it: what packets do that follow credits, while all messages are under way. Where the routing's source
-//! chooses among ways (Valiant), the parts are spread over them evenly. Messages are taken in the order of ranks, so the same
-//! messages give the same loads.
+//! A message is cut into equal parts, and each part goes step by step over one of the hops that the routing allows. Packets that
+//! follow credits spread over equal hops only as far as one of them is busy, so messages are routed twice, and the less busy
+//! links count: each part to the hop whose link has least on it; and each part to the first hop whose link has room for it
+//! beside what it has, up to the longest message, which takes so long anyway. Where the routing's source chooses among ways
+//! (Valiant), the parts are spread over them evenly. Messages are taken in their order, so the same messages give the same
+//! loads.
 
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
@@ -12,6 +14,14 @@ const PARTS: u32 = 8;
 
 /// More steps than any way has: a fault of a routing.
 const LONGEST: u32 = 1 << 16;
+
+/// Bytes from one accelerator to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub from: u32,
+    pub to: u32,
+    pub bytes: f64,
+}
 
 pub struct Loads<'a> {
     plane: &'a Plane,
@@ -28,36 +38,62 @@ impl<'a> Loads<'a> {
         Self { plane, routing, bytes, touched: Vec::new(), hops: Vec::new(), way: Vec::new() }
     }
 
-    /// Adds a message between accelerators; the links of its longest part.
-    pub fn add(&mut self, from: u32, to: u32, bytes: f64) -> u32 {
+    /// The bytes of the busiest link while these messages travel.
+    pub fn busiest(&mut self, messages: &[Sent]) -> f64 {
+        let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max);
+        let mut chose = false;
+        for m in messages {
+            chose |= self.add(m, 0.0);
+        }
+        let even = self.take();
+        if !chose || even <= longest {
+            return even;
+        }
+        for m in messages {
+            self.add(m, longest);
+        }
+        even.min(self.take())
+    }
+
+    /// The links of the longest of the ways that a message may take.
+    pub fn links_between(&mut self, from: u32, to: u32) -> u32 {
+        let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
+        let of = |way| {
+            self.walk(from, to, way, 0.0, 0.0);
+            self.way.len() as u32
+        };
+        choices.into_iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Adds a message; whether it had a choice.
+    fn add(&mut self, message: &Sent, room: f64) -> bool {
+        let &Sent { from, to, bytes } = message;
         if from == to {
-            return 0;
+            return false;
         }
         let choices = self.routing.choices(from, to);
-        let parts = PARTS.min(PARTS.max(choices.len() as u32));
-        let mut longest = 0;
-        for part in 0..parts {
-            let choice = choices[(part as usize * choices.len() / parts as usize).min(choices.len() - 1)];
-            let chose = self.walk(from, to, choice);
+        let mut any = choices.len() > 1;
+        for part in 0..PARTS {
+            let choice = choices[part as usize * choices.len() / PARTS as usize];
+            let share = bytes / f64::from(PARTS);
+            any |= self.walk(from, to, choice, share, room);
             // A way without any choice is that of all parts.
-            let alone = part == 0 && !chose && choices.len() == 1;
-            let share = if alone { bytes } else { bytes / f64::from(parts) };
-            longest = longest.max(self.way.len() as u32);
+            let share = if any { share } else { bytes };
             for &link in &self.way {
                 if self.bytes[link as usize] == 0.0 {
                     self.touched.push(link);
                 }
                 self.bytes[link as usize] += share;
             }
-            if alone {
+            if !any {
                 break;
             }
         }
-        longest
+        any
     }
 
-    /// One way from end to end, into `self.way`; whether there was any other.
-    fn walk(&mut self, from: u32, to: u32, way: u32) -> bool {
+    /// One way from end to end for a part of a message, into `self.way`; whether there was any other.
+    fn walk(&mut self, from: u32, to: u32, way: u32, share: f64, room: f64) -> bool {
         self.way.clear();
         let (mut at, mut header, mut chose) = (from, Header { to, vc: 0, way }, false);
         while at != to {
@@ -65,7 +101,8 @@ impl<'a> Loads<'a> {
             self.routing.hops(at, header, &mut self.hops);
             chose |= self.hops.len() > 1;
             let on = |hop: &&Hop| self.bytes[hop.link as usize];
-            let least = self.hops.iter().min_by(|a, b| on(a).total_cmp(&on(b)));
+            let roomy = self.hops.iter().find(|hop| on(hop) + share <= room * (1.0 + 1e-9));
+            let least = roomy.or_else(|| self.hops.iter().min_by(|a, b| on(a).total_cmp(&on(b))));
             let hop = *least.expect("a routing leads to every accelerator");
             self.way.push(hop.link);
             assert!((self.way.len() as u32) < LONGEST, "a way from {from} to {to} does not end");
@@ -75,7 +112,7 @@ impl<'a> Loads<'a> {
     }
 
     /// The bytes of the busiest link; all links are empty again.
-    pub fn take(&mut self) -> f64 {
+    fn take(&mut self) -> f64 {
         let busiest = self.touched.iter().map(|&l| self.bytes[l as usize]).fold(0.0, f64::max);
         self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);
         busiest

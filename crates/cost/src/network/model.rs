@@ -23,8 +23,8 @@ use unisono_machine::{
 use unisono_schedule::Schedule;
 
 use super::{
-    loads::Loads,
-    schedule::{MessageRound, message_rounds},
+    loads::{Loads, Sent},
+    schedule::{Message, MessageRound, message_rounds},
 };
 
 /// Messages that are routed for one time; of more, every n-th flow or exchange stands for its neighbors.
@@ -90,16 +90,21 @@ impl NetworkModel {
         let flows = || exchange.flows.iter().step_by(every);
         let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
         latency.resize(latency.len().max(flows().len()), 0.0);
+        let mut messages = Vec::with_capacity(flows().len() * self.places.len());
         for (part, flow) in flows().enumerate() {
-            let hops: Vec<u32> = (0..self.ranks())
-                .map(|r| loads.add(self.places[r as usize], self.places[flow.to(r) as usize], bytes(flow)))
-                .collect();
+            let sent = |r: u32| {
+                let [from, to] = [r, flow.to(r)].map(|rank| self.places[rank as usize]);
+                Sent { from, to, bytes: bytes(flow) }
+            };
+            let first = messages.len();
+            messages.extend((0..self.ranks()).map(sent));
+            let hops: Vec<u32> = messages[first..].iter().map(|m| loads.links_between(m.from, m.to)).collect();
             latency[part] += self.chain_ns(flow, &hops);
         }
         let all: f64 = exchange.flows.iter().map(bytes).sum();
         let routed: f64 = flows().map(bytes).sum();
         let scale = if routed > 0.0 { all / routed } else { 1.0 };
-        let transfer = loads.take() * scale * self.ns_per_byte;
+        let transfer = loads.busiest(&messages) * scale * self.ns_per_byte;
         let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
         transfer.max(exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
     }
@@ -140,14 +145,13 @@ impl NetworkModel {
         let known = RefCell::new((Loads::new(&self.plane, &*self.routing), FxHashMap::default()));
         let latency = |from: u32, to: u32| {
             let (ways, hops) = &mut *known.borrow_mut();
-            self.message_ns(*hops.entry((from, to)).or_insert_with(|| ways.add(place(from), place(to), 0.0)))
+            self.message_ns(*hops.entry((from, to)).or_insert_with(|| ways.links_between(place(from), place(to))))
         };
         let (rounds, longest) = message_rounds(schedule, latency)?;
         let transfer_ns = |round: &MessageRound| {
-            for m in &round.messages {
-                loads.add(place(m.from), place(m.to), m.bytes as f64);
-            }
-            let transfer = loads.take() * self.ns_per_byte;
+            let sent = |m: &Message| Sent { from: place(m.from), to: place(m.to), bytes: m.bytes as f64 };
+            let messages: Vec<Sent> = round.messages.iter().map(sent).collect();
+            let transfer = loads.busiest(&messages) * self.ns_per_byte;
             let hosts = f64::from(round.most_messages(self.ranks())) * self.overhead_ns;
             transfer.max(round.reduced as f64 * self.reduce_ns_per_byte).max(hosts)
         };

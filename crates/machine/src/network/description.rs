@@ -87,6 +87,15 @@ impl Network {
         self.topology(origin).map(|_| ())
     }
 
+    /// Puts the lines of a graph in the place of the file's name, where the file is given, so that the description says all.
+    pub fn take_in(&mut self, files: &dyn Fn(&str) -> Option<String>) {
+        let named = self.topology.get("file").and_then(toml::Value::as_str);
+        if let Some(text) = named.and_then(files) {
+            self.topology.remove("file");
+            self.topology.insert("edges".to_owned(), toml::Value::String(text));
+        }
+    }
+
     /// One plane's topology.
     ///
     /// # Errors

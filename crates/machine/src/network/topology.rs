@@ -97,11 +97,13 @@ pub(super) fn refused(origin: &str, message: impl Into<String>) -> MachineError 
 }
 
 /// A family of topologies, by name.
+#[derive(Serialize)]
 pub struct Family {
     pub name: &'static str,
     pub summary: &'static str,
     pub reference: &'static str,
     /// Keys of its table in a machine file.
     pub keys: &'static [&'static str],
+    #[serde(skip)]
     pub read: Read,
 }

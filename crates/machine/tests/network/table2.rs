@@ -64,6 +64,6 @@ fn bisections_are_those_of_the_text() {
 
 #[test]
 fn switches_that_no_one_sells_have_no_price() {
-    let network = network("fattree-tapered50-artifact-large");
+    let network = network("fattree-tapered50-large-artifact");
     assert_eq!(network.cost_usd(&*network.topology("test").unwrap()), None);
 }

@@ -1,0 +1,124 @@
+//! Jobs on the boards of a network.
+
+use pyo3::prelude::*;
+use serde::Serialize;
+use unisono_machine::{
+    Machine as Description, MachineError,
+    network::{
+        Boards,
+        allocate::{Heuristic, Jobs, Outcome, Sample, Study, TRACE, study},
+    },
+};
+
+use crate::{
+    errors::{detached, input, to_python},
+    machine::Machine,
+};
+
+/// A job of the first sample, and where it went: its rows and columns of boards, or nowhere.
+#[derive(Serialize)]
+struct JobReport {
+    boards: u32,
+    rows: Option<Vec<u32>>,
+    columns: Option<Vec<u32>>,
+}
+
+#[derive(Serialize)]
+struct FirstReport {
+    failed: Vec<[u32; 2]>,
+    jobs: Vec<JobReport>,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    machine: &'a str,
+    boards: [u32; 2],
+    board: [u32; 2],
+    leaf: [u32; 2],
+    heuristic: &'static str,
+    fail: u64,
+    seed: u64,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    first: FirstReport,
+}
+
+fn boards(machine: &Machine) -> PyResult<Boards> {
+    let Description::Network(network) = machine.description() else {
+        return Err(input(MachineError::NoBoards { machine: machine.description().name().to_owned() }));
+    };
+    let topology = network.topology(&network.name).map_err(input)?;
+    topology.boards().ok_or_else(|| input(MachineError::NoBoards { machine: network.name.clone() }))
+}
+
+fn first(sample: &Sample, boards: &Boards) -> FirstReport {
+    let job = |(job, placed): &(unisono_machine::network::allocate::Job, Option<_>)| {
+        let placed: Option<&unisono_machine::network::allocate::Placed> = placed.as_ref();
+        JobReport {
+            boards: job.boards,
+            rows: placed.map(|p| p.rows.clone()),
+            columns: placed.map(|p| p.columns.clone()),
+        }
+    };
+    FirstReport {
+        failed: sample.failed.iter().map(|b| [b / boards.count[1], b % boards.count[1]]).collect(),
+        jobs: sample.jobs.iter().map(job).collect(),
+    }
+}
+
+/// Places jobs on the boards of a machine, around boards that fail. `jobs` is the text of a file with its name, or None for
+/// the sizes of the trace.
+#[pyfunction]
+#[pyo3(signature = (machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0))]
+pub fn allocate<'py>(
+    py: Python<'py>,
+    machine: &Machine,
+    jobs: Option<(String, String)>,
+    heuristic: &str,
+    fail: u64,
+    samples: u32,
+    seed: u64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (boards, name) = (boards(machine)?, machine.description().name());
+    let heuristic: Heuristic = heuristic.parse().map_err(input)?;
+    let jobs = match &jobs {
+        None => Jobs::Trace,
+        Some((text, origin)) => Jobs::parse(text, origin, name, &boards).map_err(input)?,
+    };
+    let asked = Study { jobs, heuristic, failures: fail, samples, seed };
+    let outcome = detached(py, || study(&boards, name, &asked))?.map_err(input)?;
+    to_python(
+        py,
+        &Report {
+            machine: name,
+            boards: boards.count,
+            board: boards.board,
+            leaf: boards.leaf,
+            heuristic: heuristic.name(),
+            fail,
+            seed,
+            outcome: &outcome,
+            first: first(&outcome.first, &boards),
+        },
+    )
+}
+
+/// The accelerators of the boards at some rows and columns, in the order of their ranks, and how these lie.
+#[pyfunction]
+pub fn submesh(machine: &Machine, rows: Vec<u32>, columns: Vec<u32>) -> PyResult<(Vec<u32>, [u32; 2])> {
+    let boards = boards(machine)?;
+    for (what, listed, count) in [("rows", &rows, boards.count[0]), ("columns", &columns, boards.count[1])] {
+        let fits = listed.iter().all(|&at| at < count) && listed.is_sorted_by(|a, b| a < b) && !listed.is_empty();
+        if !fits {
+            let accepted = format!("boards 0 to {} in rising order, at least one", count - 1);
+            return Err(input(format!("{what} of a sub-mesh are {listed:?}; accepted are {accepted}")));
+        }
+    }
+    Ok(boards.accelerators(&rows, &columns))
+}
+
+/// `[(share, boards)]`: what share of the trace's jobs has at most so many boards.
+#[pyfunction]
+pub fn trace_quantiles() -> Vec<(f64, u32)> {
+    TRACE.to_vec()
+}

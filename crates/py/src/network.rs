@@ -1,0 +1,62 @@
+//! Networks: what they are made of, their cables, and the check of their routing.
+
+use numpy::PyArray1;
+use pyo3::{prelude::*, types::PyDict};
+use unisono_machine::{
+    Machine as Description,
+    network::{FAMILIES, Network, deadlock},
+};
+
+use crate::{
+    errors::{detached, input, to_python},
+    machine::Machine,
+};
+
+/// A machine's network.
+///
+/// # Errors
+/// The machine is another kind.
+pub fn network(machine: &Machine) -> PyResult<&Network> {
+    match machine.description() {
+        Description::Network(network) => Ok(network),
+        other => Err(input(format!("{} is of kind {}; this needs a network", other.name(), other.kind()))),
+    }
+}
+
+/// `[{name, keys, reference, summary}]` of all families of topologies.
+#[pyfunction]
+pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, FAMILIES)
+}
+
+/// One plane: `accelerators`, `nodes`, and for every cable its ends `a` and `b` and its kind, 0 board, 1 DAC, 2 AOC.
+#[pyfunction]
+pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
+    let network = network(machine)?;
+    let plane = detached(py, || network.topology(&network.name)?.plane())?.map_err(input)?;
+    let once = || plane.links().iter().enumerate().filter(|(id, link)| link.back as usize > *id).map(|(_, link)| link);
+    let dict = PyDict::new(py);
+    dict.set_item("accelerators", plane.accelerators())?;
+    dict.set_item("nodes", plane.nodes())?;
+    dict.set_item("a", PyArray1::from_iter(py, once().map(|link| link.from)))?;
+    dict.set_item("b", PyArray1::from_iter(py, once().map(|link| link.to)))?;
+    dict.set_item("kind", PyArray1::from_iter(py, once().map(|link| link.cable as u8)))?;
+    Ok(dict)
+}
+
+/// Whether packets can block each other for ever: `{name, virtual_channels, deadlock_free, channels, dependencies, fault}`.
+#[pyfunction]
+pub fn check_routing<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
+    let network = network(machine)?;
+    let topology = network.topology(&network.name).map_err(input)?;
+    let (plane, routing) = (topology.plane().map_err(input)?, topology.routing());
+    let found = detached(py, || deadlock::check(&plane, &*routing))?;
+    let dict = PyDict::new(py);
+    dict.set_item("name", routing.name())?;
+    dict.set_item("virtual_channels", routing.virtual_channels())?;
+    dict.set_item("deadlock_free", found.is_ok())?;
+    dict.set_item("channels", found.as_ref().ok().map(|free| free.channels))?;
+    dict.set_item("dependencies", found.as_ref().ok().map(|free| free.dependencies))?;
+    dict.set_item("fault", found.err().map(|fault| fault.to_string()))?;
+    Ok(dict)
+}

@@ -1,0 +1,62 @@
+"""`unisono allocate`: jobs on the boards of a network, around failures."""
+
+import click
+
+import unisono
+from unisono._files import check_writable, write
+from unisono.cli._options import json_option, machine_option
+from unisono.cli._output import print_fields, print_json, print_lines, working
+
+
+@click.command()
+@machine_option
+@click.option(
+    "--jobs",
+    default="alibaba",
+    show_default=True,
+    metavar="FILE|alibaba",
+    help="One job a line, a number of boards or RxC; or the sizes of that trace until all healthy boards are asked for.",
+)
+@click.option("--fail", type=int, default=0, show_default=True, metavar="N", help="Boards that fail, drawn at random.")
+@click.option(
+    "--heuristic",
+    default="sort",
+    show_default=True,
+    metavar="NAME",
+    help="greedy, transpose, aspect, sort or locality, each with those before it.",
+)
+@click.option("--samples", type=int, default=1000, show_default=True, metavar="N", help="Samples of failures and jobs.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the samples.")
+@click.option("--plot", metavar="FILE.png", help="Draw which board each job of the first sample has.")
+@json_option
+def allocate(
+    machine: str, jobs: str, fail: int, heuristic: str, samples: int, seed: int, plot: str | None, as_json: bool
+) -> None:
+    """Places jobs on boards, around boards that failed, and says how much of the machine they use."""
+    if plot is not None:
+        if not plot.endswith(".png"):
+            raise click.BadParameter(f"'{plot}' does not end in .png, and the drawing is a PNG", param_hint="--plot")
+        check_writable(plot)
+    with working("allocating"):
+        report = unisono.allocate(machine, jobs, fail=fail, heuristic=heuristic, samples=samples, seed=seed)
+    if plot is not None:
+        # Imported here: drawing takes longer to load than everything else to run.
+        from unisono import allocation_plot
+
+        write(plot, allocation_plot.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}"))
+    if as_json:
+        print_json({**report, "jobs": jobs, "files": [plot] if plot is not None else []})
+        return
+    rows, columns = report["boards"]
+    upper = report["upper_level"]
+    print_lines(f"{jobs} jobs on {rows} x {columns} boards of {report['machine']}, {fail} failed, {samples} samples")
+    print_fields(
+        [
+            ("heuristic", heuristic),
+            ("utilization", f"{report['utilization_mean']:.2%} mean, {report['utilization_p1']:.2%} in the worst 1 %"),
+            ("jobs", f"{report['placed']:.1f} placed, {report['refused']:.1f} refused in a sample"),
+            ("upper level", f"{upper['alltoall']:.2%} of alltoall traffic, {upper['allreduce']:.2%} of allreduce"),
+        ]
+    )
+    if plot is not None:
+        print_lines("", f"wrote {plot}")

@@ -1,0 +1,112 @@
+"""`unisono topology`: structure and price of a network, its picture, and the check of its routing."""
+
+from typing import Any
+
+import click
+
+import unisono
+from unisono import InputError
+from unisono._core import Machine, check_routing
+from unisono._files import check_writable, write
+from unisono.cli._failures import NO
+from unisono.cli._options import json_option
+from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
+@click.option("--plot", metavar="FILE.png|svg", help="Draw the network, or a part of it where it is large.")
+@json_option
+def topology(name: str | None, check: bool, plot: str | None, as_json: bool) -> int:
+    """Tells what network NAME (a preset or a TOML file) is made of, and its price; lists the families without NAME."""
+    if name is None:
+        if check or plot is not None:
+            raise InputError("say which network: a preset (see 'unisono machines') or a TOML file")
+        _families(as_json)
+        return 0
+    if plot is not None:
+        if not plot.endswith((".png", ".svg")):
+            raise InputError(f"'{plot}' is no name of a picture; accepted are names that end in .png or .svg")
+        check_writable(plot)
+    machine = unisono.machine(name)
+    facts = machine.topology
+    if facts is None:
+        raise InputError(f"{machine.name} is of kind {machine.kind}; this needs a network")
+    report: dict[str, Any] = dict(facts)
+    if check:
+        with working(f"checking the routing of {machine.name}"):
+            report["routing"] = check_routing(machine)
+    if plot is not None:
+        _draw(machine, plot)
+        report["file"] = plot
+    if as_json:
+        print_json(report)
+    else:
+        _print(machine, report)
+    return 0 if not check or report["routing"]["deadlock_free"] else NO
+
+
+def _draw(machine: Machine, path: str) -> None:
+    # Imported here: drawing takes longer to load than everything else to run.
+    from unisono.networks import draw
+
+    write(path, draw(machine, "svg" if path.endswith(".svg") else "png"))
+
+
+def _families(as_json: bool) -> None:
+    families = unisono.topologies()
+    if as_json:
+        print_json({"topologies": families})
+        return
+    rows = [[f["name"], ", ".join(f["keys"]), f["summary"], f["reference"]] for f in families]
+    print_table(["family", "keys", "summary", "reference"], rows)
+
+
+def _print(machine: Machine, report: dict[str, Any]) -> None:
+    print_lines(f"{machine.name}: {machine.summary}" if machine.summary else machine.name, "")
+    shape = " x ".join(map(str, report["extents"]))
+    share = report["bisection_share"]
+    print_fields(
+        [
+            ("family", report["family"]),
+            ("accelerators", f"{report['accelerators']:,}" + (f" ({shape})" if len(report["extents"]) > 1 else "")),
+            ("injection", f"{number(report['injection_gbps'])} Gb/s an accelerator"),
+            ("diameter", f"{report['diameter']} cables"),
+            ("bisection", f"{100 * share:.2f} % of injection" if share is not None else "not known"),
+        ]
+    )
+    plane = report["plane"]
+    rows = [
+        [what, f"{one:,}", f"{every:,}"]
+        for what, one, every in [
+            ("switches", plane["switches"], report["switches"]),
+            ("copper cables (DAC)", plane["cables"]["dac"], report["cables"]["dac"]),
+            ("optical cables (AoC)", plane["cables"]["aoc"], report["cables"]["aoc"]),
+        ]
+    ]
+    rows.append(["cost", _dollars(plane["cost_usd"]), _dollars(report["cost_usd"])])
+    one, every = "a plane", "the plane" if report["planes"] == 1 else f"all {report['planes']} planes"
+    print_lines("")
+    print_table(["", one, every], rows, right=[one, every])
+    if report["cost_usd"] is None:
+        print_lines("", f"no price: a switch of {plane['switch_ports']} ports is not sold, those that are have 64")
+    if "routing" in report:
+        print_lines("", _routing(report["routing"]))
+    if "file" in report:
+        print_lines("", f"wrote {report['file']}")
+
+
+def _dollars(amount: float | None) -> str:
+    if amount is None:
+        return "-"
+    return f"{amount / 1e6:,.3f} M$" if amount >= 1e6 else f"{amount:,.0f} $"
+
+
+def _routing(found: dict[str, Any]) -> str:
+    channels = found["virtual_channels"]
+    rule = f"routing: {found['name']}, {channels} virtual channel" + ("s" if channels > 1 else "")
+    if found["deadlock_free"]:
+        uses = f"{found['channels']:,} channels with {found['dependencies']:,} dependencies and no cycle"
+        return f"{rule}; free of deadlock: {uses}"
+    return f"{rule}; it can block: {found['fault']}"

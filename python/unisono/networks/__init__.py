@@ -1,0 +1,40 @@
+"""Pictures of networks: one plane with its boards, switches and cables, or a part of it where it is large.
+
+Each family of topologies is drawn by one module of this folder.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from unisono._core import InputError, Machine
+from unisono.networks import dragonfly, fattree, graph, hxmesh, hyperx, lattice
+from unisono.networks._canvas import Canvas
+
+Draw = Callable[[Canvas, Machine, Mapping[str, Any]], str]
+
+#: What draws a family: it is given the machine and its table `topology`, and answers which part it has drawn.
+DRAWN: dict[str, Draw] = {
+    "dragonfly": dragonfly.draw,
+    "fattree": fattree.draw,
+    "graph": graph.draw,
+    "hxmesh": hxmesh.draw,
+    "hypercube": lattice.draw_hypercube,
+    "hyperx": hyperx.draw,
+    "mesh": lattice.draw_mesh,
+    "torus": lattice.draw_torus,
+}
+
+
+def draw(machine: Machine, form: Literal["png", "svg"] = "png") -> bytes:
+    """The picture of a network; the same machine gives the same bytes.
+
+    Raises:
+        InputError: the machine is no network.
+
+    """
+    facts = machine.topology
+    if facts is None:
+        raise InputError(f"{machine.name} is of kind {machine.kind}; only networks are drawn")
+    canvas = Canvas()
+    part = DRAWN[facts["family"]](canvas, machine, machine.describe()["topology"])
+    return canvas.picture(machine.summary or machine.name, f"one plane: {part}", form)

@@ -1,0 +1,120 @@
+"""Computes what "HammingMesh: A Network Topology for Large-Scale Deep Learning" (2022) claims."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from unisono._core import Machine, check_routing
+from unisono._files import write
+from unisono._machines import machine
+from unisono.networks import draw as draw_network
+from unisono.reproduce import Finding
+from unisono.tables import csv_text
+
+Listed = dict[str, Any]
+
+#: The rows of Table 2, as presets are named.
+TOPOLOGIES = (
+    "fattree",
+    "fattree-tapered50",
+    "fattree-tapered75",
+    "dragonfly",
+    "hyperx2d",
+    "hx2mesh",
+    "hx4mesh",
+    "torus2d",
+)
+SIZES = ("small", "large")
+#: The 4x4 boards of 2x2 that stand for the structure in the paper's figure.
+_STRUCTURE = """
+name = "structure"
+kind = "network"
+summary = "Hx2Mesh of 4 x 4 boards"
+planes = 4
+link_gbps = 400
+link_latency_ns = 40
+input_latency_ns = 20
+output_latency_ns = 20
+packet_bytes = 8192
+buffer_bytes = 33554432
+
+[topology]
+name = "hxmesh"
+board = [2, 2]
+boards = [4, 4]
+"""
+
+
+def check(listed: Listed) -> Finding:
+    """Computes a claim as its file lists it."""
+    return _CHECKS[listed["check"]](listed)
+
+
+def draw(folder: Path, _full: bool = False) -> list[str]:
+    """Writes Table 2 as CSV, and draws the structure of a HammingMesh; makes the folder if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = ["topology", "accelerators", "planes", "switches", "dac", "aoc", "cost_usd", "diameter", "bisection_share"]
+    rows = []
+    for size in SIZES:
+        for name in TOPOLOGIES:
+            facts = _facts(f"{name}-{size}")
+            bought = [facts["accelerators"], facts["planes"], facts["switches"], *facts["cables"].values()]
+            rows.append([facts["name"], *bought, facts["cost_usd"], facts["diameter"], facts["bisection_share"]])
+    files: dict[Path, str | bytes] = {
+        folder / "table2.csv": csv_text(head, rows),
+        folder / "structure.png": draw_network(Machine.from_toml(_STRUCTURE, "structure")),
+    }
+    for path, data in files.items():
+        write(path, data)
+    return [str(path) for path in files]
+
+
+def _facts(preset: str) -> dict[str, Any]:
+    facts = machine(preset).topology
+    assert facts is not None  # the presets of Table 2 are networks
+    return facts
+
+
+def _rows(listed: Listed) -> list[dict[str, Any]]:
+    """The topologies of one cluster, those that a claim leaves out aside."""
+    named = listed.get("only") or [name for name in TOPOLOGIES if name not in listed.get("without", [])]
+    return [_facts(f"{name}-{listed['size']}") for name in named]
+
+
+def _bill(listed: Listed) -> Finding:
+    items = ({"switches": facts["switches"], **facts["cables"]} for facts in _rows(listed))
+    return Finding(listed["reported"], [bought[listed["item"]] for bought in items])
+
+
+def _cost(listed: Listed) -> Finding:
+    millions = [facts["cost_usd"] / 1e6 for facts in _rows(listed)]
+    printed = [round(cost, digits) for cost, digits in zip(millions, listed["digits"], strict=True)]
+    return Finding(listed["reported"], printed, remark=f"Exactly {' '.join(f'{cost:.6f}' for cost in millions)}.")
+
+
+def _saving(listed: Listed) -> Finding:
+    costs = [facts["cost_usd"] for facts in _rows(listed)]
+    return Finding(listed["reported"], [costs[0] / cost for cost in costs])
+
+
+def _diameter(listed: Listed) -> Finding:
+    return Finding(listed["reported"], [facts["diameter"] for facts in _rows(listed)])
+
+
+def _bisection(listed: Listed) -> Finding:
+    return Finding(listed["reported"], [100 * _facts(preset)["bisection_share"] for preset in listed["presets"]])
+
+
+def _deadlock(listed: Listed) -> Finding:
+    found = [check_routing(machine(facts["name"])) for facts in _rows(listed)]
+    return Finding(listed["reported"], sum(not routing["deadlock_free"] for routing in found))
+
+
+_CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "bill": _bill,
+    "bisection": _bisection,
+    "cost": _cost,
+    "deadlock": _deadlock,
+    "diameter": _diameter,
+    "saving": _saving,
+}
