@@ -315,3 +315,44 @@ fn lines_for_nccl_stay_short() {
         ["allreduce on 4 ranks, 65537 to any bytes, ring protocol=ll3: its parameter protocol=ll3 cannot be said"]
     );
 }
+
+/// A row for so many ranks a node.
+fn on(per_node: u32, row: Row) -> Row {
+    Row { per_node: Some(per_node), ..row }
+}
+
+#[test]
+fn ranks_per_node_are_said_where_the_file_can() {
+    let rows = vec![
+        on(8, row(Kind::Allreduce, 8, 0, 99, "ring")),
+        on(4, row(Kind::Allreduce, 8, 0, u64::MAX, "ring")),
+        on(1, row(Kind::Allreduce, 8, 100, u64::MAX, "ring")),
+    ];
+    let json = write("openmpi-json", &table(rows.clone())).unwrap();
+    let file: Value = serde_json::from_str(&json.text).unwrap();
+    let communicators = file["collectives"]["allreduce"].as_array().unwrap();
+    let found: Vec<_> = communicators
+        .iter()
+        .map(|c| (c["comm_rank_distribution"].as_str(), c["rules"][0]["msg_size_min"].as_u64().unwrap()))
+        .collect();
+    // Four a node is neither of the two placements that it knows, and stands for any: last, and where others say nothing.
+    assert_eq!(found, [(Some("single-node"), 0), (Some("one-per-node"), 0), (None, 0)]);
+    assert!(json.notes.iter().any(|n| n.contains("was chosen for 4 ranks a node")), "{:?}", json.notes);
+
+    let nccl = write("nccl-tuner-csv", &table(rows.clone())).unwrap();
+    let lines: Vec<&str> = nccl.text.lines().filter(|l| !l.starts_with('#')).collect();
+    let nodes: Vec<&str> = lines.iter().map(|l| l.split(',').nth(6).unwrap()).collect();
+    assert_eq!(nodes, ["1", "2", "8"], "{lines:?}");
+
+    // Elsewhere those with most ranks a node stand for all.
+    for target in ["openmpi-rules", "mpich-json", "ucc"] {
+        let export = write(target, &table(rows.clone())).unwrap();
+        assert_eq!((export.rows, export.left.len()), (1, 2), "{target}: {:?}", export.left);
+        assert!(export.notes.iter().any(|n| n.contains("was chosen for 8 ranks a node")), "{target}");
+    }
+    // Where there are rows for any, those are all.
+    let any = row(Kind::Allreduce, 8, 0, 9, "recursive-doubling");
+    let export = write("openmpi-rules", &table(vec![any, rows[0].clone()])).unwrap();
+    assert_eq!((export.rows, export.left.len()), (1, 1));
+    assert!(export.left[0].contains("cannot say ranks per node"), "{:?}", export.left);
+}

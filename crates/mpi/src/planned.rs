@@ -1,6 +1,6 @@
 //! A communicator with a plan: the rows for its number of ranks, ready to run.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use unisono_collective::{Kind, OperatorClass};
 use unisono_runtime::{Blocks, Executor, Progress};
@@ -30,8 +30,9 @@ struct Entry {
     last_bytes: u64,
     /// None: the library's own.
     schedule: Option<usize>,
-    /// By rank of the schedule, which differs from that of the communicator where the root does; then for calls in place.
-    executors: [Vec<Option<Executor<usize>>>; 2],
+    /// By rank of the schedule, which differs from that of the communicator where the root does: for calls out of place,
+    /// and in place.
+    executors: [BTreeMap<u32, Executor<usize>>; 2],
 }
 
 impl Entry {
@@ -230,7 +231,7 @@ impl Planned {
         // A schedule for one root serves all: its ranks are counted from another one.
         let shift = if call.kind.has_root() { (call.root + self.ranks - c.root) % self.ranks } else { 0 };
         let own = (self.rank + self.ranks - shift) % self.ranks;
-        let executor = slot.executors[usize::from(call.in_place)][own as usize].get_or_insert_with(|| {
+        let executor = slot.executors[usize::from(call.in_place)].entry(own).or_insert_with(|| {
             let program = self.plan.program(schedule, own);
             let program = program.expect("it was decoded when the ranks compared their plans");
             Executor::new(match call.in_place {
@@ -249,7 +250,7 @@ impl Planned {
     fn parts<'a>(&'a mut self, library: &'a Library, running: &Running) -> (&'a mut Executor<usize>, Port<'a>) {
         let Running { call, entry, shift, own, .. } = *running;
         let slot = &mut self.entries[call.kind as usize][entry];
-        let executor = slot.executors[usize::from(call.in_place)][own as usize].as_mut();
+        let executor = slot.executors[usize::from(call.in_place)].get_mut(&own);
         let scratch = self.scratch.as_mut_ptr().cast();
         let port = Port { library, comm: self.comm, call, scratch, spare: &mut self.spare, ranks: self.ranks, shift };
         (executor.expect("`prepare` made it"), port)
@@ -260,8 +261,7 @@ impl Planned {
 fn entries(plan: &PlanFile, ranks: u32, rank: u32) -> Option<Vec<Vec<Entry>>> {
     let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
     for (number, row) in plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks) {
-        let none = || (0..ranks).map(|_| None).collect();
-        let mut executors: [Vec<Option<Executor<usize>>>; 2] = [none(), none()];
+        let mut executors = [BTreeMap::new(), BTreeMap::new()];
         let schedule = plan.schedule(number);
         if let Some(schedule) = schedule {
             let facts = plan.facts(schedule);
@@ -273,7 +273,7 @@ fn entries(plan: &PlanFile, ranks: u32, rank: u32) -> Option<Vec<Vec<Entry>>> {
                     in_place(&program, &facts.collective, part)?;
                 }
                 if part == rank {
-                    executors[0][part as usize] = Some(Executor::new(program));
+                    executors[0].insert(part, Executor::new(program));
                 }
             }
         }
