@@ -10,6 +10,7 @@ mod errors;
 mod export;
 mod machine;
 mod multiplying;
+mod network;
 mod plan;
 mod planfile;
 mod reproduce;
@@ -34,6 +35,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<schedule::Schedule>()?;
     m.add_class::<simulate::Simulation>()?;
     m.add_class::<endpoint::EndpointSimulation>()?;
+    m.add_class::<network::NetworkSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -50,6 +52,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_endpoint, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
+    m.add_function(wrap_pyfunction!(network::injection, m)?)?;
+    m.add_function(wrap_pyfunction!(network::simulate_network, m)?)?;
+    m.add_function(wrap_pyfunction!(network::simulate_network_goal, m)?)?;
+    m.add_function(wrap_pyfunction!(network::traffic_flows, m)?)?;
+    m.add_function(wrap_pyfunction!(network::traffic_packets, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
     m.add_function(wrap_pyfunction!(export::export_table, m)?)?;
