@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Endpoint, MachineError, PRESETS, Wafer, network::Network};
+use crate::{Endpoint, InNetwork, MachineError, PRESETS, Wafer, network::Network};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Machine {
     Endpoint(Endpoint),
+    InNetwork(InNetwork),
     Network(Network),
     Wafer(Wafer),
 }
@@ -35,6 +36,11 @@ impl Machine {
         let kind: KindOnly = toml::from_str(text).map_err(wrong)?;
         match kind.kind.as_str() {
             "endpoint" => Ok(Machine::Endpoint(Endpoint::from_toml(text, origin, wrong)?)),
+            "in-network" => {
+                let machine: InNetwork = toml::from_str(text).map_err(wrong)?;
+                machine.check(origin)?;
+                Ok(Machine::InNetwork(machine))
+            }
             "network" => {
                 let network: Network = toml::from_str(text).map_err(wrong)?;
                 network.check(origin)?;
@@ -49,7 +55,7 @@ impl Machine {
                 origin: origin.to_owned(),
                 key: "kind",
                 found: format!("'{other}'"),
-                accepted: "endpoint, network, wafer",
+                accepted: "endpoint, in-network, network, wafer",
             }),
         }
     }
@@ -69,6 +75,7 @@ impl Machine {
     pub fn name(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.name,
+            Machine::InNetwork(i) => &i.name,
             Machine::Network(n) => &n.name,
             Machine::Wafer(w) => &w.name,
         }
@@ -77,6 +84,7 @@ impl Machine {
     pub fn kind(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.kind,
+            Machine::InNetwork(i) => &i.kind,
             Machine::Network(n) => &n.kind,
             Machine::Wafer(w) => &w.kind,
         }
@@ -85,6 +93,7 @@ impl Machine {
     pub fn summary(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.summary,
+            Machine::InNetwork(i) => &i.summary,
             Machine::Network(n) => &n.summary,
             Machine::Wafer(w) => &w.summary,
         }
@@ -130,7 +139,7 @@ mod tests {
         let e = Machine::from_toml(&text, "my.toml").unwrap_err().to_string();
         assert!(e.starts_with("my.toml, line 11: unknown field `colours`"), "{e}");
         let e = Machine::from_toml("kind = 'toaster'", "t.toml").unwrap_err().to_string();
-        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, network, wafer");
+        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, in-network, network, wafer");
         let e = Machine::preset("wse9").unwrap_err().to_string();
         let names: Vec<&str> = PRESETS.iter().map(|p| p.name).collect();
         assert_eq!(
