@@ -2,11 +2,11 @@
 
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Estimate, Exchange, Placed, Round};
+use unisono_lower::{Estimate, Exchange, Placed, Round, switches::Configured};
 use unisono_machine::Grid;
 use unisono_schedule::Schedule;
 
-use crate::{AlgorithmError, Params, line::LineTree, ranks::Extents};
+use crate::{AlgorithmError, Params, line::LineTree, ranks::Extents, switches::Site};
 
 /// What a schedule is wanted for, and on what.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -23,6 +23,8 @@ pub enum Place {
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that all reach each other by messages.
     Ranks(Ranks),
+    /// Cores whose switches reduce; which ones, a [`Site`] says.
+    Switches,
 }
 
 /// What a stage of messages costs among ranks, for algorithms that choose their shape by it: `messages` of `bytes` each
@@ -48,6 +50,7 @@ pub enum PlaceKind {
     Wafer,
     Endpoint,
     Network,
+    InNetwork,
 }
 
 impl PlaceKind {
@@ -61,6 +64,7 @@ impl PlaceKind {
             PlaceKind::Wafer => "wafer",
             PlaceKind::Endpoint => "endpoint",
             PlaceKind::Network => "network",
+            PlaceKind::InNetwork => "in-network",
         }
     }
 }
@@ -74,11 +78,16 @@ impl Case {
         Self { collective, place: Place::Ranks(ranks) }
     }
 
+    pub fn on_switches(collective: Collective) -> Self {
+        Self { collective, place: Place::Switches }
+    }
+
     pub fn kind(&self) -> PlaceKind {
         match self.place {
             Place::Grid { .. } => PlaceKind::Wafer,
             Place::Ranks(Ranks { extents: None, .. }) => PlaceKind::Endpoint,
             Place::Ranks(_) => PlaceKind::Network,
+            Place::Switches => PlaceKind::InNetwork,
         }
     }
 
@@ -86,21 +95,21 @@ impl Case {
     pub fn grid(&self) -> Grid {
         match self.place {
             Place::Grid { grid, .. } => grid,
-            Place::Ranks(_) => Grid::new(1, self.collective.ranks),
+            Place::Ranks(_) | Place::Switches => Grid::new(1, self.collective.ranks),
         }
     }
 
     pub fn depth_cycles(&self) -> f64 {
         match self.place {
             Place::Grid { depth_cycles, .. } => depth_cycles,
-            Place::Ranks(_) => 0.0,
+            Place::Ranks(_) | Place::Switches => 0.0,
         }
     }
 
     /// What stages cost among ranks; on a grid nothing.
     pub fn ranks(&self) -> Ranks {
         match self.place {
-            Place::Grid { .. } => Ranks::default(),
+            Place::Grid { .. } | Place::Switches => Ranks::default(),
             Place::Ranks(ranks) => ranks,
         }
     }
@@ -164,6 +173,14 @@ pub trait Algorithm: Sync {
     /// The schedule is too large to build.
     fn schedule(&self, _case: &Case, _params: &Params) -> Result<Schedule, AlgorithmError> {
         Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it is for wafers only".to_owned() })
+    }
+
+    /// On switches that reduce: their registers. Only called on what [`Algorithm::supports`] accepts.
+    ///
+    /// # Errors
+    /// The machine's engines or identifiers do not do for it.
+    fn embed(&self, _case: &Case, _params: &Params, _site: &Site) -> Result<Configured, AlgorithmError> {
+        Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it does not run in switches".to_owned() })
     }
 
     /// Among ranks: the rounds of an algorithm in which all ranks do the same, so that a case too large to build can be

@@ -12,6 +12,7 @@ pub mod line;
 pub mod multiplying;
 mod params;
 pub mod ranks;
+pub mod switches;
 
 pub use algorithm::{Algorithm, Case, Param, Place, PlaceKind, Ranks};
 pub use catalog::ALGORITHMS;

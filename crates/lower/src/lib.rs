@@ -1,11 +1,12 @@
 //! What schedules are lowered to. Placed schedules: which PE runs which node, and which way each stream goes; with the
-//! checks of a placement. Task graphs: messages among ranks.
+//! checks of a placement. Task graphs: messages among ranks. The registers of switches that reduce.
 
 mod exchange;
 mod json;
 mod placed;
 mod placement;
 mod route;
+pub mod switches;
 pub mod tasks;
 mod terms;
 mod text;

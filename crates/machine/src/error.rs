@@ -34,4 +34,10 @@ pub enum MachineError {
     NoSamples,
     #[error("{origin}: topology.name is '{found}'; accepted are {families}")]
     UnknownTopology { origin: String, found: String, families: String },
+    #[error("nodes is {found}; {machine} can have 1 to {most}")]
+    Nodes { machine: String, found: u32, most: u32 },
+    #[error("{found} ranks were asked for; {machine} has cores for 1 to {most}")]
+    Cores { machine: String, found: u32, most: u32 },
+    #[error("the subset names {found}; nodes of {machine} are 0 to {last}, at least one")]
+    Subset { machine: String, found: String, last: u32 },
 }

@@ -3,6 +3,7 @@
 mod endpoint;
 mod error;
 mod grid;
+pub mod in_network;
 mod machine;
 pub mod network;
 mod presets;
@@ -11,6 +12,7 @@ mod wafer;
 pub use endpoint::{Endpoint, EndpointModel, Level, Parameters, RankOrder};
 pub use error::MachineError;
 pub use grid::{Direction, Grid, Shape};
+pub use in_network::InNetwork;
 pub use machine::Machine;
 pub use presets::{PRESETS, Preset};
 pub use wafer::Wafer;

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Endpoint, MachineError, PRESETS, Wafer, network::Network};
+use crate::{Endpoint, InNetwork, MachineError, PRESETS, Wafer, network::Network};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Machine {
     Endpoint(Endpoint),
+    InNetwork(InNetwork),
     Network(Network),
     Wafer(Wafer),
 }
@@ -47,6 +48,11 @@ impl Machine {
         let kind: KindOnly = toml::from_str(text).map_err(wrong)?;
         match kind.kind.as_str() {
             "endpoint" => Ok(Machine::Endpoint(Endpoint::from_toml(text, origin, wrong)?)),
+            "in-network" => {
+                let machine: InNetwork = toml::from_str(text).map_err(wrong)?;
+                machine.check(origin)?;
+                Ok(Machine::InNetwork(machine))
+            }
             "network" => {
                 let mut network: Network = toml::from_str(text).map_err(wrong)?;
                 network.take_in(files);
@@ -62,7 +68,7 @@ impl Machine {
                 origin: origin.to_owned(),
                 key: "kind",
                 found: format!("'{other}'"),
-                accepted: "endpoint, network, wafer",
+                accepted: "endpoint, in-network, network, wafer",
             }),
         }
     }
@@ -82,6 +88,7 @@ impl Machine {
     pub fn name(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.name,
+            Machine::InNetwork(i) => &i.name,
             Machine::Network(n) => &n.name,
             Machine::Wafer(w) => &w.name,
         }
@@ -90,6 +97,7 @@ impl Machine {
     pub fn kind(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.kind,
+            Machine::InNetwork(i) => &i.kind,
             Machine::Network(n) => &n.kind,
             Machine::Wafer(w) => &w.kind,
         }
@@ -98,6 +106,7 @@ impl Machine {
     pub fn summary(&self) -> &str {
         match self {
             Machine::Endpoint(e) => &e.summary,
+            Machine::InNetwork(i) => &i.summary,
             Machine::Network(n) => &n.summary,
             Machine::Wafer(w) => &w.summary,
         }
@@ -143,7 +152,7 @@ mod tests {
         let e = Machine::from_toml(&text, "my.toml").unwrap_err().to_string();
         assert!(e.starts_with("my.toml, line 11: unknown field `colours`"), "{e}");
         let e = Machine::from_toml("kind = 'toaster'", "t.toml").unwrap_err().to_string();
-        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, network, wafer");
+        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, in-network, network, wafer");
         let e = Machine::preset("wse9").unwrap_err().to_string();
         let names: Vec<&str> = PRESETS.iter().map(|p| p.name).collect();
         assert_eq!(

@@ -87,6 +87,9 @@ pub fn request(
             let made = EndpointRequest::new(kind, endpoint, ranks, elements, root, operator, dtype, model);
             return made.map(|made| AnyRequest::Endpoint(Box::new(made))).map_err(plan_error);
         }
+        Description::InNetwork(machine) => {
+            return Err(input(format!("{} is not known to this function", machine.name)));
+        }
         Description::Network(network) => {
             let root = count("root", root)?;
             let made = NetworkRequest::new(kind, network, machine.asked(), elements, root, operator, dtype, model);

@@ -26,7 +26,7 @@ impl Machine {
             Description::Wafer(_) => {}
             // A part of a network is checked where its dimensions are known.
             Description::Network(_) => {}
-            Description::Endpoint(_) => {
+            Description::Endpoint(_) | Description::InNetwork(_) => {
                 if let Some(shape) = shape.filter(|s| !s.grid.is_line()) {
                     return Err(input(format!("{} has ranks, not a shape {shape}; say how many", description.name())));
                 }
@@ -96,6 +96,7 @@ impl Machine {
         let shape = match &*self.description {
             Description::Wafer(wafer) => wafer.choose(self.shape).ok(),
             Description::Endpoint(endpoint) => self.shape.or(endpoint.ranks.map(Shape::line)),
+            Description::InNetwork(machine) => Some(self.shape.unwrap_or(Shape::line(machine.cores()))),
             Description::Network(network) => {
                 let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
                 Some(self.shape.unwrap_or(Shape::line(accelerators)))

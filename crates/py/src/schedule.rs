@@ -128,7 +128,9 @@ impl Schedule {
             return Ok(None);
         };
         let shape = match description {
-            Description::Endpoint(_) | Description::Network(_) => Some(unisono_machine::Shape::line(self.ranks())),
+            Description::Endpoint(_) | Description::InNetwork(_) | Description::Network(_) => {
+                Some(unisono_machine::Shape::line(self.ranks()))
+            }
             Description::Wafer(_) => self.file.placement.as_ref().map(Placement::shape),
         };
         Machine::new(description.clone(), shape).map(Some)
@@ -137,7 +139,7 @@ impl Schedule {
     /// The same schedule placed on a machine: node k on PE k of its shape, or of a row where it has none.
     fn on(&self, machine: &Machine) -> PyResult<Self> {
         let nodes = self.inner().node_count();
-        if let Description::Endpoint(_) | Description::Network(_) = machine.description() {
+        if !matches!(machine.description(), Description::Wafer(_)) {
             if machine.asked().is_some_and(|s| s.grid.count() != u64::from(self.ranks())) {
                 return Err(input(format!("the schedule is for {} ranks, not another number", self.ranks())));
             }

@@ -12,6 +12,7 @@ mod dual_rings;
 mod elimination;
 mod flood;
 mod hierarchical;
+mod in_network;
 mod kd_tree;
 mod linear;
 mod message;
@@ -58,6 +59,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(elimination::Elimination),
     &flood::Flood,
     &Among(hierarchical::Hierarchical),
+    &in_network::InNetwork,
     &kd_tree::KdTree,
     &Among(linear::Linear),
     &message::Message,

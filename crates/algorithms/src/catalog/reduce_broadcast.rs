@@ -55,7 +55,7 @@ fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm
 
 fn reduce_part(case: &Case, params: &Params) -> Result<Part, AlgorithmError> {
     let default = match case.kind() {
-        PlaceKind::Endpoint | PlaceKind::Network => "binomial",
+        PlaceKind::Endpoint | PlaceKind::Network | PlaceKind::InNetwork => "binomial",
         PlaceKind::Wafer if case.grid().is_line() => "auto-gen",
         PlaceKind::Wafer => "x-y",
     };

@@ -1,0 +1,93 @@
+//! Collectives in the switches: one tree, or several for parts of the vector; a chain for a scan.
+//!
+//! T(m) = alpha + beta m with alpha the latency of the longest way up and down, beta by Eq. 2.
+//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding", "Analysis".
+
+use unisono_collective::{Kind, Operator};
+use unisono_lower::switches::Configured;
+
+use crate::{
+    Algorithm, AlgorithmError, Case, Param, Params, PlaceKind,
+    switches::{self, Part, Site},
+};
+
+pub struct InNetwork;
+
+const EMBEDDINGS: Param = Param { name: "embeddings", values: "1 to the machine's identifiers (1)" };
+
+impl Algorithm for InNetwork {
+    fn name(&self) -> &'static str {
+        "in-network"
+    }
+
+    fn summary(&self) -> &'static str {
+        "reduced and copied in the switches, along shortest paths that merge where they meet"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Lakhotia et al., \"Accelerating Allreduce with in-network reduction on Intel PIUMA\", 2022"
+    }
+
+    fn collectives(&self) -> &'static [Kind] {
+        &[Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan]
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[EMBEDDINGS]
+    }
+
+    fn runs_on(&self) -> &'static [PlaceKind] {
+        &[PlaceKind::InNetwork]
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+        let c = &case.collective;
+        let embeddings = params.number(self.name(), EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
+        if case.kind() != PlaceKind::InNetwork {
+            return no("it needs switches that reduce".to_owned());
+        }
+        if c.operator == Operator::Ordered && c.kind.reduces() && c.kind != Kind::Scan {
+            return no("switches reduce in the order of their ports, which is not that of ranks".to_owned());
+        }
+        if embeddings > 1 && matches!(c.kind, Kind::Scan | Kind::Barrier) {
+            return no(format!("a {} has one embedding", c.kind));
+        }
+        Ok(())
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        let most = if matches!(case.collective.kind, Kind::Scan | Kind::Barrier) { 1 } else { 4 };
+        (1..=most).map(|n| Params::new().with(EMBEDDINGS.name, n)).collect()
+    }
+
+    fn chosen(&self, _case: &Case, params: &Params) -> Params {
+        if params.get(EMBEDDINGS.name).is_some() { params.clone() } else { params.clone().with(EMBEDDINGS.name, 1) }
+    }
+
+    fn embed(&self, case: &Case, params: &Params, site: &Site) -> Result<Configured, AlgorithmError> {
+        let c = &case.collective;
+        let count = params.number(self.name(), EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
+        let known = &site.machine.operators;
+        if c.kind.reduces() && !known.iter().any(|o| o == c.operator.name()) {
+            let reason =
+                format!("the engine of {} lacks {}; it has {}", site.machine.name, c.operator, known.join(", "));
+            return Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+        }
+        if u32::from(site.taken) + count > site.machine.identifiers {
+            return Err(switches::used_up(site, u32::from(site.taken) + count));
+        }
+        let cut = |at: u32| (u64::from(c.elements) * u64::from(at) / u64::from(count)) as u32;
+        let parts: Vec<Part> = (0..count)
+            .map(|at| Part { identifier: site.taken + at as u8, first: cut(at), elements: cut(at + 1) - cut(at) })
+            .collect();
+        if c.kind == Kind::Scan {
+            return switches::chain(site, c, parts[0]);
+        }
+        let embeddings = match parts[..] {
+            [whole] => vec![switches::shortest(site, c, whole)],
+            _ => switches::several(site, c, &parts),
+        };
+        Ok(Configured { collective: *c, ranks: site.cores.clone(), embeddings })
+    }
+}

@@ -1,0 +1,234 @@
+//! A chain through every switch, for a scan: what comes from before is reduced with a switch's own vector, and the result goes
+//! both to its memory and on. Ranks are numbered along the chain: that is the scan's own placement.
+//!
+//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both are found by search. A node of
+//! the presets has such a chain; several nodes mostly have none, because links to other nodes sit at cores of the wrong color of
+//! the mesh's checkerboard.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use unisono_collective::Collective;
+use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, Registers};
+use unisono_machine::in_network::{Layout, LevelOf, MEMORY, Port};
+
+use super::{Site, grow::Part};
+use crate::AlgorithmError;
+
+/// Steps of a search before it gives up.
+const MOST_STEPS: u32 = 10_000;
+
+/// Sizes of steps between nodes that are tried.
+const MOST_STEP_SIZES: u32 = 5;
+
+/// # Errors
+/// Ranks are not on all cores, or no chain was found.
+pub fn chain(site: &Site, c: &Collective, part: Part) -> Result<Configured, AlgorithmError> {
+    let no = |reason: String| AlgorithmError::Unsupported { algorithm: "in-network", reason };
+    let layout = &*site.layout;
+    if c.ranks != layout.switches() {
+        let reason =
+            format!("a scan goes through all {} cores, and {} ranks were asked for", layout.switches(), c.ranks);
+        return Err(no(reason));
+    }
+    if site.machine.cores_per_socket > 16 {
+        return Err(no("a scan's chain is searched in sockets of up to 16 cores".to_owned()));
+    }
+    let order = Search::new(site)
+        .machine()
+        .ok_or_else(|| no("no chain that passes every switch once was found between these ports".to_owned()))?;
+    let mut registers = Vec::with_capacity(order.len());
+    for (at, &switch) in order.iter().enumerate() {
+        let before = at.checked_sub(1).map_or(0, |before| 1_u64 << link(layout, switch, order[before]));
+        registers.push((
+            switch,
+            Registers {
+                request_inputs: before | 1 << MEMORY,
+                request_output: order.get(at + 1).map_or(NONE, |&next| link(layout, switch, next)),
+                response_input: ENGINE,
+                response_outputs: 1 << MEMORY,
+                operator: Some(c.operator),
+                ..Registers::idle(part.identifier)
+            },
+        ));
+    }
+    registers.sort_unstable_by_key(|&(switch, _)| switch);
+    let embedding = Embedding { identifier: part.identifier, first: part.first, elements: part.elements, registers };
+    Ok(Configured { collective: *c, ranks: Arc::new(order), embeddings: vec![embedding] })
+}
+
+/// The port of a switch that leads to another.
+fn link(layout: &Layout, from: u32, to: u32) -> Port {
+    layout.peers(from).find(|(_, peer)| peer.switch == to).map_or(MEMORY, |(port, _)| port)
+}
+
+struct Search<'a> {
+    layout: &'a Layout,
+    cores: u32,
+    sockets: u32,
+    /// Neighbors of each core on the mesh.
+    mesh: Vec<Vec<u32>>,
+    /// The core of socket `a` with the link to socket `b`, and the one at the other end.
+    joins: FxHashMap<(u32, u32), (u32, u32)>,
+    /// The way over all cores of a socket from one to another.
+    over_socket: FxHashMap<(u32, u32), Option<Vec<u32>>>,
+    over_node: FxHashMap<(Option<u32>, Option<u32>), Option<Vec<u32>>>,
+    steps: u32,
+}
+
+impl<'a> Search<'a> {
+    fn new(site: &'a Site) -> Self {
+        let layout = &*site.layout;
+        let cores = site.machine.cores_per_socket;
+        let neighbors = |core: u32, level| {
+            layout.peers(core).filter(move |(_, p)| p.level == level).map(|(_, p)| p.switch).collect::<Vec<_>>()
+        };
+        let mesh = (0..cores).map(|core| neighbors(core, LevelOf::Core)).collect();
+        let mut joins = FxHashMap::default();
+        for local in 0..layout.locals() {
+            for there in neighbors(local, LevelOf::Socket) {
+                joins.insert((local / cores, there / cores), (local % cores, there % cores));
+            }
+        }
+        Self {
+            layout,
+            cores,
+            sockets: site.machine.sockets_per_node,
+            mesh,
+            joins,
+            over_socket: FxHashMap::default(),
+            over_node: FxHashMap::default(),
+            steps: 0,
+        }
+    }
+
+    /// Switches of the whole machine in the order of the chain. Coordinates of a dimension are passed in steps of one size there
+    /// and back; sizes are tried until every node can be passed from the link it is entered by to the one it is left by.
+    fn machine(&mut self) -> Option<Vec<u32>> {
+        let most = self.layout.dims().iter().copied().max().unwrap_or(1).clamp(2, MOST_STEP_SIZES);
+        (1..most).find_map(|step| self.in_steps(step))
+    }
+
+    fn in_steps(&mut self, step: u32) -> Option<Vec<u32>> {
+        let layout = self.layout;
+        let dims = layout.dims();
+        let step = |size: u32| if gcd(step % size.max(1), size) == 1 { step } else { 1 };
+        let nodes: Vec<u32> = there_and_back(dims)
+            .into_iter()
+            .map(|place| {
+                let at: Vec<u32> = place.iter().zip(dims).map(|(&p, &size)| p * step(size) % size).collect();
+                layout.node_at(&at)
+            })
+            .collect();
+        let between = |a: u32, b: u32| {
+            let dim = (0..dims.len()).find(|&d| layout.coordinate(a, d) != layout.coordinate(b, d))?;
+            Some(layout.home(dim, layout.coordinate(b, dim)).0)
+        };
+        let mut order = Vec::with_capacity(layout.switches() as usize);
+        for (at, &node) in nodes.iter().enumerate() {
+            let entered = at.checked_sub(1).and_then(|before| between(node, nodes[before]));
+            let left = nodes.get(at + 1).and_then(|&next| between(node, next));
+            let inside = self.node(entered, left)?;
+            order.extend(inside.iter().map(|local| node * layout.locals() + local));
+        }
+        Some(order)
+    }
+
+    /// All switches of a node from one to another, where these are given.
+    fn node(&mut self, entered: Option<u32>, left: Option<u32>) -> Option<Vec<u32>> {
+        if let Some(known) = self.over_node.get(&(entered, left)) {
+            return known.clone();
+        }
+        let starts: Vec<u32> = entered.map_or_else(|| (0..self.layout.locals()).collect(), |switch| vec![switch]);
+        let found = starts.into_iter().find_map(|start| {
+            self.steps = 0;
+            let mut way = Vec::new();
+            let mut seen = vec![false; self.sockets as usize];
+            self.sockets_from(start, left, &mut seen, &mut way).then_some(way)
+        });
+        self.over_node.insert((entered, left), found.clone());
+        found
+    }
+
+    /// Goes on from the switch by which a socket is entered, over all sockets not seen.
+    fn sockets_from(&mut self, start: u32, left: Option<u32>, seen: &mut Vec<bool>, way: &mut Vec<u32>) -> bool {
+        self.steps += 1;
+        if self.steps > MOST_STEPS {
+            return false;
+        }
+        let (socket, core) = (start / self.cores, start % self.cores);
+        seen[socket as usize] = true;
+        let before = way.len();
+        let ahead: Vec<u32> = (0..self.sockets).filter(|&s| !seen[s as usize]).collect();
+        let last_socket = left.map(|switch| switch / self.cores);
+        if ahead.is_empty() {
+            let ends: Vec<u32> = left.map_or_else(|| (0..self.cores).collect(), |switch| vec![switch % self.cores]);
+            if last_socket.is_none_or(|s| s == socket)
+                && let Some(over) = ends.into_iter().find_map(|end| self.socket(core, end))
+            {
+                way.extend(over.iter().map(|c| socket * self.cores + c));
+                return true;
+            }
+        }
+        for &next in &ahead {
+            // The socket by which the node is left comes last.
+            if last_socket == Some(next) && ahead.len() > 1 {
+                continue;
+            }
+            let (exit, entry) = self.joins[&(socket, next)];
+            if let Some(over) = self.socket(core, exit) {
+                way.extend(over.iter().map(|c| socket * self.cores + c));
+                if self.sockets_from(next * self.cores + entry, left, seen, way) {
+                    return true;
+                }
+                way.truncate(before);
+            }
+        }
+        seen[socket as usize] = false;
+        false
+    }
+
+    fn socket(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
+        if let Some(known) = self.over_socket.get(&(from, to)) {
+            return known.clone();
+        }
+        let mut way = vec![from];
+        let found = self.cores_from(to, 1 << from, &mut way).then_some(way);
+        self.over_socket.insert((from, to), found.clone());
+        found
+    }
+
+    fn cores_from(&self, to: u32, seen: u32, way: &mut Vec<u32>) -> bool {
+        let at = way[way.len() - 1];
+        if way.len() == self.cores as usize {
+            return at == to;
+        }
+        for &next in self.mesh[at as usize].iter().filter(|&&next| seen & 1 << next == 0) {
+            way.push(next);
+            if self.cores_from(to, seen | 1 << next, way) {
+                return true;
+            }
+            way.pop();
+        }
+        false
+    }
+}
+
+/// All places of a grid, each beside the one before.
+fn there_and_back(dims: &[u32]) -> Vec<Vec<u32>> {
+    let Some((&size, rest)) = dims.split_first() else { return vec![Vec::new()] };
+    let inner = there_and_back(rest);
+    let mut all = Vec::with_capacity(inner.len() * size as usize);
+    for at in 0..size {
+        let mut row: Vec<Vec<u32>> = inner.iter().map(|place| [&[at][..], place].concat()).collect();
+        if at % 2 == 1 {
+            row.reverse();
+        }
+        all.append(&mut row);
+    }
+    all
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,191 @@
+//! One tree over all ranks: from each rank's core towards the root, merging where ways meet.
+
+use unisono_collective::{Collective, Kind};
+use unisono_lower::switches::{ENGINE, Embedding, NONE, Registers};
+use unisono_machine::in_network::{MEMORY, Port};
+
+use super::{
+    Site,
+    ways::{Ways, latency_ns},
+};
+
+/// How a tree goes between nodes and inside them.
+pub trait Plan {
+    /// The dimension in which a node's way to the root goes on, and to which coordinate; none at the root's node.
+    fn leave(&self, node: u32) -> Option<(usize, u32)>;
+
+    /// The ways inside a node to one of its switches.
+    fn inside(&mut self, to: u32) -> &Ways;
+
+    /// The switch of the root's node where all ways end.
+    fn root(&self) -> Root;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Root {
+    At(u32),
+    /// Where the last way to arrive ends earliest.
+    Best,
+}
+
+/// The part of a vector that a tree reduces, and its registers' identifier.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    pub identifier: u8,
+    pub first: u32,
+    pub elements: u32,
+}
+
+/// Grows the tree and writes it as registers for the collective.
+pub fn grow(site: &Site, c: &Collective, part: Part, plan: &mut dyn Plan) -> Embedding {
+    let layout = &*site.layout;
+    let locals = layout.locals();
+    let mut arrivals = Arrivals::new(site);
+    let mut registers = Vec::with_capacity(site.cores.len());
+    for (node, leaving) in walk(site, plan) {
+        let ends: Vec<End> = arrivals.of(site, node);
+        let to = match leaving {
+            Some((dim, coordinate)) => layout.home(dim, coordinate).0,
+            None => match plan.root() {
+                Root::At(switch) => layout.local_of(switch),
+                Root::Best => best_root(locals, &ends, plan),
+            },
+        };
+        let ways = plan.inside(to);
+        let mut below = vec![0_u64; locals as usize];
+        let mut here = vec![false; locals as usize];
+        let mut latest = 0.0_f64;
+        for end in &ends {
+            below[end.switch as usize] |= 1 << end.port;
+            latest = latest.max(end.ready_ns + ways.latency_ns[end.switch as usize]);
+            let mut at = end.switch;
+            // The rest of a way that another has gone is known.
+            while !std::mem::replace(&mut here[at as usize], true) {
+                let Some((port, next)) = ways.next[at as usize] else { break };
+                let back = layout.peer(at, port).map_or(MEMORY, |peer| peer.port);
+                below[next as usize] |= 1 << back;
+                at = next;
+            }
+        }
+        here[to as usize] = true;
+        for local in (0..locals).filter(|&l| here[l as usize]) {
+            let up = match (ways.next[local as usize], leaving) {
+                (Some((port, _)), _) => port,
+                (None, Some((dim, coordinate))) => layout.home(dim, coordinate).1,
+                (None, None) => NONE,
+            };
+            registers.push((node * locals + local, made(c, part.identifier, below[local as usize], up)));
+        }
+        if let Some((dim, coordinate)) = leaving {
+            let there = layout.moved(node, dim, coordinate);
+            let home = layout.home(dim, layout.coordinate(node, dim));
+            arrivals.add(
+                there,
+                End {
+                    switch: home.0,
+                    port: home.1,
+                    ready_ns: latest + latency_ns(&site.machine, unisono_machine::in_network::LevelOf::Node),
+                },
+            );
+        }
+    }
+    registers.sort_unstable_by_key(|&(switch, _)| switch);
+    Embedding { identifier: part.identifier, first: part.first, elements: part.elements, registers }
+}
+
+/// Nodes that ways pass, each after those whose ways lead to it.
+fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
+    let layout = &*site.layout;
+    let mut seen = vec![false; layout.nodes() as usize];
+    let mut order = Vec::new();
+    let mut depth = vec![0_u32; layout.nodes() as usize];
+    for start in site.nodes() {
+        let mut way = Vec::new();
+        let mut at = start;
+        while !std::mem::replace(&mut seen[at as usize], true) {
+            way.push(at);
+            match plan.leave(at) {
+                Some((dim, coordinate)) => at = layout.moved(at, dim, coordinate),
+                None => break,
+            }
+        }
+        // `at` was known before, or it is the root, at depth 0 and the last of this way.
+        for &node in way.iter().rev() {
+            depth[node as usize] =
+                plan.leave(node).map_or(0, |(dim, coordinate)| depth[layout.moved(node, dim, coordinate) as usize] + 1);
+            order.push(node);
+        }
+    }
+    order.sort_by_key(|&node| (std::cmp::Reverse(depth[node as usize]), node));
+    order.into_iter().map(|node| (node, plan.leave(node))).collect()
+}
+
+/// Something that a node's tree must take in: a rank's vector, or what another node sends.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    switch: u32,
+    port: Port,
+    ready_ns: f64,
+}
+
+struct Arrivals {
+    from_nodes: Vec<Vec<End>>,
+    /// First rank of each node, and one past the last.
+    first: Vec<u32>,
+}
+
+impl Arrivals {
+    fn new(site: &Site) -> Self {
+        let nodes = site.layout.nodes();
+        let first = (0..=nodes)
+            .map(|node| site.cores.partition_point(|&core| site.layout.node_of(core) < node) as u32)
+            .collect();
+        Self { from_nodes: vec![Vec::new(); nodes as usize], first }
+    }
+
+    fn add(&mut self, node: u32, end: End) {
+        self.from_nodes[node as usize].push(end);
+    }
+
+    fn of(&mut self, site: &Site, node: u32) -> Vec<End> {
+        let mut ends = std::mem::take(&mut self.from_nodes[node as usize]);
+        let ranks = self.first[node as usize] as usize..self.first[node as usize + 1] as usize;
+        let own = site.cores[ranks].iter().map(|&core| End {
+            switch: site.layout.local_of(core),
+            port: MEMORY,
+            ready_ns: 0.0,
+        });
+        ends.extend(own);
+        ends
+    }
+}
+
+fn best_root(locals: u32, ends: &[End], plan: &mut dyn Plan) -> u32 {
+    let latest =
+        |ways: &Ways| ends.iter().map(|end| end.ready_ns + ways.latency_ns[end.switch as usize]).fold(0.0, f64::max);
+    let mut best = (f64::INFINITY, 0);
+    for local in 0..locals {
+        let ns = latest(plan.inside(local));
+        if ns < best.0 {
+            best = (ns, local);
+        }
+    }
+    best.1
+}
+
+/// Registers of a switch of the tree: `below` are the ports that lead away from the root, its memory among them.
+fn made(c: &Collective, identifier: u8, below: u64, up: Port) -> Registers {
+    let idle = Registers::idle(identifier);
+    let top = up == NONE;
+    let requests = Registers { request_inputs: below, request_output: up, operator: Some(c.operator), ..idle };
+    match c.kind {
+        Kind::Broadcast => {
+            // The root's memory is where the vector comes from.
+            let outputs = if top { below & !(1 << MEMORY) } else { below };
+            Registers { response_input: if top { MEMORY } else { up }, response_outputs: outputs, ..idle }
+        }
+        Kind::Reduce if top => Registers { response_input: ENGINE, response_outputs: 1 << MEMORY, ..requests },
+        Kind::Reduce => requests,
+        _ => Registers { response_input: if top { ENGINE } else { up }, response_outputs: below, ..requests },
+    }
+}

@@ -1,0 +1,47 @@
+//! Several collectives at once: each gets the first identifier whose registers are free at all of its switches.
+
+use unisono_collective::Collective;
+use unisono_lower::switches::Configured;
+
+use super::{Site, grow::Part, tree::shortest};
+use crate::AlgorithmError;
+
+/// A collective, and where its ranks are.
+pub struct Wanted<'a> {
+    pub collective: Collective,
+    pub site: &'a Site,
+}
+
+/// One tree for each collective. Those that share no switch share an identifier; the others get further ones.
+///
+/// # Errors
+/// The identifiers of the machine are used up.
+pub fn embed_together(wanted: &[Wanted]) -> Result<Vec<Configured>, AlgorithmError> {
+    let switches = wanted.first().map_or(0, |w| w.site.layout.switches());
+    let mut used = vec![0_u64; switches as usize];
+    let mut made = Vec::new();
+    for w in wanted {
+        let part = Part { identifier: 0, first: 0, elements: w.collective.elements };
+        let mut embedding = shortest(w.site, &w.collective, part);
+        let taken = embedding.registers.iter().fold(0, |all, &(switch, _)| all | used[switch as usize]);
+        let identifier = taken.trailing_ones();
+        if identifier >= w.site.machine.identifiers {
+            return Err(used_up(w.site, wanted.len() as u32));
+        }
+        embedding.identifier = identifier as u8;
+        for (switch, r) in &mut embedding.registers {
+            r.identifier = identifier as u8;
+            used[*switch as usize] |= 1 << identifier;
+        }
+        made.push(Configured { collective: w.collective, ranks: w.site.cores.clone(), embeddings: vec![embedding] });
+    }
+    Ok(made)
+}
+
+pub(crate) fn used_up(site: &Site, wanted: u32) -> AlgorithmError {
+    let (name, has) = (&site.machine.name, site.machine.identifiers);
+    AlgorithmError::Unsupported {
+        algorithm: "in-network",
+        reason: format!("{wanted} embeddings at once use up the {has} identifiers of {name}"),
+    }
+}

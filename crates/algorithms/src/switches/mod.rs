@@ -1,0 +1,23 @@
+//! What algorithms on switches that reduce share: trees inside nodes and between them, grown towards a root, and the registers
+//! that they become.
+//!
+//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding".
+
+mod chain;
+mod grow;
+mod identifiers;
+mod packing;
+mod several;
+mod site;
+mod tree;
+mod ways;
+
+pub use identifiers::{Wanted, embed_together};
+pub use packing::{Packed, pack};
+pub use site::Site;
+
+pub(crate) use chain::chain;
+pub(crate) use grow::Part;
+pub(crate) use identifiers::used_up;
+pub(crate) use several::several;
+pub(crate) use tree::shortest;

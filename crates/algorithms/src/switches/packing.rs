@@ -1,0 +1,238 @@
+//! Spanning trees that share no edge, or as few as can be: the partition of a graph's edges into forests.
+//!
+//! `k` spanning trees in which no edge is used more than `load` times exist where `load` copies of the graph have `k` that
+//! share none (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid union: Roskind and Tarjan, "A
+//! note on finding minimum-cost edge-disjoint spanning trees", 1985.
+
+use std::collections::VecDeque;
+
+/// Trees over the edges of a graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packed {
+    /// The most trees that use one edge.
+    pub load: u32,
+    /// Edges of each tree, by their number.
+    pub trees: Vec<Vec<usize>>,
+}
+
+/// As many spanning trees as there are `roots`, with the least load; trees are shallow from their roots where the others leave
+/// room. None for a graph that is not connected.
+pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Packed> {
+    let trees = roots.len();
+    let needed = trees * vertices.saturating_sub(1);
+    let least = needed.div_ceil(edges.len().max(1)).max(1) as u32;
+    // One tree used by all has the load of their number.
+    (least..=(trees as u32).max(1)).find_map(|load| {
+        let mut forests = Forests::new(vertices, edges, trees, load as usize);
+        for (tree, &root) in roots.iter().enumerate() {
+            forests.spread(tree, root);
+        }
+        (forests.complete() == needed).then(|| Packed { load, trees: forests.into_trees() })
+    })
+}
+
+struct Forests<'a> {
+    edges: &'a [(u32, u32)],
+    load: usize,
+    /// The forest of each copy of an edge; copy `c` is of edge `c / load`.
+    owner: Vec<Option<usize>>,
+    /// Of each forest and vertex the copies there.
+    at: Vec<Vec<Vec<usize>>>,
+    /// Edges of the graph at each vertex.
+    of_vertex: Vec<Vec<usize>>,
+}
+
+impl<'a> Forests<'a> {
+    fn new(vertices: usize, edges: &'a [(u32, u32)], forests: usize, load: usize) -> Self {
+        let mut of_vertex = vec![Vec::new(); vertices];
+        for (edge, &(a, b)) in edges.iter().enumerate() {
+            of_vertex[a as usize].push(edge);
+            of_vertex[b as usize].push(edge);
+        }
+        let owner = vec![None; edges.len() * load];
+        Self { edges, load, owner, at: vec![vec![Vec::new(); vertices]; forests], of_vertex }
+    }
+
+    fn ends(&self, copy: usize) -> (u32, u32) {
+        self.edges[copy / self.load]
+    }
+
+    fn put(&mut self, copy: usize, forest: usize) {
+        let (a, b) = self.ends(copy);
+        if let Some(old) = self.owner[copy].replace(forest) {
+            for v in [a, b] {
+                self.at[old][v as usize].retain(|&c| c != copy);
+            }
+        }
+        for v in [a, b] {
+            self.at[forest][v as usize].push(copy);
+        }
+    }
+
+    /// Grows a forest from its root, breadth first, over what the others have left.
+    fn spread(&mut self, forest: usize, root: u32) {
+        let mut seen = vec![false; self.of_vertex.len()];
+        let mut waiting = VecDeque::from([root]);
+        if let Some(seen) = seen.get_mut(root as usize) {
+            *seen = true;
+        }
+        while let Some(v) = waiting.pop_front() {
+            for edge in self.of_vertex.get(v as usize).cloned().unwrap_or_default() {
+                let (a, b) = self.edges[edge];
+                let there = if a == v { b } else { a };
+                let free = (edge * self.load..(edge + 1) * self.load).find(|&copy| self.owner[copy].is_none());
+                if let Some(copy) = free.filter(|_| !seen[there as usize]) {
+                    seen[there as usize] = true;
+                    self.put(copy, forest);
+                    waiting.push_back(there);
+                }
+            }
+        }
+    }
+
+    /// Brings in every further edge for which the others can make room, and returns how many are in.
+    fn complete(&mut self) -> usize {
+        for copy in 0..self.owner.len() {
+            if self.owner[copy].is_none() {
+                self.augment(copy);
+            }
+        }
+        self.owner.iter().flatten().count()
+    }
+
+    fn augment(&mut self, new: usize) {
+        let mut from = vec![usize::MAX; self.owner.len()];
+        from[new] = new;
+        let mut waiting = VecDeque::from([new]);
+        while let Some(copy) = waiting.pop_front() {
+            for forest in 0..self.at.len() {
+                if self.owner[copy] == Some(forest) {
+                    continue;
+                }
+                let Some(circle) = self.way(forest, self.ends(copy)) else {
+                    return self.shift(copy, forest, &from, new);
+                };
+                for other in circle {
+                    if from[other] == usize::MAX {
+                        from[other] = copy;
+                        waiting.push_back(other);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves `copy` to the forest, what stood in for it to where it was, and so on back to the new edge.
+    fn shift(&mut self, mut copy: usize, mut forest: usize, from: &[usize], new: usize) {
+        loop {
+            let old = self.owner[copy];
+            self.put(copy, forest);
+            match old {
+                Some(old) if copy != new => {
+                    forest = old;
+                    copy = from[copy];
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The way between two vertices in a forest.
+    fn way(&self, forest: usize, (a, b): (u32, u32)) -> Option<Vec<usize>> {
+        let mut came = vec![usize::MAX; self.of_vertex.len()];
+        let mut waiting = vec![a];
+        while let Some(v) = waiting.pop() {
+            for &copy in &self.at[forest][v as usize] {
+                let (x, y) = self.ends(copy);
+                let there = if x == v { y } else { x };
+                if there == a || came[there as usize] != usize::MAX {
+                    continue;
+                }
+                came[there as usize] = copy;
+                if there == b {
+                    let mut way = Vec::new();
+                    let mut at = b;
+                    while at != a {
+                        let copy = came[at as usize];
+                        way.push(copy);
+                        let (x, y) = self.ends(copy);
+                        at = if x == at { y } else { x };
+                    }
+                    return Some(way);
+                }
+                waiting.push(there);
+            }
+        }
+        None
+    }
+
+    fn into_trees(self) -> Vec<Vec<usize>> {
+        let mut trees = vec![Vec::new(); self.at.len()];
+        for (copy, owner) in self.owner.iter().enumerate() {
+            if let Some(tree) = owner {
+                trees[*tree].push(copy / self.load);
+            }
+        }
+        trees
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(rows: u32, cols: u32) -> Vec<(u32, u32)> {
+        let mut edges = Vec::new();
+        for v in 0..rows * cols {
+            edges.extend((v % cols + 1 < cols).then_some((v, v + 1)));
+            edges.extend((v / cols + 1 < rows).then_some((v, v + cols)));
+        }
+        edges
+    }
+
+    fn complete(n: u32) -> Vec<(u32, u32)> {
+        (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect()
+    }
+
+    fn check(vertices: usize, edges: &[(u32, u32)], packed: &Packed) {
+        let mut used = vec![0; edges.len()];
+        for tree in &packed.trees {
+            assert_eq!(tree.len(), vertices - 1);
+            let mut group: Vec<usize> = (0..vertices).collect();
+            for &edge in tree {
+                used[edge] += 1;
+                let (a, b) = (group[edges[edge].0 as usize], group[edges[edge].1 as usize]);
+                assert_ne!(a, b, "a circle");
+                group.iter_mut().filter(|g| **g == b).for_each(|g| *g = a);
+            }
+        }
+        assert!(used.iter().all(|&u| u <= packed.load));
+    }
+
+    #[test]
+    fn complete_graphs_hold_half_as_many_trees_as_vertices() {
+        for n in 2..12 {
+            let edges = complete(n);
+            for trees in 1..=n / 2 {
+                let packed = pack(n as usize, &edges, &(0..trees).collect::<Vec<_>>()).unwrap();
+                check(n as usize, &edges, &packed);
+                assert_eq!(packed.load, 1, "{trees} trees on {n}");
+            }
+            // One more has no room: n (n - 1) / 2 edges are too few.
+            let more: Vec<u32> = (0..=n / 2).collect();
+            assert_eq!(pack(n as usize, &edges, &more).unwrap().load, 2);
+        }
+    }
+
+    #[test]
+    fn a_mesh_of_eight_holds_ten_trees_at_load_seven() {
+        // 10 edges, 7 of them a tree: no more than 10/7 trees a unit of load.
+        let edges = grid(2, 4);
+        for trees in 1..=10 {
+            let packed = pack(8, &edges, &vec![1; trees]).unwrap();
+            check(8, &edges, &packed);
+            assert_eq!(packed.load as usize, (7 * trees).div_ceil(10), "{trees}");
+        }
+        assert_eq!(pack(3, &[(0, 1)], &[0]), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Where a collective runs: the machine, and the core of each rank.
+
+use std::sync::Arc;
+
+use unisono_machine::{InNetwork, MachineError, in_network::Layout};
+
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub machine: InNetwork,
+    pub layout: Arc<Layout>,
+    /// The core of each rank, ascending.
+    pub cores: Arc<Vec<u32>>,
+    /// Replicas of registers that other collectives hold.
+    pub taken: u8,
+}
+
+impl Site {
+    /// Every core of the machine.
+    pub fn all(machine: &InNetwork) -> Self {
+        Self {
+            layout: Arc::new(machine.layout()),
+            cores: Arc::new((0..machine.cores()).collect()),
+            machine: machine.clone(),
+            taken: 0,
+        }
+    }
+
+    /// The first cores of the machine.
+    ///
+    /// # Errors
+    /// There are fewer.
+    pub fn first(machine: &InNetwork, cores: u32) -> Result<Self, MachineError> {
+        if cores == 0 || cores > machine.cores() {
+            let most = machine.cores();
+            return Err(MachineError::Cores { machine: machine.name.clone(), found: cores, most });
+        }
+        Ok(Self { cores: Arc::new((0..cores).collect()), ..Self::all(machine) })
+    }
+
+    /// All cores of some nodes.
+    ///
+    /// # Errors
+    /// A node that is not there, or none at all.
+    pub fn on_nodes(machine: &InNetwork, nodes: &[u32]) -> Result<Self, MachineError> {
+        let most = machine.nodes();
+        let mut nodes = nodes.to_vec();
+        nodes.sort_unstable();
+        nodes.dedup();
+        match nodes.last() {
+            Some(&last) if last < most => {}
+            last => {
+                let found = last.map_or_else(|| "nothing".to_owned(), |last| format!("node {last}"));
+                return Err(MachineError::Subset { machine: machine.name.clone(), found, last: most - 1 });
+            }
+        }
+        let per = machine.cores_per_node();
+        let cores = nodes.iter().flat_map(|node| node * per..(node + 1) * per).collect();
+        Ok(Self { cores: Arc::new(cores), ..Self::all(machine) })
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.cores.len() as u32
+    }
+
+    /// Nodes with a rank, ascending.
+    pub(crate) fn nodes(&self) -> Vec<u32> {
+        let mut nodes: Vec<u32> = self.cores.iter().map(|&core| self.layout.node_of(core)).collect();
+        nodes.dedup();
+        nodes
+    }
+}

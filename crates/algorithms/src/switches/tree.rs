@@ -1,0 +1,71 @@
+//! The tree of the paper: the root at the node of least eccentricity, dimension-ordered shortest paths between nodes, shortest
+//! paths inside.
+
+use unisono_collective::{Collective, Kind};
+use unisono_lower::switches::Embedding;
+
+use super::{
+    Site,
+    grow::{Part, Plan, Root, grow},
+    ways::{Ways, ways},
+};
+
+struct Shortest<'a> {
+    site: &'a Site,
+    root_node: u32,
+    root: Root,
+    /// Ways to each switch of a node that some node's way ends at.
+    known: Vec<Option<Ways>>,
+}
+
+impl Plan for Shortest<'_> {
+    fn leave(&self, node: u32) -> Option<(usize, u32)> {
+        let layout = &*self.site.layout;
+        let wanted = |dim| layout.coordinate(self.root_node, dim);
+        let dim = (0..layout.dims().len()).find(|&dim| layout.coordinate(node, dim) != wanted(dim))?;
+        Some((dim, wanted(dim)))
+    }
+
+    fn inside(&mut self, to: u32) -> &Ways {
+        self.known[to as usize].get_or_insert_with(|| ways(&self.site.machine, &self.site.layout, to, |_, _| true))
+    }
+
+    fn root(&self) -> Root {
+        self.root
+    }
+}
+
+pub fn shortest(site: &Site, c: &Collective, part: Part) -> Embedding {
+    let (root_node, root) = root_of(site, c);
+    let known = vec![None; site.layout.locals() as usize];
+    grow(site, c, part, &mut Shortest { site, root_node, root, known })
+}
+
+/// The node of the root, and its switch where the collective says it.
+pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
+    if matches!(c.kind, Kind::Broadcast | Kind::Reduce) {
+        let switch = site.cores[c.root as usize];
+        return (site.layout.node_of(switch), Root::At(switch));
+    }
+    (middle(site, &site.nodes()), Root::Best)
+}
+
+/// Beyond so many nodes of a subset the one nearest to the middle is taken: nearly all have the same eccentricity.
+const MOST_COMPARED: usize = 4096;
+
+/// The participating node of least eccentricity; among equals the one nearest to the middle of every dimension.
+fn middle(site: &Site, nodes: &[u32]) -> u32 {
+    let layout = &*site.layout;
+    let dims = layout.dims();
+    let off = |node: u32| -> u32 {
+        dims.iter().enumerate().map(|(dim, size)| layout.coordinate(node, dim).abs_diff(size / 2)).sum()
+    };
+    let hops =
+        |a: u32, b: u32| (0..dims.len()).filter(|&dim| layout.coordinate(a, dim) != layout.coordinate(b, dim)).count();
+    let eccentricity = |node: u32| nodes.iter().map(|&other| hops(node, other)).max().unwrap_or(0);
+    // On all nodes of a HyperX every eccentricity is the same.
+    if nodes.len() == layout.nodes() as usize || nodes.len() > MOST_COMPARED {
+        return nodes.iter().copied().min_by_key(|&node| (off(node), node)).unwrap_or(0);
+    }
+    nodes.iter().copied().min_by_key(|&node| (eccentricity(node), off(node), node)).unwrap_or(0)
+}

@@ -1,0 +1,63 @@
+//! Ways inside a node: from every switch the port towards one of them, along shortest paths or along a given tree.
+
+use unisono_machine::{
+    InNetwork,
+    in_network::{Layout, LevelOf, Port},
+};
+
+/// Ways to one switch of a node, by its number in the node.
+#[derive(Clone, Debug)]
+pub struct Ways {
+    /// The port to take at each switch, and the switch behind it; none at `to` itself.
+    pub next: Vec<Option<(Port, u32)>>,
+    pub latency_ns: Vec<f64>,
+}
+
+pub fn latency_ns(machine: &InNetwork, level: LevelOf) -> f64 {
+    match level {
+        LevelOf::Core => machine.core_latency_ns,
+        LevelOf::Socket => machine.socket_latency_ns,
+        LevelOf::Node => machine.node_latency_ns,
+    }
+}
+
+/// Links inside the first node: `(switch, port, switch behind it, level)`.
+pub fn inside(layout: &Layout) -> impl Iterator<Item = (u32, Port, u32, LevelOf)> + '_ {
+    (0..layout.locals()).flat_map(move |local| {
+        let links = layout.peers(local).filter(|(_, peer)| peer.level != LevelOf::Node);
+        links.map(move |(port, peer)| (local, port, peer.switch, peer.level))
+    })
+}
+
+/// Shortest paths; among equals the one with fewer links, then over the lower port. Only links that `usable` accepts.
+pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, Port) -> bool) -> Ways {
+    let count = layout.locals() as usize;
+    let mut arriving = vec![Vec::new(); count];
+    for (from, port, there, level) in inside(layout).filter(|&(from, port, ..)| usable(from, port)) {
+        arriving[there as usize].push((from, port, latency_ns(machine, level)));
+    }
+    let mut best = vec![(f64::INFINITY, u32::MAX); count];
+    let mut next = vec![None; count];
+    let mut done = vec![false; count];
+    best[to as usize] = (0.0, 0);
+    // A node has some hundred switches: no queue is needed.
+    while let Some(at) =
+        (0..count).filter(|&s| !done[s] && best[s].0.is_finite()).min_by(|&a, &b| order(best[a], best[b]))
+    {
+        done[at] = true;
+        for &(from, port, ns) in &arriving[at] {
+            let from = from as usize;
+            let through = (best[at].0 + ns, best[at].1 + 1);
+            let better = order(through, best[from]);
+            if better.is_lt() || (better.is_eq() && next[from].is_some_and(|(p, _)| port < p) && !done[from]) {
+                best[from] = through;
+                next[from] = Some((port, at as u32));
+            }
+        }
+    }
+    Ways { next, latency_ns: best.into_iter().map(|(ns, _)| ns).collect() }
+}
+
+fn order(a: (f64, u32), b: (f64, u32)) -> std::cmp::Ordering {
+    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+}

@@ -1,0 +1,93 @@
+//! How embeddings share links: of one collective, and of several at once.
+
+use unisono_base::{Diagnostic, Diagnostics, NodeId};
+use unisono_machine::in_network::{Layout, MEMORY, Port};
+
+use super::{
+    Configured,
+    registers::{ENGINE, NONE, ports},
+};
+
+/// Logical edges on each direction of each link.
+#[derive(Clone, Debug)]
+pub struct LinkLoads {
+    /// First link of each switch of a node.
+    first: Vec<u32>,
+    links: u32,
+    locals: u32,
+    loads: Vec<u8>,
+}
+
+impl LinkLoads {
+    fn new(layout: &Layout) -> Self {
+        let mut first = vec![0];
+        for local in 0..layout.locals() {
+            first.push(first[local as usize] + u32::from(layout.ports(local)));
+        }
+        let links = first[layout.locals() as usize];
+        let all = u64::from(links) * u64::from(layout.nodes());
+        Self { first, links, locals: layout.locals(), loads: vec![0; all as usize] }
+    }
+
+    fn row(&self, switch: u32, port: Port) -> usize {
+        let (node, local) = (switch / self.locals, switch % self.locals);
+        (node as usize) * self.links as usize + self.first[local as usize] as usize + usize::from(port)
+    }
+
+    /// Edges on the link that leaves a switch by a port.
+    pub fn leaving(&self, switch: u32, port: Port) -> u8 {
+        self.loads[self.row(switch, port)]
+    }
+
+    pub fn most(&self) -> u8 {
+        self.loads.iter().copied().max().unwrap_or(0)
+    }
+
+    /// How many directed links carry 1, 2, ... edges.
+    pub fn histogram(&self) -> Vec<u64> {
+        let mut of = vec![0; usize::from(self.most()) + 1];
+        for &load in &self.loads {
+            of[usize::from(load)] += 1;
+        }
+        of.split_off(1)
+    }
+}
+
+/// The loads of checked registers: each edge counts at the switch that it leaves.
+pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> LinkLoads {
+    let mut of = LinkLoads::new(layout);
+    for embedding in all.into_iter().flat_map(|c| &c.embeddings) {
+        for &(switch, r) in &embedding.registers {
+            let up = Some(r.request_output).filter(|&port| port != NONE && port < ENGINE);
+            for port in up.into_iter().chain(ports(r.response_outputs & !(1 << MEMORY))) {
+                let row = of.row(switch, port);
+                of.loads[row] = of.loads[row].saturating_add(1);
+            }
+        }
+    }
+    of
+}
+
+/// Whether collectives that each pass [`super::check`] can be configured together. A switch has one replica of registers for
+/// each identifier, so no two embeddings with one identifier may name the same switch; links and engines of one identifier are
+/// then disjoint too.
+pub fn check_together<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> Vec<Diagnostic> {
+    let mut found = Diagnostics::default();
+    let mut used = vec![0_u64; layout.switches() as usize];
+    for embedding in all.into_iter().flat_map(|c| &c.embeddings) {
+        let bit = 1_u64.checked_shl(u32::from(embedding.identifier)).unwrap_or(0);
+        for &(switch, _) in &embedding.registers {
+            let Some(used) = used.get_mut(switch as usize) else { continue };
+            if *used & bit != 0 {
+                found.push("clash", Some(NodeId(switch)), None, || {
+                    format!(
+                        "switch {switch} has one set of registers for identifier {}, and two embeddings want it",
+                        embedding.identifier
+                    )
+                });
+            }
+            *used |= bit;
+        }
+    }
+    found.into_vec()
+}

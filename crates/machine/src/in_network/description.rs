@@ -1,0 +1,187 @@
+//! Such a machine as its file describes it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Layout, balanced};
+use crate::MachineError;
+
+/// What a round of messages costs a program on the cores, beside the way itself.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Software, a round.
+    pub round_ns: f64,
+    /// How often a round goes the way to its partner: data and flags.
+    pub traversals: f64,
+}
+
+/// What a node computes with, for models of applications.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Of a node, at its peak.
+    pub tflops: f64,
+    /// Share of the peak that training reaches.
+    pub efficiency: f64,
+}
+
+/// `kind = "in-network"`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InNetwork {
+    pub name: String,
+    pub kind: String,
+    #[serde(default)]
+    pub summary: String,
+    pub cores_per_socket: u32,
+    /// Rows and columns of a socket's mesh; core `k` stands at row `k / columns`, column `k % columns`.
+    pub mesh: [u32; 2],
+    pub sockets_per_node: u32,
+    /// Nodes of the HyperX in each dimension; none for a single node.
+    pub node_dims: Vec<u32>,
+    /// Links by level: between cores of a socket, sockets of a node, nodes.
+    pub core_latency_ns: f64,
+    pub socket_latency_ns: f64,
+    pub node_latency_ns: f64,
+    /// One direction.
+    pub core_gbps: f64,
+    pub socket_gbps: f64,
+    pub node_gbps: f64,
+    /// A core's memory, reading and writing together; a core that does both gives each a half.
+    pub memory_gbps: f64,
+    /// The link between a switch and its memory, one direction.
+    pub memory_port_gbps: f64,
+    pub packet_bytes: u32,
+    /// Packets that an input of a switch holds, for each channel; credits count them.
+    pub buffer_packets: u32,
+    /// One unit of the pipelined tree that reduces.
+    #[serde(default)]
+    pub engine_level_ns: f64,
+    /// Packets that one switch reduces or passes on, in place of as many as its links bring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_gbps: Option<f64>,
+    /// Replicas of the registers in each switch.
+    pub identifiers: u32,
+    /// What switches can compute.
+    pub operators: Vec<String>,
+    /// Cores that hold a socket's links to the others: the link to socket `t` is at entry `t` modulo their number.
+    pub socket_ports: Vec<u32>,
+    /// Cores that hold a node's links to others. Links are counted over the coordinates of the first dimension, then the next:
+    /// link `k` is at socket `k` modulo the sockets, at entry `k / sockets` modulo the number of entries.
+    pub node_ports: Vec<u32>,
+    pub host: Host,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
+}
+
+/// Tables of switches number cores; a collective has no more ranks either.
+const MOST_CORES: u64 = 1 << 22;
+
+impl InNetwork {
+    pub fn nodes(&self) -> u32 {
+        self.node_dims.iter().product()
+    }
+
+    pub fn cores(&self) -> u32 {
+        self.nodes() * self.cores_per_node()
+    }
+
+    pub fn cores_per_node(&self) -> u32 {
+        self.sockets_per_node * self.cores_per_socket
+    }
+
+    /// The most links between two cores of a socket.
+    pub fn mesh_diameter(&self) -> u32 {
+        self.mesh[0] + self.mesh[1] - 2
+    }
+
+    /// The same machine with so many nodes, on the HyperX that [`balanced`] gives.
+    ///
+    /// # Errors
+    /// No nodes, or more than there are numbers for.
+    pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
+        let most = u32::try_from(MOST_CORES).unwrap_or(u32::MAX) / self.cores_per_node();
+        if nodes == 0 || nodes > most {
+            return Err(MachineError::Nodes { machine: self.name.clone(), found: nodes, most });
+        }
+        let made = Self { node_dims: balanced(nodes), ..self.clone() };
+        made.check(&self.name)?;
+        Ok(made)
+    }
+
+    pub fn layout(&self) -> Layout {
+        Layout::new(self)
+    }
+
+    /// # Errors
+    /// A value out of range.
+    pub fn check(&self, origin: &str) -> Result<(), MachineError> {
+        let bad =
+            |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
+        let [rows, cols] = self.mesh;
+        if !(1..=64).contains(&self.cores_per_socket) {
+            return bad("cores_per_socket", self.cores_per_socket.to_string(), "1 to 64");
+        }
+        if rows.checked_mul(cols) != Some(self.cores_per_socket) {
+            return bad("mesh", format!("[{rows}, {cols}]"), "[rows, columns] with cores_per_socket places");
+        }
+        if !(1..=256).contains(&self.sockets_per_node) {
+            return bad("sockets_per_node", self.sockets_per_node.to_string(), "1 to 256");
+        }
+        if self.node_dims.len() > 8 || self.node_dims.contains(&0) {
+            return bad("node_dims", format!("{:?}", self.node_dims), "up to 8 dimensions, each at least 1");
+        }
+        let nodes = self.node_dims.iter().try_fold(1_u64, |n, &d| n.checked_mul(u64::from(d)));
+        if nodes.and_then(|n| n.checked_mul(u64::from(self.cores_per_node()))).is_none_or(|n| n > MOST_CORES) {
+            return bad("node_dims", format!("{:?}", self.node_dims), "dimensions with at most 4194304 cores in all");
+        }
+        let positive = [
+            ("core_gbps", self.core_gbps),
+            ("socket_gbps", self.socket_gbps),
+            ("node_gbps", self.node_gbps),
+            ("memory_gbps", self.memory_gbps),
+            ("memory_port_gbps", self.memory_port_gbps),
+            ("engine_gbps", self.engine_gbps.unwrap_or(1.0)),
+            ("device.tflops", self.device.map_or(1.0, |d| d.tflops)),
+            ("device.efficiency", self.device.map_or(1.0, |d| d.efficiency)),
+        ];
+        if let Some((key, found)) = positive.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 1e-6 && *v <= 1e9)) {
+            return bad(key, found.to_string(), "a number above 0");
+        }
+        let at_least_zero = [
+            ("core_latency_ns", self.core_latency_ns),
+            ("socket_latency_ns", self.socket_latency_ns),
+            ("node_latency_ns", self.node_latency_ns),
+            ("engine_level_ns", self.engine_level_ns),
+            ("host.round_ns", self.host.round_ns),
+            ("host.traversals", self.host.traversals),
+        ];
+        if let Some((key, found)) = at_least_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 0.0 && *v <= 1e12))
+        {
+            return bad(key, found.to_string(), "a number of at least 0");
+        }
+        if self.packet_bytes < 8 || self.packet_bytes > 1 << 20 {
+            return bad("packet_bytes", self.packet_bytes.to_string(), "8 to 1048576");
+        }
+        if !(1..=1024).contains(&self.buffer_packets) {
+            return bad("buffer_packets", self.buffer_packets.to_string(), "1 to 1024");
+        }
+        if !(1..=64).contains(&self.identifiers) {
+            return bad("identifiers", self.identifiers.to_string(), "1 to 64");
+        }
+        for (key, ports) in [("socket_ports", &self.socket_ports), ("node_ports", &self.node_ports)] {
+            if ports.is_empty() || ports.iter().any(|&core| core >= self.cores_per_socket) {
+                return bad(key, format!("{ports:?}"), "a list of cores of a socket, at least one");
+            }
+        }
+        let layout = self.layout();
+        if layout.most_ports() > usize::from(MEMORY_BELOW) {
+            let found = format!("{} links at one switch", layout.most_ports());
+            return bad("socket_ports and node_ports", found, "at most 60 links a switch");
+        }
+        Ok(())
+    }
+}
+
+/// Links of a switch, beside the memory.
+const MEMORY_BELOW: u8 = 60;

@@ -1,0 +1,215 @@
+//! Switches, their ports, and what lies at the other end of each.
+//!
+//! Switches are numbered as cores: node by node, socket by socket, row-major on the mesh. All nodes have the same ports; of a
+//! dimension's ports the one with a node's own coordinate leads nowhere.
+
+use super::InNetwork;
+
+/// A port of a switch; links are numbered from 0, mesh first, then sockets, then nodes.
+pub type Port = u8;
+
+/// The port to the core's memory. It comes last in the order of ports, so that a chain of switches reduces what comes from
+/// before it first.
+pub const MEMORY: Port = 63;
+
+/// The level that a link belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LevelOf {
+    Core,
+    Socket,
+    Node,
+}
+
+/// The other end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    pub switch: u32,
+    pub port: Port,
+    pub level: LevelOf,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// A switch of the same node.
+    Local { switch: u32, port: Port, level: LevelOf },
+    /// The node with this coordinate in the dimension.
+    Node { dim: usize, coordinate: u32 },
+}
+
+#[derive(Clone, Debug)]
+pub struct Layout {
+    locals: u32,
+    dims: Vec<u32>,
+    strides: Vec<u32>,
+    /// Ports of each switch of a node.
+    ends: Vec<Vec<End>>,
+    /// `(switch of the node, port)` of the link to each coordinate of each dimension.
+    homes: Vec<Vec<(u32, Port)>>,
+}
+
+impl Layout {
+    pub fn new(machine: &InNetwork) -> Self {
+        let (cores, sockets) = (machine.cores_per_socket, machine.sockets_per_node);
+        let [rows, cols] = machine.mesh;
+        let locals = cores * sockets;
+        let mut ends: Vec<Vec<End>> = vec![Vec::new(); locals as usize];
+        let mut join = |a: u32, b: u32, level: LevelOf| {
+            let (pa, pb) = (ends[a as usize].len() as Port, ends[b as usize].len() as Port);
+            ends[a as usize].push(End::Local { switch: b, port: pb, level });
+            ends[b as usize].push(End::Local { switch: a, port: pa, level });
+        };
+        for socket in 0..sockets {
+            for row in 0..rows {
+                for col in 0..cols {
+                    let at = socket * cores + row * cols + col;
+                    if col + 1 < cols {
+                        join(at, at + 1, LevelOf::Core);
+                    }
+                    if row + 1 < rows {
+                        join(at, at + cols, LevelOf::Core);
+                    }
+                }
+            }
+        }
+        let socket_port = |of: u32, to: u32| of * cores + pick(&machine.socket_ports, to);
+        for a in 0..sockets {
+            for b in a + 1..sockets {
+                join(socket_port(a, b), socket_port(b, a), LevelOf::Socket);
+            }
+        }
+        let mut homes = Vec::new();
+        let mut link = 0;
+        for (dim, &size) in machine.node_dims.iter().enumerate() {
+            let mut of_dim = Vec::with_capacity(size as usize);
+            for coordinate in 0..size {
+                let at = (link % sockets) * cores + pick(&machine.node_ports, link / sockets);
+                of_dim.push((at, ends[at as usize].len() as Port));
+                ends[at as usize].push(End::Node { dim, coordinate });
+                link += 1;
+            }
+            homes.push(of_dim);
+        }
+        let mut strides = vec![1; machine.node_dims.len()];
+        for d in (1..strides.len()).rev() {
+            strides[d - 1] = strides[d] * machine.node_dims[d];
+        }
+        Self { locals, dims: machine.node_dims.clone(), strides, ends, homes }
+    }
+
+    /// Switches of all nodes: one a core.
+    pub fn switches(&self) -> u32 {
+        self.nodes() * self.locals
+    }
+
+    pub fn nodes(&self) -> u32 {
+        self.dims.iter().product()
+    }
+
+    /// Switches of one node.
+    pub fn locals(&self) -> u32 {
+        self.locals
+    }
+
+    pub fn dims(&self) -> &[u32] {
+        &self.dims
+    }
+
+    pub fn node_of(&self, switch: u32) -> u32 {
+        switch / self.locals
+    }
+
+    pub fn local_of(&self, switch: u32) -> u32 {
+        switch % self.locals
+    }
+
+    pub fn coordinate(&self, node: u32, dim: usize) -> u32 {
+        node / self.strides[dim] % self.dims[dim]
+    }
+
+    /// The node that differs in one coordinate.
+    pub fn moved(&self, node: u32, dim: usize, coordinate: u32) -> u32 {
+        node - self.coordinate(node, dim) * self.strides[dim] + coordinate * self.strides[dim]
+    }
+
+    /// The node at these coordinates.
+    pub fn node_at(&self, coordinates: &[u32]) -> u32 {
+        coordinates.iter().zip(&self.strides).map(|(c, s)| c * s).sum()
+    }
+
+    /// The switch of a node, and its port, that lead to another coordinate.
+    pub fn home(&self, dim: usize, coordinate: u32) -> (u32, Port) {
+        self.homes[dim][coordinate as usize]
+    }
+
+    /// Ports of a switch beside its memory; some of them may lead nowhere.
+    pub fn ports(&self, switch: u32) -> Port {
+        self.ends[self.local_of(switch) as usize].len() as Port
+    }
+
+    pub fn most_ports(&self) -> usize {
+        self.ends.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// What lies at the other end of a port; nothing at the memory, at a node's own coordinate, and at ports that are not.
+    pub fn peer(&self, switch: u32, port: Port) -> Option<Peer> {
+        let (node, local) = (self.node_of(switch), self.local_of(switch));
+        match *self.ends[local as usize].get(usize::from(port))? {
+            End::Local { switch, port, level } => Some(Peer { switch: node * self.locals + switch, port, level }),
+            End::Node { dim, coordinate } => {
+                let own = self.coordinate(node, dim);
+                let (back, port) = self.home(dim, own);
+                let there = self.moved(node, dim, coordinate);
+                (own != coordinate).then_some(Peer { switch: there * self.locals + back, port, level: LevelOf::Node })
+            }
+        }
+    }
+
+    /// Links of a switch with what they lead to.
+    pub fn peers(&self, switch: u32) -> impl Iterator<Item = (Port, Peer)> + '_ {
+        (0..self.ports(switch)).filter_map(move |port| Some((port, self.peer(switch, port)?)))
+    }
+}
+
+/// Port lists repeat; a list of cores is never empty, [`InNetwork::check`] sees to it.
+fn pick(cores: &[u32], at: u32) -> u32 {
+    cores.get(at as usize % cores.len().max(1)).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Machine;
+
+    fn machine(nodes: u32) -> InNetwork {
+        let Machine::InNetwork(m) = Machine::preset("piuma").unwrap() else { panic!("switches that add") };
+        m.with_nodes(nodes).unwrap()
+    }
+
+    #[test]
+    fn links_lead_back() {
+        for nodes in [1, 2, 16, 30, 60] {
+            let layout = machine(nodes).layout();
+            let mut links = [0; 3];
+            for switch in 0..layout.switches() {
+                for (port, peer) in layout.peers(switch) {
+                    let back = layout.peer(peer.switch, peer.port).unwrap();
+                    assert_eq!((back.switch, back.port, back.level), (switch, port, peer.level));
+                    links[peer.level as usize] += 1;
+                }
+            }
+            // A 2x4 mesh has 10 links, 16 sockets 120, and a dimension of d nodes d (d - 1) / 2 a line; both ways.
+            let dims = layout.dims();
+            let between: u32 = dims.iter().map(|d| nodes * (d - 1)).sum();
+            assert_eq!(links, [nodes * 16 * 20, nodes * 240, between]);
+        }
+    }
+
+    #[test]
+    fn numbers_that_no_machine_has_are_refused() {
+        assert!(machine(1).with_nodes(0).unwrap_err().to_string().contains("nodes is 0"));
+        assert!(machine(1).with_nodes(32_769).unwrap_err().to_string().contains("1 to 32768"));
+        assert_eq!(machine(32_768).cores(), 1 << 22);
+        let crowded = InNetwork { node_ports: vec![0], node_dims: vec![1000], socket_ports: vec![0], ..machine(1) };
+        assert!(crowded.check("here").unwrap_err().to_string().contains("at most 60 links"));
+    }
+}

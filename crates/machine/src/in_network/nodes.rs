@@ -1,0 +1,55 @@
+//! The HyperX for a number of nodes: one node none, up to 16 nodes one dimension, up to 256 two, beyond that three.
+
+/// Dimensions whose product is `nodes`, as equal as that allows, descending; dimensions of one node are left out, so a prime
+/// number of nodes is a line.
+pub fn balanced(nodes: u32) -> Vec<u32> {
+    let mut dims = match nodes {
+        0..=16 => vec![nodes],
+        17..=256 => pair(nodes).to_vec(),
+        _ => divisors(nodes)
+            .map(|c| (c, pair(nodes / c)))
+            .map(|(c, [a, b])| vec![a, b, c])
+            .min_by_key(|dims| (dims.iter().copied().max(), std::cmp::Reverse(dims.iter().copied().min())))
+            .expect("1 divides every number"),
+    };
+    dims.retain(|&d| d > 1);
+    dims.sort_unstable_by(|a, b| b.cmp(a));
+    dims
+}
+
+fn divisors(n: u32) -> impl Iterator<Item = u32> {
+    (1..=n.isqrt()).filter(move |&d| n.is_multiple_of(d))
+}
+
+/// The two factors that are nearest to each other.
+fn pair(n: u32) -> [u32; 2] {
+    let small = divisors(n).last().expect("1 divides every number");
+    [n / small, small]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_equal_as_can_be() {
+        let cases: [(u32, &[u32]); 10] = [
+            (1, &[]),
+            (2, &[2]),
+            (16, &[16]),
+            (17, &[17]),
+            (64, &[8, 8]),
+            (256, &[16, 16]),
+            (512, &[8, 8, 8]),
+            (1024, &[16, 8, 8]),
+            (4096, &[16, 16, 16]),
+            (16_384, &[32, 32, 16]),
+        ];
+        for (nodes, dims) in cases {
+            assert_eq!(balanced(nodes), dims, "{nodes}");
+        }
+        for nodes in 1..2000 {
+            assert_eq!(balanced(nodes).iter().product::<u32>(), nodes);
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The data: every switch reduces what its inputs bring, in the order of ports, and passes it on as its registers say.
+//!
+//! Values are drawn from rank and element; floating point ones round at every step, so that another order gives other bits. The
+//! results are held against arithmetic without the network: exactly for integers, minima and maxima, within the rounding of so
+//! many operations otherwise.
+
+use half::{bf16, f16};
+use unisono_base::mix;
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, ports};
+use unisono_machine::in_network::{Layout, MEMORY};
+use unisono_schedule::interpret::Element;
+
+/// What the data did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataReport {
+    pub result_correct: bool,
+    /// The first output that differs from plain arithmetic.
+    pub mismatch: Option<String>,
+    /// Elements of the vector that flowed, from the first on: all, unless the machine is very large.
+    pub elements: u32,
+    /// Of the bits of all outputs.
+    pub digest: u64,
+}
+
+/// The part of one value in [`DataReport::digest`]; `place` is `rank << 32 | element`.
+pub fn digest(place: u64, bits: u64) -> u64 {
+    mix(mix(place) ^ bits)
+}
+
+/// Ranks times elements that flow at most.
+const MOST_VALUES: u64 = 1 << 27;
+/// Values of all switches at a time.
+const AT_ONCE: usize = 1 << 22;
+
+/// A value that switches reduce.
+pub trait Sample: Element {
+    /// The unit of rounding; 0 for what does not round.
+    const EPSILON: f64;
+    fn of(bits: u64, operator: Operator) -> Self;
+    fn real(self) -> f64;
+    fn bits(self) -> u64;
+}
+
+macro_rules! float {
+    ($t:ty, $epsilon:expr, $from:expr, $to:expr) => {
+        impl Sample for $t {
+            const EPSILON: f64 = $epsilon;
+
+            fn of(bits: u64, operator: Operator) -> Self {
+                let part = (bits >> 40) as f64 / f64::from(1 << 24);
+                // Products of millions stay near 1.
+                let value = if operator == Operator::Prod {
+                    (1.0 + (part - 0.5) * 1e-6) * if bits & 1 == 0 { 1.0 } else { -1.0 }
+                } else {
+                    (part - 0.5) * 8.0
+                };
+                $from(value)
+            }
+
+            fn real(self) -> f64 {
+                $to(self)
+            }
+
+            fn bits(self) -> u64 {
+                u64::from(self.to_bits())
+            }
+        }
+    };
+}
+
+float!(f32, 5.97e-8, |v: f64| v as f32, f64::from);
+float!(f64, 1.12e-16, |v: f64| v, |v: f64| v);
+float!(f16, 4.89e-4, f16::from_f64, f16::to_f64);
+float!(bf16, 3.91e-3, bf16::from_f64, bf16::to_f64);
+
+macro_rules! integer {
+    ($t:ty) => {
+        impl Sample for $t {
+            const EPSILON: f64 = 0.0;
+
+            fn of(bits: u64, _: Operator) -> Self {
+                bits as $t
+            }
+
+            fn real(self) -> f64 {
+                self as f64
+            }
+
+            fn bits(self) -> u64 {
+                self as u64
+            }
+        }
+    };
+}
+
+integer!(i32);
+integer!(i64);
+
+/// The input of a rank at an element.
+pub fn input<T: Sample>(rank: u32, element: u32, operator: Operator) -> T {
+    T::of(mix(u64::from(rank) << 32 | u64::from(element) | 1 << 63), operator)
+}
+
+pub fn flow(layout: &Layout, configured: &Configured) -> DataReport {
+    match configured.collective.dtype {
+        Dtype::F32 => of::<f32>(layout, configured),
+        Dtype::F64 => of::<f64>(layout, configured),
+        Dtype::F16 => of::<f16>(layout, configured),
+        Dtype::Bf16 => of::<bf16>(layout, configured),
+        Dtype::I32 => of::<i32>(layout, configured),
+        Dtype::I64 => of::<i64>(layout, configured),
+    }
+}
+
+fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
+    let c = &configured.collective;
+    let elements = (MOST_VALUES / u64::from(c.ranks)).clamp(1, u64::from(u32::MAX)) as u32;
+    let mut report = DataReport { result_correct: true, mismatch: None, elements: elements.min(c.elements), digest: 0 };
+    let mut rank_of = vec![u32::MAX; layout.switches() as usize];
+    for (rank, &switch) in configured.ranks.iter().enumerate() {
+        rank_of[switch as usize] = rank as u32;
+    }
+    for e in &configured.embeddings {
+        let flows = e.elements.min(report.elements.saturating_sub(e.first));
+        let chunk = (AT_ONCE / e.registers.len().max(1)).clamp(1, 1024) as u32;
+        let mut run = Flow::<T>::new(layout, c, e, &rank_of);
+        let mut from = 0;
+        while from < flows {
+            let len = chunk.min(flows - from);
+            run.chunk(e.first + from, len as usize, &mut report);
+            from += len;
+        }
+    }
+    report
+}
+
+struct Flow<'a, T> {
+    c: &'a Collective,
+    e: &'a Embedding,
+    rank_of: &'a [u32],
+    /// Places in the order in which requests pass, and places of the inputs of each, in the order of ports.
+    order: Vec<u32>,
+    first: Vec<u32>,
+    inputs: Vec<u32>,
+    /// The place that each gets responses from.
+    above: Vec<u32>,
+    requests: Vec<T>,
+    responses: Vec<T>,
+}
+
+const FROM_MEMORY: u32 = u32::MAX;
+
+impl<'a, T: Sample> Flow<'a, T> {
+    fn new(layout: &Layout, c: &'a Collective, e: &'a Embedding, rank_of: &'a [u32]) -> Self {
+        let places = e.places(layout.switches());
+        let place = |switch, port| layout.peer(switch, port).map_or(FROM_MEMORY, |p| places[p.switch as usize]);
+        let (mut first, mut inputs, mut above) = (vec![0], Vec::new(), Vec::new());
+        for &(switch, r) in &e.registers {
+            inputs.extend(ports(r.request_inputs).map(|port| place(switch, port)));
+            first.push(inputs.len() as u32);
+            above.push(if [NONE, ENGINE, MEMORY].contains(&r.response_input) {
+                FROM_MEMORY
+            } else {
+                place(switch, r.response_input)
+            });
+        }
+        let reduces = c.kind.reduces();
+        let root = e
+            .registers
+            .iter()
+            .position(|(_, r)| if reduces { r.request_output == NONE } else { r.response_input == MEMORY });
+        // From the root outwards; requests pass in the reverse order.
+        let mut order: Vec<u32> = root.iter().map(|&at| at as u32).collect();
+        let mut next = 0;
+        while let Some(&at) = order.get(next) {
+            next += 1;
+            let (switch, r) = e.registers[at as usize];
+            let below = if reduces { r.request_inputs } else { r.response_outputs };
+            order.extend(ports(below & !(1 << MEMORY)).map(|port| place(switch, port)));
+        }
+        Self { c, e, rank_of, order, first, inputs, above, requests: Vec::new(), responses: Vec::new() }
+    }
+
+    fn chunk(&mut self, element: u32, len: usize, report: &mut DataReport) {
+        let operator = self.c.operator;
+        self.requests.resize(self.e.registers.len() * len, T::default());
+        self.responses.resize(self.e.registers.len() * len, T::default());
+        let mut own = vec![T::default(); len];
+        for &at in self.order.iter().rev() {
+            let at = at as usize;
+            let rank = self.rank_of[self.e.registers[at].0 as usize];
+            for (n, input_at) in (self.first[at] as usize..self.first[at + 1] as usize).enumerate() {
+                let source = self.inputs[input_at];
+                if source == FROM_MEMORY {
+                    (element..).zip(&mut own).for_each(|(k, x)| *x = input(rank, k, operator));
+                } else {
+                    own.copy_from_slice(&self.requests[source as usize * len..][..len]);
+                }
+                let sum = &mut self.requests[at * len..][..len];
+                if n == 0 {
+                    sum.copy_from_slice(&own);
+                } else {
+                    sum.iter_mut().zip(&own).for_each(|(x, &y)| *x = T::combine(operator, *x, y));
+                }
+            }
+        }
+        let expected = Expected::new(self.c, element, len);
+        let mut chain = (self.c.kind == Kind::Scan).then(|| vec![T::default(); len]);
+        // A scan's ranks are checked in their order, which is that of requests.
+        let forwards: Vec<u32> =
+            if chain.is_some() { self.order.iter().rev().copied().collect() } else { self.order.clone() };
+        for at in forwards {
+            let at = at as usize;
+            let (switch, r) = self.e.registers[at];
+            let rank = self.rank_of[switch as usize];
+            match r.response_input {
+                ENGINE => self.responses[at * len..][..len].copy_from_slice(&self.requests[at * len..][..len]),
+                MEMORY => {
+                    let values = &mut self.responses[at * len..][..len];
+                    (element..).zip(values).for_each(|(k, x)| *x = input(rank, k, operator));
+                }
+                NONE => continue,
+                _ => {
+                    let above = self.above[at] as usize * len;
+                    self.responses.copy_within(above..above + len, at * len);
+                }
+            }
+            if !r.receives() {
+                continue;
+            }
+            let got = &self.responses[at * len..][..len];
+            if let Some(chain) = &mut chain {
+                for (k, x) in (element..).zip(chain.iter_mut()) {
+                    let own = input(rank, k, operator);
+                    *x = if rank == 0 { own } else { T::combine(operator, *x, own) };
+                }
+            }
+            for (n, &value) in got.iter().enumerate() {
+                let place = u64::from(rank) << 32 | (element as usize + n) as u64;
+                report.digest = report.digest.wrapping_add(digest(place, value.bits()));
+                let fits = match &chain {
+                    Some(chain) => value.bits() == chain[n].bits(),
+                    None => expected.fits(n, value),
+                };
+                if !fits && report.result_correct {
+                    report.result_correct = false;
+                    report.mismatch = Some(format!(
+                        "element {} of rank {rank} is {value:?}, and plain arithmetic gives {}",
+                        element as usize + n,
+                        chain.as_ref().map_or_else(|| expected.say(n), |chain| format!("{:?}", chain[n]))
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// What every rank that gets something must get.
+struct Expected<T> {
+    /// In the order of ranks, and in double precision with the sum of magnitudes.
+    values: Vec<T>,
+    real: Vec<(f64, f64)>,
+    rounds: f64,
+}
+
+impl<T: Sample> Expected<T> {
+    fn new(c: &Collective, element: u32, len: usize) -> Self {
+        let mut values = vec![T::default(); len];
+        let mut real = vec![(0.0, 0.0); len];
+        let ranks = match c.kind {
+            Kind::Broadcast => c.root..c.root + 1,
+            Kind::Scan => 0..0,
+            _ => 0..c.ranks,
+        };
+        let product = c.operator == Operator::Prod;
+        for rank in ranks.clone() {
+            let first = rank == ranks.start;
+            for (n, k) in (0..len).zip(element..) {
+                let x: T = input(rank, k, c.operator);
+                let (value, (sum, size)) = (&mut values[n], &mut real[n]);
+                *value = if first { x } else { T::combine(c.operator, *value, x) };
+                let x = x.real();
+                *sum = if first {
+                    x
+                } else if product {
+                    *sum * x
+                } else {
+                    *sum + x
+                };
+                *size = if product { sum.abs() } else { *size + x.abs() };
+            }
+        }
+        let rounding = matches!(c.operator, Operator::Sum | Operator::Prod) && ranks.len() > 1;
+        Self { values, real, rounds: if rounding { f64::from(c.ranks) * T::EPSILON } else { 0.0 } }
+    }
+
+    fn fits(&self, n: usize, value: T) -> bool {
+        if self.rounds == 0.0 {
+            return value.bits() == self.values[n].bits();
+        }
+        let (sum, size) = self.real[n];
+        (value.real() - sum).abs() <= self.rounds * size
+    }
+
+    fn say(&self, n: usize) -> String {
+        if self.rounds == 0.0 { format!("{:?}", self.values[n]) } else { format!("{}", self.real[n].0) }
+    }
+}

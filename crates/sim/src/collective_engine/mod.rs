@@ -1,0 +1,116 @@
+//! Switches that reduce, driven by their registers: packets of a collective flow through the trees (or chain) that these say.
+//!
+//! A *unit* is one part of one switch's registers: its engine, or the copying of responses. It waits for a packet at all of its
+//! inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and lets the result go when all of
+//! its outputs have a credit; then the input slots are free again. Packets cut through. What a link's identifiers share they
+//! have in fixed time slots, and so do embeddings that share a memory; a core that reads and writes gives half of its memory's
+//! bandwidth to each.
+//!
+//! So when packet `k` leaves a unit is a maximum over sums of times of packets `k`, `k - 1` and `k - buffers`: no queue of events
+//! is needed, packets are swept one by one over the units in their order (`sweep.rs`). Such a system is homogeneous: once all
+//! times that the next packet depends on have moved by one constant, they do so for ever, and whole packets are skipped.
+//!
+//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Switch Architecture for In-network Computing". Times are
+//! whole picoseconds.
+
+mod data;
+mod sweep;
+mod units;
+
+use unisono_base::Diagnostic;
+use unisono_lower::switches::{Configured, check, check_together, loads};
+use unisono_machine::{InNetwork, in_network::Layout};
+
+pub use data::{DataReport, Sample, digest, input};
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the registers are wrong: {}", first(.0))]
+    Registers(Vec<Diagnostic>),
+    #[error("the run lasts longer than the 2^62 picoseconds that its clock counts")]
+    Overflow,
+}
+
+fn first(found: &[Diagnostic]) -> String {
+    found.first().map_or_else(String::new, |d| d.message.clone())
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    pub picoseconds: u64,
+    /// When the head of a first packet was at the last memory: the latency alpha.
+    pub latency: u64,
+    /// When each rank has given and got everything.
+    pub finish: Vec<u64>,
+    /// Packets of all embeddings, and the times that one left a unit.
+    pub packets: u64,
+    pub events: u64,
+    /// Of these, events that were computed one by one; the others repeat.
+    pub computed: u64,
+    /// Directed links by the number of logical edges on them, from one on.
+    pub link_loads: Vec<u64>,
+    pub data: DataReport,
+}
+
+/// Runs one collective alone on the machine.
+///
+/// # Errors
+/// Registers that the check refuses.
+pub fn run(machine: &InNetwork, layout: &Layout, configured: &Configured) -> Result<Run, EngineError> {
+    Ok(run_together(machine, layout, std::slice::from_ref(configured))?.remove(0))
+}
+
+/// Runs collectives that start at the same time, each configured beside the others.
+///
+/// # Errors
+/// Registers that the check refuses.
+pub fn run_together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
+    let mut found: Vec<Diagnostic> = all.iter().flat_map(|c| check(machine, layout, c)).collect();
+    found.extend(check_together(layout, all));
+    if !found.is_empty() {
+        return Err(EngineError::Registers(found));
+    }
+    let shared = units::Shared::new(layout, all);
+    all.iter().map(|configured| one(machine, layout, configured, &shared)).collect()
+}
+
+fn one(
+    machine: &InNetwork,
+    layout: &Layout,
+    configured: &Configured,
+    shared: &units::Shared,
+) -> Result<Run, EngineError> {
+    let mut run = Run {
+        picoseconds: 0,
+        latency: 0,
+        finish: vec![0; configured.ranks.len()],
+        packets: 0,
+        events: 0,
+        computed: 0,
+        link_loads: loads(layout, [configured]).histogram(),
+        data: data::flow(layout, configured),
+    };
+    let mut rank_of = vec![u32::MAX; layout.switches() as usize];
+    for (rank, &switch) in configured.ranks.iter().enumerate() {
+        rank_of[switch as usize] = rank as u32;
+    }
+    for embedding in configured.embeddings.iter().filter(|e| e.elements > 0) {
+        let width = configured.collective.dtype.bytes();
+        let per_packet = (u64::from(machine.packet_bytes) / width).max(1);
+        let packets = u64::from(embedding.elements).div_ceil(per_packet);
+        let last = u64::from(embedding.elements) - (packets - 1) * per_packet;
+        let units = units::Units::new(machine, layout, embedding, shared, [per_packet * width, last * width]);
+        let swept = sweep::sweep(&units, machine.buffer_packets as usize, packets).ok_or(EngineError::Overflow)?;
+        for (unit, &at) in swept.finish.iter().enumerate() {
+            if let Some(finish) = run.finish.get_mut(rank_of[units.switch[unit] as usize] as usize) {
+                *finish = at.max(*finish);
+            }
+        }
+        run.latency = run.latency.max(swept.head);
+        run.packets += packets;
+        run.events += packets * units.count() as u64;
+        run.computed += swept.computed;
+    }
+    run.picoseconds = run.finish.iter().copied().max().unwrap_or(0);
+    Ok(run)
+}

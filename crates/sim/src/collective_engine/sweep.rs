@@ -1,0 +1,176 @@
+//! When each packet leaves each unit.
+//!
+//! With H(u, k) and T(u, k) the times at which head and tail of packet k leave unit u, s(u) what its slowest output takes for a
+//! packet, and b the packets that a buffer holds:
+//!
+//! ```text
+//! H(u, k) = max of  H(v, k) + latency + engine     over inputs v
+//!                   T(u, k - 1)                    the links are free
+//!                   T(w, k - b) + latency          over outputs w: the credit came back
+//!                   W(u, k - 1)                    where u writes: the memory is free
+//! T(u, k) = max of  H(u, k) + s(u) and T(v, k) + latency + engine
+//! a memory that is read:     head max(R(u, k - 1), T(u, k - b)), tail R(u, k) = head + s(read)
+//! a memory that is written:  W(u, k) = max(T(u, k), H(u, k) + s(write))
+//! ```
+
+use super::units::{TO_MEMORY, Units};
+
+pub struct Swept {
+    /// When the head of the first packet was at the last memory.
+    pub head: u64,
+    /// When each unit's memory is done with the last packet; 0 where it has none.
+    pub finish: Vec<u64>,
+    pub computed: u64,
+}
+
+/// Clocks stay below this.
+const END: u64 = 1 << 62;
+
+pub fn sweep(units: &Units, buffers: usize, packets: u64) -> Option<Swept> {
+    let count = units.count();
+    let mut state = State {
+        units,
+        buffers,
+        // A ring of the last times of every unit.
+        head: vec![0; count],
+        left: vec![0; count * buffers.min(usize::try_from(packets).unwrap_or(usize::MAX))],
+        read: vec![0; count],
+        wrote: vec![0; count],
+        done: 0,
+    };
+    let full = packets - 1;
+    let mut steady = Steady::default();
+    let (mut computed, mut head) = (0, 0);
+    while state.done < full {
+        let step = state.packet(0);
+        if computed == 0 {
+            head = state.reached();
+        }
+        computed += 1;
+        steady.saw(step);
+        // Everything that the next packet depends on has moved by one constant: so will all that follow.
+        if steady.packets > buffers as u64 && state.done < full {
+            let rest = full - state.done;
+            let by = rest.checked_mul(steady.step).filter(|by| *by < END)?;
+            state.skip(rest, by);
+        }
+    }
+    state.packet(1);
+    if computed == 0 {
+        head = state.reached();
+    }
+    computed += 1;
+    let finish: Vec<u64> = state.read.iter().zip(&state.wrote).map(|(&r, &w)| r.max(w)).collect();
+    finish.iter().all(|&t| t < END).then_some(Swept { head, finish, computed: computed * count as u64 })
+}
+
+#[derive(Default)]
+struct Steady {
+    step: u64,
+    /// Packets in a row whose times all moved by `step`.
+    packets: u64,
+}
+
+impl Steady {
+    fn saw(&mut self, step: Option<u64>) {
+        match step {
+            Some(step) if step == self.step && self.packets > 0 => self.packets += 1,
+            Some(step) => *self = Self { step, packets: 1 },
+            None => self.packets = 0,
+        }
+    }
+}
+
+struct State<'a> {
+    units: &'a Units,
+    buffers: usize,
+    /// Heads of the current packet.
+    head: Vec<u64>,
+    left: Vec<u64>,
+    read: Vec<u64>,
+    wrote: Vec<u64>,
+    done: u64,
+}
+
+impl State<'_> {
+    /// One packet through all units; `size` is 0 for a full one, 1 for the last. By what all times moved since the packet before,
+    /// if all by the same.
+    fn packet(&mut self, size: usize) -> Option<u64> {
+        let count = self.units.count();
+        let (b, k) = (self.buffers as u64, self.done);
+        let now = (k % b) as usize * count;
+        let before = (k + b - 1) as usize % self.buffers * count;
+        let (first, returned) = (k == 0, k >= b);
+        let mut same = None;
+        let mut steady = !first;
+        for u in 0..count {
+            let last = if first { 0 } else { self.left[before + u] };
+            let mut moved = |by: u64| match same {
+                None => same = Some(by),
+                Some(known) => steady &= known == by,
+            };
+            let (mut head, mut tail) = (last, 0);
+            let engine = self.units.engine_latency[u];
+            for input in self.units.inputs(u) {
+                if input.unit == TO_MEMORY {
+                    let slot = if returned { self.left[now + u] } else { 0 };
+                    let start = self.read[u].max(slot);
+                    let read = start + input.serial[size];
+                    moved(read - self.read[u]);
+                    self.read[u] = read;
+                    (head, tail) = (head.max(start + engine), tail.max(read + engine));
+                } else {
+                    let (from, way) = (input.unit as usize, input.latency + engine);
+                    (head, tail) = (head.max(self.head[from] + way), tail.max(self.left[now + from] + way));
+                }
+            }
+            let mut writes = false;
+            for output in self.units.outputs(u) {
+                if output.unit == TO_MEMORY {
+                    writes = true;
+                    head = head.max(self.wrote[u]);
+                } else if returned {
+                    head = head.max(self.left[now + output.unit as usize] + output.latency);
+                }
+            }
+            let at = tail.max(head + self.units.serial[u][size]);
+            if writes {
+                let wrote = at.max(head + self.units.write[u][size]);
+                moved(wrote - self.wrote[u]);
+                self.wrote[u] = wrote;
+            }
+            self.head[u] = head;
+            moved(at - last);
+            self.left[now + u] = at;
+        }
+        self.done += 1;
+        same.filter(|_| steady)
+    }
+
+    /// The latest head of the current packet at a unit that writes.
+    fn reached(&self) -> u64 {
+        let writes = |u: usize| self.units.outputs(u).iter().any(|o| o.unit == TO_MEMORY);
+        (0..self.units.count()).filter(|&u| writes(u)).map(|u| self.head[u]).max().unwrap_or(0)
+    }
+
+    /// Lets `packets` pass, each as far after the one before as the last one was.
+    fn skip(&mut self, packets: u64, by: u64) {
+        let count = self.units.count();
+        for t in self.left.iter_mut().chain(&mut self.read).chain(&mut self.wrote) {
+            *t += by;
+        }
+        // The ring turns with the packets, so that its slots stay those of `done`.
+        let turn = (packets % self.buffers as u64) as usize;
+        self.left.rotate_right(turn * count);
+        self.done += packets;
+        // Memories that no packet touches stay at 0.
+        for u in 0..count {
+            if !self.units.inputs(u).iter().any(|i| i.unit == TO_MEMORY) {
+                self.read[u] = 0;
+            }
+            if !self.units.outputs(u).iter().any(|o| o.unit == TO_MEMORY) {
+                self.wrote[u] = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The units of an embedding and what lies between them, in an order in which every unit follows what it waits for.
+
+use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
+use unisono_machine::{
+    InNetwork,
+    in_network::{Layout, LevelOf, MEMORY, Port},
+};
+
+/// In place of a unit: the core's memory.
+pub const TO_MEMORY: u32 = u32::MAX;
+
+/// What all embeddings that run at the same time share.
+pub struct Shared {
+    loads: LinkLoads,
+    /// Embeddings that read from and write to each core's memory, and that use its switch.
+    reads: Vec<u8>,
+    writes: Vec<u8>,
+    uses: Vec<u8>,
+}
+
+impl Shared {
+    pub fn new(layout: &Layout, all: &[Configured]) -> Self {
+        let none = vec![0_u8; layout.switches() as usize];
+        let mut shared = Self { loads: loads(layout, all), reads: none.clone(), writes: none.clone(), uses: none };
+        for (switch, r) in all.iter().flat_map(|c| &c.embeddings).flat_map(|e| &e.registers) {
+            shared.reads[*switch as usize] += u8::from(r.sends());
+            shared.writes[*switch as usize] += u8::from(r.receives());
+            shared.uses[*switch as usize] += 1;
+        }
+        shared
+    }
+}
+
+/// Times of a packet of full and of last length, picoseconds.
+pub type Both = [u64; 2];
+
+/// One way into a unit or out of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge {
+    /// The unit at the other end, or [`TO_MEMORY`].
+    pub unit: u32,
+    pub latency: u64,
+    pub serial: Both,
+}
+
+#[derive(Default)]
+pub struct Units {
+    pub switch: Vec<u32>,
+    /// Of the tree that reduces.
+    pub engine_latency: Vec<u64>,
+    /// What the slowest output takes for a packet.
+    pub serial: Vec<Both>,
+    pub first_input: Vec<u32>,
+    pub inputs: Vec<Edge>,
+    pub first_output: Vec<u32>,
+    pub outputs: Vec<Edge>,
+    /// What the memory takes to write a packet, where a unit writes.
+    pub write: Vec<Both>,
+}
+
+/// Which unit of a switch: its engine or its copying of responses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Engine,
+    Copy,
+}
+
+impl Units {
+    pub fn count(&self) -> usize {
+        self.switch.len()
+    }
+
+    pub fn new(machine: &InNetwork, layout: &Layout, e: &Embedding, shared: &Shared, bytes: Both) -> Self {
+        let made = Making { machine, layout, e, shared, bytes, places: e.places(layout.switches()) };
+        let order = made.order();
+        // The number of each unit: two for each place.
+        let mut number = vec![u32::MAX; 2 * e.registers.len()];
+        for (at, &(place, part)) in order.iter().enumerate() {
+            number[2 * place as usize + part as usize] = at as u32;
+        }
+        let mut units = Self::default();
+        for &(place, part) in &order {
+            made.push(&mut units, &number, place as usize, part);
+        }
+        units.first_input.push(units.inputs.len() as u32);
+        units.first_output.push(units.outputs.len() as u32);
+        units
+    }
+
+    pub fn inputs(&self, unit: usize) -> &[Edge] {
+        &self.inputs[self.first_input[unit] as usize..self.first_input[unit + 1] as usize]
+    }
+
+    pub fn outputs(&self, unit: usize) -> &[Edge] {
+        &self.outputs[self.first_output[unit] as usize..self.first_output[unit + 1] as usize]
+    }
+}
+
+struct Making<'a> {
+    machine: &'a InNetwork,
+    layout: &'a Layout,
+    e: &'a Embedding,
+    shared: &'a Shared,
+    bytes: Both,
+    places: Vec<u32>,
+}
+
+impl Making<'_> {
+    fn at(&self, place: usize) -> (u32, Registers) {
+        self.e.registers[place]
+    }
+
+    fn place_of(&self, switch: u32) -> usize {
+        self.places[switch as usize] as usize
+    }
+
+    /// The unit whose packets leave a switch as responses.
+    fn responds(r: &Registers) -> Part {
+        if r.response_input == ENGINE { Part::Engine } else { Part::Copy }
+    }
+
+    /// Units from the roots of responses back: what a unit waits for comes before it.
+    fn order(&self) -> Vec<(u32, Part)> {
+        let mut waits = vec![0_u8; 2 * self.e.registers.len()];
+        let mut ready = Vec::new();
+        for place in 0..self.e.registers.len() {
+            let (_, r) = self.at(place);
+            if r.request_inputs != 0 {
+                waits[2 * place] = (r.request_inputs & !(1 << MEMORY)).count_ones() as u8;
+                if waits[2 * place] == 0 {
+                    ready.push((place as u32, Part::Engine));
+                }
+            }
+            if ![NONE, ENGINE].contains(&r.response_input) {
+                waits[2 * place + 1] = u8::from(r.response_input != MEMORY);
+                if waits[2 * place + 1] == 0 {
+                    ready.push((place as u32, Part::Copy));
+                }
+            }
+        }
+        let mut next = 0;
+        while let Some(&(place, part)) = ready.get(next) {
+            next += 1;
+            let (switch, r) = self.at(place as usize);
+            let mut reached = |port: Port, there: Part| {
+                let Some(peer) = self.layout.peer(switch, port) else { return };
+                let place = self.place_of(peer.switch);
+                let waiting = &mut waits[2 * place + there as usize];
+                *waiting -= 1;
+                if *waiting == 0 {
+                    ready.push((place as u32, there));
+                }
+            };
+            if part == Part::Engine && r.request_output != NONE {
+                reached(r.request_output, Part::Engine);
+            }
+            if Self::responds(&r) == part {
+                for port in ports(r.response_outputs & !(1 << MEMORY)) {
+                    reached(port, Part::Copy);
+                }
+            }
+        }
+        ready
+    }
+
+    fn push(&self, units: &mut Units, number: &[u32], place: usize, part: Part) {
+        let (switch, r) = self.at(place);
+        units.first_input.push(units.inputs.len() as u32);
+        units.first_output.push(units.outputs.len() as u32);
+        units.switch.push(switch);
+        let incoming: u64 = match part {
+            Part::Engine => r.request_inputs,
+            Part::Copy => 1 << r.response_input,
+        };
+        let levels = u64::from(incoming.count_ones().next_power_of_two().trailing_zeros());
+        units.engine_latency.push(levels * picoseconds(self.machine.engine_level_ns));
+        for port in ports(incoming) {
+            let edge = match self.layout.peer(switch, port) {
+                None => Edge { unit: TO_MEMORY, latency: 0, serial: self.read(switch) },
+                Some(peer) => {
+                    let there = self.place_of(peer.switch);
+                    let from = if part == Part::Engine { Part::Engine } else { Self::responds(&self.at(there).1) };
+                    self.edge(number[2 * there + from as usize], peer.switch, peer.port, peer.level)
+                }
+            };
+            units.inputs.push(edge);
+        }
+        let mut write = [0; 2];
+        if part == Part::Engine
+            && let Some(peer) = Some(r.request_output).filter(|&p| p != NONE).and_then(|p| self.layout.peer(switch, p))
+        {
+            let there = number[2 * self.place_of(peer.switch)];
+            units.outputs.push(self.edge(there, switch, r.request_output, peer.level));
+        }
+        if Self::responds(&r) == part {
+            for port in ports(r.response_outputs) {
+                match self.layout.peer(switch, port) {
+                    None => {
+                        write = self.write(switch);
+                        units.outputs.push(Edge { unit: TO_MEMORY, latency: 0, serial: self.port(switch) });
+                    }
+                    Some(peer) => {
+                        let there = number[2 * self.place_of(peer.switch) + 1];
+                        units.outputs.push(self.edge(there, switch, port, peer.level));
+                    }
+                }
+            }
+        }
+        units.write.push(write);
+        let first = *units.first_output.last().unwrap_or(&0) as usize;
+        let engine = self.engine(switch);
+        let slowest = [0, 1].map(|s| units.outputs[first..].iter().map(|o| o.serial[s]).fold(engine[s], u64::max));
+        units.serial.push(slowest);
+    }
+
+    /// The link that leaves a switch by a port, towards or from the unit at its other end.
+    fn edge(&self, unit: u32, from: u32, port: Port, level: LevelOf) -> Edge {
+        let m = self.machine;
+        let (ns, gbps) = match level {
+            LevelOf::Core => (m.core_latency_ns, m.core_gbps),
+            LevelOf::Socket => (m.socket_latency_ns, m.socket_gbps),
+            LevelOf::Node => (m.node_latency_ns, m.node_gbps),
+        };
+        let load = self.shared.loads.leaving(from, port);
+        Edge { unit, latency: picoseconds(ns), serial: self.serial(gbps, load) }
+    }
+
+    fn serial(&self, gbps: f64, share: u8) -> Both {
+        self.bytes.map(|bytes| (bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))).ceil() as u64)
+    }
+
+    /// A core's memory gives half of its bandwidth to each direction that is in use.
+    fn memory_gbps(&self, switch: u32) -> f64 {
+        let at = switch as usize;
+        let directions = u8::from(self.shared.reads[at] > 0) + u8::from(self.shared.writes[at] > 0);
+        self.machine.memory_gbps / f64::from(directions.max(1))
+    }
+
+    fn read(&self, switch: u32) -> Both {
+        let gbps = self.memory_gbps(switch).min(self.machine.memory_port_gbps);
+        self.serial(gbps, self.shared.reads[switch as usize])
+    }
+
+    fn write(&self, switch: u32) -> Both {
+        let gbps = self.memory_gbps(switch).min(self.machine.memory_port_gbps);
+        self.serial(gbps, self.shared.writes[switch as usize])
+    }
+
+    fn port(&self, switch: u32) -> Both {
+        self.serial(self.machine.memory_port_gbps, self.shared.writes[switch as usize])
+    }
+
+    fn engine(&self, switch: u32) -> Both {
+        self.machine.engine_gbps.map_or([0; 2], |gbps| self.serial(gbps, self.shared.uses[switch as usize]))
+    }
+}
+
+fn picoseconds(ns: f64) -> u64 {
+    (ns * 1000.0).round() as u64
+}

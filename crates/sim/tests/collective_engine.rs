@@ -1,0 +1,150 @@
+//! Registers of every kind: made, checked, proved as schedules, and run; times against closed forms.
+
+use unisono_algorithms::{ALGORITHMS, Case, Params, switches::Site};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::switches::{Configured, check, check_together, loads, schedule};
+use unisono_machine::{InNetwork, Machine};
+use unisono_schedule::{
+    interpret,
+    verify::{Method, Verified},
+};
+use unisono_sim::collective_engine::{digest, input, run};
+
+fn preset(name: &str, nodes: u32) -> InNetwork {
+    let Machine::InNetwork(m) = Machine::preset(name).unwrap() else { panic!("switches that reduce") };
+    m.with_nodes(nodes).unwrap()
+}
+
+/// A machine small enough for the interpreter: 2x2 meshes, 4 sockets.
+fn small(nodes: u32) -> InNetwork {
+    let m = preset("piuma", 1);
+    let m = InNetwork { cores_per_socket: 4, mesh: [2, 2], sockets_per_node: 4, ..m };
+    InNetwork { socket_ports: vec![0, 1], node_ports: vec![3, 2], ..m }.with_nodes(nodes).unwrap()
+}
+
+fn of(kind: Kind, site: &Site, elements: u64, root: u64) -> Collective {
+    Collective::new(kind, site.ranks(), elements, root, Operator::Sum, Dtype::F32).unwrap()
+}
+
+fn embed(site: &Site, c: Collective, embeddings: u32) -> Configured {
+    let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
+    let params = Params::new().with("embeddings", embeddings);
+    let case = Case::on_switches(c);
+    unit.supports(&case, &params).unwrap();
+    unit.embed(&case, &params, site).unwrap()
+}
+
+#[test]
+fn every_collective_is_checked_proved_and_right() {
+    let mut sites = Vec::new();
+    for nodes in [1, 2, 3, 5, 18] {
+        let m = small(nodes);
+        sites.push(Site::all(&m));
+        sites.push(Site::first(&m, m.cores() / 2 - 1).unwrap());
+        sites.push(Site::first(&m, 1).unwrap());
+        sites.push(Site::on_nodes(&m, &[nodes - 1, nodes / 2]).unwrap());
+    }
+    for site in &sites {
+        let last = u64::from(site.ranks() - 1);
+        for (kind, root) in [
+            (Kind::Allreduce, 0),
+            (Kind::Barrier, 0),
+            (Kind::Reduce, 0),
+            (Kind::Reduce, last),
+            (Kind::Broadcast, 0),
+            (Kind::Broadcast, last / 2),
+            (Kind::Scan, 0),
+        ] {
+            for (embeddings, elements) in [(1, 37), (1, 1), (2, 37), (3, 70), (4, 3), (1, 0)] {
+                let one = matches!(kind, Kind::Scan | Kind::Barrier);
+                // Not every small machine has a chain through all of its cores; one node has.
+                if (one && embeddings > 1) || (kind == Kind::Scan && (site.ranks(), site.layout.nodes()) != (16, 1)) {
+                    continue;
+                }
+                let c = of(kind, site, elements, root);
+                let made = embed(site, c, embeddings);
+                let what =
+                    format!("{kind} to {root} on {} ranks of {:?}, {embeddings}", site.ranks(), site.machine.node_dims);
+                assert_eq!(check(&site.machine, &site.layout, &made), [], "{what}");
+                assert_eq!(check_together(&site.layout, [&made]), [], "{what}");
+                let table = schedule(&site.layout, &made).unwrap();
+                let proved =
+                    Verified::new(table, Method::Auto).unwrap_or_else(|p| panic!("{what}: {:?}", p.diagnostics));
+                assert!(proved.proof().repeatable, "{what}");
+                let run = run(&site.machine, &site.layout, &made).unwrap();
+                assert!(run.data.result_correct, "{what}: {:?}", run.data.mismatch);
+                // The interpreter knows nothing of registers: its bits are the schedule's.
+                let inputs: Vec<Vec<f32>> = (0..c.ranks)
+                    .map(|rank| (0..c.input_len(rank)).map(|k| input(rank, k, c.operator)).collect())
+                    .collect();
+                let outputs = interpret::run(proved.schedule(), &inputs, interpret::Options::default()).unwrap();
+                let places = outputs.iter().enumerate().flat_map(|(rank, out)| {
+                    out.iter()
+                        .enumerate()
+                        .map(move |(k, x)| digest((rank as u64) << 32 | k as u64, u64::from(x.to_bits())))
+                });
+                assert_eq!(run.data.digest, places.fold(0, u64::wrapping_add), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore]
+fn show() {
+    for nodes in [1, 16, 256, 16384] {
+        let m = preset("piuma", nodes);
+        let t = std::time::Instant::now();
+        let site = Site::all(&m);
+        let made = embed(&site, of(Kind::Allreduce, &site, 1, 0), 1);
+        let t1 = t.elapsed();
+        assert_eq!(check(&site.machine, &site.layout, &made), []);
+        let t2 = t.elapsed();
+        let r = run(&m, &site.layout, &made).unwrap();
+        let d = m.node_dims.len() as f64;
+        let eq1 = 2.0 * (50.0 * d + 25.0 * (d + 1.0) + 5.0 * 4.0 * (2.0 * d + 1.0));
+        println!(
+            "{nodes} {:?} {} ns eq1 {eq1} ratio {:.3} correct {} embed {t1:?} check {t2:?} all {:?}",
+            m.node_dims,
+            r.picoseconds as f64 / 1e3,
+            r.picoseconds as f64 / 1e3 / eq1,
+            r.data.result_correct,
+            t.elapsed()
+        );
+        let t = std::time::Instant::now();
+        let made = embed(&site, of(Kind::Allreduce, &site, 32768, 0), 1);
+        let r = run(&m, &site.layout, &made).unwrap();
+        println!(
+            "   128 KiB {} us, computed {} of {} {:?}",
+            r.picoseconds as f64 / 1e6,
+            r.computed,
+            r.events,
+            t.elapsed()
+        );
+    }
+    for name in ["piuma", "piuma-wide"] {
+        let m = preset("piuma", 16);
+        let m = if name == "piuma" {
+            InNetwork { memory_gbps: 409.6, memory_port_gbps: 409.6, ..m }
+        } else {
+            preset(name, 16)
+        };
+        let site = Site::all(&m);
+        for n in 1..=4 {
+            let t = std::time::Instant::now();
+            let made = embed(&site, of(Kind::Allreduce, &site, 262144, 0), n);
+            let l = loads(&site.layout, [&made]);
+            let r = run(&m, &site.layout, &made).unwrap();
+            let small = run(&m, &site.layout, &embed(&site, of(Kind::Allreduce, &site, n.into(), 0), n)).unwrap();
+            println!(
+                "{name} {n} embeddings 1 MiB {} us load {} {:?} latency {} computed {} {:?}",
+                r.picoseconds as f64 / 1e6,
+                l.most(),
+                l.histogram(),
+                small.picoseconds as f64 / 1e3,
+                r.computed,
+                t.elapsed()
+            );
+        }
+    }
+}
