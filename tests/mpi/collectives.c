@@ -61,6 +61,19 @@ int main(int argc, char **argv) {
         MPI_Comm_free(&half);
     }
 
+    // Two groups that a communicator connects: sums are those of the other side, and no plan serves them.
+    if (size > 1) {
+        MPI_Comm side, both;
+        int low = rank < size / 2, mine = rank, sum = 0, expected = 0;
+        MPI_Comm_split(MPI_COMM_WORLD, low, rank, &side);
+        MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, low ? size / 2 : 0, 7, &both);
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, both);
+        for (int r = 0; r < size; r++) expected += (r < size / 2) != low ? r : 0;
+        expect(sum == expected, "allreduce between groups", 0);
+        MPI_Comm_free(&both);
+        MPI_Comm_free(&side);
+    }
+
     MPI_Request request;
     int one = 1, count = 0;
     MPI_Iallreduce(&one, &count, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);

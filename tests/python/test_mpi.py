@@ -281,6 +281,18 @@ def test_ranks_with_different_plans_fall_back_together(
     assert {algorithm for _, algorithm in report(said)} == {"library"}
 
 
+def test_rows_are_for_their_ranks_per_node(compiled: Compile, tmp_path: Path) -> None:
+    """MPICH takes the ranks of one machine for those of two nodes where it is told to."""
+    path, said = tmp_path / "t.plan", tmp_path / "report"
+    of = partial(un.plan, "allreduce", "archer", shape=4, elements=64)
+    un.save_plans([(of(algorithm="ring"), 0, None, 4), (of(algorithm="rabenseifner"), 0, None, 2)], path)
+    for cliques, expected in (("1", "ring"), ("2", "rabenseifner"), ("4", "library")):
+        options = ("--plan", str(path), "--report", str(said))
+        done = run(4, compiled("collectives", "mpich"), "50", options=options, env={"MPIR_CVAR_NUM_CLIQUES": cliques})
+        assert (done.code, done.out) == (0, "ok 4\n"), done.err
+        assert report(said)["allreduce", expected] >= 6
+
+
 def test_nothing_is_written_unless_asked(compiled: Compile, plan: Callable[[int], Path]) -> None:
     for options in ((), ("--off",), ("--plan", str(plan(2)))):
         done = run(2, compiled("collectives", "openmpi"), "5000", options=options)
