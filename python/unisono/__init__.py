@@ -30,6 +30,7 @@ from unisono._core import (
     machine_presets,
     parse_shape,
 )
+from unisono._discovery import discover
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export
@@ -61,6 +62,7 @@ __all__ = [
     "__version__",
     "algorithms",
     "bounds",
+    "discover",
     "emit",
     "emit_files",
     "export",

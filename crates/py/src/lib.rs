@@ -4,6 +4,7 @@
 
 mod builder;
 mod convert;
+mod discover;
 mod emit;
 mod endpoint;
 mod errors;
@@ -34,6 +35,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<schedule::Schedule>()?;
     m.add_class::<simulate::Simulation>()?;
     m.add_class::<endpoint::EndpointSimulation>()?;
+    m.add_class::<discover::Mapper>()?;
+    m.add_class::<discover::Operation>()?;
+    m.add_class::<discover::Discovery>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -61,6 +65,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(multiplying::multiplying_count, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_fan_out, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_schedules, m)?)?;
+    m.add_function(wrap_pyfunction!(discover::discover, m)?)?;
+    m.add_function(wrap_pyfunction!(discover::discovery_rate, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;

@@ -15,6 +15,7 @@ from unisono.cli.algorithms import algorithms
 from unisono.cli.bench import bench
 from unisono.cli.bound import bound
 from unisono.cli.calibrate import calibrate
+from unisono.cli.discover import discover
 from unisono.cli.emit import emit
 from unisono.cli.export import export
 from unisono.cli.import_ import import_
@@ -33,6 +34,7 @@ COMMANDS: tuple[click.Command, ...] = (
     bench,
     bound,
     calibrate,
+    discover,
     emit,
     export,
     import_,
