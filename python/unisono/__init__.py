@@ -33,6 +33,7 @@ from unisono._core import (
     topologies,
 )
 from unisono._allocation import allocate, submesh
+from unisono._discovery import discover
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export
@@ -66,6 +67,7 @@ __all__ = [
     "algorithms",
     "allocate",
     "bounds",
+    "discover",
     "emit",
     "emit_files",
     "export",

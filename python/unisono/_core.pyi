@@ -1,7 +1,7 @@
 """The extension module. Users import `unisono`; this module converts and does nothing else."""
 
-from collections.abc import Iterable
-from typing import Any, Self, SupportsIndex, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -9,10 +9,13 @@ import numpy.typing as npt
 __all__ = [
     "Buffer",
     "Channel",
+    "Discovery",
     "EndpointSimulation",
     "Error",
     "InputError",
     "Machine",
+    "Mapper",
+    "Operation",
     "Plan",
     "Proof",
     "Schedule",
@@ -30,6 +33,8 @@ __all__ = [
     "bounds",
     "check_routing",
     "decode_plan",
+    "discover",
+    "discovery_rate",
     "emit",
     "emitters",
     "encode_plan",
@@ -314,6 +319,69 @@ class ScheduleBuilder:
     ) -> int: ...
     def build(self) -> Schedule: ...
 
+#: Boxes `(min, max)` of points.
+_Boxes: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+@final
+class Mapper:
+    def __new__(cls, kind: str, **params: Any) -> Mapper: ...
+    @staticmethod
+    def of(name: str, function: Callable[..., Any]) -> Mapper: ...
+    @property
+    def name(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Operation:
+    @property
+    def pattern(self) -> str: ...
+    @property
+    def participants(self) -> list[int]: ...
+    @property
+    def root(self) -> int | None: ...
+
+@final
+class Discovery:
+    def __new__(
+        cls,
+        nodes: SupportsIndex,
+        rank: SupportsIndex | None = None,
+        rules: str = "full",
+        window: int | None = None,
+        rows: bool = False,
+        report: bool = True,
+    ) -> Discovery: ...
+    def buffer(
+        self, name: str, shape: int | Sequence[int], element_bytes: int = 8, initialized: bool = False
+    ) -> int: ...
+    def task(
+        self,
+        name: str,
+        sizes: int | Sequence[int],
+        accesses: Sequence[tuple[int, str, Mapper]],
+        offset: int | Sequence[int] | None = None,
+        granularity: int | Sequence[int] | None = None,
+        split: str = "1d",
+    ) -> int: ...
+    def fence(self, name: str, buffer: int, low: int | Sequence[int], high: int | Sequence[int]) -> int: ...
+    def flush(self) -> None: ...
+    def commands(self) -> list[tuple[Any, ...]]: ...
+    def sends(self, operation: Operation, rank: int) -> list[tuple[int, _Boxes]]: ...
+    def receives(self, operation: Operation, rank: int) -> list[tuple[int, _Boxes]]: ...
+    def given(self, operation: Operation, rank: int) -> _Boxes: ...
+    def received(self, operation: Operation, rank: int) -> _Boxes: ...
+    def report(self) -> dict[str, Any]: ...
+    def task_name(self, task: int) -> str: ...
+    @property
+    def chain(self) -> tuple[int, int]: ...
+    def chain_links(self) -> tuple[int, list[int]]: ...
+    def chain_agreed(self) -> None: ...
+    def submission(self, number: int) -> str: ...
+
+def discover(program: str, nodes: SupportsIndex, rules: str = "full") -> dict[str, Any]: ...
+def discovery_rate(example: str, nodes: SupportsIndex, rules: str, tasks: int, rounds: int) -> float: ...
 def machine_presets() -> list[dict[str, str]]: ...
 def allocate(
     machine: Machine,

@@ -142,6 +142,8 @@ struct Held {
     hazards: Hazards,
     /// Accesses of tasks that wait.
     pending: VecDeque<Pending>,
+    /// Its place in the chain.
+    submission: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -248,12 +250,14 @@ impl Discovery {
         let numbers = buffer.shape.max.iter().map(|&n| n as u64).chain([buffer.dims as u64, buffer.element_bytes]);
         let digest = numbers.fold(digest_of(&buffer.name), |h, n| mix(h ^ n).wrapping_add(1));
         self.chain.push(mix(digest ^ u64::from(buffer.initialized)));
+        let submission = self.chain.len() - 1;
         let state = if buffer.initialized { State::Host } else { State::Absent };
         self.buffers.push(Held {
             content: RegionMap::new(buffer.shape, Content::bare(state)),
             defined: if buffer.initialized { buffer.shape.into() } else { Region::empty() },
             hazards: Hazards::new(buffer.shape),
             pending: VecDeque::new(),
+            submission,
             about: buffer,
         });
         BufferId::new(self.buffers.len() - 1)
@@ -265,6 +269,26 @@ impl Discovery {
 
     pub fn task_name(&self, task: TaskId) -> &str {
         &self.names[self.tasks[task.index()].1 as usize]
+    }
+
+    /// The same, if there is such a task.
+    pub fn find_task(&self, task: TaskId) -> Option<&str> {
+        self.tasks.get(task.index()).map(|row| self.names[row.1 as usize].as_str())
+    }
+
+    /// How many dimensions a task's range has.
+    pub fn range_dims(&self, task: TaskId) -> usize {
+        self.shapes.get(self.tasks[task.index()].0).dims()
+    }
+
+    /// What the chain's link `number` was for, as `task 'step'` or `buffer 'A'`.
+    pub fn submission(&self, number: u64) -> String {
+        let before = self.buffers.partition_point(|held| held.submission < number);
+        if let Some(held) = self.buffers.get(before).filter(|held| held.submission == number) {
+            return format!("buffer '{}'", held.about.name);
+        }
+        let task = usize::try_from(number).ok().and_then(|n| self.tasks.get(n - before));
+        task.map_or_else(|| "nothing".to_owned(), |row| format!("task '{}'", self.names[row.1 as usize]))
     }
 
     pub fn sides(&self) -> &Sides {

@@ -10,7 +10,4 @@ pub enum DiscoverError {
     /// An access that cannot be.
     #[error("task '{task}', buffer '{buffer}'{}: {what}", rank.map_or_else(String::new, |r| format!(", rank {r}")))]
     Access { task: String, buffer: String, rank: Option<u32>, what: String },
-    /// Ranks that do not run the same program.
-    #[error("rank {rank} submits another program than rank 0: the first difference is task {number} ('{task}')")]
-    Diverged { rank: u32, number: u64, task: String },
 }

@@ -44,6 +44,13 @@ pub struct Shape {
     pub digest: u64,
 }
 
+impl Shape {
+    /// How many dimensions the range has.
+    pub fn dims(&self) -> usize {
+        self.geometry.dims
+    }
+}
+
 /// All shapes that were met, each once.
 #[derive(Default)]
 pub struct Shapes {

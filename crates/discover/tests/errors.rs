@@ -106,4 +106,7 @@ fn ranks_that_diverge_are_found() {
     // Buffers are links too: the seventh task is submission 7.
     assert_eq!(run(6).chain().first_difference(run(-1).chain()), Some(7));
     assert_eq!(run(6).chain().first_difference(run(6).chain()), None);
+    assert_eq!(run(6).submission(7), "task 't'");
+    assert_eq!(run(6).submission(0), "buffer 'A'");
+    assert_eq!(run(6).submission(99), "nothing");
 }

@@ -5,6 +5,7 @@
 mod allocate;
 mod builder;
 mod convert;
+mod discover;
 mod emit;
 mod endpoint;
 mod errors;
@@ -41,6 +42,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<simulate::Simulation>()?;
     m.add_class::<endpoint::EndpointSimulation>()?;
     m.add_class::<packets::NetworkSimulation>()?;
+    m.add_class::<discover::Mapper>()?;
+    m.add_class::<discover::Operation>()?;
+    m.add_class::<discover::Discovery>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -81,6 +85,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
     m.add_function(wrap_pyfunction!(network::plane, m)?)?;
     m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
+    m.add_function(wrap_pyfunction!(discover::discover, m)?)?;
+    m.add_function(wrap_pyfunction!(discover::discovery_rate, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;

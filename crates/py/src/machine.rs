@@ -115,7 +115,7 @@ impl Machine {
     fn topology<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &*self.description {
             Description::Network(network) => to_python(py, &network.facts().map_err(input)?).map(Some),
-            Description::Endpoint(_) | Description::Wafer(_) => Ok(None),
+            _ => Ok(None),
         }
     }
 

@@ -16,6 +16,7 @@ from unisono.cli.allocate import allocate
 from unisono.cli.bench import bench
 from unisono.cli.bound import bound
 from unisono.cli.calibrate import calibrate
+from unisono.cli.discover import discover
 from unisono.cli.emit import emit
 from unisono.cli.export import export
 from unisono.cli.import_ import import_
@@ -37,6 +38,7 @@ COMMANDS: tuple[click.Command, ...] = (
     bench,
     bound,
     calibrate,
+    discover,
     emit,
     export,
     import_,

@@ -1,0 +1,473 @@
+//! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyList, PyTuple},
+};
+use rustc_hash::FxHashMap;
+use unisono_base::{BufferId, TaskId};
+use unisono_discover::{
+    Access, Action, Box3, Buffer, DiscoverError, Discovery as Engine, Example, Geometry, Mapper as Description, Mode,
+    Operation as Found, Options, Program, Region, Rules, Split, Task, UserMapper, Waits, report, report_of, sizes3,
+};
+
+use crate::{
+    convert::{index, whole},
+    errors::{detached, input, to_python},
+};
+
+/// Converted regions and operations kept for the next time; more are forgotten.
+const MOST_KEPT: usize = 1 << 16;
+
+fn refused(error: DiscoverError) -> PyErr {
+    input(error)
+}
+
+/// Whole numbers of at most 64 bits, from a number or a sequence.
+fn numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let fits = |n: i128| i64::try_from(n).map_err(|_| input(format!("{what} has {n}, which does not fit 64 bits")));
+    if let Ok(list) = value.extract::<Vec<i64>>() {
+        return Ok(list);
+    }
+    if let Ok(list) = value.extract::<Vec<Bound<'_, PyAny>>>() {
+        return list.iter().map(|n| fits(whole(what, n)?)).collect();
+    }
+    Ok(vec![fits(whole(what, value)?)?])
+}
+
+fn point(what: &str, value: &Bound<'_, PyAny>, missing: i64) -> PyResult<[i64; 3]> {
+    let list = numbers(what, value)?;
+    if list.is_empty() || list.len() > 3 {
+        return Err(input(format!("{what} has {} dimensions; accepted are 1 to 3", list.len())));
+    }
+    let mut full = [missing; 3];
+    full[..list.len()].copy_from_slice(&list);
+    Ok(full)
+}
+
+fn boxes<'py>(py: Python<'py>, region: &Region, dims: usize) -> PyResult<Bound<'py, PyTuple>> {
+    let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
+    let pairs: PyResult<Vec<_>> = region.boxes().iter().map(|b| Ok((corner(&b.min)?, corner(&b.max)?))).collect();
+    PyTuple::new(py, pairs?)
+}
+
+/// A program of tasks as JSON text, on so many nodes: its forwards, in the order of issue, and its messages.
+#[pyfunction]
+#[pyo3(signature = (program, nodes, rules="full"))]
+pub fn discover<'py>(
+    py: Python<'py>,
+    program: &str,
+    nodes: &Bound<'py, PyAny>,
+    rules: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (nodes, rules) = (index("nodes", nodes)?, rules.parse::<Rules>().map_err(input)?);
+    let made = detached(py, || Program::parse(program).and_then(|program| report(&program, nodes, rules)))?;
+    to_python(py, &made.map_err(refused)?)
+}
+
+/// Tasks of an example that rank 0 reads in a second: the best of `rounds` runs.
+#[pyfunction]
+pub fn discovery_rate(
+    py: Python<'_>,
+    example: &str,
+    nodes: &Bound<'_, PyAny>,
+    rules: &str,
+    tasks: usize,
+    rounds: usize,
+) -> PyResult<f64> {
+    let known = Example::ALL.map(Example::name).join(", ");
+    let found = Example::ALL.into_iter().find(|e| e.name() == example);
+    let example = found.ok_or_else(|| input(format!("example is '{example}'; accepted are {known}")))?;
+    let (nodes, rules) = (index("nodes", nodes)?, rules.parse::<Rules>().map_err(input)?);
+    let once = || {
+        let start = Instant::now();
+        let mut discovery = Engine::new(Options::commands(nodes, 0, rules))?;
+        example.submit(&mut discovery, 1 << 12, tasks)?;
+        Ok(tasks as f64 / start.elapsed().as_secs_f64())
+    };
+    let rates: Result<Vec<f64>, DiscoverError> = detached(py, || (0..rounds).map(|_| once()).collect())?;
+    Ok(rates.map_err(refused)?.into_iter().fold(0.0, f64::max))
+}
+
+/// A range mapper: which part of a buffer a chunk touches. Equal ones are equal; a function is equal to itself only
+/// through one and the same mapper.
+#[pyclass(frozen, eq, hash, module = "unisono", from_py_object)]
+#[derive(Clone, PartialEq, Hash)]
+pub struct Mapper(Description);
+
+#[pymethods]
+impl Mapper {
+    /// `Mapper("slice", dim=1)`; parameters are those of the JSON form.
+    #[new]
+    #[pyo3(signature = (kind, **params))]
+    fn new(kind: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let given: Vec<String> = params.map_or_else(Vec::new, |p| p.keys().iter().map(|k| k.to_string()).collect());
+        let accepted: &[&str] = match kind {
+            "one_to_one" | "all" => &[],
+            "fixed" => &["offset", "extent"],
+            "slice" => &["dim"],
+            "neighborhood" => &["halo"],
+            "transposed" => &["perm"],
+            "row" => &["index"],
+            "shift" => &["offset"],
+            "project" => &["kernel_dim"],
+            "even_split" => &["granularity"],
+            other => {
+                return Err(input(format!(
+                    "mapper is '{other}'; accepted are one_to_one, all, fixed, slice, neighborhood, transposed, row, shift, \
+                     project, even_split"
+                )));
+            }
+        };
+        if given.len() != accepted.len() || !given.iter().all(|name| accepted.contains(&name.as_str())) {
+            let shown = |list: &[&str]| if list.is_empty() { "nothing".to_owned() } else { list.join(" and ") };
+            let given: Vec<&str> = given.iter().map(String::as_str).collect();
+            return Err(input(format!("mapper {kind} takes {}; given is {}", shown(accepted), shown(&given))));
+        }
+        let param = |name: &str| -> PyResult<Bound<'_, PyAny>> {
+            let found = params.and_then(|p| p.get_item(name).transpose());
+            found.unwrap_or_else(|| Err(input(format!("mapper {kind} lacks {name}"))))
+        };
+        let at = |name: &str, missing: i64| point(&format!("mapper {kind}: {name}"), &param(name)?, missing);
+        let number = |name: &str| Ok::<_, PyErr>(index(name, &param(name)?)? as usize);
+        Ok(Self(match kind {
+            "one_to_one" => Description::OneToOne,
+            "all" => Description::All,
+            "fixed" => {
+                let (min, extent) = (at("offset", 0)?, at("extent", 1)?);
+                Description::Fixed(Box3::new(min, std::array::from_fn(|d| min[d].saturating_add(extent[d]))))
+            }
+            "slice" => Description::Slice(number("dim")?),
+            "neighborhood" => Description::Neighborhood(at("halo", 0)?),
+            "transposed" => {
+                let perm = at("perm", 0)?;
+                if let Some(wrong) = perm.iter().find(|d| !(0..3).contains(*d)) {
+                    return Err(input(format!("mapper transposed names dimension {wrong}; accepted are 0 to 2")));
+                }
+                Description::Transposed(perm.map(|d| d as usize))
+            }
+            "row" => Description::Row(i64::from(index("index", &param("index")?)?)),
+            "shift" => Description::Shift(at("offset", 0)?),
+            "project" => Description::Project(number("kernel_dim")?),
+            _ => Description::EvenSplit(number("granularity")? as i64),
+        }))
+    }
+
+    /// A function from `(min, max, shape)` of a chunk and the buffer to a list of `(min, max)` boxes of the buffer.
+    #[staticmethod]
+    fn of(name: &str, function: Py<PyAny>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let call = move |chunk: &Box3, buffer: &Box3| -> Result<Vec<Box3>, String> {
+            Python::attach(|py| {
+                let found = function.call1(py, (chunk.min, chunk.max, buffer.max));
+                let found = found.map_err(|e| e.to_string())?;
+                let pairs: Vec<(Vec<i64>, Vec<i64>)> = found
+                    .extract(py)
+                    .map_err(|_| "it returns no list of boxes; accepted are pairs (min, max) of points".to_owned())?;
+                pairs.iter().map(|(min, max)| corners(min, max)).collect()
+            })
+        };
+        Self(Description::User(UserMapper { number, name: name.into(), function: Arc::new(call) }))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// A box of a function's, where missing dimensions are single.
+fn corners(min: &[i64], max: &[i64]) -> Result<Box3, String> {
+    if min.len() != max.len() || min.is_empty() || min.len() > 3 {
+        return Err(format!("it returns a box from {min:?} to {max:?}; accepted are 1 to 3 numbers each"));
+    }
+    if let Some(d) = (0..min.len()).find(|&d| min[d] > max[d]) {
+        return Err(format!("it returns a box from {} to {} in dimension {d}", min[d], max[d]));
+    }
+    let (mut low, mut high) = ([0; 3], [1; 3]);
+    low[..min.len()].copy_from_slice(min);
+    high[..max.len()].copy_from_slice(max);
+    Ok(Box3::new(low, high))
+}
+
+/// A collective among some ranks; `Discovery` tells who sends what.
+#[pyclass(frozen, module = "unisono")]
+pub struct Operation {
+    found: Arc<Found>,
+    dims: usize,
+}
+
+#[pymethods]
+impl Operation {
+    #[getter]
+    fn pattern(&self) -> &'static str {
+        self.found.pattern.name()
+    }
+
+    /// Ranks that take part, ascending.
+    #[getter]
+    fn participants(&self) -> Vec<u32> {
+        self.found.participants.iter().collect()
+    }
+
+    #[getter]
+    fn root(&self) -> Option<u32> {
+        self.found.root
+    }
+}
+
+/// A program as one rank reads it: buffers and tasks go in, this rank's commands come out.
+#[pyclass(module = "unisono")]
+pub struct Discovery {
+    engine: Engine,
+    /// Python's objects of regions and operations that came up, by address; what is kept here keeps its address.
+    regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
+    operations: FxHashMap<usize, (Arc<Found>, Py<Operation>)>,
+}
+
+#[pymethods]
+impl Discovery {
+    #[new]
+    #[pyo3(signature = (nodes, rank=None, rules="full", window=None, rows=false, report=true))]
+    fn new(
+        nodes: &Bound<'_, PyAny>,
+        rank: Option<&Bound<'_, PyAny>>,
+        rules: &str,
+        window: Option<usize>,
+        rows: bool,
+        report: bool,
+    ) -> PyResult<Self> {
+        let options = Options {
+            nodes: index("nodes", nodes)?,
+            rank: rank.map(|rank| index("rank", rank)).transpose()?,
+            rules: rules.parse().map_err(input)?,
+            window: window.unwrap_or(Options::WINDOW),
+            rows,
+            report,
+        };
+        let engine = Engine::new(options).map_err(refused)?;
+        Ok(Self { engine, regions: FxHashMap::default(), operations: FxHashMap::default() })
+    }
+
+    /// Declares a buffer and returns its number.
+    #[pyo3(signature = (name, shape, element_bytes=8, initialized=false))]
+    fn buffer(&mut self, name: &str, shape: &Bound<'_, PyAny>, element_bytes: u64, initialized: bool) -> PyResult<u32> {
+        let shape = numbers(&format!("buffer '{name}': shape"), shape)?;
+        let buffer = Buffer::new(name, &shape, element_bytes, initialized).map_err(refused)?;
+        Ok(self.engine.buffer(buffer).0)
+    }
+
+    /// Submits a task and returns its number; accesses are `(buffer, mode, mapper)`.
+    #[pyo3(signature = (name, sizes, accesses, offset=None, granularity=None, split="1d"))]
+    #[allow(clippy::too_many_arguments)]
+    fn task(
+        &mut self,
+        py: Python<'_>,
+        name: &str,
+        sizes: &Bound<'_, PyAny>,
+        accesses: Vec<(u32, Bound<'_, PyAny>, Mapper)>,
+        offset: Option<&Bound<'_, PyAny>>,
+        granularity: Option<&Bound<'_, PyAny>>,
+        split: &str,
+    ) -> PyResult<u32> {
+        let sizes = numbers("the range", sizes)?;
+        sizes3(&format!("task '{name}': range"), &sizes, 1).map_err(refused)?;
+        let mut geometry = Geometry::of(&sizes);
+        if let Some(offset) = offset {
+            geometry.offset = point("the offset", offset, 0)?;
+        }
+        if let Some(granularity) = granularity {
+            geometry.granularity = point("the granularity", granularity, 1)?;
+        }
+        geometry.split = match split {
+            "1d" => Split::OneD,
+            "2d" => Split::TwoD,
+            other => return Err(input(format!("task '{name}': split is '{other}'; accepted are 1d, 2d"))),
+        };
+        let accesses: PyResult<Vec<Access>> = accesses
+            .into_iter()
+            .map(|(buffer, mode, mapper)| {
+                let mode = match mode.extract::<&str>()? {
+                    "read" => Mode::Read,
+                    "write" => Mode::Write,
+                    "read_write" => Mode::ReadWrite,
+                    "reduce" => Mode::Reduce,
+                    other => {
+                        let accepted = "accepted are read, write, read_write, reduce";
+                        return Err(input(format!("task '{name}': mode is '{other}'; {accepted}")));
+                    }
+                };
+                Ok(Access::new(BufferId(buffer), mode, mapper.0))
+            })
+            .collect();
+        let accesses = accesses?;
+        let engine = &mut self.engine;
+        let submitted = detached(py, || engine.submit(&Task { name, geometry, accesses: &accesses }))?;
+        Ok(submitted.map_err(refused)?.0)
+    }
+
+    /// A task on every rank, each of which reads the box; settles everything and returns its number.
+    fn fence(
+        &mut self,
+        py: Python<'_>,
+        name: &str,
+        buffer: u32,
+        low: &Bound<'_, PyAny>,
+        high: &Bound<'_, PyAny>,
+    ) -> PyResult<u32> {
+        let window = Box3::new(point("low", low, 0)?, point("high", high, 1)?);
+        let engine = &mut self.engine;
+        let submitted = detached(py, || engine.fence(name, BufferId(buffer), window))?;
+        Ok(submitted.map_err(refused)?.0)
+    }
+
+    /// Settles what waits for later tasks. All ranks call it at the same places.
+    fn flush(&mut self, py: Python<'_>) -> PyResult<()> {
+        let engine = &mut self.engine;
+        detached(py, || engine.flush())
+    }
+
+    /// This rank's commands since last time, in the order of issue. Each is a tuple of its name, its number, its task,
+    /// and what it waits for, `(numbers, all until this number or None)`; then of a
+    ///
+    /// * `push`: buffer, rank, region;
+    /// * `await`: buffer, tuple of `(rank, region)`;
+    /// * `collective`: buffer, group, operation, region given, region received;
+    /// * `execute`: min and max of the chunk.
+    ///
+    /// Regions are tuples of boxes `(min, max)`. One and the same tuple comes up again in loops.
+    fn commands<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for command in self.engine.take_commands() {
+            let (id, task, waits) = (command.id.0, command.task.0, waits_of(&command.waits));
+            match command.action {
+                Action::Push { buffer, to, region } => {
+                    let region = self.region(py, &region, buffer)?;
+                    list.append(("push", id, task, waits, buffer.0, to, region))?;
+                }
+                Action::AwaitPush { buffer, from } => {
+                    let rows: PyResult<Vec<_>> =
+                        from.iter().map(|(rank, region)| Ok((*rank, self.region(py, region, buffer)?))).collect();
+                    list.append(("await", id, task, waits, buffer.0, PyTuple::new(py, rows?)?))?;
+                }
+                Action::Collective { buffer, group, operation, given, received } => {
+                    let (given, received) = (self.region(py, &given, buffer)?, self.region(py, &received, buffer)?);
+                    let operation = self.operation(py, &operation, buffer)?;
+                    list.append(("collective", id, task, waits, buffer.0, group, operation, given, received))?;
+                }
+                Action::Execute { chunk } => {
+                    let dims = self.engine.range_dims(command.task);
+                    let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
+                    list.append(("execute", id, task, waits, corner(&chunk.min)?, corner(&chunk.max)?))?;
+                }
+            }
+        }
+        Ok(list)
+    }
+
+    /// To whom a rank sends what in an operation: a list of `(rank, region)`.
+    fn sends<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyList>> {
+        rows(py, operation.found.sends(self.engine.sides(), rank), operation.dims)
+    }
+
+    /// From whom a rank receives what.
+    fn receives<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyList>> {
+        rows(py, operation.found.receives(self.engine.sides(), rank), operation.dims)
+    }
+
+    /// What a rank gives, its own part or its partial result.
+    fn given<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
+        boxes(py, &operation.found.given(self.engine.sides(), rank), operation.dims)
+    }
+
+    /// What a rank has new afterwards.
+    fn received<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
+        boxes(py, &operation.found.received(self.engine.sides(), rank), operation.dims)
+    }
+
+    /// Forwards since last time, and messages of all ranks so far.
+    fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &report_of(&mut self.engine))
+    }
+
+    fn task_name(&self, task: u32) -> PyResult<&str> {
+        self.engine.find_task(TaskId(task)).ok_or_else(|| input(format!("there is no task {task}")))
+    }
+
+    /// How many submissions there were, buffers and tasks, and a number over all of them that is equal on ranks that
+    /// submitted the same.
+    #[getter]
+    fn chain(&self) -> (u64, u64) {
+        (self.engine.chain().len(), self.engine.chain().end())
+    }
+
+    /// The number of the first submission that is kept, and the values after each of them.
+    fn chain_links(&self) -> (u64, Vec<u64>) {
+        let (first, links) = self.engine.chain().links();
+        (first, links.to_vec())
+    }
+
+    /// Forgets the values so far, which all ranks found equal.
+    fn chain_agreed(&mut self) {
+        self.engine.chain_mut().agreed();
+    }
+
+    /// `task 'step'`, for the number of a submission.
+    fn submission(&self, number: u64) -> String {
+        self.engine.submission(number)
+    }
+}
+
+fn waits_of(waits: &Waits) -> (Vec<u32>, Option<u32>) {
+    (waits.on.iter().map(|id| id.0).collect(), waits.all_until.map(|id| id.0))
+}
+
+fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound<'_, PyList>> {
+    let list: PyResult<Vec<_>> = rows.iter().map(|(rank, region)| Ok((*rank, boxes(py, region, dims)?))).collect();
+    PyList::new(py, list?)
+}
+
+impl Discovery {
+    fn dims(&self, buffer: BufferId) -> usize {
+        self.engine.buffers().nth(buffer.index()).map_or(3, |b| b.dims)
+    }
+
+    fn region(&mut self, py: Python<'_>, region: &Arc<Region>, buffer: BufferId) -> PyResult<Py<PyTuple>> {
+        let key = (Arc::as_ptr(region).addr(), self.dims(buffer));
+        if let Some((_, known)) = self.regions.get(&key) {
+            return Ok(known.clone_ref(py));
+        }
+        if self.regions.len() >= MOST_KEPT {
+            self.regions.clear();
+        }
+        let made = boxes(py, region, key.1)?.unbind();
+        self.regions.insert(key, (region.clone(), made.clone_ref(py)));
+        Ok(made)
+    }
+
+    fn operation(&mut self, py: Python<'_>, operation: &Arc<Found>, buffer: BufferId) -> PyResult<Py<Operation>> {
+        let key = Arc::as_ptr(operation).addr();
+        if let Some((_, known)) = self.operations.get(&key) {
+            return Ok(known.clone_ref(py));
+        }
+        if self.operations.len() >= MOST_KEPT {
+            self.operations.clear();
+        }
+        let made = Py::new(py, Operation { found: operation.clone(), dims: self.dims(buffer) })?;
+        self.operations.insert(key, (operation.clone(), made.clone_ref(py)));
+        Ok(made)
+    }
+}

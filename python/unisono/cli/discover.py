@@ -1,0 +1,49 @@
+"""`unisono discover`: the collectives in a program of tasks."""
+
+from typing import Any
+
+import click
+
+import unisono
+from unisono.cli._options import json_option
+from unisono.cli._output import print_json, print_lines, print_table
+
+
+@click.command()
+@click.argument("program", metavar="PROGRAM.json")
+@click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
+@click.option("--rules", metavar="NAME", default="full", help="full, paper (the published rules) or off [full].")
+@json_option
+def discover(program: str, nodes: int, rules: str, as_json: bool) -> None:
+    """Finds what the tasks of a program must exchange, and the collectives in it."""
+    found = unisono.discover(program, nodes, rules)
+    if as_json:
+        print_json({"program": program, "rules": rules, **found})
+        return
+    rows = [
+        [
+            f"{forward['after_task']} ({forward['after_index']})",
+            f"{forward['before_task']} ({forward['before_index']})",
+            forward["buffer"],
+            _region(forward["region"]),
+            forward["collective"] or "-",
+            "" if forward["group"] is None else str(forward["group"]),
+        ]
+        for forward in found["forwards"]
+    ]
+    print_table(["after task", "before task", "buffer", "region", "collective", "group"], rows, right=["group"])
+    messages = found["messages"]
+    print_lines(
+        "",
+        f"{nodes} nodes: {messages['collective']} collectives ({messages['collective_bytes']} bytes), "
+        f"{messages['p2p']} messages point-to-point ({messages['p2p_bytes']} bytes)",
+    )
+
+
+def _region(boxes: list[Any]) -> str:
+    """``[0, 8) x [0, 4)``, and how many boxes more."""
+    if not boxes:
+        return "nothing"
+    low, high = boxes[0]
+    first = " x ".join(f"[{a}, {b})" for a, b in zip(low, high, strict=True))
+    return first if len(boxes) == 1 else f"{first} and {len(boxes) - 1} more"
