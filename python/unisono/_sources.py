@@ -31,6 +31,8 @@ class Call:
     #: Why no plan can serve the operator, and whether its operands may be swapped.
     refused: str | None = None
     commutes: bool = True
+    #: Whether the operator is one of MPI's; the handle of another may stand for several, one after the other.
+    predefined: bool = True
     given: Array | None = None
     got: Array | None = None
     in_place: bool = False

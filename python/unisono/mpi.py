@@ -54,6 +54,8 @@ _FUNCTIONS = {
 _REDUCES = {"allreduce", "reduce", "reduce-scatter"}
 #: Those whose result takes the array's place.
 _IN_PLACE = {"allreduce", "reduce", "broadcast"}
+#: Choices that a world keeps at most.
+_KEPT = 4096
 
 
 class Operation:
@@ -92,6 +94,9 @@ class World:
         self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
         self._pending: list[Operation | None] = [None] * channels
         self._issued = 0
+        #: Choices by what all ranks know of a call, and handles by operator and element type.
+        self._chosen: dict[tuple[Any, ...], tuple[int | None, Ran]] = {}
+        self._operators: dict[tuple[str, str], tuple[int, int]] = {}
         self._group = Group(comm, self._channels)
         self._source: Source = Nothing(self._group)
         self.ranks = self._group.ranks
@@ -106,6 +111,7 @@ class World:
 
         """
         self._source = Model(self._group, machine)
+        self._chosen.clear()
 
     def use_plan(self, plan: str | os.PathLike[str]) -> None:
         """From here on a plan file serves; all ranks call this together.
@@ -115,6 +121,7 @@ class World:
 
         """
         self._source = Table(self._group, plan)
+        self._chosen.clear()
 
     def allreduce(self, x: Array, op: Any = "sum") -> Array:
         """Every rank's ``x`` becomes the sum of all, element by element."""
@@ -176,7 +183,7 @@ class World:
         if (before := self._pending[at]) is not None:
             before.wait()
             self._pending[at] = None
-        number, self.last = self._source.choose(call)
+        number, self.last = self._choice(call)
         if number is None:
             request = self._by_library(call, result, wait)
             poll = _over if request is None else request.Test
@@ -189,6 +196,18 @@ class World:
         if not wait:
             self._pending[at] = operation
         return operation
+
+    def _choice(self, call: Call) -> tuple[int | None, Ran]:
+        """What the source chooses, which is the same for all calls that ranks cannot tell apart."""
+        if not call.predefined:
+            return self._source.choose(call)
+        key = (call.collective, call.elements, call.unit, call.root, call.datatype, call.op)
+        found = self._chosen.get(key)
+        if found is None:
+            if len(self._chosen) >= _KEPT:
+                self._chosen.clear()
+            found = self._chosen[key] = self._source.choose(call)
+        return found
 
     def _by_library(self, call: Call, result: Array | None, wait: bool) -> Any:
         """The library's own, and its request where that is not waited for."""
@@ -238,9 +257,13 @@ class World:
 
     def _set_operator(self, call: Call, op: Any, dtype: np.dtype[Any]) -> None:
         mpi = self._mpi
+        if isinstance(op, str) and dtype.isnative and (known := self._operators.get((op, dtype.char))):
+            call.datatype, call.op = known
+            return
         datatype = mpi._typedict.get(dtype.char)
         if datatype is None or dtype.kind not in "?bBiufc" or not dtype.isnative:
             raise InputError(f"arrays of {dtype} cannot be reduced by MPI; accepted are numbers and bool")
+        name = op
         if not isinstance(op, mpi.Op):
             if op not in OPERATORS:
                 raise InputError(f"op is {op!r}; accepted are {', '.join(OPERATORS)}, and operators of mpi4py")
@@ -250,8 +273,10 @@ class World:
                 call.refused = "no plan serves this operator"
             elif not self._safe_ops:
                 call.refused = "the operator is the program's own, and was not declared safe"
-            call.commutes = op.Is_commutative()
+            call.commutes, call.predefined = op.Is_commutative(), op.is_predefined
         call.datatype, call.op = mpi._handleof(datatype), mpi._handleof(op)
+        if isinstance(name, str):
+            self._operators[name, dtype.char] = call.datatype, call.op
 
     def _result(self, collective: str, x: Array, out: Array | None) -> Array:
         if collective != "allgather" and (x.ndim == 0 or x.shape[0] != self.ranks):
