@@ -3,12 +3,14 @@
 import csv
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from unisono.reproduce import (
     PAPERS,
     Finding,
+    discovery,
     hammingmesh,
     judge,
     listed_claims,
@@ -104,6 +106,17 @@ def test_claims_of_hammingmesh(spawn: Spawn, tmp_path: Path) -> None:
     assert {row["topology"]: row["cost_usd"] for row in rows}["hx2mesh-small"] == "5411840.0"
 
 
+def test_claims_of_discovery(spawn: Spawn, tmp_path: Path) -> None:
+    ran = spawn("reproduce", "discovery", "--json")
+    assert [claim["id"] for claim in ran.json["claims"] if not claim["holds"]] == []
+    assert ran.code == 0
+    figures = {f"out/discovery/{name}" for name in ("fig1.dot", "fig2.dot", "fig3.png", "fig3.csv")}
+    assert set(ran.json["files"]) == figures
+    point_to_point, collective = ((tmp_path / f"out/discovery/fig{n}.dot").read_text() for n in (1, 2))
+    assert (point_to_point.count("push b0 to"), collective.count("push b0 to")) == (2, 0)
+    assert (point_to_point.count("allgather b0"), collective.count("allgather b0")) == (0, 2)
+
+
 def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "--quick")
     assert ran.code == 0, ran.err
@@ -127,11 +140,13 @@ def test_a_simulated_point_may_be_predicted_only() -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_claims_are_complete(paper: str) -> None:
     claims = listed_claims(paper)
-    formulas, checks = {
+    known: dict[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
+        "discovery": ({}, discovery._CHECKS),
         "hammingmesh": ({}, hammingmesh._CHECKS),
         "multiplying": (multiplying.FORMULAS, multiplying._CHECKS),
         "wafer": (wafer_formulas.FORMULAS, wafer._CHECKS),
-    }[paper]
+    }
+    formulas, checks = known[paper]
     ids = [claim["id"] for claim in claims]
     assert len(ids) == len(set(ids))
     for claim in claims:

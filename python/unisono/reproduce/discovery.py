@@ -1,0 +1,182 @@
+"""The claims of "Automatic Discovery of Collective Communication Patterns in Parallelized Task Graphs" (2024).
+
+Each function of ``_CHECKS`` computes one kind of claim of `papers/discovery/claims.toml`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from unisono import plots
+from unisono._commandgraph import commands_of, dot
+from unisono._core import Discovery, Mapper, discovery_rate
+from unisono._files import write
+from unisono.reproduce import Finding
+from unisono.tables import csv_text
+
+Listed = Mapping[str, Any]
+#: Programs are checked on each of these numbers of nodes.
+NODES = (2, 3, 4, 7, 8, 64)
+#: Side of the buffers: no part of 64 is empty, and parts of 3 and 7 are uneven.
+SIDE = 128
+EXAMPLES = ("all-gather", "gather-scatter", "gather-bcast", "all-to-all", "stencil")
+_PAPER = "Automatic Discovery of Collective Communication Patterns, 2024"
+_FIG_3_NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_FIG_3_TASKS = 20_000
+_RULES = ("off", "paper", "full")
+
+ALL, ONE_TO_ONE = Mapper("all"), Mapper("one_to_one")
+TRANSPOSED, NEIGHBORS = Mapper("transposed", perm=(1, 0)), Mapper("neighborhood", halo=(1, 1))
+_MAPPERS = {"all": ALL, "one_to_one": ONE_TO_ONE, "transposed": TRANSPOSED}
+
+
+def check(listed: Listed) -> Finding:
+    """Computes a claim as its file lists it."""
+    return _CHECKS[listed["check"]](listed)
+
+
+def draw(folder: Path, _full: bool = False) -> list[str]:
+    """The command graphs of Figs. 1 and 2 as Graphviz text, and Fig. 3 as PNG and CSV; makes the folder if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for number, rules, what in ((1, "off", "point-to-point"), (2, "paper", "with discovery")):
+        title = f"N-body, two steps on 2 nodes, {what} (after Fig. {number} of {_PAPER})"
+        file = folder / f"fig{number}.dot"
+        write(file, dot(n_body, 2, rules, title))
+        files.append(str(file))
+    rates = {
+        example: [
+            (nodes, *(_rate(example, nodes, rules) for rules in ("off", "paper", "full"))) for nodes in _FIG_3_NODES
+        ]
+        for example in EXAMPLES
+    }
+    ratios = {example: [(nodes, paper / off) for nodes, off, paper, _ in row] for example, row in rates.items()}
+    image = plots.curves(
+        ratios, "nodes M", "tasks per second over point-to-point", "Discovery's effect on the scheduler's throughput",
+        f"after Fig. 3 of {_PAPER}", log_x=True,
+    )  # fmt: skip
+    table = [[example, *row] for example, rows in rates.items() for row in rows]
+    names = ["example", "nodes", "off_tasks_per_second", "paper_tasks_per_second", "full_tasks_per_second"]
+    for file, content in ((folder / "fig3.png", image), (folder / "fig3.csv", csv_text(names, table))):
+        write(file, content)
+        files.append(str(file))
+    return files
+
+
+def n_body(discovery: Discovery, steps: int = 2) -> None:
+    """Listing 1."""
+    p, v = (discovery.buffer(name, SIDE, 24, initialized=True) for name in ("P", "V"))
+    for _ in range(steps):
+        discovery.task("time_step", SIDE, [(p, "read", ALL), (v, "read_write", ONE_TO_ONE)])
+        discovery.task("update_p", SIDE, [(v, "read", ONE_TO_ONE), (p, "read_write", ONE_TO_ONE)])
+
+
+def loop(discovery: Discovery, example: str, rounds: int = 3) -> None:
+    """A row of Table 3, in a loop that swaps the buffers."""
+    flat = example in ("all-gather", "gather-scatter", "gather-bcast")
+    shape = (SIDE,) if flat else (SIDE, SIDE)
+    a, b = (discovery.buffer(name, shape, initialized=True) for name in ("B", "B'"))
+    for _ in range(rounds):
+        match example:
+            case "all-gather":
+                discovery.task("all-gather", shape, [(a, "read", ALL), (b, "write", ONE_TO_ONE)])
+            case "all-to-all":
+                discovery.task("all-to-all", shape, [(a, "read", TRANSPOSED), (b, "write", ONE_TO_ONE)])
+            case "stencil":
+                discovery.task("stencil", shape, [(a, "read", NEIGHBORS), (b, "write", ONE_TO_ONE)])
+            case _:
+                reads = ALL if example == "gather-bcast" else ONE_TO_ONE
+                discovery.task("one", 1, [(a, "read", ALL), (b, "write", ALL)])
+                discovery.task("many", shape, [(b, "read", reads), (a, "write", ONE_TO_ONE)])
+                continue
+        a, b = b, a
+
+
+def _collectives(build: Callable[[Discovery], None], nodes: int) -> str:
+    """The collectives of a program in the order of issue."""
+    discovery = Discovery(nodes, rules="paper")
+    build(discovery)
+    discovery.flush()
+    return " ".join(f["collective"] for f in discovery.report()["forwards"] if f["collective"])
+
+
+def _same_everywhere(listed: Listed, build: Callable[[Discovery], None]) -> Finding:
+    found = {nodes: _collectives(build, nodes) for nodes in NODES}
+    first = found[NODES[0]]
+    agrees = all(text == listed["reported"] for text in found.values())
+    differing = {nodes: text for nodes, text in found.items() if text != listed["reported"]}
+    remark = f"On {', '.join(map(str, NODES))} nodes." if agrees else f"Differs on {differing}."
+    return Finding(listed["reported"], first, agrees=agrees, remark=remark)
+
+
+def _edge(listed: Listed) -> Finding:
+    def build(discovery: Discovery) -> None:
+        buffer = discovery.buffer("B", (SIDE, SIDE))
+        for name, mode in (("producer", "write"), ("consumer", "read")):
+            width, mapper = listed[name]
+            sizes = (SIDE, SIDE) if width == "many" else (1, 1)
+            discovery.task(name, sizes, [(buffer, mode, _MAPPERS[mapper])])
+
+    return _same_everywhere(listed, build)
+
+
+def _loop(listed: Listed) -> Finding:
+    return _same_everywhere(listed, lambda discovery: loop(discovery, listed["example"]))
+
+
+def _n_body_commands(listed: Listed) -> Finding:
+    ours: list[int] = []
+    for nodes in listed["nodes"]:
+        counts = []
+        for rank in range(nodes):
+            kinds = Counter(command[0] for command in commands_of(n_body, nodes, rank, listed["rules"]))
+            counts.append([kinds["push"], kinds["await"], kinds["collective"]])
+        # All ranks have the same, or the claim is missed.
+        ours += counts[0] if all(each == counts[0] for each in counts) else [-1, -1, -1]
+    return Finding(listed["reported"], ours)
+
+
+def _n_body_forwards(listed: Listed) -> Finding:
+    found = []
+    for nodes in NODES:
+        discovery = Discovery(nodes, rules="paper")
+        n_body(discovery, steps=5)
+        found.append(sum(f["buffer"] == listed["buffer"] for f in discovery.report()["forwards"]))
+    return Finding(listed["reported"], max(found))
+
+
+def _tracked(listed: Listed) -> Finding:
+    def build(discovery: Discovery) -> None:
+        a, b = (discovery.buffer(name, 1024, initialized=True) for name in ("B", "B'"))
+        for _ in range(2):
+            discovery.task("all-gather", 1024, [(a, "read", ALL), (b, "write", ONE_TO_ONE)])
+            a, b = b, a
+
+    ours = []
+    for nodes in listed["nodes"]:
+        kinds = Counter(command[0] for command in commands_of(build, nodes, 0, listed["rules"]))
+        ours.append(kinds["push"] + kinds["await"] + kinds["collective"])
+    return Finding(listed["reported"], ours)
+
+
+def _rate(example: str, nodes: int, rules: str) -> float:
+    # Point-to-point makes up to M commands a task.
+    tasks = max(200, _FIG_3_TASKS // nodes) if rules == "off" else _FIG_3_TASKS
+    return discovery_rate(example, nodes, rules, tasks, 3)
+
+
+def _throughput(listed: Listed) -> Finding:
+    off, paper, full = (_rate(listed["example"], listed["nodes"], rules) for rules in _RULES)
+    remark = f"Tasks per second: {off:.0f} point-to-point, {paper:.0f} by the paper's rules, {full:.0f} by ours."
+    return Finding(listed["reported"], paper / off, remark=remark)
+
+
+_CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "edge": _edge,
+    "loop": _loop,
+    "n-body-commands": _n_body_commands,
+    "n-body-forwards": _n_body_forwards,
+    "throughput": _throughput,
+    "tracked": _tracked,
+}
