@@ -3,7 +3,7 @@
 import io
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.collections import LineCollection, PatchCollection
@@ -91,13 +91,21 @@ class Canvas:
         axes.set_aspect("equal")
         axes.set_axis_off()
         axes.add_collection(PatchCollection(self._boards, facecolor=_BOARD, edgecolor="0.7", linewidth=0.8))
-        for (kind, line, style), lines in self._lines.items():
+        for (kind, thick, style), cables in self._lines.items():
             axes.add_collection(
-                LineCollection(lines, colors=COLORS[kind], linewidths=line, linestyles=style, capstyle="round")
+                LineCollection(cables, colors=COLORS[kind], linewidths=thick, linestyles=style, capstyle="round")
             )
         for kind, dots in self._dots.items():
-            axes.scatter(*zip(*dots, strict=True), s=14, color=COLORS[kind], edgecolors="white", linewidths=0.4, zorder=5)
-        yellow = {"facecolor": _ACCELERATOR, "edgecolor": "0.3", "linewidth": 0.7}
+            axes.scatter(
+                [x for x, _ in dots],
+                [y for _, y in dots],
+                s=14,
+                color=COLORS[kind],
+                edgecolors="white",
+                linewidths=0.4,
+                zorder=5,
+            )
+        yellow: dict[str, Any] = {"facecolor": _ACCELERATOR, "edgecolor": "0.3", "linewidth": 0.7}
         axes.add_collection(PatchCollection(self._accelerators, zorder=4, **yellow))
         axes.add_collection(PatchCollection(self._switches, facecolor=_SWITCH, edgecolor="none", zorder=4))
         for (x, y), text, align, size, color in self._texts:

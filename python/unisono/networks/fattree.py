@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any
 
 from unisono._core import Machine
-from unisono.networks._canvas import Canvas, Point, count as counted
+from unisono.networks._canvas import Canvas, Point, count
 
 _MIDDLE = 32
 #: Switches of a level, pods and accelerators of a leaf that are drawn.
@@ -38,28 +38,28 @@ def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
             canvas.switch(switch, 1.4, 0.5)
         _more(canvas, leaf_row[-1], a_pod - len(leaf_row))
         _more(canvas, row[-1], middle - len(row))
-    right = max(x for x, _ in middles + [(shown_pods * pod_width - 2.6, 0.0)]) + 2.6
+    right = max(x for x, _ in [*middles, (shown_pods * pod_width - 2.6, 0.0)]) + 2.6
     _label(canvas, right, 0.0, f"{leaves:,} {'leaf' if leaves == 1 else 'leaves, each'}", f"{down} down, {up} up")
-    names = counted(middle, "switch"), f"of {top_ports} ports"
+    names = count(middle, "switch"), f"of {top_ports} ports"
     if levels == 3:
         total = (pods - 1) * middle + ceil((leaves - (pods - 1) * _MIDDLE) * up / _MIDDLE)
         tops = ceil(total * _MIDDLE / top_ports)
         _top(canvas, middles, tops)
-        _label(canvas, right, 2 * _LEVEL, f"{counted(tops, 'switch')} on top,", f"{top_ports} ports down")
-        names = (f"{counted(total, 'switch')}, each", f"{_MIDDLE} down, {_MIDDLE} up")
+        _label(canvas, right, 2 * _LEVEL, f"{count(tops, 'switch')} on top,", f"{top_ports} ports down")
+        names = (f"{count(total, 'switch')}, each", f"{_MIDDLE} down, {_MIDDLE} up")
     _label(canvas, right, _LEVEL, *names)
-    return f"{levels} levels, some switches of each; {counted(leaves * up, 'cable')} lead up from the leaves"
+    return f"{levels} levels, some switches of each; {count(leaves * up, 'cable')} lead up from the leaves"
 
 
-def _top(canvas: Canvas, middles: list[Point], count: int) -> None:
+def _top(canvas: Canvas, middles: list[Point], tops: int) -> None:
     center = (middles[0][0] + middles[-1][0]) / 2
-    shown = min(count, _SWITCHES)
+    shown = min(tops, _SWITCHES)
     row = [(center + (i - (shown - 1) / 2) * 3.0, 2 * _LEVEL) for i in range(shown)]
     for switch in row:
         for below in middles:
             canvas.cable([below, switch], "aoc", 0.5)
         canvas.switch(switch, 1.8, 0.5)
-    _more(canvas, row[-1], count - shown)
+    _more(canvas, row[-1], tops - shown)
 
 
 def _leaf(canvas: Canvas, at: Point, down: int) -> None:
@@ -73,8 +73,8 @@ def _leaf(canvas: Canvas, at: Point, down: int) -> None:
     canvas.switch(at, 1.6, 0.5)
 
 
-def _more(canvas: Canvas, last: Point, count: int) -> None:
-    if count > 0:
+def _more(canvas: Canvas, last: Point, left: int) -> None:
+    if left > 0:
         canvas.text((last[0] + 1.35, last[1]), "...", size=9)
 
 

@@ -55,8 +55,8 @@ def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
         for column in range(plan.columns):
             _board(canvas, plan, row, column, names=b if (plan.rows, plan.columns) == (x, y) else 0)
     _bars(canvas, plan, cut=(plan.rows < x, plan.columns < y))
-    row, column = _line(y, a), _line(x, b)
-    lines = f"rows and columns are each {row}" if row == column else f"a row is {row}, a column {column}"
+    along, across = _line(y, a), _line(x, b)
+    lines = f"rows and columns are each {along}" if along == across else f"a row is {along}, a column {across}"
     if (plan.rows, plan.columns) == (x, y):
         return f"{x} x {y} boards of {a} x {b}; {lines}"
     return f"{plan.rows} x {plan.columns} of {x} x {y} boards of {a} x {b}; {lines}"

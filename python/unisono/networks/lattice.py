@@ -32,8 +32,11 @@ def draw_hypercube(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) 
 
 
 def steps(extents: Sequence[int]) -> list[Point]:
-    """How far each dimension goes to the right and up: the last to the right, the one before down, a third into depth; each
-    further two place copies of all that side by side and below."""
+    """How far each dimension goes to the right and up.
+
+    The last goes to the right, the one before down, a third into depth; further ones place copies of all that
+    beside each other, below and behind.
+    """
     width, height = 1.0, 1.0
     found: list[Point] = []
     for at, extent in enumerate(reversed(extents)):
@@ -81,11 +84,9 @@ def _draw(canvas: Canvas, dims: Sequence[int], board: Sequence[int], *, around: 
         for row, column in product(range(0, shown[0], board[0]), range(0, shown[1], board[1])):
             x, y = place((row, column), by)
             canvas.board((x - 0.45, y - board[0] + 0.55), board[1] - 0.1, board[0] - 0.1)
-    number = 0
-    for coordinates in product(*map(range, shown)):
+    for number, coordinates in enumerate(product(*map(range, shown))):
         at = place(coordinates, by)
         canvas.accelerator(at, str(number) if names else "", HALF if len(dims) <= 2 else 0.17)
-        number += 1
         for dim, (dx, dy) in enumerate(by):
             c = coordinates[dim]
             kind: Kind = "board" if (c + 1) % board[dim] else "aoc"

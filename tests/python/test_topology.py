@@ -1,0 +1,187 @@
+"""Networks: what they are made of, their pictures, and the check of their routing."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import unisono as un
+from unisono._core import check_routing, plane
+from unisono.networks import DRAWN, draw
+
+from .conftest import ROOT, call, json_of
+
+HEAD = """
+name = "mine"
+kind = "network"
+planes = 2
+link_gbps = 400
+link_latency_ns = 40
+input_latency_ns = 20
+output_latency_ns = 20
+packet_bytes = 8192
+buffer_bytes = 65536
+[topology]
+"""
+#: One of each family, small and whole.
+SMALL = {
+    "dragonfly": 'name = "dragonfly"\np = 2\na = 4\nh = 2\ng = 9\nrouting = "valiant"',
+    "fattree": 'name = "fattree"\naccelerators = 100\nlevels = 3\ndown = 2\nup = 1',
+    "graph": 'name = "graph"\naccelerators = 4\nedges = [[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]]',
+    "hxmesh": 'name = "hxmesh"\nboard = [2, 3]\nboards = [2, 2]',
+    "hypercube": 'name = "hypercube"\ndimensions = 4\nboard_dimensions = 1',
+    "hyperx": 'name = "hyperx"\ndims = [3, 2, 2]\nterminals = 6\ncables = [1, 2, 1]',
+    "mesh": 'name = "mesh"\ndims = [2, 3, 2, 2]',
+    "torus": 'name = "torus"\ndims = [4, 6]\nboard = [2, 2]',
+}
+
+
+def network(family: str) -> un.Machine:
+    return un.Machine.from_toml(HEAD + SMALL[family], family)
+
+
+def test_json_of_hx2mesh_small() -> None:
+    report = json_of("topology", "hx2mesh-small")
+    assert report["accelerators"] == 1024
+    assert report["switches"] == 128
+    assert report["cables"] == {"dac": 4096, "aoc": 4096}
+    assert report["cost_usd"] == 128 * 14280 + 4096 * 272 + 4096 * 603
+    assert report["diameter"] == 4
+    assert report["bisection_share"] == 0.25
+    assert report["plane"]["switches"] * report["planes"] == report["switches"]
+    assert report["extents"] == [32, 32]
+    assert report == un.machine("hx2mesh-small").topology
+
+
+def test_text_has_the_same_numbers() -> None:
+    text = call("topology", "dragonfly-large").out
+    for word in ("16,320", "15,360", "499,200", "122,880", "429.220 M$", "all 16 planes", "5 cables"):
+        assert word in text, word
+
+
+def test_families_are_listed_and_documented() -> None:
+    families = un.topologies()
+    assert json_of("topology") == {"topologies": families}
+    assert [family["name"] for family in families] == sorted(SMALL) == sorted(DRAWN)
+    page = (ROOT / "docs" / "networks.md").read_text()
+    for family in families:
+        assert f"`{family['name']}`" in page
+        assert all(f"`{key}" in page for key in family["keys"]), family
+
+
+def test_table_of_presets_is_what_they_are() -> None:
+    page = (ROOT / "docs" / "networks.md").read_text()
+    for preset in un.machine_presets():
+        facts = un.machine(preset["name"]).topology
+        if facts is None or facts["cost_usd"] is None or preset["name"].endswith("artifact"):
+            continue
+        counts = [facts["switches"], *facts["cables"].values()]
+        counted = " | ".join(f"{count:,}" for count in counts)
+        rest = f"{facts['cost_usd'] / 1e6:.2f} | {facts['diameter']} | {100 * facts['bisection_share']:.2f} %"
+        assert f"| `{preset['name']}` | {counted} | {rest} |" in page, preset["name"]
+
+
+def test_other_machines_have_no_topology() -> None:
+    assert un.machine("wse2").topology is None
+    assert un.machine("archer").topology is None
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_planes_and_routings(family: str) -> None:
+    machine = network(family)
+    facts, found = machine.topology, plane(machine)
+    assert facts is not None
+    assert found["accelerators"] == facts["accelerators"] == np.prod(facts["extents"])
+    assert max(found["a"].max(), found["b"].max()) < found["nodes"]
+    routing = check_routing(machine)
+    assert routing["deadlock_free"]
+    assert routing["channels"] > 0
+    assert machine.shape == (facts["accelerators"],)
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_pictures_are_the_same_every_time(family: str) -> None:
+    image = draw(network(family))
+    assert image.startswith(b"\x89PNG")
+    assert image == draw(network(family))
+    drawing = draw(network(family), "svg")
+    assert b"<svg" in drawing
+    assert drawing == draw(network(family), "svg")
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize("name", ["fattree-tapered75", "dragonfly", "hx4mesh", "torus2d"])
+def test_large_networks_are_drawn_in_part(name: str, size: str) -> None:
+    drawing = draw(un.machine(f"{name}-{size}"), "svg")
+    assert 10_000 < len(drawing) < 3_000_000
+
+
+def test_plot_and_check_on_the_command_line(tmp_path: Path) -> None:
+    for name in ("net.png", "net.svg"):
+        report = json_of("topology", "torus2d-small", "--check", "--plot", str(tmp_path / name))
+        assert report["file"] == str(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 10_000
+        assert report["routing"]["deadlock_free"]
+    assert "free of deadlock" in call("topology", "torus2d-small", "--check").out
+
+
+def test_a_graph_from_a_file_beside_the_machine_file(tmp_path: Path) -> None:
+    (tmp_path / "ring.txt").write_text("# a ring\n0 1\n1 2\n2 3 aoc\n3 0\n")
+    file = tmp_path / "ring.toml"
+    file.write_text(HEAD + 'name = "graph"\naccelerators = 4\nfile = "ring.txt"')
+    report = json_of("topology", str(file))
+    assert report["cables"] == {"dac": 6, "aoc": 2}
+    assert report["bisection_share"] == 0.5
+    machine = un.machine(file)
+    # The description says all that the file did.
+    assert un.Machine.from_toml(machine.to_toml(), "copy").topology == machine.topology
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["wse2"], "this needs a network"),
+        (["archer"], "this needs a network"),
+        (["hx3mesh-small"], "presets are"),
+        (["hx2mesh-small", "--plot", "net.pdf"], "end in .png or .svg"),
+        (["hx2mesh-small", "--plot", "nowhere/net.png"], "nowhere"),
+        (["--check"], "say which network"),
+    ],
+)
+def test_wrong_input_is_one_sentence(arguments: list[str], word: str) -> None:
+    ran = call("topology", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert word in ran.err
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('name = "dragonfly"\np = 1\na = 2\nh = 1\ng = 9', ["g = 9", "could not be reached"]),
+        ('name = "torus"\ndims = [4, 6]\nboard = [3, 2]', ["[3, 2]", "divisor"]),
+        ('name = "hxmesh"\nboard = [2, 0]\nboards = [2, 2]', ["2 x 0 x 2 x 2 accelerators"]),
+        ('name = "hxmesh"\nboard = [2]\nboards = [2, 2]', ["invalid length 1"]),
+        ('name = "fattree"\naccelerators = 5000\nlevels = 2\ndown = 32\nup = 32', ["5000", "at most 64 leaves"]),
+        ('name = "torus"\ndims = [99999, 99999, 99999]', ["accepted are 1 to 16777216"]),
+        ('name = "torus"\ndims = [4, 4]\ncolour = 1', ["unknown field `colour`"]),
+        ('name = "moebius"', ["moebius", "dragonfly, fattree"]),
+        ('name = "graph"\naccelerators = 2\nfile = "none.txt"', ["none.txt", "does not exist"]),
+        ('name = "torus"\ndims = [4, 4]\n[prices]\nswitch_usd = -1', ["prices.switch_usd", "at least 0"]),
+    ],
+)
+def test_sizes_that_do_not_close_are_one_sentence(lines: str, words: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(HEAD + lines)
+    ran = call("topology", str(file))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1, ran.err
+    for word in ["mine.toml" if "none.txt" not in lines else "", *words]:
+        assert word in ran.err
+
+
+def test_json_has_no_numbers_that_json_lacks() -> None:
+    report = json_of("topology", "fattree-tapered50-large-artifact")
+    assert report["cost_usd"] is None
+    assert json.dumps(report, allow_nan=False)
+    assert "512 ports is not sold" in call("topology", "fattree-tapered50-large-artifact").out
