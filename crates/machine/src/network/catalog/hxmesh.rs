@@ -202,6 +202,7 @@ impl Topology for HxMesh {
     }
 
     /// All lines of one dimension are cut in halves: "HammingMesh", section 3.1, 1/(2a) for an even number of boards of a x a.
+    /// Exact where the extent of the dimension that is cut is even.
     fn bisection_share(&self) -> Option<f64> {
         let share = |d: Dimension| f64::from(d.cut()) / f64::from(2 * d.extent());
         Some(share(self.dims[0]).min(share(self.dims[1])))

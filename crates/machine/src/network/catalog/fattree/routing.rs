@@ -1,8 +1,6 @@
 //! Up, then down. A full pod reaches every switch on top; the last pod may reach only some of them, so packets to it go up
 //! by those alone.
 
-use std::ops::Range;
-
 use super::FatTree;
 use crate::network::{Header, Hop, Plane, Routing, Topology};
 
@@ -61,8 +59,8 @@ impl UpDown {
         pod == self.last.pod && self.last.tops < self.tree.top.targets
     }
 
-    fn above_leaf(&self, leaf: u32, to: Range<u32>, mut push: impl FnMut(u32)) {
-        let (pod, end) = (leaf / self.tree.pod_leaves, to.start / self.tree.pod_leaves);
+    fn up_from_leaf(&self, leaf: u32, to_leaf: u32, mut push: impl FnMut(u32)) {
+        let (pod, end) = (leaf / self.tree.pod_leaves, to_leaf / self.tree.pod_leaves);
         if pod == end || !self.is_narrow(end) {
             return (0..self.tree.up).for_each(push);
         }
@@ -103,8 +101,7 @@ impl Routing for UpDown {
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
         let [leaves, middles, tops] = self.levels;
         let to_leaf = header.to / self.tree.down;
-        let push = |port: u32| hops.push(Hop { link: self.plane.port(at, port), vc: 0 });
-        let mut push = push;
+        let mut push = |port: u32| hops.push(Hop { link: self.plane.port(at, port), vc: 0 });
         if at < leaves {
             push(0);
         } else if at < middles {
@@ -112,7 +109,7 @@ impl Routing for UpDown {
             if leaf == to_leaf {
                 push(self.tree.up + header.to % self.tree.down);
             } else {
-                self.above_leaf(leaf, to_leaf..to_leaf + 1, push);
+                self.up_from_leaf(leaf, to_leaf, push);
             }
         } else if at < tops {
             self.at_middle(at - middles, to_leaf, push);
