@@ -11,6 +11,7 @@ True
 True
 """
 
+from unisono._allocation import allocate, submesh
 from unisono._core import (
     Buffer,
     Error,
@@ -32,7 +33,6 @@ from unisono._core import (
     workload_presets,
     topologies,
 )
-from unisono._allocation import allocate, submesh
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export

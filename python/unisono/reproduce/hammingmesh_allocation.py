@@ -1,6 +1,7 @@
 """Computes what "HammingMesh" and its artifact say of jobs on boards: sizes, and traffic above the leaves."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,8 @@ def draw(folder: Path, full: bool = False) -> list[str]:
             for heuristic in HEURISTICS:
                 for fail in failures:
                     found = allocate(f"{board}-{size}", heuristic=heuristic, fail=fail, samples=1000 if full else 100)
-                    upper = found["upper_level"]
-                    rows.append(
-                        [found["machine"], heuristic, fail, found["utilization_mean"], found["utilization_p1"]]
-                        + [upper["alltoall"], upper["allreduce"]]
-                    )
+                    shares = [found["utilization_mean"], found["utilization_p1"], *found["upper_level"].values()]
+                    rows.append([found["machine"], heuristic, fail, *shares])
     example = allocate("hx2mesh-small", fail=20, samples=1, seed=3)
     files: dict[Path, str | bytes] = {
         folder / "allocation.csv": csv_text(head, rows),
@@ -60,7 +58,7 @@ def _ordered(listed: Listed) -> Finding:
         for heuristic in listed["heuristics"]
     ]
     shown = ", ".join(f"{name} {100 * share:.2f} %" for name, share in zip(listed["heuristics"], found, strict=True))
-    falls = max(before - after for before, after in zip(found, found[1:], strict=False))
+    falls = max(before - after for before, after in pairwise(found))
     return Finding(listed["reported"], 100 * falls, remark=f"{shown}.")
 
 
