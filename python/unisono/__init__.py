@@ -30,8 +30,8 @@ from unisono._core import (
     algorithms,
     machine_presets,
     parse_shape,
-    workload_presets,
     topologies,
+    workload_presets,
 )
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
@@ -83,7 +83,7 @@ __all__ = [
     "simulate_goal",
     "submesh",
     "sweep",
+    "topologies",
     "workload",
     "workload_presets",
-    "topologies",
 ]
