@@ -11,6 +11,7 @@ True
 True
 """
 
+from unisono._allocation import allocate, submesh
 from unisono._core import (
     Buffer,
     Error,
@@ -29,8 +30,8 @@ from unisono._core import (
     algorithms,
     machine_presets,
     parse_shape,
-    workload_presets,
     topologies,
+    workload_presets,
 )
 from unisono._allocation import allocate, submesh
 from unisono._discovery import discover
@@ -85,7 +86,7 @@ __all__ = [
     "simulate_goal",
     "submesh",
     "sweep",
+    "topologies",
     "workload",
     "workload_presets",
-    "topologies",
 ]

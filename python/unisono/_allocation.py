@@ -25,11 +25,12 @@ def allocate(
 ) -> dict[str, Any]:
     """How much of a machine's boards jobs use, over many samples of failures.
 
-    ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until all healthy boards are asked for; the path of a file
-    with one job a line, a number of boards or rows x columns; or a list of such jobs. ``fail`` boards fail, others in each
-    sample. The result holds ``utilization_mean`` and ``utilization_p1`` (what 1 % of the samples fall below) of the healthy
-    boards, the jobs ``placed`` and ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the
-    trees, and the ``first`` sample: its ``failed`` boards and the ``rows`` and ``columns`` of each of its ``jobs``.
+    ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until all healthy boards are asked for; the path of a
+    file with one job a line, a number of boards or rows x columns; or a list of such jobs. ``fail`` boards fail, others
+    in each sample. The result holds ``utilization_mean`` and ``utilization_p1`` (what 1 % of the samples fall below) of
+    the healthy boards, the jobs ``placed`` and ``refused`` in a sample on average, the share of traffic over the
+    ``upper_level`` of the trees, and the ``first`` sample: its ``failed`` boards and the ``rows`` and ``columns`` of
+    each of its ``jobs``.
 
     Raises:
         InputError: a machine without boards, a job larger than the machine, all boards failed, no such heuristic.

@@ -18,9 +18,10 @@ _NUMBERED = 24
 
 
 def mapping(report: dict[str, Any], title: str) -> bytes:
-    """The boards of the first sample of :func:`unisono.allocate` as PNG: one color a job, its number where there is room.
+    """The boards of the first sample of :func:`unisono.allocate` as PNG: one color a job.
 
-    All boards of a job lie at the crossings of its rows and columns, so a job may be in several pieces.
+    Jobs are numbered by size where there is room. All boards of a job lie at the crossings of its rows and columns, so
+    a job may be in several pieces.
     """
     rows, columns = report["boards"]
     first = report["first"]
@@ -29,9 +30,8 @@ def mapping(report: dict[str, Any], title: str) -> bytes:
     axes = figure.subplots()
     axes.add_patch(Rectangle((0, 0), columns, rows, facecolor=_IDLE, edgecolor="none"))
     numbered = max(rows, columns) <= _NUMBERED
-    largest = sorted(
-        (job for job in first["jobs"] if job["rows"] is not None), key=lambda job: -len(job["rows"]) * len(job["columns"])
-    )
+    placed = [job for job in first["jobs"] if job["rows"] is not None]
+    largest = sorted(placed, key=lambda job: -len(job["rows"]) * len(job["columns"]))
     for number, job in enumerate(largest):
         _draw(axes, job, _COLORS[number % len(_COLORS)], str(number + 1) if numbered else "")
     for row, column in first["failed"]:
@@ -66,5 +66,5 @@ def _draw(axes: Axes, job: dict[str, Any], color: Any, number: str) -> None:
         for column in job["columns"]:
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", linewidth=0.4))
             if number:
-                style = {"ha": "center", "va": "center", "fontsize": 6}
+                style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
                 axes.text(column + 0.5, row + 0.5, number, color="white" if dark else "black", **style)

@@ -15,7 +15,7 @@ from unisono.cli._output import print_fields, print_json, print_lines, working
     default="alibaba",
     show_default=True,
     metavar="FILE|alibaba",
-    help="One job a line, a number of boards or RxC; or the sizes of that trace until all healthy boards are asked for.",
+    help="One job a line, a number of boards or RxC; or that trace's sizes until all healthy boards are taken.",
 )
 @click.option("--fail", type=int, default=0, show_default=True, metavar="N", help="Boards that fail, drawn at random.")
 @click.option(

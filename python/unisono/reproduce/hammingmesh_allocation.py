@@ -1,0 +1,69 @@
+"""Computes what "HammingMesh" and its artifact say of jobs on boards: sizes, and traffic above the leaves."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from unisono import allocation_plot
+from unisono._allocation import allocate
+from unisono._core import trace_quantiles
+from unisono._files import write
+from unisono.reproduce import Finding
+from unisono.tables import csv_text
+
+Listed = dict[str, Any]
+
+HEURISTICS = ("greedy", "transpose", "aspect", "sort", "locality")
+#: Boards that fail, as the artifact has them for small and large clusters.
+FAILURES = {"small": (0, 20, 40), "large": (0, 50, 100)}
+
+
+def draw(folder: Path, full: bool = False) -> list[str]:
+    """Writes the utilization by heuristic and failures as CSV, and draws a mapping around failed boards."""
+    head = ["machine", "heuristic", "failed", "utilization_mean", "utilization_p1", "upper_alltoall", "upper_allreduce"]
+    rows = []
+    for size, failures in FAILURES.items():
+        for board in ("hx2mesh", "hx4mesh"):
+            for heuristic in HEURISTICS:
+                for fail in failures:
+                    found = allocate(f"{board}-{size}", heuristic=heuristic, fail=fail, samples=1000 if full else 100)
+                    shares = [found["utilization_mean"], found["utilization_p1"], *found["upper_level"].values()]
+                    rows.append([found["machine"], heuristic, fail, *shares])
+    example = allocate("hx2mesh-small", fail=20, samples=1, seed=3)
+    files: dict[Path, str | bytes] = {
+        folder / "allocation.csv": csv_text(head, rows),
+        folder / "allocation.png": allocation_plot.mapping(example, "Jobs of the trace on hx2mesh-small"),
+    }
+    for path, data in files.items():
+        write(path, data)
+    return [str(path) for path in files]
+
+
+def _quantiles(listed: Listed) -> Finding:
+    return Finding(listed["reported"], [[100 * share, boards] for share, boards in trace_quantiles()])
+
+
+def _upper(listed: Listed) -> Finding:
+    """Of one job on all boards of the machine."""
+    sides = "x".join(map(str, listed["job"]))
+    found = allocate(listed["machine"], [sides], samples=1)["upper_level"]
+    return Finding(listed["reported"], 100 * found[listed["collective"]])
+
+
+def _ordered(listed: Listed) -> Finding:
+    """Each heuristic uses no less than the one before it."""
+    found = [
+        allocate(listed["machine"], heuristic=heuristic, samples=listed["samples"])["utilization_mean"]
+        for heuristic in listed["heuristics"]
+    ]
+    shown = ", ".join(f"{name} {100 * share:.2f} %" for name, share in zip(listed["heuristics"], found, strict=True))
+    falls = max(before - after for before, after in pairwise(found))
+    return Finding(listed["reported"], 100 * falls, remark=f"{shown}.")
+
+
+CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "heuristics": _ordered,
+    "trace": _quantiles,
+    "upper-level": _upper,
+}
