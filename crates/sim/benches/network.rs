@@ -78,13 +78,13 @@ fn flows(machine: &str) {
     let seconds = cpu_seconds() - begin;
     let bytes = f64::from(net.plane.accelerators() - 1) * MI as f64;
     let share = bytes / injection / alltoall.makespan_ps;
-    print!("flows-{machine}: alltoall of 1 MiB blocks {:.4} of injection in {seconds:.2} s, ", share);
+    println!("flows-{machine}: alltoall of 1 MiB blocks {:.4} of injection in {seconds:.2} s", share);
     let begin = cpu_seconds();
     let permutation = flow::permutation(&net, &pattern::cycle(net.plane.accelerators(), 1), 64 * MI);
     let seconds = cpu_seconds() - begin;
     let rate = |ps: f64| 64.0 * MI as f64 / injection / ps;
     let mean = permutation.finish_ps.iter().map(|&ps| rate(ps)).sum::<f64>() / permutation.finish_ps.len() as f64;
-    println!("permutation mean {mean:.4} in {seconds:.2} s, {} MB", peak_kb() / 1024);
+    println!("flows-{machine}: permutation mean {mean:.4} in {seconds:.2} s, {} MB", peak_kb() / 1024);
 }
 
 fn interconnect(machine: &str) -> Interconnect {

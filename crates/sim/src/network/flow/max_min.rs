@@ -7,7 +7,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Flows and the shares of them on links.
 pub(super) struct Flows {
-    links: usize,
+    /// The flows over each link.
+    over: Vec<Vec<u32>>,
     /// Where the shares of each flow begin, and one past the last.
     first: Vec<usize>,
     shares: Vec<(u32, f64)>,
@@ -18,11 +19,13 @@ const NOTHING: f64 = 1e-9;
 
 impl Flows {
     pub fn new(links: usize) -> Self {
-        Self { links, first: vec![0], shares: Vec::new() }
+        Self { over: vec![Vec::new(); links], first: vec![0], shares: Vec::new() }
     }
 
     /// Adds a flow; a link may be named several times.
     pub fn push(&mut self, shares: &[(u32, f64)]) {
+        let flow = self.first.len() as u32 - 1;
+        shares.iter().for_each(|&(link, _)| self.over[link as usize].push(flow));
         self.shares.extend(shares);
         self.first.push(self.shares.len());
     }
@@ -33,7 +36,7 @@ impl Flows {
 
     /// What all flows of 1 put on each link.
     pub fn loads(&self) -> impl Iterator<Item = f64> {
-        let mut loads = vec![0.0; self.links];
+        let mut loads = vec![0.0; self.over.len()];
         self.shares.iter().for_each(|&(link, share)| loads[link as usize] += share);
         loads.into_iter()
     }
@@ -42,18 +45,16 @@ impl Flows {
     pub fn rates(&self, is_active: impl Fn(usize) -> bool) -> Vec<f64> {
         let count = self.first.len() - 1;
         let mut rates: Vec<f64> = (0..count).map(|flow| if is_active(flow) { f64::INFINITY } else { 0.0 }).collect();
-        let mut weight = vec![0.0; self.links];
-        let mut over: Vec<Vec<u32>> = vec![Vec::new(); self.links];
+        let mut weight = vec![0.0; self.over.len()];
         for flow in (0..count).filter(|&flow| is_active(flow)) {
             for &(link, share) in self.shares_of(flow) {
                 weight[link as usize] += share;
-                over[link as usize].push(flow as u32);
             }
         }
-        let mut left = vec![1.0_f64; self.links];
+        let mut left = vec![1.0_f64; self.over.len()];
         // Real numbers that are not negative are ordered as their bits are.
         let level = |left: f64, weight: f64| (left.max(0.0) / weight).to_bits();
-        let mut heap: BinaryHeap<_> = (0..self.links)
+        let mut heap: BinaryHeap<_> = (0..self.over.len())
             .filter(|&link| weight[link] > 0.0)
             .map(|link| Reverse((level(left[link], weight[link]), link)))
             .collect();
@@ -68,7 +69,7 @@ impl Flows {
                 continue;
             }
             let rate = f64::from_bits(bits);
-            for &flow in &over[link] {
+            for &flow in &self.over[link] {
                 if rates[flow as usize] == f64::INFINITY {
                     rates[flow as usize] = rate;
                     for &(link, share) in self.shares_of(flow as usize) {

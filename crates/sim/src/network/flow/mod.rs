@@ -21,7 +21,7 @@ use super::Interconnect;
 /// Destinations whose own times are looked at; all of a small network.
 const MOST_TIMED: u32 = 1024;
 /// Flows that would end within so much of a step end in it, each at its own time.
-const TOGETHER: f64 = 1.1;
+const TOGETHER: f64 = 1.25;
 
 /// When accelerators have what is sent to them.
 #[derive(Clone, PartialEq, Debug)]
