@@ -157,7 +157,7 @@ pub fn simulate_goal(
     simulated(py, &graph, &prices, &options, 1.0)
 }
 
-fn options(
+pub fn options(
     start_ns: Option<Vec<f64>>,
     noise: Option<(String, f64, f64)>,
     seed: u64,
@@ -200,13 +200,17 @@ fn simulated<P: Prices + Sync>(
     ticks_per_ns: f64,
 ) -> PyResult<EndpointSimulation> {
     let start = Instant::now();
-    match detached(py, || endpoint::run(graph, prices, options))? {
-        Ok(run) => Ok(EndpointSimulation { run, ticks_per_ns, wall_seconds: start.elapsed().as_secs_f64() }),
-        Err(e @ (SimError::Unsupported { .. } | SimError::Overflow { .. })) => Err(input(e)),
-        Err(e) => {
-            let SimError::Deadlock { stuck, .. } = &e else { return Err(input(e)) };
-            let stuck = stuck.iter().map(ToString::to_string).collect();
-            Err(simulation_error(py, e.to_string(), stuck))
+    let run = detached(py, || endpoint::run(graph, prices, options))?.map_err(|e| failed(py, &e))?;
+    Ok(EndpointSimulation { run, ticks_per_ns, wall_seconds: start.elapsed().as_secs_f64() })
+}
+
+/// What a run that did not end well is to Python.
+pub fn failed(py: Python<'_>, error: &SimError) -> PyErr {
+    match error {
+        SimError::Deadlock { stuck, .. } => {
+            simulation_error(py, error.to_string(), stuck.iter().map(ToString::to_string).collect())
         }
+        SimError::Jammed { stuck, .. } => simulation_error(py, error.to_string(), stuck.clone()),
+        SimError::Unsupported { .. } | SimError::Overflow { .. } | SimError::Routing { .. } => input(error),
     }
 }

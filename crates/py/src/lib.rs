@@ -18,6 +18,7 @@ mod planfile;
 mod reproduce;
 mod schedule;
 mod simulate;
+mod traffic;
 mod workload;
 
 use pyo3::prelude::*;
@@ -39,6 +40,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<schedule::Schedule>()?;
     m.add_class::<simulate::Simulation>()?;
     m.add_class::<endpoint::EndpointSimulation>()?;
+    m.add_class::<traffic::NetworkSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -58,6 +60,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_endpoint, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::injection, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::simulate_network, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::simulate_network_goal, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::traffic_flows, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
     m.add_function(wrap_pyfunction!(export::export_table, m)?)?;

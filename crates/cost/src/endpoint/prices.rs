@@ -49,6 +49,10 @@ pub trait Prices {
     fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive;
     /// Ticks to reduce `bytes` of operands on one rank.
     fn reduce(&self, bytes: u64) -> u64;
+    /// Ticks of a calc.
+    fn calc(&self, amount: u64) -> u64 {
+        amount
+    }
     /// A longer message than this is done at its sender only when it is received.
     fn eager_bytes(&self) -> u64;
     /// Whether prices of so many bytes may be less than 0, in arithmetic modulo 2^64.

@@ -247,7 +247,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
                 self.receive(event.time, id, task, owner);
                 Ok(())
             }
-            Kind::Calc => self.compute(event, id, task, owner, task.amount),
+            Kind::Calc => self.compute(event, id, task, owner, self.prices.calc(task.amount)),
             Kind::Reduce => self.compute(event, id, task, owner, self.prices.reduce(task.amount)),
         }
     }

@@ -4,19 +4,26 @@ use unisono_cost::endpoint::{Prices, Receive, Send};
 
 use super::Timing;
 
-pub(super) struct HostPrices(pub Timing);
+pub(super) struct HostPrices {
+    pub timing: Timing,
+    pub ps_per_calc: u64,
+}
 
 impl Prices for HostPrices {
     fn send(&self, _from: u32, _to: u32, _bytes: u64) -> Send {
-        Send { cpu: self.0.host_overhead_ps, nic: 0, flight: 0 }
+        Send { cpu: self.timing.host_overhead_ps, nic: 0, flight: 0 }
     }
 
     fn receive(&self, _from: u32, _to: u32, _bytes: u64) -> Receive {
-        Receive { cpu: self.0.host_overhead_ps, nic: 0 }
+        Receive { cpu: self.timing.host_overhead_ps, nic: 0 }
     }
 
     fn reduce(&self, bytes: u64) -> u64 {
-        (bytes as f64 * self.0.gamma_ps_per_byte).round() as u64
+        (bytes as f64 * self.timing.gamma_ps_per_byte).round() as u64
+    }
+
+    fn calc(&self, amount: u64) -> u64 {
+        amount.saturating_mul(self.ps_per_calc)
     }
 
     /// A send is done when it is posted, whatever its length.

@@ -111,15 +111,17 @@ pub struct Options {
     pub send_machines: u32,
     /// The accelerator of each rank; empty: rank k is on accelerator k.
     pub places: Vec<u32>,
+    /// Of the calcs of the graph; programs of GOAL count nanoseconds.
+    pub ps_per_calc: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { hosts: endpoint::Options::default(), send_machines: SEND_MACHINES, places: Vec::new() }
+        Self { hosts: endpoint::Options::default(), send_machines: SEND_MACHINES, places: Vec::new(), ps_per_calc: 1 }
     }
 }
 
-/// "HammingMesh", artifact: a network interface has 4.
+/// "HammingMesh", artifact (defaultParams.py): a network interface has 4.
 pub const SEND_MACHINES: u32 = 4;
 
 /// What a run did.
@@ -143,7 +145,7 @@ pub struct Run {
 /// A deadlock, of tasks or of packets, with what is stuck; options that do not fit.
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
-    let prices = hosts::HostPrices(interconnect.timing);
+    let prices = hosts::HostPrices { timing: interconnect.timing, ps_per_calc: options.ps_per_calc };
     let (hosts, packets) =
         engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(interconnect, options))?;
     let (count, hops, link_packets) = packets.counts();

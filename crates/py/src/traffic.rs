@@ -1,0 +1,218 @@
+//! Simulations on networks: schedules, programs of GOAL, and traffic by packets or by flows.
+
+use std::{fs::File as OsFile, io::BufReader, time::Instant};
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use unisono_cost::endpoint::TICKS_PER_NS;
+use unisono_lower::tasks::{TaskError, TaskGraph, from_schedule, pattern};
+use unisono_machine::{Machine as Description, network::Network};
+use unisono_schedule::verify::Method;
+use unisono_sim::network::{self, Interconnect, Options};
+
+use crate::{
+    endpoint::{failed, options},
+    errors::{detached, input, to_python, verify_error},
+    machine::Machine,
+    schedule::Schedule,
+};
+
+/// What a run on a network did.
+#[pyclass(frozen, module = "unisono")]
+pub struct NetworkSimulation {
+    run: network::Run,
+    planes: u32,
+    wall_seconds: f64,
+}
+
+#[pymethods]
+impl NetworkSimulation {
+    #[getter]
+    fn nanoseconds(&self) -> f64 {
+        self.run.hosts.makespan as f64 / TICKS_PER_NS
+    }
+
+    /// When each rank was done.
+    #[getter]
+    fn finish_ns<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_iter(py, self.run.hosts.finish.iter().map(|&t| t as f64 / TICKS_PER_NS))
+    }
+
+    /// Of the ranks, and of the one plane that was simulated.
+    #[getter]
+    fn events(&self) -> u64 {
+        self.run.events
+    }
+
+    #[getter]
+    fn sends(&self) -> u64 {
+        self.run.hosts.sends
+    }
+
+    #[getter]
+    fn receives(&self) -> u64 {
+        self.run.hosts.receives
+    }
+
+    /// Messages that nobody received.
+    #[getter]
+    fn left_over(&self) -> u64 {
+        self.run.hosts.left_over
+    }
+
+    /// Of the one plane that was simulated.
+    #[getter]
+    fn packets(&self) -> u64 {
+        self.run.packets
+    }
+
+    /// Packets over links, of that plane.
+    #[getter]
+    fn hops(&self) -> u64 {
+        self.run.hops
+    }
+
+    /// Packets over each link of that plane.
+    #[getter]
+    fn link_packets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_slice(py, &self.run.link_packets)
+    }
+
+    /// Planes that each carry as much.
+    #[getter]
+    fn planes(&self) -> u32 {
+        self.planes
+    }
+
+    #[getter]
+    fn wall_seconds(&self) -> f64 {
+        self.wall_seconds
+    }
+
+    /// `[{rank, kind, cpu, peer, bytes, start, end}]` of the traced ranks, in picoseconds.
+    #[getter]
+    fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.run.hosts.trace)
+    }
+
+    #[getter]
+    fn ticks_per_ns(&self) -> f64 {
+        TICKS_PER_NS
+    }
+}
+
+fn network_of(description: Option<&Description>) -> PyResult<&Network> {
+    match description {
+        Some(Description::Network(network)) => Ok(network),
+        Some(other) => Err(input(format!("{} is of kind {}; this needs a network", other.name(), other.kind()))),
+        None => Err(input("the schedule has no machine; give it one with schedule.on(machine)")),
+    }
+}
+
+/// What one accelerator can send on all planes together, bytes a second.
+#[pyfunction]
+pub fn injection(machine: &Machine) -> PyResult<f64> {
+    let network = network_of(Some(machine.description()))?;
+    let ports = network.topology(&network.name).map_err(input)?.ports();
+    Ok(f64::from(network.planes * ports) * network.link_gbps * 1e9 / 8.0)
+}
+
+/// Proves a schedule and runs it on its network, rank k on accelerator `places[k]`, or k.
+#[pyfunction]
+#[pyo3(signature = (schedule, start_ns = None, noise = None, seed = 0, trace_ranks = None, places = None))]
+pub fn simulate_network(
+    py: Python<'_>,
+    schedule: &Schedule,
+    start_ns: Option<Vec<f64>>,
+    noise: Option<(String, f64, f64)>,
+    seed: u64,
+    trace_ranks: Option<Vec<u32>>,
+    places: Option<Vec<u32>>,
+) -> PyResult<NetworkSimulation> {
+    let network = network_of(schedule.file().machine.as_ref())?;
+    let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
+    let options = Options { hosts, places: places.unwrap_or_default(), ..Options::default() };
+    let proof = detached(py, || schedule.prove(Method::Auto))?;
+    if !proof.holds() {
+        return Err(verify_error(py, &proof.diagnostics));
+    }
+    let graph = detached(py, || from_schedule(&schedule.file().schedule))?.map_err(input)?;
+    simulated(py, network, &graph, &options)
+}
+
+/// Runs the program of a GOAL file on a network; its calcs are nanoseconds.
+#[pyfunction]
+#[pyo3(signature = (machine, path, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
+pub fn simulate_network_goal(
+    py: Python<'_>,
+    machine: &Machine,
+    path: &str,
+    start_ns: Option<Vec<f64>>,
+    noise: Option<(String, f64, f64)>,
+    seed: u64,
+    trace_ranks: Option<Vec<u32>>,
+) -> PyResult<NetworkSimulation> {
+    let network = network_of(Some(machine.description()))?;
+    let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
+    let graph =
+        detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
+    let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
+    simulated(py, network, &graph, &Options { hosts, ps_per_calc: TICKS_PER_NS as u64, ..Options::default() })
+}
+
+/// Runs traffic among all accelerators packet by packet: `alltoall` with `bytes` for each pair, or `permutation` with
+/// `messages` of `bytes` for each accelerator, drawn by `seed`.
+#[pyfunction]
+pub fn traffic_packets(
+    py: Python<'_>,
+    machine: &Machine,
+    pattern: &str,
+    bytes: u64,
+    messages: u32,
+    seed: u64,
+) -> PyResult<NetworkSimulation> {
+    let network = network_of(Some(machine.description()))?;
+    let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
+    let graph: Result<TaskGraph, TaskError> = detached(py, || match pattern {
+        "alltoall" => Ok(pattern::linear_alltoall(accelerators, bytes)),
+        "permutation" => Ok(pattern::permutation(accelerators, bytes, messages, seed)),
+        other => Err(input(format!("'{other}' is no pattern; accepted are alltoall and permutation"))),
+    })??;
+    let mut options = Options::default();
+    options.hosts.seed = seed;
+    simulated(py, network, &graph.map_err(input)?, &options)
+}
+
+/// The same by flows: nanoseconds, when each accelerator (or an even sample) has all, bytes over the busiest link of a
+/// plane, and how long it took.
+#[pyfunction]
+pub fn traffic_flows<'py>(
+    py: Python<'py>,
+    machine: &Machine,
+    pattern: &str,
+    bytes: u64,
+    seed: u64,
+) -> PyResult<(f64, Bound<'py, PyArray1<f64>>, f64, f64)> {
+    let network = network_of(Some(machine.description()))?;
+    let begin = Instant::now();
+    let fluid = detached(py, || {
+        let interconnect = Interconnect::new(network).map_err(input)?;
+        match pattern {
+            "alltoall" => Ok(network::flow::alltoall(&interconnect, bytes)),
+            "permutation" => {
+                let to = pattern::cycle(interconnect.plane.accelerators(), seed);
+                Ok(network::flow::permutation(&interconnect, &to, bytes))
+            }
+            other => Err(input(format!("'{other}' is no pattern; accepted are alltoall and permutation"))),
+        }
+    })??;
+    let finish = PyArray1::from_iter(py, fluid.finish_ps.iter().map(|ps| ps / TICKS_PER_NS));
+    Ok((fluid.makespan_ps / TICKS_PER_NS, finish, fluid.busiest_bytes, begin.elapsed().as_secs_f64()))
+}
+
+fn simulated(py: Python<'_>, network: &Network, graph: &TaskGraph, options: &Options) -> PyResult<NetworkSimulation> {
+    let begin = Instant::now();
+    let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
+    let run = detached(py, || network::run(graph, &interconnect, options))?.map_err(|e| failed(py, &e))?;
+    Ok(NetworkSimulation { run, planes: network.planes, wall_seconds: begin.elapsed().as_secs_f64() })
+}
