@@ -11,6 +11,7 @@ True
 True
 """
 
+from unisono._allocation import allocate, submesh
 from unisono._core import (
     Buffer,
     Error,
@@ -29,10 +30,9 @@ from unisono._core import (
     algorithms,
     machine_presets,
     parse_shape,
-    workload_presets,
     topologies,
+    workload_presets,
 )
-from unisono._allocation import allocate, submesh
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export

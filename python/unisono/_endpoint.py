@@ -227,8 +227,9 @@ def simulate_goal(
 ) -> EndpointRun:
     """Runs the program of a GOAL file under LogGOPS, or on ``machine``, a network, packet by packet.
 
-    On a network rank k is on accelerator k, and calcs are nanoseconds; it takes none of the parameters of LogGOPS. Of those,
-    ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's default.
+    On a network rank k is on accelerator k, and calcs are nanoseconds; it takes no parameters of LogGOPS. Of
+    those, ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's
+    default.
     ``zero_byte`` says what a message without bytes costs: ``wrapped`` as in LogGOPSim, where the bytes after its first
     are 2^64 - 1, or ``sane``, as much as one byte.
 

@@ -46,7 +46,8 @@ class NetworkRun(EndpointRun):
         return self._result.link_packets
 
     def __repr__(self) -> str:
-        return f"<unisono.NetworkRun {self.seconds * 1e6:.3f} us, {self.packets} packets on each of {self.planes} planes>"
+        packets = f"{self.packets} packets on each of {self.planes} planes"
+        return f"<unisono.NetworkRun {self.seconds * 1e6:.3f} us, {packets}>"
 
 
 def simulate_on_network(

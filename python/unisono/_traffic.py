@@ -57,7 +57,7 @@ class Traffic:
 
     @property
     def share_of_peak(self) -> float:
-        """The same over the most that is possible: of an allreduce half of the injection, for every byte moves twice."""
+        """The same over the most that there can be: of an allreduce half of the injection, as all bytes move twice."""
         return self.share_of_injection * (2 if self.pattern == "allreduce" else 1)
 
     def report(self) -> dict[str, Any]:
@@ -98,12 +98,12 @@ def traffic(
 ) -> Traffic:
     """Runs traffic among all accelerators of a network.
 
-    ``alltoall``: every accelerator sends a block of ``bytes`` to each other one, message k of accelerator r to (r + k) mod N
-    (balanced shift), posted at once. ``permutation``: every one sends ``bytes`` to one other in two messages, drawn by
-    ``seed``. ``allreduce``: the best algorithm by the model of networks, or the one named.
+    ``alltoall``: every accelerator sends a block of ``bytes`` to each other one, message k of accelerator r to
+    (r + k) mod N (balanced shift), posted at once. ``permutation``: every one sends ``bytes`` to one other in two
+    messages, drawn by ``seed``. ``allreduce``: the best algorithm by the model of networks, or the one named.
 
-    ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: fair shares of links, and for an allreduce the
-    model of networks. Planes are alike: one is simulated, with its part of every message.
+    ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: fair shares of links, and for an
+    allreduce the model of networks. Planes are alike: one is simulated, with its part of every message.
 
     Raises:
         InputError: no such pattern or level, a machine that is no network, a wrong size.

@@ -38,7 +38,8 @@ def bandwidths(points: Sequence[Traffic]) -> bytes:
     label = "half of the injection" if first.pattern == "allreduce" else "injection"
     axes.axhline(most, color="grey", linewidth=1, linestyle="--", label=label)
     axes.set_xticks(at, [_size(point.bytes) for point in points], rotation=45 if len(points) > 8 else 0)
-    axes.set_xlabel({"alltoall": "block of each pair", "permutation": "sent by each", "allreduce": "vector"}[first.pattern])
+    what = {"alltoall": "block of each pair", "permutation": "sent by each", "allreduce": "vector"}
+    axes.set_xlabel(what[first.pattern])
     axes.set_ylabel("bandwidth of an accelerator, Gb/s")
     axes.set_ylim(0, 1.05 * max(most, *(float(point.rates.max()) * 8e-9 for point in points)))
     name = f"{first.pattern} {first.algorithm}" if first.algorithm else first.pattern

@@ -183,6 +183,7 @@ def _nan(value: float | None) -> float:
 
 
 def png(figure: Figure) -> bytes:
+    """The figure as PNG."""
     file = io.BytesIO()
     # No date and no version in the file: same input, same bytes.
     with mpl.rc_context({"savefig.dpi": _DPI}):

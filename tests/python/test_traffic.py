@@ -25,7 +25,7 @@ name = "hxmesh"
 board = [2, 2]
 boards = [2, 2]
 """
-RING = MESH.replace('"mesh16"', '"ring8"').replace('name = "hxmesh"\nboard = [2, 2]\nboards = [2, 2]', 'name = "torus"\ndims = [8]')
+RING = MESH.split("[topology]", maxsplit=1)[0].replace("mesh16", "ring8") + '[topology]\nname = "torus"\ndims = [8]\n'
 #: 4 planes x 4 ports of 400 Gb/s.
 INJECTION = 16 * 400e9 / 8
 

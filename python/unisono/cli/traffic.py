@@ -22,8 +22,8 @@ from unisono.cli._types import Names, Param
     "sizes",
     type=Names(),
     required=True,
-    help="A block of each pair (alltoall), what each sends (permutation), the vector (allreduce); several make a sweep, "
-    "as in 4KiB,64KiB,1MiB.",
+    help="A block of each pair (alltoall), what each sends (permutation), the vector (allreduce); several make a "
+    "sweep, as in 4KiB,64KiB,1MiB.",
 )
 @click.option("--algorithm", metavar="NAME", help="Of an allreduce [the best by the model of networks].")
 @click.option("--param", type=Param(), multiple=True, help="A parameter of it; repeatable.")
@@ -78,7 +78,8 @@ def traffic(
     files = [] if plot is None else [plot]
     if as_json:
         reports = [point.report() for point in points]
-        print_json({**reports[-1], "points": reports, "files": files} if len(reports) > 1 else {**reports[0], "files": files})
+        several = {"points": reports} if len(reports) > 1 else {}
+        print_json({**reports[-1], **several, "files": files})
         return
     _print(points)
     print_lines(*(f"wrote {file}" for file in files))
