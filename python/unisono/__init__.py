@@ -41,10 +41,12 @@ from unisono._export import export
 from unisono._files import load, save
 from unisono._machines import machine
 from unisono._measurement import Measurement, measure
+from unisono._network import NetworkRun
 from unisono._planfile import load_plans, save_plans
 from unisono._planning import bounds, plan
 from unisono._simulation import Run, simulate
 from unisono._sweep import sweep
+from unisono._traffic import Traffic, traffic
 from unisono._workload import workload
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "InputError",
     "Machine",
     "Measurement",
+    "NetworkRun",
     "Plan",
     "Proof",
     "Run",
@@ -62,6 +65,7 @@ __all__ = [
     "SimulationError",
     "Slice",
     "Stream",
+    "Traffic",
     "UnsupportedError",
     "VerifyError",
     "__version__",
@@ -87,6 +91,7 @@ __all__ = [
     "submesh",
     "sweep",
     "topologies",
+    "traffic",
     "workload",
     "workload_presets",
 ]

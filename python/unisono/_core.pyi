@@ -16,6 +16,7 @@ __all__ = [
     "Machine",
     "Mapper",
     "Operation",
+    "NetworkSimulation",
     "Plan",
     "Proof",
     "Schedule",
@@ -41,6 +42,7 @@ __all__ = [
     "export_table",
     "import_schedule",
     "importers",
+    "injection",
     "machine_presets",
     "measure",
     "multiplying_best",
@@ -56,10 +58,14 @@ __all__ = [
     "simulate",
     "simulate_endpoint",
     "simulate_goal",
+    "simulate_network",
+    "simulate_network_goal",
     "submesh",
     "sweep_point",
     "topologies",
     "trace_quantiles",
+    "traffic_flows",
+    "traffic_packets",
     "tunings",
 ]
 
@@ -269,6 +275,35 @@ class EndpointSimulation:
     def ticks_per_ns(self) -> float: ...
 
 @final
+class NetworkSimulation:
+    @property
+    def nanoseconds(self) -> float: ...
+    @property
+    def finish_ns(self) -> npt.NDArray[np.float64]: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def sends(self) -> int: ...
+    @property
+    def receives(self) -> int: ...
+    @property
+    def left_over(self) -> int: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def hops(self) -> int: ...
+    @property
+    def link_packets(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def planes(self) -> int: ...
+    @property
+    def wall_seconds(self) -> float: ...
+    @property
+    def trace_events(self) -> list[dict[str, Any]]: ...
+    @property
+    def ticks_per_ns(self) -> float: ...
+
+@final
 class Stream:
     @property
     def id(self) -> int: ...
@@ -433,6 +468,27 @@ def simulate_goal(
     seed: int = 0,
     trace_ranks: list[int] | None = None,
 ) -> EndpointSimulation: ...
+def simulate_network(
+    schedule: Schedule,
+    start_ns: list[float] | None = None,
+    noise: tuple[str, float, float] | None = None,
+    seed: int = 0,
+    trace_ranks: list[int] | None = None,
+    places: list[int] | None = None,
+) -> NetworkSimulation: ...
+def simulate_network_goal(
+    machine: Machine,
+    path: str,
+    start_ns: list[float] | None = None,
+    noise: tuple[str, float, float] | None = None,
+    seed: int = 0,
+    trace_ranks: list[int] | None = None,
+) -> NetworkSimulation: ...
+def injection(machine: Machine) -> float: ...
+def traffic_packets(machine: Machine, pattern: str, bytes: int, messages: int, seed: int) -> NetworkSimulation: ...
+def traffic_flows(
+    machine: Machine, pattern: str, bytes: int, seed: int
+) -> tuple[float, npt.NDArray[np.float64], float, float]: ...
 def sweep_point(
     collective: str,
     machine: Machine,

@@ -4,13 +4,13 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, SupportsIndex, final
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from unisono import _core
-from unisono._core import EndpointSimulation, InputError, Schedule, UnsupportedError
+from unisono._core import EndpointSimulation, InputError, Machine, NetworkSimulation, Schedule, UnsupportedError
 from unisono._files import check_regular, check_writable, write
 from unisono._inputs import checked_seed
 from unisono._simulation import Run, checked_pes, metadata, sample
@@ -22,11 +22,14 @@ SAMPLED = 256
 Noise = tuple[str, float] | tuple[str, float, float]
 
 
-@final
 class EndpointRun(Run):
     """One run among ranks that reach each other by messages."""
 
-    def __init__(self, title: str, simulation: EndpointSimulation, run: Any, traced: list[int]) -> None:
+    _result: EndpointSimulation | NetworkSimulation
+
+    def __init__(
+        self, title: str, simulation: EndpointSimulation | NetworkSimulation, run: Any, traced: list[int]
+    ) -> None:
         self._title = title
         self._result = simulation
         self._again = run
@@ -70,6 +73,11 @@ class EndpointRun(Run):
     @property
     def hops(self) -> int:
         """Messages: each is one hop here."""
+        return self._result.sends
+
+    @property
+    def messages(self) -> int:
+        """Messages that were sent."""
         return self._result.sends
 
     @property
@@ -190,10 +198,10 @@ def simulate_ranks(
 ) -> EndpointRun:
     """Runs a schedule among the ranks of its machine; see :func:`unisono.simulate`."""
     checked = checked_seed(seed)
-    starts = _starts(late)
+    starts = as_starts(late)
 
     def run(ranks: list[int]) -> EndpointSimulation:
-        return _core.simulate_endpoint(schedule, model, starts, _noise(noise), checked, ranks)
+        return _core.simulate_endpoint(schedule, model, starts, as_noise(noise), checked, ranks)
 
     title = (
         f"{schedule.collective} of {schedule.elements} {schedule.dtype} on {schedule.ranks} ranks: {schedule.origin}"
@@ -204,6 +212,7 @@ def simulate_ranks(
 def simulate_goal(
     path: str | os.PathLike[str],
     *,
+    machine: Machine | None = None,
     L: int | None = None,  # noqa: N803 - the field's own names
     o: int | None = None,
     g: int | None = None,
@@ -216,9 +225,11 @@ def simulate_goal(
     seed: SupportsIndex = 0,
     trace_ranks: Sequence[int] | None = None,
 ) -> EndpointRun:
-    """Runs the program of a GOAL file under LogGOPS.
+    """Runs the program of a GOAL file under LogGOPS, or on ``machine``, a network, packet by packet.
 
-    ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's default.
+    On a network rank k is on accelerator k, and calcs are nanoseconds; it takes no parameters of LogGOPS. Of
+    those, ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's
+    default.
     ``zero_byte`` says what a message without bytes costs: ``wrapped`` as in LogGOPSim, where the bytes after its first
     are 2^64 - 1, or ``sane``, as much as one byte.
 
@@ -232,26 +243,40 @@ def simulate_goal(
         if value is not None and not 0 <= value < 2**63:
             raise InputError(f"{name} is {value}; accepted are whole numbers from 0 to 2^63 - 1")
         given.append(value)
+    if machine is not None:
+        # Imported here, for that module is built on this one.
+        from unisono._network import simulate_goal_on_network
+
+        if zero_byte != "wrapped" or any(value is not None for value in given):
+            raise InputError("a machine has its own prices; L, o, g, G, O, S and zero_byte are for a run without one")
+        return simulate_goal_on_network(path, machine, late, noise, seed, trace_ranks)
     if zero_byte not in ("wrapped", "sane"):
         raise InputError(f"zero_byte is '{zero_byte}'; accepted are wrapped and sane")
     checked = checked_seed(seed)
-    starts = _starts(late)
+    starts = as_starts(late)
     check_regular(path)
 
     def run(ranks: list[int]) -> EndpointSimulation:
         return _core.simulate_goal(
-            os.fspath(path), tuple(given), zero_byte == "sane", starts, _noise(noise), checked, ranks
+            os.fspath(path), tuple(given), zero_byte == "sane", starts, as_noise(noise), checked, ranks
         )
 
     traced = [] if trace_ranks is None else list(trace_ranks)
     return EndpointRun(Path(path).name, run(traced), run, traced)
 
 
-def _starts(late: Sequence[float] | None) -> list[float] | None:
+def as_starts(late: Sequence[float] | None) -> list[float] | None:
+    """When ranks begin, as the extension module takes it."""
     return None if late is None else [float(time) for time in late]
 
 
-def _noise(noise: Noise | None) -> tuple[str, float, float] | None:
+def as_noise(noise: Noise | None) -> tuple[str, float, float] | None:
+    """Noise as the extension module takes it.
+
+    Raises:
+        InputError: a parameter is missing.
+
+    """
     if noise is None:
         return None
     kind, first, *second = noise

@@ -116,7 +116,8 @@ def simulate(
     The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with data through it. Among ranks
     its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
     ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
-    ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``.
+    ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
+    packets, rank k on accelerator k; the run is a :class:`unisono.NetworkRun`.
 
     On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
     ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by ``seed``.
@@ -139,6 +140,12 @@ def simulate(
         if queue_depth is not None or noop_probability != 0:
             raise InputError("queue_depth and noop_probability are a wafer's; among ranks there are late and noise")
         return simulate_ranks(placed, model, late, noise, seed, checked_pes(traced, placed.nodes))
+    if kind == "network":
+        from unisono._network import simulate_on_network
+
+        if queue_depth is not None or noop_probability != 0 or model is not None:
+            raise InputError("queue_depth and noop_probability are a wafer's, and a network has one model; drop them")
+        return simulate_on_network(placed, late, noise, seed, checked_pes(traced, placed.nodes))
     if model is not None or late is not None or noise is not None:
         raise InputError("model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability")
     options = (queue_depth, checked_probability("noop_probability", noop_probability), checked_seed(seed))

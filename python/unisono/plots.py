@@ -55,7 +55,7 @@ def speedup_map(points: Sequence[dict[str, Any]], title: str, source: str = "") 
         Line2D([], [], linestyle="", marker=f"$\\mathdefault{{{mark}}}$", color="black") for mark in letter.values()
     ]
     figure.legend(handles, list(letter), loc="outside lower center", ncols=min(len(letter), 8), frameon=False)
-    return _png(figure)
+    return png(figure)
 
 
 def optimality_maps(
@@ -85,7 +85,7 @@ def optimality_maps(
         ticks = [1, 1.5, 2, 3, 5, 10]
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
-    return _png(figure)
+    return png(figure)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def model_and_runs(panels: Sequence[Panel], title: str, source: str = "") -> byt
     ]
     figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 8), frameon=False)
     figure.suptitle(f"{title}: lines by Eq. 1, markers simulated" + (f"\n{source}" if source else ""), fontsize=11)
-    return _png(figure)
+    return png(figure)
 
 
 def curves(
@@ -147,7 +147,7 @@ def curves(
     axes.grid(color="0.9", linewidth=0.6)
     axes.set_title(title if not source else f"{title}\n{source}", fontsize=10)
     figure.legend(loc="outside lower center", ncols=min(len(named), 4), frameon=False, fontsize=8)
-    return _png(figure)
+    return png(figure)
 
 
 def _write_cells(axes: Axes, winners: npt.NDArray[Any], gains: npt.NDArray[np.float64], middle: float) -> None:
@@ -182,7 +182,8 @@ def _nan(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """The figure as PNG."""
     file = io.BytesIO()
     # No date and no version in the file: same input, same bytes.
     with mpl.rc_context({"savefig.dpi": _DPI}):

@@ -28,6 +28,7 @@ from unisono.cli.schedule import schedule
 from unisono.cli.simulate import simulate
 from unisono.cli.sweep import sweep
 from unisono.cli.topology import topology
+from unisono.cli.traffic import traffic
 from unisono.cli.tune import tune
 from unisono.cli.verify import verify
 from unisono.cli.workload import workload
@@ -50,6 +51,7 @@ COMMANDS: tuple[click.Command, ...] = (
     simulate,
     sweep,
     topology,
+    traffic,
     tune,
     verify,
     workload,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import unisono
-from unisono import EndpointRun, InputError, Schedule, SimulationError
+from unisono import EndpointRun, InputError, NetworkRun, Schedule, SimulationError
 from unisono._files import check_writable, read_text
 from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import checked_pes
@@ -116,7 +116,7 @@ def schedule(
     described = {
         "collective": planned.collective,
         "machine": machine.name,
-        "model": model or machine.describe()["model"],
+        "model": model or machine.describe().get("model"),
         "ranks": planned.ranks,
         "elements": planned.elements,
         "dtype": planned.dtype,
@@ -127,7 +127,7 @@ def schedule(
     return _finish(run, described, f"{what} of {machine.name}", given, record, as_json)
 
 
-def goal(given: Options, seed: int, record: Record | None, as_json: bool) -> int:
+def goal(given: Options, machine: str | None, seed: int, record: Record | None, as_json: bool) -> int:
     """Runs a GOAL program, prints what it did and returns the exit code."""
     assert given.goal is not None, "there is a program"
     _check_files(given)
@@ -135,6 +135,7 @@ def goal(given: Options, seed: int, record: Record | None, as_json: bool) -> int
         with working("simulating"):
             run = unisono.simulate_goal(
                 given.goal,
+                machine=None if machine is None else unisono.machine(machine),
                 **given.parameters,
                 zero_byte=given.zero_byte or "wrapped",
                 late=given.late,
@@ -163,13 +164,14 @@ def _finish(
     listed = len(run.finish_ns) <= _LISTED
     report = {
         **described,
-        "sim": "endpoint",
+        "sim": "network" if isinstance(run, NetworkRun) else "endpoint",
         "seconds": run.seconds,
         "nanoseconds": run.nanoseconds,
         "finish": run.finish if listed else None,
         "finish_ns": run.finish_ns if listed else None,
         "events": run.events,
-        "messages": run.hops,
+        "messages": run.messages,
+        **_of_packets(run),
         "stalls": run.stalls,
         "wall_seconds": run.wall_seconds,
         "files": files,
@@ -184,7 +186,8 @@ def _finish(
         [
             ("simulated", f"{run.seconds * 1e6:.3f} µs"),
             ("result", "correct: the schedule is proved" if "result_correct" in report else ""),
-            ("work", f"{run.events} events, {run.hops} messages in {run.wall_seconds:.2f} s{rate}"),
+            ("work", f"{run.events} events, {run.messages} messages in {run.wall_seconds:.2f} s{rate}"),
+            ("packets", _packets_text(run)),
             ("unreceived", f"{run.stalls} messages" if run.stalls else ""),
         ]
     )
@@ -197,6 +200,19 @@ def _finish(
     print_table(["first rank done, ns", "mean", "last"], rows, right=["first rank done, ns", "mean", "last"])
     print_lines(*(f"wrote {file}" for file in files))
     return 0
+
+
+def _of_packets(run: EndpointRun) -> dict[str, int]:
+    if not isinstance(run, NetworkRun):
+        return {}
+    return {"packets": run.packets, "hops": run.hops, "planes": run.planes}
+
+
+def _packets_text(run: EndpointRun) -> str:
+    if not isinstance(run, NetworkRun):
+        return ""
+    alike = f"; {run.planes} planes carry the same, one was simulated" if run.planes > 1 else ""
+    return f"{run.packets} over {run.hops} links{alike}"
 
 
 def _recorded(record: Record | None, count: int) -> list[int] | None:

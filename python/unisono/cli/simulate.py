@@ -26,8 +26,9 @@ _ONLY_WAFER = "--calibrated measures on a wafer; ranks have a clock each, and --
 @maybe_file_or_plan_options
 @click.option(
     "--sim",
-    type=click.Choice(["endpoint", "fabric"]),
-    help="The simulator: fabric runs a wafer wavelet by wavelet, endpoint messages among ranks [the machine's].",
+    type=click.Choice(["endpoint", "fabric", "network"]),
+    help="The simulator: fabric runs a wafer wavelet by wavelet, endpoint messages among ranks, network their packets "
+    "[the machine's].",
 )
 @click.option(
     "--queue-depth", type=int, metavar="N", help="Wavelets that wait at a router, per color and input [the machine's]."
@@ -83,19 +84,19 @@ def simulate(
     chosen = TracedPes(SAMPLED) if trace_pes is None else trace_pes
     record = (trace, chosen) if trace is not None else None
     if ranks_options.goal is not None:
-        if file_or_collective is not None or machine is not None:
-            raise click.UsageError("--goal brings its own program and parameters; drop the rest")
+        if file_or_collective is not None:
+            raise click.UsageError("--goal brings its own program; drop the rest")
         if calibrated:
             raise click.UsageError(_ONLY_WAFER)
-        return _simulate_ranks.goal(ranks_options, seed, record, as_json)
+        return _simulate_ranks.goal(ranks_options, machine, seed, record, as_json)
     if file_or_collective is None:
         raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
     schedule = schedule_of(file_or_collective, machine, options, "simulate")
     kind = None if schedule.machine is None else schedule.machine.kind
-    fits = {"fabric": "wafer", "endpoint": "endpoint"}
+    fits = {"fabric": "wafer", "endpoint": "endpoint", "network": "network"}
     if sim is not None and kind is not None and fits[sim] != kind:
         raise InputError(f"--sim {sim} runs machines of kind {fits[sim]}, and this one is of kind {kind}")
-    if kind == "endpoint":
+    if kind in ("endpoint", "network"):
         if queue_depth is not None or noop_probability != 0:
             raise click.UsageError("--queue-depth and --noop-probability are a wafer's; see --noise and --late")
         if calibrated:

@@ -36,6 +36,6 @@ pub trait Routing: Send + Sync {
     }
 
     /// Appends the hops that a packet at `at` may take, each one nearer to its end; `at` is not `header.to`. Which of them it
-    /// takes is the simulator's choice: the one with most credits, the first among equals.
+    /// takes is the simulator's choice: the one whose link has the fewest packets before it, the first among equals.
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>);
 }

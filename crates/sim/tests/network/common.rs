@@ -13,7 +13,16 @@ pub const TOPOLOGIES: &[&str] = &[
     "name = 'hxmesh'\nboard = [1, 1]\nboards = [4, 4]",
     "name = 'hxmesh'\nboard = [3, 4]\nboards = [2, 1]",
     "name = 'hxmesh'\nboard = [1, 2]\nboards = [1, 34]",
+    "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5",
+    "name = 'fattree'\naccelerators = 30\nlevels = 2\ndown = 4\nup = 3\ntop = 8",
+    "name = 'graph'\naccelerators = 5\nedges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]",
+    "name = 'hypercube'\ndimensions = 4",
+    "name = 'hyperx'\ndims = [3, 3]",
+    "name = 'mesh'\ndims = [3, 4]",
 ];
+
+/// One whose sources choose at random.
+pub const VALIANT: &str = "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5\nrouting = 'valiant'";
 
 /// One plane of 400 Gb/s links, 80 ns a hop, packets of 1000 bytes (20 ns); no host overhead.
 pub fn network(topology: &str) -> Network {

@@ -3,7 +3,7 @@
 use unisono_lower::tasks::pattern;
 use unisono_sim::network::{Options, flow, run};
 
-use crate::common::{TOPOLOGIES, interconnect, traffic};
+use crate::common::{TOPOLOGIES, VALIANT, interconnect, traffic};
 
 /// The loads of an alltoall written straight down: every pair by itself.
 fn busiest(net: &unisono_sim::network::Interconnect) -> f64 {
@@ -32,7 +32,7 @@ fn busiest(net: &unisono_sim::network::Interconnect) -> f64 {
 
 #[test]
 fn loads_are_those_of_all_pairs() {
-    for topology in TOPOLOGIES {
+    for topology in TOPOLOGIES.iter().chain([&VALIANT]) {
         let net = interconnect(topology);
         let found = flow::alltoall(&net, 1000).busiest_bytes / 1000.0;
         let expected = busiest(&net);

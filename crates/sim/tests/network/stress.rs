@@ -4,7 +4,7 @@ use unisono_base::mix;
 use unisono_machine::network::{Cable, FAMILIES, Header, Hop, Link, Plane, PlaneBuilder, Routing};
 use unisono_sim::network::{Interconnect, Options, SimError, run};
 
-use crate::common::{TOPOLOGIES, interconnect, traffic};
+use crate::common::{TOPOLOGIES, VALIANT, interconnect, traffic};
 
 #[test]
 fn every_family_is_stressed() {
@@ -21,7 +21,7 @@ fn random_traffic(ranks: u32, each: u32, seed: u64) -> Vec<(u32, u32, u64)> {
 
 #[test]
 fn no_routing_deadlocks_with_tiny_buffers() {
-    for topology in TOPOLOGIES {
+    for topology in TOPOLOGIES.iter().chain([&VALIANT]) {
         for places in [1, 2] {
             let mut net = interconnect(topology);
             net.timing.places = places;
@@ -42,7 +42,7 @@ fn no_routing_deadlocks_with_tiny_buffers() {
 /// No link carries more than its bandwidth, and no packet is taken off before it has come.
 #[test]
 fn links_carry_what_they_can() {
-    for topology in TOPOLOGIES {
+    for topology in TOPOLOGIES.iter().chain([&VALIANT]) {
         let net = interconnect(topology);
         let ranks = net.plane.accelerators();
         let messages: Vec<_> =

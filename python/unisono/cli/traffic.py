@@ -1,0 +1,118 @@
+"""`unisono traffic`: what a network carries of an alltoall, a permutation or an allreduce."""
+
+from typing import Any
+
+import click
+
+import unisono
+from unisono import Traffic
+from unisono._files import check_writable, write
+from unisono._inputs import parse_bytes
+from unisono._traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
+from unisono.cli._options import json_option, machine_option
+from unisono.cli._output import params_text, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._types import Names, Param
+
+
+@click.command()
+@click.argument("pattern", metavar="|".join(PATTERNS))
+@machine_option
+@click.option(
+    "--bytes",
+    "sizes",
+    type=Names(),
+    required=True,
+    help="A block of each pair (alltoall), what each sends (permutation), the vector (allreduce); several make a "
+    "sweep, as in 4KiB,64KiB,1MiB.",
+)
+@click.option("--algorithm", metavar="NAME", help="Of an allreduce [the best by the model of networks].")
+@click.option("--param", type=Param(), multiple=True, help="A parameter of it; repeatable.")
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    help=f"packet: every packet is simulated; flow: links are shared fairly [packet up to {MOST_BY_PACKETS}].",
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the permutation.")
+@click.option("--plot", metavar="FILE.png", help="Draw the bandwidth of the accelerators at each size.")
+@json_option
+def traffic(
+    pattern: str,
+    machine: str,
+    sizes: list[str],
+    algorithm: str | None,
+    param: tuple[tuple[str, str], ...],
+    level: str | None,
+    seed: int,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Loads all accelerators of a network with PATTERN and says what bandwidth they get.
+
+    An alltoall sends message k of accelerator r to (r + k) mod N, posted at once. A permutation is drawn by --seed, and
+    goes in two messages. Planes are alike: one is simulated, with its part of every message.
+    """
+    if plot is not None:
+        check_writable(plot)
+    network = unisono.machine(machine)
+    lengths = [parse_bytes(size) for size in sizes]
+    points: list[Traffic] = []
+    with progress(f"{pattern} on {network.name}") as on_point:
+        for size in lengths:
+            on_point(len(points), len(lengths))
+            points.append(
+                unisono.traffic(
+                    pattern,
+                    network,
+                    bytes=size,
+                    algorithm=algorithm,
+                    params=dict(param) or None,
+                    level=level,
+                    seed=seed,
+                )
+            )
+    if plot is not None:
+        # Imported here: drawing takes longer to load than everything else to run.
+        from unisono import network_plots
+
+        write(plot, network_plots.bandwidths(points))
+    files = [] if plot is None else [plot]
+    if as_json:
+        reports = [point.report() for point in points]
+        several = {"points": reports} if len(reports) > 1 else {}
+        print_json({**reports[-1], **several, "files": files})
+        return
+    _print(points)
+    print_lines(*(f"wrote {file}" for file in files))
+
+
+def _print(points: list[Traffic]) -> None:
+    first = points[0]
+    print_lines(f"{first.pattern} among {first.accelerators} accelerators of {first.machine}, by {first.level}s")
+    print_fields(
+        [
+            ("algorithm", f"{first.algorithm} {params_text(first.params)}".rstrip() if first.algorithm else ""),
+            ("injection", f"{_gbps(first.injection)} Gb/s an accelerator, {first.planes} planes together"),
+            ("planes", "alike; one was simulated" if first.planes > 1 else ""),
+        ]
+    )
+    print_lines("")
+    columns = ["bytes", "time, µs", "of injection", "of peak", "slowest, Gb/s", "mean", "fastest", "packets", "took, s"]
+    rows: list[list[Any]] = []
+    for point in points:
+        report = point.report()
+        rows.append(
+            [
+                str(point.bytes),
+                f"{point.seconds * 1e6:.3f}",
+                f"{100 * point.share_of_injection:.2f} %",
+                f"{100 * point.share_of_peak:.2f} %",
+                *(_gbps(report[f"bytes_per_second_{which}"]) for which in ("min", "mean", "max")),
+                "-" if point.packets is None else str(point.packets),
+                f"{point.wall_seconds:.2f}",
+            ]
+        )
+    print_table(columns, rows, right=columns)
+
+
+def _gbps(bytes_per_second: float) -> str:
+    return f"{bytes_per_second * 8e-9:.1f}"

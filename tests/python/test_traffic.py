@@ -1,0 +1,154 @@
+"""Networks packet by packet: schedules, GOAL programs and traffic, on the command line and in Python."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+MESH = """
+name = "mesh16"
+kind = "network"
+planes = 4
+link_gbps = 400
+link_latency_ns = 40
+input_latency_ns = 20
+output_latency_ns = 20
+packet_bytes = 8192
+buffer_bytes = 33554432
+host_overhead_ns = 1
+[topology]
+name = "hxmesh"
+board = [2, 2]
+boards = [2, 2]
+"""
+RING = MESH.split("[topology]", maxsplit=1)[0].replace("mesh16", "ring8") + '[topology]\nname = "torus"\ndims = [8]\n'
+#: 4 planes x 4 ports of 400 Gb/s.
+INJECTION = 16 * 400e9 / 8
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> str:
+    """A file of 16 accelerators."""
+    path = tmp_path / "mesh16.toml"
+    path.write_text(MESH)
+    return str(path)
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> str:
+    """A file of 8 accelerators around."""
+    path = tmp_path / "ring8.toml"
+    path.write_text(RING)
+    return str(path)
+
+
+def test_a_schedule_runs_packet_by_packet(ring: str) -> None:
+    report = json_of("simulate", "allreduce", "--machine", ring, "--bytes", "1MiB", "--algorithm", "ring")
+    # 14 rounds of 1 MiB / 8 ranks / 4 planes = 4 packets over one link, and both hosts' nanosecond.
+    assert report["nanoseconds"] == pytest.approx(14 * (80 + 4 * 163.84 + 2))
+    assert report["sim"] == "network"
+    assert report["result_correct"] is True
+    assert (report["messages"], report["packets"], report["hops"]) == (14 * 8, 4 * 14 * 8, 4 * 14 * 8)
+    assert len(report["finish"]) == 8
+
+
+def test_the_same_schedule_is_right_on_every_topology(mesh: str, ring: str) -> None:
+    schedule = un.plan("allreduce", un.machine(mesh, 8), elements=512, algorithm="recursive-doubling").schedule
+    inputs = [np.arange(512, dtype=np.float32) + rank for rank in range(8)]
+    expected = schedule.interpret(inputs)
+    for machine in (mesh, ring):
+        run = un.simulate(schedule, un.machine(machine, 8))
+        assert isinstance(run, un.NetworkRun)
+        assert run.result_correct
+        assert run.packets == run.messages == 24
+        assert all(np.array_equal(a, b) for a, b in zip(expected, schedule.interpret(inputs), strict=True))
+
+
+def test_a_run_is_traced_and_drawn(ring: str, tmp_path: Path) -> None:
+    trace, picture = tmp_path / "run.json", tmp_path / "run.svg"
+    options = ["--bytes", "64", "--algorithm", "ring", "--trace", str(trace), "--timeline", str(picture)]
+    json_of("simulate", "allreduce", "--machine", ring, *options)
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {event["name"] for event in events} >= {"send", "receive", "message"}
+    assert "<svg" in picture.read_text()
+
+
+def test_goal_programs_run_on_networks(ring: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.goal"
+    path.write_text(
+        "num_ranks 3\nrank 0 {\nl1: calc 100\nl2: send 8192b to 2\nl2 requires l1\n}\nrank 1 {\n}\nrank 2 {\n"
+        "l1: recv 8192b from 0\n}\n"
+    )
+    report = json_of("simulate", "--goal", str(path), "--machine", ring)
+    # A calc of 100 ns, overheads, two links, and a quarter of a packet on each plane.
+    assert report["finish_ns"] == pytest.approx([101, 0, 101 + 160 + 163.84 / 4 + 1])
+    assert report["deadlock"] == []
+    both = call("simulate", "--goal", str(path), "--machine", ring, "--L", "10")
+    assert both.code == 2
+    assert "for a run without one" in both.err
+
+
+def test_an_alltoall_is_below_its_bound(mesh: str) -> None:
+    report = json_of("traffic", "alltoall", "--machine", mesh, "--bytes", "4MiB")
+    # (1/2a) (N-1) / (N - N/x) for x = 2 boards a side of a x a = 2 x 2.
+    bound = 0.25 * 15 / (16 - 8)
+    # Few accelerators send the same way at a time in the order of shifts.
+    assert 0.6 * bound < report["share_of_injection"] < bound
+    assert report["share_of_peak"] == report["share_of_injection"]
+    assert report["seconds"] == pytest.approx(15 * 2**22 / report["share_of_injection"] / INJECTION)
+    least, mean, most = (report[f"bytes_per_second_{which}"] for which in ("min", "mean", "max"))
+    assert 0 < least <= mean <= most <= INJECTION
+    assert report["packets"] == 16 * 15 * 128
+    flows = json_of("traffic", "alltoall", "--machine", mesh, "--bytes", "4MiB", "--level", "flow")
+    assert flows["packets"] is None
+    assert 0.85 * bound < flows["share_of_injection"] < bound
+
+
+def test_a_permutation_is_drawn_by_its_seed(mesh: str) -> None:
+    first, again, other = (
+        json_of("traffic", "permutation", "--machine", mesh, "--bytes", "1MiB", "--seed", seed) for seed in "112"
+    )
+    without_clock = [{k: v for k, v in report.items() if k != "wall_seconds"} for report in (first, again, other)]
+    assert without_clock[0] == without_clock[1] != without_clock[2]
+    assert first["packets"] == 16 * 32
+
+
+def test_an_allreduce_has_half_the_injection(mesh: str) -> None:
+    report = json_of("traffic", "allreduce", "--machine", mesh, "--bytes", "64MiB", "--algorithm", "dual-rings")
+    assert report["algorithm"] == "dual-rings"
+    assert 0.9 < report["share_of_peak"] <= 16 / 15
+    assert report["share_of_peak"] == 2 * report["share_of_injection"]
+    flows = un.traffic("allreduce", mesh, bytes="64MiB", algorithm="dual-rings", level="flow")
+    assert flows.seconds == pytest.approx(report["seconds"], rel=0.1)
+
+
+def test_a_sweep_is_drawn(mesh: str, tmp_path: Path) -> None:
+    picture = tmp_path / "alltoall.png"
+    report = json_of("traffic", "alltoall", "--machine", mesh, "--bytes", "1KiB,64KiB", "--plot", str(picture))
+    assert [point["bytes"] for point in report["points"]] == [1024, 65536]
+    assert report["files"] == [str(picture)]
+    first = picture.read_bytes()
+    assert first.startswith(b"\x89PNG")
+    assert call("traffic", "alltoall", "--machine", mesh, "--bytes", "1KiB,64KiB", "--plot", str(picture)).code == 0
+    assert picture.read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gather"], "'gather' is no traffic; accepted are allreduce, alltoall, permutation"),
+        (["alltoall", "--algorithm", "ring"], "an algorithm is for allreduce; alltoall has none"),
+        (["alltoall", "--bytes", "-1"], "'-1' is not a size in bytes"),
+        (["permutation", "--seed", "-1"], "the seed is -1"),
+        (["alltoall", "--machine", "archer"], "archer is of kind endpoint; this needs a network"),
+        (["alltoall", "--level", "wavelet"], "'wavelet'"),
+    ],
+)
+def test_wrong_traffic_is_refused(mesh: str, arguments: list[str], said: str) -> None:
+    ran = call("traffic", "--machine", mesh, "--bytes", "1KiB", *arguments)
+    assert ran.code == 2
+    assert said in ran.err
