@@ -17,6 +17,7 @@ mod network;
 mod packets;
 mod plan;
 mod planfile;
+mod registers;
 mod reproduce;
 mod schedule;
 mod simulate;
@@ -45,6 +46,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Mapper>()?;
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
+    m.add_class::<registers::Registers>()?;
+    m.add_class::<registers::EngineSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
