@@ -2,6 +2,7 @@
 
 pub mod bounds;
 pub mod endpoint;
+pub mod in_network;
 mod measure;
 pub mod models;
 pub mod network;

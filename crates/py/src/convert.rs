@@ -7,7 +7,7 @@ use pyo3::{
 use unisono_algorithms::Params;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Grid, Machine as Description, Shape};
-use unisono_plan::{Request, endpoint::EndpointRequest, network::NetworkRequest};
+use unisono_plan::{Request, endpoint::EndpointRequest, in_network::InNetworkRequest, network::NetworkRequest};
 
 use crate::{
     errors::{input, plan_error},
@@ -61,6 +61,7 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
 pub enum AnyRequest {
     Wafer(Request),
     Endpoint(Box<EndpointRequest>),
+    InNetwork(Box<InNetworkRequest>),
     Network(Box<NetworkRequest>),
 }
 
@@ -87,8 +88,10 @@ pub fn request(
             let made = EndpointRequest::new(kind, endpoint, ranks, elements, root, operator, dtype, model);
             return made.map(|made| AnyRequest::Endpoint(Box::new(made))).map_err(plan_error);
         }
-        Description::InNetwork(machine) => {
-            return Err(input(format!("{} is not known to this function", machine.name)));
+        Description::InNetwork(switches) => {
+            let (root, part) = (count("root", root)?, machine.part());
+            let made = InNetworkRequest::new(kind, switches, &part, elements, root, operator, dtype, model);
+            return made.map(|made| AnyRequest::InNetwork(Box::new(made))).map_err(plan_error);
         }
         Description::Network(network) => {
             let root = count("root", root)?;

@@ -16,6 +16,7 @@ mod multiplying;
 mod network;
 mod plan;
 mod planfile;
+mod registers;
 mod reproduce;
 mod schedule;
 mod simulate;
@@ -45,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<traffic::NetworkSimulation>()?;
+    m.add_class::<registers::EngineSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pyo3::prelude::*;
+use unisono_algorithms::switches::Site;
 use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer};
+use unisono_plan::in_network::Part;
 
 use crate::{
     convert,
@@ -15,6 +17,8 @@ use crate::{
 pub struct Machine {
     description: Arc<Description>,
     shape: Option<Shape>,
+    /// Nodes that take part, where the machine's switches reduce.
+    subset: Option<Vec<u32>>,
 }
 
 impl Machine {
@@ -32,7 +36,7 @@ impl Machine {
                 }
             }
         }
-        Ok(Self { description: Arc::new(description), shape })
+        Ok(Self { description: Arc::new(description), shape, subset: None })
     }
 
     pub fn description(&self) -> &Description {
@@ -47,6 +51,15 @@ impl Machine {
         match &*self.description {
             Description::Wafer(wafer) => Ok(wafer),
             other => Err(input(format!("{} is of kind {}; this needs a wafer", other.name(), other.kind()))),
+        }
+    }
+
+    /// What takes part of a machine whose switches reduce.
+    pub fn part(&self) -> Part {
+        match (&self.subset, self.shape) {
+            (Some(nodes), _) => Part::Nodes(nodes.clone()),
+            (None, Some(shape)) => Part::Cores(u32::try_from(shape.grid.count()).unwrap_or(u32::MAX)),
+            (None, None) => Part::All,
         }
     }
 
@@ -76,6 +89,23 @@ impl Machine {
         Self::new(Description::from_toml_with(text, origin, &named).map_err(input)?, convert::shape(shape)?)
     }
 
+    /// The same machine with so many nodes, and only some of them taking part.
+    #[pyo3(signature = (nodes = None, subset = None))]
+    fn sized(&self, nodes: Option<u32>, subset: Option<Vec<u32>>) -> PyResult<Self> {
+        let Description::InNetwork(machine) = &*self.description else {
+            let (name, kind) = (self.description.name(), self.description.kind());
+            return Err(input(format!("{name} is of kind {kind}; nodes and subsets are for kind in-network")));
+        };
+        let machine = nodes.map_or(Ok(machine.clone()), |nodes| machine.with_nodes(nodes)).map_err(input)?;
+        if let Some(subset) = &subset {
+            if self.shape.is_some() {
+                return Err(input("ranks and a subset both say which cores take part; give one"));
+            }
+            Site::on_nodes(&machine, subset).map_err(input)?;
+        }
+        Ok(Self { description: Arc::new(Description::InNetwork(machine)), shape: self.shape, subset })
+    }
+
     #[getter]
     fn name(&self) -> &str {
         self.description.name()
@@ -96,7 +126,10 @@ impl Machine {
         let shape = match &*self.description {
             Description::Wafer(wafer) => wafer.choose(self.shape).ok(),
             Description::Endpoint(endpoint) => self.shape.or(endpoint.ranks.map(Shape::line)),
-            Description::InNetwork(machine) => Some(self.shape.unwrap_or(Shape::line(machine.cores()))),
+            Description::InNetwork(machine) => Some(self.shape.unwrap_or_else(|| {
+                let nodes = self.subset.as_ref().map_or(machine.nodes(), |nodes| nodes.len() as u32);
+                Shape::line(nodes * machine.cores_per_node())
+            })),
             Description::Network(network) => {
                 let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
                 Some(self.shape.unwrap_or(Shape::line(accelerators)))

@@ -12,6 +12,7 @@ use unisono_machine::Machine as Description;
 use unisono_plan::{
     PlanError, PlanReport,
     endpoint::{EndpointPlan, EndpointReport, Timed, endpoint_bounds, endpoint_sweep_point, plan_endpoint},
+    in_network::{InNetworkPlan, in_network_bounds, plan_in_network},
     network::{NetworkPlan, network_bounds, network_sweep_point, plan_network},
 };
 use unisono_schedule::stored::Stored;
@@ -21,6 +22,7 @@ use crate::{
     endpoint::Simulated,
     errors::{detached, input, plan_error, to_python},
     machine::Machine,
+    registers::Registers,
     schedule::Schedule,
 };
 
@@ -33,6 +35,7 @@ pub struct Plan {
 enum Made {
     Wafer { plan: Box<unisono_plan::Plan>, report: Box<PlanReport> },
     Endpoint { plan: Box<EndpointPlan>, report: Box<EndpointReport> },
+    InNetwork { plan: Box<InNetworkPlan>, report: Box<EndpointReport> },
     Network { plan: Box<NetworkPlan>, report: Box<EndpointReport> },
 }
 
@@ -42,6 +45,8 @@ impl Plan {
         match &self.made {
             Made::Wafer { .. } => None,
             Made::Endpoint { plan, .. } => Some(plan.best()),
+            // What runs in switches is none for MPI programs.
+            Made::InNetwork { .. } => None,
             Made::Network { plan, .. } => Some(plan.best()),
         }
     }
@@ -51,6 +56,7 @@ impl Plan {
         match &self.made {
             Made::Wafer { .. } => None,
             Made::Endpoint { plan, .. } => Some(plan.stored()),
+            Made::InNetwork { .. } => None,
             Made::Network { plan, .. } => Some(plan.stored()),
         }
     }
@@ -59,7 +65,9 @@ impl Plan {
     fn of<T>(&self, wafer: impl FnOnce(&PlanReport) -> T, endpoint: impl FnOnce(&EndpointReport) -> T) -> T {
         match &self.made {
             Made::Wafer { report, .. } => wafer(report),
-            Made::Endpoint { report, .. } | Made::Network { report, .. } => endpoint(report),
+            Made::Endpoint { report, .. } | Made::InNetwork { report, .. } | Made::Network { report, .. } => {
+                endpoint(report)
+            }
         }
     }
 }
@@ -127,6 +135,11 @@ impl Plan {
                 placement: None,
                 machine: Some(Description::Endpoint(plan.request.machine.clone())),
             }),
+            Made::InNetwork { plan, .. } => plan.schedule().cloned().map(|schedule| File {
+                schedule,
+                placement: None,
+                machine: Some(Description::InNetwork(plan.request.site.machine.clone())),
+            }),
             Made::Network { plan, .. } => plan.schedule().cloned().map(|schedule| File {
                 schedule,
                 placement: None,
@@ -134,6 +147,15 @@ impl Plan {
             }),
         })?;
         file.map(Schedule::new).map_err(plan_error)
+    }
+
+    /// The registers of switches that reduce, where the best candidate runs there.
+    #[getter]
+    fn registers(&self, py: Python<'_>) -> PyResult<Option<Registers>> {
+        let Made::InNetwork { plan, .. } = &self.made else { return Ok(None) };
+        let site = &plan.request.site;
+        let made = detached(py, || plan.registers().map(Option::<&_>::cloned))?.map_err(plan_error)?;
+        Ok(made.map(|made| Registers::new(site.machine.clone(), site.layout.clone(), made)))
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -175,6 +197,11 @@ pub fn plan(
             let report = Box::new(plan.report());
             Ok(Made::Endpoint { plan, report })
         }
+        AnyRequest::InNetwork(request) => {
+            let plan = Box::new(plan_in_network(*request, algorithm, &params)?);
+            let report = Box::new(plan.report());
+            Ok(Made::InNetwork { plan, report })
+        }
         AnyRequest::Network(request) => {
             let plan = Box::new(plan_network(*request, algorithm, &params)?);
             let report = Box::new(plan.report());
@@ -199,6 +226,7 @@ pub fn bounds<'py>(
     match convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?, model)? {
         AnyRequest::Wafer(request) => to_python(py, &detached(py, || unisono_plan::bounds(&request))?),
         AnyRequest::Endpoint(request) => to_python(py, &detached(py, || endpoint_bounds(&request))?),
+        AnyRequest::InNetwork(request) => to_python(py, &detached(py, || in_network_bounds(&request))?),
         AnyRequest::Network(request) => to_python(py, &detached(py, || network_bounds(&request))?),
     }
 }
@@ -230,6 +258,9 @@ pub fn sweep_point<'py>(
         AnyRequest::Endpoint(request) => {
             let point = detached(py, || endpoint_sweep_point(&request, &names, baseline, &params, &Simulated))?;
             to_python(py, &point.map_err(plan_error)?)
+        }
+        AnyRequest::InNetwork(request) => {
+            Err(input(format!("sweeps are not made on {}; plan each point", request.site.machine.name)))
         }
         AnyRequest::Network(request) => {
             let point = detached(py, || network_sweep_point(&request, &names, baseline, &params))?;

@@ -8,8 +8,10 @@ mod check;
 mod load;
 mod registers;
 mod schedule;
+mod text;
 
 pub use check::check;
 pub use load::{LinkLoads, check_together, loads};
 pub use registers::{Configured, ENGINE, Embedding, NONE, REQUEST, RESPONSE, Registers, ports};
 pub use schedule::schedule;
+pub use text::{RegistersError, parse, print};

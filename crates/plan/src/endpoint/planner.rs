@@ -23,6 +23,8 @@ pub enum Source {
     Exchanges,
     /// On a network: the messages of the schedule in rounds, routed over it.
     Messages,
+    /// On switches that reduce: alpha and beta of their registers.
+    Registers,
     /// A simulation of the schedule under the machine's model.
     Simulated,
 }

@@ -1,0 +1,37 @@
+//! Every core that gives reads its vector, and every core that gets writes one: the memory's term of Eq. 2.
+
+use unisono_collective::Kind;
+
+use super::{InNetworkBound, InNetworkCase};
+
+pub struct Memory;
+
+impl InNetworkBound for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Lakhotia et al., in-network reduction on PIUMA, Eq. 2, second term"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "vectors lie in the cores' memories"
+    }
+
+    fn is_general(&self) -> bool {
+        true
+    }
+
+    fn nanoseconds(&self, case: &InNetworkCase) -> Option<f64> {
+        let c = &case.collective;
+        let accesses = match c.kind {
+            Kind::Allreduce | Kind::Barrier | Kind::Scan => 2.0,
+            Kind::Broadcast | Kind::Reduce => 1.0,
+            _ => return None,
+        };
+        let bits = 8.0 * c.dtype.bytes() as f64 * f64::from(c.elements);
+        let ns = (accesses * bits / case.machine.memory_gbps).max(bits / case.machine.memory_port_gbps);
+        (!case.is_local()).then_some(ns)
+    }
+}

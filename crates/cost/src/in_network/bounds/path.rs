@@ -1,0 +1,72 @@
+//! The shortest path: what one rank gives must reach the rank that is farthest from it.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use unisono_collective::Kind;
+use unisono_machine::in_network::LevelOf;
+
+use super::{InNetworkBound, InNetworkCase};
+
+pub struct Path;
+
+impl InNetworkBound for Path {
+    fn name(&self) -> &'static str {
+        "path"
+    }
+
+    fn reference(&self) -> &'static str {
+        "the latency of links on the shortest path"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "nothing travels but over links"
+    }
+
+    fn is_general(&self) -> bool {
+        true
+    }
+
+    fn nanoseconds(&self, case: &InNetworkCase) -> Option<f64> {
+        let from = match case.collective.kind {
+            Kind::Allreduce | Kind::Barrier | Kind::Scan => 0,
+            Kind::Broadcast | Kind::Reduce => case.collective.root,
+            _ => return None,
+        };
+        if case.is_local() {
+            return None;
+        }
+        // A scan chooses where its ranks are, so that nothing is known of them.
+        let picoseconds =
+            if case.collective.kind == Kind::Scan { 0 } else { farthest(case, case.cores[from as usize]) };
+        Some(picoseconds as f64 / 1000.0)
+    }
+}
+
+/// To the farthest of the ranks from one core, picoseconds (Dijkstra).
+fn farthest(case: &InNetworkCase, from: u32) -> u64 {
+    let m = case.machine;
+    let latency = |level| {
+        let ns = match level {
+            LevelOf::Core => m.core_latency_ns,
+            LevelOf::Socket => m.socket_latency_ns,
+            LevelOf::Node => m.node_latency_ns,
+        };
+        (ns * 1000.0).round() as u64
+    };
+    let mut best = vec![u64::MAX; case.layout.switches() as usize];
+    best[from as usize] = 0;
+    let mut waiting = BinaryHeap::from([(Reverse(0), from)]);
+    while let Some((Reverse(far), at)) = waiting.pop() {
+        if far > best[at as usize] {
+            continue;
+        }
+        for (_, peer) in case.layout.peers(at) {
+            let there = far + latency(peer.level);
+            if there < best[peer.switch as usize] {
+                best[peer.switch as usize] = there;
+                waiting.push((Reverse(there), peer.switch));
+            }
+        }
+    }
+    case.cores.iter().map(|&core| best[core as usize]).max().unwrap_or(0)
+}

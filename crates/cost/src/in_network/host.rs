@@ -1,0 +1,77 @@
+//! Algorithms on the cores, by messages between their memories, as the paper's baselines.
+//!
+//! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the way to the partner, both calibrated
+//! and not in the paper; the way is its bound, half of Eq. 1 at the level in question. What a round moves goes through the
+//! memory port: an element that is sent is read, one that arrives is written, and a reduction in software reads two and writes
+//! one. Congestion is ignored, as in the paper.
+
+use unisono_machine::InNetwork;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Host {
+    RecursiveDoubling,
+    Rabenseifner,
+}
+
+impl Host {
+    pub const ALL: &[Host] = &[Host::RecursiveDoubling, Host::Rabenseifner];
+
+    /// As the registry of algorithms knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Host::RecursiveDoubling => "recursive-doubling",
+            Host::Rabenseifner => "rabenseifner",
+        }
+    }
+}
+
+/// An allreduce of `elements` of `bytes` each on the first `ranks` cores.
+pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host: Host) -> f64 {
+    let whole = ranks.max(1).ilog2();
+    let mut ways: Vec<f64> = (0..whole).map(|round| way_ns(machine, 1 << round)).collect();
+    if !ranks.is_power_of_two() {
+        // Ranks beyond a power of two hand their vector over before, and get the result afterwards.
+        ways.extend([way_ns(machine, 1 << whole); 2]);
+    }
+    let round = |way: f64| machine.host.round_ns + machine.host.traversals * way;
+    let rounds: f64 = ways.iter().copied().map(round).sum();
+    let access_ns = 8.0 * bytes as f64 / machine.memory_gbps * elements as f64;
+    match host {
+        // Read, write, and reduce: 2 + 3 accesses of every element in every round.
+        Host::RecursiveDoubling => rounds + ways.len() as f64 * 5.0 * access_ns,
+        // Halving and doubling: 4 accesses of (n - 1)/n of the vector for messages, 3 for reductions.
+        Host::Rabenseifner => 2.0 * rounds + 7.0 * access_ns * f64::from(ranks - 1) / f64::from(ranks),
+    }
+}
+
+/// One way to a partner whose number differs by `distance`, a power of two.
+fn way_ns(machine: &InNetwork, distance: u32) -> f64 {
+    let mesh = machine.core_latency_ns * f64::from(machine.mesh_diameter());
+    let columns = machine.mesh[1];
+    if distance >= machine.cores_per_node() {
+        machine.node_latency_ns + 2.0 * machine.socket_latency_ns + 3.0 * mesh
+    } else if distance >= machine.cores_per_socket {
+        machine.socket_latency_ns + mesh
+    } else {
+        machine.core_latency_ns * f64::from(if distance < columns { distance } else { distance / columns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unisono_machine::Machine;
+
+    #[test]
+    fn as_the_papers_parameters_give() {
+        let Machine::InNetwork(m) = Machine::preset("piuma").unwrap() else { panic!("switches that reduce") };
+        // 7 rounds on 128 cores: 5 + 10 + 5 in a socket, 4 times 45 between sockets.
+        let one = host_ns(&m, 128, 0, 4, Host::RecursiveDoubling);
+        assert!((one - (7.0 * 1130.0 + 5.2 * 200.0)).abs() < 1e-6);
+        // 14 more between nodes, 160 each.
+        let all = host_ns(&m, 128 << 14, 0, 4, Host::RecursiveDoubling);
+        assert!((all - (21.0 * 1130.0 + 5.2 * 2440.0)).abs() < 1e-6);
+        let vector = host_ns(&m, 128, 1000, 4, Host::Rabenseifner);
+        assert!((vector - (2.0 * one + 7.0 * 0.625 * 1000.0 * 127.0 / 128.0)).abs() < 1e-6);
+    }
+}

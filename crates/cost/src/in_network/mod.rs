@@ -1,0 +1,11 @@
+//! Time on switches that reduce: T(m) = alpha + beta m of given registers, algorithms on the cores, and bounds.
+//!
+//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Analysis".
+
+pub mod bounds;
+mod embedded;
+mod host;
+
+pub use bounds::{IN_NETWORK_BOUNDS, InNetworkBound, InNetworkCase, tightest_in_network};
+pub use embedded::{Hockney, embedded, embedded_ns, eq1_ns, eq2_ns};
+pub use host::{Host, host_ns};
