@@ -96,6 +96,12 @@ fn every_algorithm_runs_and_reads_back() {
                         match emit(&schedule) {
                             Err(reason) => {
                                 assert!(!reason.contains("please report"), "{what}: {reason}");
+                                // Two parts of it meet on each connection of 3x3 ranks, and the format's two chunks
+                                // are too few to keep them from waiting for each other.
+                                if algorithm.name() == "bucket" && reason.contains("more than 2 chunks in flight") {
+                                    assert_eq!((ranks, elements), (9, 36), "{what}");
+                                    continue;
+                                }
                                 *refused.entry(reason).or_default() += 1;
                             }
                             Ok(xml) => {
