@@ -33,7 +33,6 @@ from unisono._core import (
     topologies,
     workload_presets,
 )
-from unisono._allocation import allocate, submesh
 from unisono._discovery import discover
 from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
