@@ -110,6 +110,7 @@ def simulate(
     model: str | None = None,
     late: Sequence[float] | None = None,
     noise: tuple[str, float] | tuple[str, float, float] | None = None,
+    places: Sequence[SupportsIndex] | None = None,
 ) -> Run:
     """Runs a schedule on its machine, or on ``machine``.
 
@@ -117,7 +118,8 @@ def simulate(
     its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
     ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
     ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
-    packets, rank k on accelerator k; the run is a :class:`unisono.NetworkRun`.
+    packets; the run is a :class:`unisono.NetworkRun`. Rank ``k`` is on accelerator ``places[k]``, as of
+    :func:`unisono.submesh`, else on accelerator ``k`` of the machine or of the rows and columns of its shape.
 
     On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
     ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by ``seed``.
@@ -133,6 +135,8 @@ def simulate(
     placed = schedule if machine is None else schedule.on(machine)
     traced = [] if trace_pes is None else list(trace_pes)
     kind = None if placed.machine is None else placed.machine.kind
+    if places is not None and kind != "network":
+        raise InputError("places are accelerators of a network, and this machine is none")
     if kind == "endpoint":
         # Imported here, for that module is built on this one.
         from unisono._endpoint import simulate_ranks
@@ -141,11 +145,13 @@ def simulate(
             raise InputError("queue_depth and noop_probability are a wafer's; among ranks there are late and noise")
         return simulate_ranks(placed, model, late, noise, seed, checked_pes(traced, placed.nodes))
     if kind == "network":
-        from unisono._network import simulate_on_network
+        from unisono._network import places_of, simulate_on_network
 
         if queue_depth is not None or noop_probability != 0 or model is not None:
             raise InputError("queue_depth and noop_probability are a wafer's, and a network has one model; drop them")
-        return simulate_on_network(placed, late, noise, seed, checked_pes(traced, placed.nodes))
+        if places is None and machine is not None:
+            places = places_of(machine)
+        return simulate_on_network(placed, late, noise, seed, checked_pes(traced, placed.nodes), places)
     if model is not None or late is not None or noise is not None:
         raise InputError("model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability")
     options = (queue_depth, checked_probability("noop_probability", noop_probability), checked_seed(seed))

@@ -68,6 +68,24 @@ def test_the_same_schedule_is_right_on_every_topology(mesh: str, ring: str) -> N
         assert all(np.array_equal(a, b) for a, b in zip(expected, schedule.interpret(inputs), strict=True))
 
 
+def test_ranks_lie_on_the_part_that_was_asked_for(mesh: str) -> None:
+    # Columns 0 and 1 of rows 0 and 1: one board, whose neighbors are a trace apart.
+    options = ["--machine", mesh, "--shape", "2x2", "--bytes", "64", "--algorithm", "recursive-doubling"]
+    report = json_of("simulate", "allreduce", *options)
+    assert (report["messages"], report["hops"]) == (8, 8)
+    schedule = un.plan("allreduce", un.machine(mesh, 4), elements=16, algorithm="recursive-doubling").schedule
+    on_board = un.simulate(schedule, places=[0, 1, 4, 5])
+    assert on_board.seconds == pytest.approx(report["seconds"])
+    assert on_board.hops == 8
+    places, _ = un.submesh(mesh, [1], [1])
+    assert un.simulate(schedule, places=places).seconds == on_board.seconds
+    with pytest.raises(un.InputError, match="the place of a rank is 16; the simulator takes accelerators 0 to 15"):
+        un.simulate(schedule, places=[0, 1, 2, 16])
+    ten = un.plan("allreduce", un.machine(mesh, 10), elements=16, algorithm="ring").schedule
+    with pytest.raises(un.InputError, match="5x2 is no part of mesh16, which has 4x4 accelerators"):
+        un.simulate(ten, un.machine(mesh, (5, 2)))
+
+
 def test_a_run_is_traced_and_drawn(ring: str, tmp_path: Path) -> None:
     trace, picture = tmp_path / "run.json", tmp_path / "run.svg"
     options = ["--bytes", "64", "--algorithm", "ring", "--trace", str(trace), "--timeline", str(picture)]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import unisono
-from unisono import EndpointRun, InputError, NetworkRun, Schedule, SimulationError
+from unisono import EndpointRun, InputError, Machine, NetworkRun, Schedule, SimulationError
 from unisono._files import check_writable, read_text
 from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import checked_pes
@@ -101,15 +101,21 @@ def refuse(given: Options) -> None:
 
 
 def schedule(
-    planned: Schedule, given: Options, model: str | None, seed: int, record: Record | None, as_json: bool
+    planned: Schedule,
+    where: Machine | None,
+    given: Options,
+    model: str | None,
+    seed: int,
+    record: Record | None,
+    as_json: bool,
 ) -> int:
-    """Runs a schedule, prints what it did and returns the exit code."""
+    """Runs a schedule, on its machine or ``where``, prints what it did and returns the exit code."""
     _no_parameters(given)
     _check_files(given)
     pes = _recorded(record, planned.nodes)
     late = _checked_late(given.late, planned.ranks)
     with working("simulating"):
-        run = unisono.simulate(planned, model=model, late=late, noise=given.noise, seed=seed, trace_pes=pes)
+        run = unisono.simulate(planned, where, model=model, late=late, noise=given.noise, seed=seed, trace_pes=pes)
     assert isinstance(run, EndpointRun), "machines of ranks run among ranks"
     machine = planned.machine
     assert machine is not None, "what ran has a machine"

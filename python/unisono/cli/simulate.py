@@ -101,7 +101,11 @@ def simulate(
             raise click.UsageError("--queue-depth and --noop-probability are a wafer's; see --noise and --late")
         if calibrated:
             raise click.UsageError(_ONLY_WAFER)
-        return _simulate_ranks.schedule(schedule, ranks_options, options.get("model"), seed, record, as_json)
+        model, where = options.get("model"), None
+        if kind == "network":
+            # A network has one model, which plans take; a schedule does not keep which part of it was asked for.
+            model, where = None, None if machine is None else unisono.machine(machine, options["shape"])
+        return _simulate_ranks.schedule(schedule, where, ranks_options, model, seed, record, as_json)
     _simulate_ranks.refuse(ranks_options)
     sim = "fabric"
     chosen = TracedPes(SAMPLED) if trace_pes is None else trace_pes
