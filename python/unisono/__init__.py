@@ -18,6 +18,7 @@ from unisono._core import (
     Machine,
     Plan,
     Proof,
+    Registers,
     Schedule,
     ScheduleBuilder,
     SimulationError,
@@ -44,17 +45,20 @@ from unisono._planfile import load_plans, save_plans
 from unisono._planning import bounds, plan
 from unisono._simulation import Run, simulate
 from unisono._sweep import sweep
+from unisono._switches import EngineRun
 from unisono._workload import workload
 
 __all__ = [
     "Buffer",
     "EndpointRun",
+    "EngineRun",
     "Error",
     "InputError",
     "Machine",
     "Measurement",
     "Plan",
     "Proof",
+    "Registers",
     "Run",
     "Schedule",
     "ScheduleBuilder",

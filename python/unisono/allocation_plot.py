@@ -30,7 +30,8 @@ def mapping(report: dict[str, Any], title: str) -> bytes:
     axes.add_patch(Rectangle((0, 0), columns, rows, facecolor=_IDLE, edgecolor="none"))
     numbered = max(rows, columns) <= _NUMBERED
     largest = sorted(
-        (job for job in first["jobs"] if job["rows"] is not None), key=lambda job: -len(job["rows"]) * len(job["columns"])
+        (job for job in first["jobs"] if job["rows"] is not None),
+        key=lambda job: -len(job["rows"]) * len(job["columns"]),
     )
     for number, job in enumerate(largest):
         _draw(axes, job, _COLORS[number % len(_COLORS)], str(number + 1) if numbered else "")

@@ -96,7 +96,9 @@ class Canvas:
                 LineCollection(lines, colors=COLORS[kind], linewidths=line, linestyles=style, capstyle="round")
             )
         for kind, dots in self._dots.items():
-            axes.scatter(*zip(*dots, strict=True), s=14, color=COLORS[kind], edgecolors="white", linewidths=0.4, zorder=5)
+            axes.scatter(
+                *zip(*dots, strict=True), s=14, color=COLORS[kind], edgecolors="white", linewidths=0.4, zorder=5
+            )
         yellow = {"facecolor": _ACCELERATOR, "edgecolor": "0.3", "linewidth": 0.7}
         axes.add_collection(PatchCollection(self._accelerators, zorder=4, **yellow))
         axes.add_collection(PatchCollection(self._switches, facecolor=_SWITCH, edgecolor="none", zorder=4))

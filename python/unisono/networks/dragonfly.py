@@ -21,7 +21,9 @@ def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
         canvas.cable([one, other], "aoc", 1.2 if g <= 12 else 0.6)
     for k, group in enumerate(groups):
         canvas.switch(group, 0.62, 0.46, str(k))
-    canvas.text((0, -radius - 0.9), f"{g} groups; {count(pair, 'optical cable')} between each two" if g > 1 else "one group")
+    canvas.text(
+        (0, -radius - 0.9), f"{g} groups; {count(pair, 'optical cable')} between each two" if g > 1 else "one group"
+    )
     canvas.text((0, radius + 0.9), "the groups")
 
     center = (2 * radius + 3.6, 0.0)
@@ -38,7 +40,9 @@ def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
             canvas.cable([router, at], "dac", 0.8)
             canvas.accelerator(at, half=min(0.15, 1.6 * radius / (a * shown)))
         canvas.switch(router, 0.5, 0.4)
-    canvas.text((center[0], radius + 1.7), f"one group: {count(a, 'router')} with {p} accelerators and {h} global ports each")
+    canvas.text(
+        (center[0], radius + 1.7), f"one group: {count(a, 'router')} with {p} accelerators and {h} global ports each"
+    )
     shares = f"{together} routers share a switch of 64 ports" if together > 1 else "a router is a switch"
     shares += f"; {_ACCELERATORS} of {p} accelerators drawn" if p > _ACCELERATORS else ""
     canvas.text((center[0], -radius - 1.7), shares)

@@ -14,7 +14,7 @@ from typing import Any
 from unisono._core import paper_claims
 
 #: The papers that can be reproduced, by name.
-PAPERS = ("hammingmesh", "multiplying", "wafer")
+PAPERS = ("hammingmesh", "multiplying", "piuma", "wafer")
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,14 @@ def reproduce_paper(
 ) -> tuple[list[Claim], list[str]]:
     """The claims of a paper, judged, and the files of its figures, where a folder for them is given."""
     # Imported here, for this module is what that one builds on.
-    from unisono.reproduce import hammingmesh, multiplying, wafer
+    from unisono.reproduce import hammingmesh, multiplying, piuma, wafer
 
-    modules: dict[str, ModuleType] = {"hammingmesh": hammingmesh, "multiplying": multiplying, "wafer": wafer}
+    modules: dict[str, ModuleType] = {
+        "hammingmesh": hammingmesh,
+        "multiplying": multiplying,
+        "piuma": piuma,
+        "wafer": wafer,
+    }
     listed = [
         claim
         for claim in listed_claims(paper)
