@@ -19,6 +19,7 @@ from unisono._core import (
     Machine,
     Plan,
     Proof,
+    Registers,
     Schedule,
     ScheduleBuilder,
     SimulationError,
@@ -45,12 +46,14 @@ from unisono._planfile import load_plans, save_plans
 from unisono._planning import bounds, plan
 from unisono._simulation import Run, simulate
 from unisono._sweep import sweep
+from unisono._switches import EngineRun
 from unisono._traffic import Traffic, traffic
 from unisono._workload import workload
 
 __all__ = [
     "Buffer",
     "EndpointRun",
+    "EngineRun",
     "Error",
     "InputError",
     "Machine",
@@ -58,6 +61,7 @@ __all__ = [
     "NetworkRun",
     "Plan",
     "Proof",
+    "Registers",
     "Run",
     "Schedule",
     "ScheduleBuilder",

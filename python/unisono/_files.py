@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from unisono._core import InputError, Schedule
+from unisono._core import InputError, Registers, Schedule
 
 #: The largest file that is read: 4 GiB.
 MOST_BYTES = 2**32
@@ -110,6 +110,17 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> None:
 
     """
     write(path, schedule.to_json() if os.fspath(path).endswith(".json") else schedule.to_text())
+
+
+def load_registers(path: str | os.PathLike[str]) -> Registers:
+    """The registers of switches that reduce, in a ``.registers`` file.
+
+    Raises:
+        InputError: the file is damaged; the message names the line.
+        OSError: it cannot be read.
+
+    """
+    return Registers.parse(read_text(path), os.fspath(path))
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:

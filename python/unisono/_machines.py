@@ -29,16 +29,37 @@ def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
     return parse_shape("x".join(str(whole("a side of the shape", side)) for side in sides))
 
 
-def machine(name: str | os.PathLike[str], shape: Shape | None = None) -> Machine:
+def machine(
+    name: str | os.PathLike[str],
+    shape: Shape | None = None,
+    *,
+    nodes: SupportsIndex | None = None,
+    subset: Sequence[SupportsIndex] | None = None,
+) -> Machine:
     """The machine of that name: a preset such as ``"wse2"``, or the path of a TOML file.
 
-    ``shape`` chooses or replaces the machine's size, where its kind has one.
+    ``shape`` chooses or replaces the machine's size, where its kind has one. A machine whose switches reduce has so
+    many ``nodes``, of which those of ``subset`` take part (all by default).
 
     Raises:
         InputError: no such preset or file, a damaged file, or a shape beyond the machine.
 
     """
-    sides = shape_of(shape)
+    made = _machine(name, shape_of(shape))
+    if nodes is None and subset is None:
+        return made
+    count = None if nodes is None else _node("nodes", nodes)
+    return made.sized(count, None if subset is None else [_node("a node of the subset", node) for node in subset])
+
+
+def _node(what: str, value: SupportsIndex) -> int:
+    number = whole(what, value)
+    if not 0 <= number < 2**32:
+        raise InputError(f"{what} is {number}; accepted are whole numbers from 0 on")
+    return number
+
+
+def _machine(name: str | os.PathLike[str], sides: tuple[int, ...] | None) -> Machine:
     text = os.fspath(name)
     presets = [preset["name"] for preset in machine_presets()]
     looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono import _core
-from unisono._core import InputError, Machine, Schedule, Simulation
+from unisono._core import InputError, Machine, Registers, Schedule, Simulation
 from unisono._files import check_writable, write
 from unisono._inputs import checked_probability, checked_seed
 
@@ -100,7 +100,7 @@ class Run:
 
 
 def simulate(
-    schedule: Schedule,
+    schedule: Schedule | Registers,
     machine: Machine | None = None,
     *,
     queue_depth: int | None = None,
@@ -112,7 +112,7 @@ def simulate(
     noise: tuple[str, float] | tuple[str, float, float] | None = None,
     places: Sequence[SupportsIndex] | None = None,
 ) -> Run:
-    """Runs a schedule on its machine, or on ``machine``.
+    """Runs a schedule on its machine, or on ``machine``; on switches that reduce, the registers of a plan.
 
     The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with data through it. Among ranks
     its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
@@ -132,6 +132,17 @@ def simulate(
         SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
 
     """
+    registers = schedule if isinstance(schedule, Registers) else schedule.registers
+    where = machine or (None if isinstance(schedule, Registers) else schedule.machine)
+    if registers is not None and (where is None or where.kind == "in-network"):
+        # Imported here, for that module is built on this one.
+        from unisono._switches import EngineRun
+
+        return EngineRun(registers)
+    if isinstance(schedule, Registers) or (where is not None and where.kind == "in-network"):
+        raise InputError(
+            "a schedule says nothing of ports: switches that reduce run a plan, its .registers, or a .registers file"
+        )
     placed = schedule if machine is None else schedule.on(machine)
     traced = [] if trace_pes is None else list(trace_pes)
     kind = None if placed.machine is None else placed.machine.kind

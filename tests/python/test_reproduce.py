@@ -16,6 +16,7 @@ from unisono.reproduce import (
     listed_claims,
     multiplying,
     multiplying_measured,
+    piuma,
     wafer,
     wafer_formulas,
     wafer_simulated,
@@ -118,6 +119,16 @@ def test_claims_of_discovery(spawn: Spawn, tmp_path: Path) -> None:
     assert (point_to_point.count("allgather b0"), collective.count("allgather b0")) == (0, 2)
 
 
+def test_claims_of_piuma(spawn: Spawn, tmp_path: Path) -> None:
+    ran = spawn("reproduce", "piuma", "--json")
+    assert [claim["id"] for claim in ran.json["claims"] if not claim["holds"]] == []
+    assert ran.code == 0
+    assert all(claim["provenance"] in {"derived", "simulated", "calibrated"} for claim in ran.json["claims"])
+    names = ("fig4-latency", "fig4-lengths", "fig4-nodes", "fig5a", "fig5b")
+    assert set(ran.json["files"]) == {f"out/piuma/{name}.{kind}" for name in names for kind in ("png", "csv")}
+    assert all((tmp_path / file).stat().st_size > 300 for file in ran.json["files"])
+
+
 def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "--quick")
     assert ran.code == 0, ran.err
@@ -145,6 +156,7 @@ def test_claims_are_complete(paper: str) -> None:
         "discovery": ({}, discovery._CHECKS),
         "hammingmesh": ({}, hammingmesh._CHECKS),
         "multiplying": (multiplying.FORMULAS, multiplying._CHECKS),
+        "piuma": ({}, piuma._CHECKS),
         "wafer": (wafer_formulas.FORMULAS, wafer._CHECKS),
     }
     formulas, checks = known[paper]

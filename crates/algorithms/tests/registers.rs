@@ -6,7 +6,7 @@ use unisono_algorithms::{
     switches::{Site, Wanted, embed_together},
 };
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, NONE, check, check_together};
+use unisono_lower::switches::{Configured, NONE, check, check_together, parse, print};
 use unisono_machine::{InNetwork, Machine};
 
 fn small(nodes: u32) -> InNetwork {
@@ -151,5 +151,56 @@ fn a_node_has_a_chain_through_all_cores() {
         let site = Site::all(&m);
         let made = embed(&site, of(&site, Kind::Scan), 1).unwrap();
         assert_eq!(check(&m, &site.layout, &made), [], "{name}");
+    }
+}
+
+#[test]
+fn text_reads_back() {
+    for (kind, nodes, embeddings) in
+        [(Kind::Allreduce, 3, 2), (Kind::Reduce, 2, 1), (Kind::Scan, 1, 1), (Kind::Broadcast, 5, 3)]
+    {
+        let m = small(nodes);
+        let site = if kind == Kind::Reduce { Site::on_nodes(&m, &[1]).unwrap() } else { Site::all(&m) };
+        let made = embed(&site, of(&site, kind), embeddings).unwrap();
+        let text = print(&m, &made);
+        let (machine, read) = parse(&text, "a.registers").unwrap();
+        assert_eq!((machine, &read), (m.clone(), &made));
+        let broken = text.replacen("-> 0 sum vc", "-> 61 sum vc", 1);
+        if broken != text {
+            let (machine, read) = parse(&broken, "a.registers").unwrap();
+            assert_ne!(check(&machine, &site.layout, &read), []);
+        }
+    }
+    let m = small(1);
+    let site = Site::all(&m);
+    let text = print(&m, &embed(&site, of(&site, Kind::Allreduce), 1).unwrap());
+    for (from, to, says) in [
+        ("unisono registers 1", "unisono registers 9", "line 1: the first line is not"),
+        ("switch 0 id", "switch x id", "line 5: 'x' is no number"),
+        ("memory vc 1", "memery vc 1", "'memery' is no port"),
+        ("\nmachine\n", "\nmachin\n", "the section 'machine' is missing"),
+        ("ranks 0..15", "ranks 9..15 3..1", "'3..1' is no range of cores"),
+    ] {
+        let e = parse(&text.replacen(from, to, 1), "a.registers").unwrap_err().to_string();
+        assert!(e.contains(says), "{e}");
+    }
+}
+
+proptest! {
+    /// Damaged text is read or refused, and what is read is checked: nothing panics.
+    #[test]
+    fn damaged_text_is_no_panic(at in any::<usize>(), with in "[ 0-9a-z,.-]{0,4}") {
+        let m = small(1);
+        let site = Site::all(&m);
+        let text = print(&m, &embed(&site, of(&site, Kind::Allreduce), 2).unwrap());
+        let mut at = at % text.len();
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let end = (at + 1..=text.len()).find(|&end| text.is_char_boundary(end)).unwrap();
+        let damaged = format!("{}{with}{}", &text[..at], &text[end..]);
+        if let Ok((machine, read)) = parse(&damaged, "damaged") {
+            let _ = check(&machine, &machine.layout(), &read);
+        }
     }
 }

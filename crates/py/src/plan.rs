@@ -146,7 +146,11 @@ impl Plan {
                 machine: Some(Description::Network(plan.request.machine.clone())),
             }),
         })?;
-        file.map(Schedule::new).map_err(plan_error)
+        let file = file.map_err(plan_error)?;
+        Ok(match self.registers(py)? {
+            Some(registers) => Schedule::of_registers(file, registers),
+            None => Schedule::new(file),
+        })
     }
 
     /// The registers of switches that reduce, where the best candidate runs there.

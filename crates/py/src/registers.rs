@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// Registers of switches that reduce, with their machine.
-#[pyclass(frozen, module = "unisono")]
+#[pyclass(frozen, module = "unisono", skip_from_py_object)]
+#[derive(Clone)]
 pub struct Registers {
     machine: InNetwork,
     layout: Arc<Layout>,
@@ -101,7 +102,7 @@ impl Registers {
         }
         let schedule = detached(py, || switches::schedule(&self.layout, &self.configured))?.map_err(input)?;
         let machine = Some(Description::InNetwork(self.machine.clone()));
-        Ok(Schedule::new(File { schedule, placement: None, machine }))
+        Ok(Schedule::of_registers(File { schedule, placement: None, machine }, self.clone()))
     }
 
     /// Runs them on the machine.

@@ -77,9 +77,10 @@ pub fn paper_claims(paper: &str) -> PyResult<&'static str> {
         "discovery" => Ok(include_str!("../../../papers/discovery/claims.toml")),
         "hammingmesh" => Ok(include_str!("../../../papers/hammingmesh/claims.toml")),
         "multiplying" => Ok(include_str!("../../../papers/multiplying/claims.toml")),
+        "piuma" => Ok(include_str!("../../../papers/piuma/claims.toml")),
         "wafer" => Ok(include_str!("../../../papers/wafer/claims.toml")),
         other => Err(input(format!(
-            "'{other}' is not a paper that is reproduced; accepted are discovery, hammingmesh, multiplying, wafer"
+            "'{other}' is not a paper that is reproduced; accepted are discovery, hammingmesh, multiplying, piuma, wafer"
         ))),
     }
 }

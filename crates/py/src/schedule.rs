@@ -18,17 +18,25 @@ use crate::{
     convert,
     errors::{detached, input, plan_error, simulation_error, to_python, verify_error},
     machine::Machine,
+    registers::Registers,
 };
 
 /// A schedule, with its placement and machine where it has them. It never changes.
 #[pyclass(frozen, module = "unisono")]
 pub struct Schedule {
     file: Arc<File>,
+    /// Where it runs in switches that reduce: what it was made of.
+    registers: Option<Registers>,
 }
 
 impl Schedule {
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file) }
+        Self { file: Arc::new(file), registers: None }
+    }
+
+    /// The schedule that registers are.
+    pub fn of_registers(file: File, registers: Registers) -> Self {
+        Self { file: Arc::new(file), registers: Some(registers) }
     }
 
     pub fn file(&self) -> &File {
@@ -64,6 +72,12 @@ impl Schedule {
     #[pyo3(signature = (text, origin = "schedule"))]
     fn parse_json(py: Python<'_>, text: &str, origin: &str) -> PyResult<Self> {
         Self::read(detached(py, || from_json(text, origin))?)
+    }
+
+    /// The registers that it was made of; None where it does not run in switches that reduce, and of a file, which has none.
+    #[getter]
+    fn registers(&self) -> Option<Registers> {
+        self.registers.clone()
     }
 
     #[getter]

@@ -11,7 +11,7 @@ import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
 from unisono._inputs import DTYPE_BYTES, element_count
 from unisono.cli._output import working
-from unisono.cli._types import Param, Root
+from unisono.cli._types import Nodes, Param, Root
 
 _Decorated = Callable[..., Any]
 
@@ -37,6 +37,8 @@ class Request:
     algorithm: str | None = None
     param: tuple[tuple[str, str], ...] = ()
     model: str | None = None
+    nodes: int | None = None
+    subset: list[int] | None = None
 
     def count(self) -> int:
         """Elements asked for."""
@@ -44,7 +46,7 @@ class Request:
 
     def sized_machine(self) -> Machine:
         """The machine, in the shape asked for."""
-        return unisono.machine(self.machine, asked_shape(self.shape, self.ranks))
+        return unisono.machine(self.machine, asked_shape(self.shape, self.ranks), nodes=self.nodes, subset=self.subset)
 
     def plan(self) -> Plan:
         """The best schedule of what was asked for."""
@@ -87,6 +89,12 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
     return schedule.on(unisono.machine(machine, asked_shape(options["shape"], options["ranks"]) or known))
 
 
+def asked_machine(name: str, options: dict[str, Any]) -> Machine:
+    """The machine of that name, sized as the options ask."""
+    shape = asked_shape(options["shape"], options["ranks"])
+    return unisono.machine(name, shape, nodes=options["nodes"], subset=options["subset"])
+
+
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
     """The shape that ``--shape`` or ``--ranks`` asks for: so many ranks are a row of PEs.
 
@@ -123,6 +131,8 @@ shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or r
 shape_options = _stack(
     shape_option,
     click.option("--ranks", type=int, metavar="P", help="In place of --shape: so many ranks, on a wafer a row of PEs."),
+    click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce."),
+    click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
 )
 
 size_options = _stack(

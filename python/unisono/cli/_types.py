@@ -92,6 +92,26 @@ class Shapes(click.ParamType[list[tuple[int, ...]]]):
         return shapes
 
 
+class Nodes(click.ParamType[list[int]]):
+    """Nodes of a machine, as in 0,2,5..7."""
+
+    name = "nodes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """A list of node numbers."""
+        if isinstance(value, list):
+            return value
+        nodes: list[int] = []
+        for part in str(value).split(","):
+            first, _, last = part.partition("..")
+            begin = _whole(self, first, param, ctx)
+            end = _whole(self, last, param, ctx) if last else begin
+            if end < begin or end - begin >= 1 << 22:
+                self.fail(f"'{part}' is no range of nodes", param, ctx)
+            nodes.extend(range(begin, end + 1))
+        return nodes
+
+
 class Names(click.ParamType[list[str]]):
     """``star,chain,tree``."""
 

@@ -10,7 +10,7 @@ from unisono import InputError, Measurement, Run, Schedule, UnsupportedError
 from unisono._files import check_writable
 from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import SAMPLED, checked_pes
-from unisono.cli import _simulate_ranks
+from unisono.cli import _simulate_ranks, _simulate_switches
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import cycles_and_time, number, print_fields, print_json, print_lines, print_table, working
@@ -91,6 +91,15 @@ def simulate(
         return _simulate_ranks.goal(ranks_options, machine, seed, record, as_json)
     if file_or_collective is None:
         raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
+    registers = _simulate_switches.registers_of(file_or_collective, machine, options)
+    if registers is not None:
+        if sim is not None or calibrated or trace is not None or queue_depth is not None or noop_probability != 0:
+            raise click.UsageError(
+                "on switches that reduce there is one simulator, without a trace; --sim, --trace, --calibrated, "
+                "--queue-depth and --noop-probability are for other machines"
+            )
+        _simulate_ranks.refuse(ranks_options)
+        return _simulate_switches.run(registers, as_json)
     schedule = schedule_of(file_or_collective, machine, options, "simulate")
     kind = None if schedule.machine is None else schedule.machine.kind
     fits = {"fabric": "wafer", "endpoint": "endpoint", "network": "network"}

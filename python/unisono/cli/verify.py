@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from unisono import Proof, Schedule
+from unisono._files import load_registers
 from unisono.cli._failures import NO
 from unisono.cli._options import file_or_plan_options, json_option, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
@@ -24,6 +25,8 @@ _SHOWN = 20
 @json_option
 def verify(file_or_collective: str, machine: str | None, method: str, as_json: bool, **options: Any) -> int:
     """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races."""
+    if file_or_collective.endswith(".registers"):
+        return _registers(file_or_collective, as_json)
     schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):
         proof = schedule.verify(method)
@@ -55,3 +58,22 @@ def _print(proof: Proof, schedule: Schedule) -> None:
         print_lines(": ".join(filter(None, [found["code"], ", ".join(place), found["message"]])))
     if len(proof.diagnostics) > _SHOWN:
         print_lines(f"and {len(proof.diagnostics) - _SHOWN} more: --json lists all")
+
+
+def _registers(path: str, as_json: bool) -> int:
+    """Checks the registers of switches, then proves the schedule that they are."""
+    registers = load_registers(path)
+    with working("checking"):
+        found = registers.check()
+        proof = None if found else registers.schedule().verify()
+    if as_json:
+        wrong = {"complete": False, "deadlock_free": False, "repeatable": False, "method": "registers"}
+        report = {**wrong, "scratch_bytes_max": 0, "diagnostics": found} if proof is None else proof.report()
+        print_json(report)
+    elif proof is None:
+        print_lines(f"refused: the registers of {path}")
+        print_lines(*(f"{one['code']}: {one['message']}" for one in found[:_SHOWN]))
+    else:
+        print_lines(f"the registers of {max(registers.switches, default=0)} switches fit each other and the machine")
+        _print(proof, registers.schedule())
+    return NO if proof is None or not proof.holds else 0

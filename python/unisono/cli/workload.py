@@ -1,8 +1,11 @@
 """`unisono workload`: one training iteration on a network."""
 
+from typing import Any
+
 import click
 
 import unisono
+from unisono import training
 from unisono._files import check_writable, write
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
@@ -19,22 +22,52 @@ from unisono.cli._output import number, print_fields, print_json, print_lines, p
     help="What communication takes: by the model that plans go by, or with every packet simulated.",
 )
 @click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
+@click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce.")
+@click.option(
+    "--minibatch",
+    type=int,
+    metavar="N",
+    help=f"Images a node, on a machine whose switches reduce [{training.MINIBATCH}].",
+)
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    help="How gradients are reduced there: in-network [default], rabenseifner or recursive-doubling.",
+)
 @click.option("--plot", metavar="FILE.png|svg", help="Draw the iteration.")
 @json_option
 def workload(
-    name: str | None, machine: str | None, level: str, no_overlap: bool, plot: str | None, as_json: bool
+    name: str | None,
+    machine: str | None,
+    level: str,
+    no_overlap: bool,
+    nodes: int | None,
+    minibatch: int | None,
+    algorithm: str | None,
+    plot: str | None,
+    as_json: bool,
 ) -> None:
     """One training iteration of workload NAME (see the list without NAME) or of a TOML file."""
     if name is None:
-        presets = unisono.workload_presets()
+        presets = [*unisono.workload_presets(), *training.PRESETS]
         if as_json:
             print_json({"workloads": presets})
         else:
-            rows = [[p["name"], str(p["accelerators"]), p["summary"]] for p in presets]
+            rows = [[p["name"], str(p["accelerators"] or "any"), p["summary"]] for p in presets]
             print_table(["workload", "accelerators", "summary"], rows, right=["accelerators"])
         return
     if machine is None:
         raise click.UsageError("say where it runs with --machine")
+    if name in [preset["name"] for preset in training.PRESETS]:
+        if level != "model" or plot is not None:
+            raise click.UsageError(f"{name} runs on switches that reduce: --level packet and --plot are for networks")
+        where = unisono.machine(machine, nodes=nodes)
+        by = algorithm or "in-network"
+        images = training.MINIBATCH if minibatch is None else minibatch
+        _print_training(training.report(where, images, by, overlap=not no_overlap), as_json)
+        return
+    if nodes is not None or minibatch is not None or algorithm is not None:
+        raise click.UsageError("--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce")
     if plot is not None:
         if not plot.endswith((".png", ".svg")):
             raise click.BadParameter(f"'{plot}' ends in neither .png nor .svg", param_hint="--plot")
@@ -75,6 +108,27 @@ def workload(
     print_table(["step", "begins", "communication", "bytes", "algorithm", "takes", "blocks"], rows, right=["bytes"])
     if plot is not None:
         print_lines("", f"wrote {plot}")
+
+
+def _print_training(report: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json({**report, "files": []})
+        return
+    print_lines(
+        f"{report['workload']} on {report['accelerators']} cores of {report['machine']}, {report['minibatch']} images a node, "
+        f"gradients by {report['algorithm']}{'' if report['overlap'] else ', without overlap'}"
+    )
+    print_fields(
+        [
+            ("iteration", _ms(report["seconds"])),
+            ("compute", _ms(report["compute_seconds"])),
+            ("communication", _ms(report["communication_seconds"])),
+            ("exposed", f"{_ms(report['exposed_seconds'])} ({report['exposed_seconds'] / report['seconds']:.1%})"),
+        ]
+    )
+    print_lines("")
+    rows = [[layer["name"], f"{layer['bytes']:,}", _ms(layer["communication_seconds"])] for layer in report["phases"]]
+    print_table(["layer", "bytes", "allreduce"], rows, right=["bytes", "allreduce"])
 
 
 def _ms(seconds: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from unisono._core import paper_claims
 
 #: The papers that can be reproduced, by name.
-PAPERS = ("discovery", "hammingmesh", "multiplying", "wafer")
+PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def reproduce_paper(
 ) -> tuple[list[Claim], list[str]]:
     """The claims of a paper, judged, and the files of its figures, where a folder for them is given."""
     # Imported here, for this module is what that one builds on.
-    from unisono.reproduce import discovery, hammingmesh, multiplying, wafer
+    from unisono.reproduce import discovery, hammingmesh, multiplying, piuma, wafer
 
     modules: dict[str, ModuleType] = {
         "discovery": discovery,

@@ -214,7 +214,7 @@ impl Check<'_> {
         let only_memory = !matches!(self.c.kind, Kind::Scan) || r.response_outputs & !(1 << MEMORY) == 0;
         if !shape || !only_memory {
             let kind = self.c.kind;
-            self.say("parts", switch, || format!("the request and response registers are not those of a {kind}"));
+            self.say("parts", switch, || format!("the request and response registers do not make {kind}"));
         }
         for (what, does, should) in [("gives", r.sends(), gives), ("gets", r.receives(), gets)] {
             if does != should {

@@ -1,0 +1,50 @@
+"""Figs. 4 and 5 of "Accelerating Allreduce with in-network reduction on Intel PIUMA" (2022), as PNG and CSV."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from unisono import plots
+from unisono._files import write
+from unisono.tables import csv_text
+
+Curves = Mapping[str, Sequence[tuple[float, float]]]
+_PAPER = "Accelerating Allreduce with in-network reduction on Intel PIUMA, 2022"
+
+
+def latency(folder: Path, curves: Curves) -> list[str]:
+    """Fig. 4, latency: one element over the number of nodes."""
+    return _draw(folder, "fig4-latency", curves, "nodes", "ns", "Allreduce of one element on PIUMA", 4)
+
+
+def bandwidth(folder: Path, curves: Curves) -> list[str]:
+    """Fig. 4, bandwidth over the number of nodes."""
+    return _draw(folder, "fig4-nodes", curves, "nodes", "Gbit/s", "Allreduce of 128 KiB on PIUMA", 4)
+
+
+def lengths(folder: Path, curves: Curves) -> list[str]:
+    """Fig. 4, bandwidth over the length of the vector."""
+    return _draw(folder, "fig4-lengths", curves, "bytes", "Gbit/s", "Allreduce on 16 nodes of PIUMA", 4)
+
+
+def shares(folder: Path, curves: Curves) -> list[str]:
+    """Fig. 5a."""
+    title = "VGG-16 on 16 nodes: share of Allreduce"
+    return _draw(folder, "fig5a", curves, "images a node", "% of the time", title, 5)
+
+
+def speedups(folder: Path, curves: Curves) -> list[str]:
+    """Fig. 5b."""
+    title = "VGG-16 on 16 nodes: in-network over Rabenseifner"
+    return _draw(folder, "fig5b", curves, "images a node", "speed-up", title, 5)
+
+
+def _draw(folder: Path, name: str, curves: Curves, x: str, y: str, title: str, number: int) -> list[str]:
+    image = plots.curves(curves, x, y, title, f"after Fig. {number} of {_PAPER}", log_x=True)
+    rows = [[label, at, value] for label, points in curves.items() for at, value in points]
+    files: dict[Path, str | bytes] = {
+        folder / f"{name}.png": image,
+        folder / f"{name}.csv": csv_text(["curve", x, y], rows),
+    }
+    for path, data in files.items():
+        write(path, data)
+    return [str(path) for path in files]
