@@ -115,6 +115,7 @@ class EngineRun(Run):
             UnsupportedError: always.
 
         """
+        del path, pes
         raise UnsupportedError("runs in switches are not traced")
 
     def __repr__(self) -> str:

@@ -1,10 +1,10 @@
 """Data-parallel training of VGG-16: how much of an iteration is Allreduce, with and without overlap.
 
 Layers as in Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015,
-configuration D, for images of 224 x 224. An iteration computes forwards and backwards on a node's minibatch, then reduces
-the gradients of all layers among all cores. With overlap the gradients of a layer are reduced as soon as backpropagation
-has left it, one layer after the other, while it goes on ("Accelerating Allreduce with in-network reduction on Intel PIUMA",
-deep learning).
+configuration D, for images of 224 x 224. An iteration computes forwards and backwards on a node's minibatch, then
+reduces the gradients of all layers among all cores. With overlap the gradients of a layer are reduced as soon as
+backpropagation has left it, one layer after the other, while it goes on ("Accelerating Allreduce with in-network
+reduction on Intel PIUMA", deep learning).
 """
 
 from dataclasses import dataclass

@@ -115,8 +115,8 @@ def _print_training(report: dict[str, Any], as_json: bool) -> None:
         print_json({**report, "files": []})
         return
     print_lines(
-        f"{report['workload']} on {report['accelerators']} cores of {report['machine']}, {report['minibatch']} images a node, "
-        f"gradients by {report['algorithm']}{'' if report['overlap'] else ', without overlap'}"
+        f"{report['workload']} on {report['accelerators']} cores of {report['machine']}, "
+        f"{report['minibatch']} images a node, gradients by {report['algorithm']}{'' if report['overlap'] else ', without overlap'}"
     )
     print_fields(
         [

@@ -112,6 +112,7 @@ def reproduce_paper(
         "discovery": discovery,
         "hammingmesh": hammingmesh,
         "multiplying": multiplying,
+        "piuma": piuma,
         "wafer": wafer,
     }
     listed = [

@@ -148,7 +148,7 @@ def _bandwidth_share(listed: Listed) -> Finding:
 
 def _throughput_ratio(listed: Listed) -> Finding:
     nodes, elements = listed["nodes"], listed["elements"]
-    # Long vectors differ by their length only, which the simulator knows and need not have: plan and run agree to 0.1 %.
+    # Long vectors differ by their length only, which the simulator need not have: plan and run agree to 0.1 %.
     ours = un.plan("allreduce", machine(nodes), elements=elements, algorithm="in-network").predicted["seconds"] * 1e9
     return Finding(listed["reported"], host(nodes, elements, VECTORS) / ours)
 

@@ -62,6 +62,9 @@ fn link(layout: &Layout, from: u32, to: u32) -> Port {
     layout.peers(from).find(|(_, peer)| peer.switch == to).map_or(MEMORY, |(port, _)| port)
 }
 
+/// The sockets between which a way over all sockets of a node is sought, where they are given.
+type SocketEnds = (Option<u32>, Option<u32>);
+
 struct Search<'a> {
     layout: &'a Layout,
     cores: u32,
@@ -72,7 +75,7 @@ struct Search<'a> {
     joins: FxHashMap<(u32, u32), (u32, u32)>,
     /// The way over all cores of a socket from one to another.
     over_socket: FxHashMap<(u32, u32), Option<Vec<u32>>>,
-    over_node: FxHashMap<(Option<u32>, Option<u32>), Option<Vec<u32>>>,
+    over_node: FxHashMap<SocketEnds, Option<Vec<u32>>>,
     steps: u32,
 }
 

@@ -62,7 +62,6 @@ fn packets_take_about_the_time_of_flows() {
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &options).unwrap();
         let flows = flow::alltoall(&net, bytes).makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;
-        println!("{topology}: packets over flows {ratio:.3}");
         // Flows count the latency of the longest way. Credits beat an even split where a board is its own neighbor: both ways
         // are shortest, and one is crowded.
         let least = if topology.ends_with("boards = [2, 1]") { 0.8 } else { 0.98 };
@@ -83,7 +82,6 @@ fn a_permutation_by_packets_and_by_flows() {
         let mean = |times: Vec<f64>| times.iter().map(|t| 1.0 / t).sum::<f64>() / times.len() as f64;
         let packets = mean(packets.hosts.finish.iter().map(|&t| t as f64).collect());
         let flows = mean(flows.finish_ps);
-        println!("{topology}: mean rate of packets over that of flows {:.3}", packets / flows);
         assert!((0.85..1.3).contains(&(packets / flows)), "{topology}: {packets} and {flows}");
     }
 }
