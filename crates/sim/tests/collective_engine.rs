@@ -2,7 +2,7 @@
 
 use unisono_algorithms::{ALGORITHMS, Case, Params, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, check, check_together, loads, schedule};
+use unisono_lower::switches::{Configured, check, check_together, schedule};
 use unisono_machine::{InNetwork, Machine};
 use unisono_schedule::{
     interpret,

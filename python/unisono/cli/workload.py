@@ -114,9 +114,10 @@ def _print_training(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json({**report, "files": []})
         return
+    how = "" if report["overlap"] else ", without overlap"
     print_lines(
         f"{report['workload']} on {report['accelerators']} cores of {report['machine']}, "
-        f"{report['minibatch']} images a node, gradients by {report['algorithm']}{'' if report['overlap'] else ', without overlap'}"
+        f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
     )
     print_fields(
         [
