@@ -281,6 +281,17 @@ impl Discovery {
         self.shapes.get(self.tasks[task.index()].0).dims()
     }
 
+    /// For each access of a task, the smallest box around what this rank's part of the range touches; nothing where the
+    /// rank has no part.
+    pub fn views(&self, task: TaskId) -> Vec<Box3> {
+        self.shapes.get(self.tasks[task.index()].0).views.clone()
+    }
+
+    /// For each access of a task, its buffer.
+    pub fn accessed(&self, task: TaskId) -> Vec<BufferId> {
+        self.shapes.get(self.tasks[task.index()].0).buffers().collect()
+    }
+
     /// What the chain's link `number` was for, as `task 'step'` or `buffer 'A'`.
     pub fn submission(&self, number: u64) -> String {
         let before = self.buffers.partition_point(|held| held.submission < number);

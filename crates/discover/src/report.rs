@@ -21,7 +21,7 @@ pub struct ForwardReport {
     pub before_index: u32,
     pub buffer: String,
     /// `[min, max)` boxes.
-    pub region: Vec<[Vec<i64>; 2]>,
+    pub region: Vec<Vec<Vec<i64>>>,
     pub collective: Option<Pattern>,
     /// Forwards that one operation serves have one number.
     pub group: Option<u32>,
@@ -59,7 +59,7 @@ pub fn report_of(discovery: &mut Discovery) -> Report {
     let forwards = discovery.take_forwards();
     let (traffic, (pushed, moved)) = discovery.traffic();
     let buffers: Vec<_> = discovery.buffers().collect();
-    let corners = |b: &Box3, dims: usize| [b.min[..dims].to_vec(), b.max[..dims].to_vec()];
+    let corners = |b: &Box3, dims: usize| vec![b.min[..dims].to_vec(), b.max[..dims].to_vec()];
     let forwards = forwards
         .iter()
         .map(|f| {

@@ -12,7 +12,7 @@ use crate::{
     error::DiscoverError,
     mapper::Mapper,
     role::{Role, RoleId, Roles, separates},
-    side::Sides,
+    side::{Side, Sides},
     space::{Box3, Region},
     split::{Geometry, Split},
     task::{Access, Buffer, Mode, Task},
@@ -40,11 +40,18 @@ pub struct Shape {
     pub touched: Vec<(BufferId, Option<RoleId>, bool, bool)>,
     /// The local rank's part of the range.
     pub chunk: Option<Box3>,
+    /// The smallest box around what that part touches by each access.
+    pub views: Vec<Box3>,
     /// Equal on all ranks that submit the same.
     pub digest: u64,
 }
 
 impl Shape {
+    /// The buffer of each access.
+    pub fn buffers(&self) -> impl Iterator<Item = BufferId> + '_ {
+        self.accesses.iter().map(|access| access.buffer)
+    }
+
     /// How many dimensions the range has.
     pub fn dims(&self) -> usize {
         self.geometry.dims
@@ -117,6 +124,7 @@ fn make<'b>(
         reductions: Vec::new(),
         touched: Vec::new(),
         chunk: rank.and_then(|k| task.geometry.layout(nodes).chunk(k)),
+        views: Vec::new(),
         digest: digest(task),
     };
     for id in buffers {
@@ -167,7 +175,29 @@ fn make<'b>(
         shape.writes.extend(write);
         shape.reductions.extend(reduction);
     }
+    if let Some(chunk) = shape.chunk {
+        for access in task.accesses {
+            let Some(about) = buffer(access.buffer) else { continue };
+            let touched = touched(&task.geometry, &chunk, access, about, rows);
+            let fault =
+                |what| DiscoverError::Access { task: task.name.to_owned(), buffer: about.name.clone(), rank, what };
+            shape.views.push(touched.map_err(fault)?.bounds());
+        }
+    }
     Ok(shape)
+}
+
+/// What one access touches for a chunk.
+fn touched(geometry: &Geometry, chunk: &Box3, access: &Access, buffer: &Buffer, rows: bool) -> Result<Region, String> {
+    let (whole, dims) = (buffer.shape, buffer.dims);
+    match access.mapper.rules(geometry, &whole, dims, rows)? {
+        None => access.mapper.evaluate(geometry, chunk, &whole, dims),
+        rules => {
+            let size = std::array::from_fn(|d| chunk.max[d] - chunk.min[d]);
+            let one = Geometry { offset: chunk.min, size, ..*geometry };
+            Side::image(&one, &[(access.mapper.clone(), rules)], whole, dims)
+        }
+    }
 }
 
 fn check_geometry(task: &Task<'_>) -> Result<(), DiscoverError> {

@@ -340,6 +340,37 @@ impl Side {
         }
     }
 
+    /// Ranks at which a comparison of this side with `other` on a region turns, if each is one term over axes.
+    ///
+    /// Where parts start is linear in their number, but for one bend where parts become smaller. So between two bends or
+    /// ends, and the edges of the region, by how much one side reaches past the other is linear, and extreme at an end.
+    /// Two parts on either side of each are included for what steps and clamping do there.
+    pub fn turns(&self, other: &Side, region: &Region) -> Option<Vec<u32>> {
+        let (Form::Affine(ours), Form::Affine(theirs)) = (&self.form, &other.form) else { return None };
+        if ours.terms.len() != 1 || theirs.terms.len() != 1 {
+            return None;
+        }
+        let marks = |k: usize| {
+            let axis = &ours.axes[k];
+            let mut marks = vec![0, axis.parts - 1, axis.bend(), theirs.axes[k].bend(), theirs.axes[k].parts - 1];
+            for affine in [ours, theirs] {
+                for window in region.boxes() {
+                    if let Some(parts) = affine.parts_touching(&affine.terms[0], window) {
+                        marks.extend([parts[k].0, parts[k].1]);
+                    }
+                }
+            }
+            let near = |mark: u32| mark.saturating_sub(3)..=mark.saturating_add(3);
+            let mut parts: Vec<u32> = marks.into_iter().flat_map(near).filter(|&part| part < axis.parts).collect();
+            parts.sort_unstable();
+            parts.dedup();
+            parts
+        };
+        let columns = ours.axes[1].parts;
+        let across = marks(1);
+        Some(marks(0).into_iter().flat_map(|row| across.iter().map(move |column| row * columns + column)).collect())
+    }
+
     /// What every one of ranks `0..n` touches, where `n` is how many ranks touch anything; `n` and that region.
     pub fn common(&self) -> (u32, Region) {
         match &self.form {

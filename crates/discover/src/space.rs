@@ -161,6 +161,16 @@ impl Region {
         other.minus(self).is_empty()
     }
 
+    /// The smallest box around all points.
+    pub fn bounds(&self) -> Box3 {
+        let first = *self.boxes.first().unwrap_or(&Box3::EMPTY);
+        let wider = |all: Box3, b: &Box3| Box3 {
+            min: std::array::from_fn(|d| all.min[d].min(b.min[d])),
+            max: std::array::from_fn(|d| all.max[d].max(b.max[d])),
+        };
+        self.boxes.iter().fold(first, wider)
+    }
+
     /// The boxes as people write them.
     pub fn text(&self, dims: usize) -> String {
         if self.is_empty() {

@@ -147,6 +147,11 @@ impl Axis {
         if low >= high { (0, 0) } else { (self.part_of(low), self.part_of(high - 1) + 1) }
     }
 
+    /// The first part that is smaller than part 0.
+    pub fn bend(&self) -> u32 {
+        self.shares().1 as u32
+    }
+
     /// The length of the smallest part.
     pub fn shortest(&self) -> i64 {
         self.shares().0 * self.granule

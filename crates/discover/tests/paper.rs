@@ -24,7 +24,7 @@ fn image(program: &Random, task: &OwnedTask, access: &Access) -> Vec<usize> {
     points_in(&touched(&access.mapper, &task.geometry.range(), &whole, about.sizes.len()), &whole)
 }
 
-fn accesses<'a>(task: &'a OwnedTask, b: usize, mode: fn(Mode) -> bool) -> impl Iterator<Item = &'a Access> {
+fn accesses(task: &OwnedTask, b: usize, mode: fn(Mode) -> bool) -> impl Iterator<Item = &Access> {
     task.accesses.iter().filter(move |a| a.buffer.index() == b && mode(a.mode))
 }
 
@@ -63,13 +63,13 @@ fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> 
     let mut readers: Vec<(usize, usize, Vec<usize>)> = Vec::new();
     let mut out = Vec::new();
     for (t, task) in tasks.iter().enumerate() {
-        for b in 0..sizes.len() {
+        for (b, last) in last.iter_mut().enumerate() {
             let mut wanted: Vec<usize> = accesses(task, b, Mode::reads).flat_map(|a| image(program, task, a)).collect();
             wanted.sort_unstable();
             wanted.dedup();
             let mut records = Vec::new();
             for p in 0..t {
-                let mut f: Vec<usize> = wanted.iter().copied().filter(|&x| last[b][x] == Writer::Task(p)).collect();
+                let mut f: Vec<usize> = wanted.iter().copied().filter(|&x| last[x] == Writer::Task(p)).collect();
                 for (c, on, read) in &readers {
                     if *c == t || *on != b {
                         continue;
@@ -85,15 +85,15 @@ fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> 
                 }
             }
             for (p, f) in records {
-                f.iter().for_each(|&x| last[b][x] = Writer::Forward);
+                f.iter().for_each(|&x| last[x] = Writer::Forward);
                 let pattern = if nodes > 1 { table_2(program, tasks, p, t, b, &f, nodes) } else { None };
                 out.push((p, t, b, f, pattern));
             }
             readers.push((t, b, wanted));
         }
-        for b in 0..sizes.len() {
+        for (b, last) in last.iter_mut().enumerate() {
             for a in accesses(task, b, Mode::writes) {
-                image(program, task, a).into_iter().for_each(|x| last[b][x] = Writer::Task(t));
+                image(program, task, a).into_iter().for_each(|x| last[x] = Writer::Task(t));
             }
         }
     }

@@ -79,6 +79,9 @@ fn least_elements(program: &Random, tasks: &[OwnedTask], nodes: u32) -> u64 {
     moved
 }
 
+/// Buffer, region, contents.
+type Message = (usize, Region, Vec<Value>);
+
 struct Machine<'a> {
     program: &'a Random,
     tasks: &'a [OwnedTask],
@@ -87,7 +90,7 @@ struct Machine<'a> {
     memory: Vec<Vec<Vec<Value>>>,
     /// The version that a task must find, for each buffer and point.
     expected: Vec<Vec<Vec<u32>>>,
-    mail: BTreeMap<(u32, u32), VecDeque<(usize, Region, Vec<Value>)>>,
+    mail: BTreeMap<(u32, u32), VecDeque<Message>>,
     delivered: u64,
     /// Whether nothing may come twice.
     once: bool,

@@ -20,7 +20,7 @@ fn n_body_has_one_all_gather_a_step_and_no_push() {
             for forward in &report.forwards {
                 assert_eq!(forward.collective, (nodes > 1).then_some(Pattern::Allgather));
                 assert_eq!((&forward.after_task[..], &forward.before_task[..]), ("update_p", "time_step"));
-                assert_eq!((&forward.buffer[..], &forward.region), ("P", &vec![[vec![0], vec![64]]]));
+                assert_eq!((&forward.buffer[..], &forward.region), ("P", &vec![vec![vec![0], vec![64]]]));
             }
         }
     }

@@ -378,6 +378,19 @@ impl Discovery {
         Ok(list)
     }
 
+    /// For each access of a task, the box `(min, max)` that this rank's part of the range touches.
+    fn views<'py>(&self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
+        let task = TaskId(task);
+        if self.engine.find_task(task).is_none() {
+            return Err(input(format!("there is no task {}", task.0)));
+        }
+        let made = self.engine.views(task).into_iter().zip(self.engine.accessed(task)).map(|(b, buffer)| {
+            let dims = self.dims(buffer);
+            Ok((PyTuple::new(py, &b.min[..dims])?, PyTuple::new(py, &b.max[..dims])?))
+        });
+        PyTuple::new(py, made.collect::<PyResult<Vec<_>>>()?)
+    }
+
     /// To whom a rank sends what in an operation: a list of `(rank, region)`.
     fn sends<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyList>> {
         rows(py, operation.found.sends(self.engine.sides(), rank), operation.dims)

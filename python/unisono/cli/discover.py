@@ -7,16 +7,23 @@ import click
 import unisono
 from unisono.cli._options import json_option
 from unisono.cli._output import print_json, print_lines, print_table
+from unisono.tasks._recording import record
 
 
 @click.command()
-@click.argument("program", metavar="PROGRAM.json")
+@click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
 @click.option("--rules", metavar="NAME", default="full", help="full, paper (the published rules) or off [full].")
 @json_option
 def discover(program: str, nodes: int, rules: str, as_json: bool) -> None:
-    """Finds what the tasks of a program must exchange, and the collectives in it."""
-    found = unisono.discover(program, nodes, rules)
+    """Finds what the tasks of a program must exchange, and the collectives in it.
+
+    A Python file is executed; its program of unisono.tasks is written down and not run.
+    """
+    if program.endswith(".py"):
+        found = record(program).explain(nodes, rules).report()
+    else:
+        found = unisono.discover(program, nodes, rules)
     if as_json:
         print_json({"program": program, "rules": rules, **found})
         return

@@ -108,12 +108,3 @@ pub fn hold(piece: &mut Piece, side: SideId) {
         piece.holders.sort_unstable();
     }
 }
-
-/// The smallest box around a region.
-fn bounds(region: &Region) -> Box3 {
-    let mut boxes = region.boxes().iter();
-    let first = *boxes.next().unwrap_or(&Box3::EMPTY);
-    boxes.fold(first, |all, b| {
-        Box3::new(std::array::from_fn(|d| all.min[d].min(b.min[d])), std::array::from_fn(|d| all.max[d].max(b.max[d])))
-    })
-}

@@ -10,7 +10,7 @@
 //!
 //! Partial results are past the paper and follow `reduction.rs`.
 
-use super::{Decision, Listing, Read, Tables, bounds, hold, reduction, within};
+use super::{Decision, Listing, Read, Tables, hold, reduction, within};
 use crate::{
     exchange::{Group, Operation, Part, Piece},
     pattern::Pattern,
@@ -114,5 +114,5 @@ fn receivers(tables: &mut Tables<'_>, read: &Read, pattern: Pattern, region: &Re
         Pattern::Allgather | Pattern::Broadcast => read.nodes,
         _ => return tables.side(read.reader),
     };
-    tables.sides.intern(Side::prefix(ranks, read.buffer, bounds(region)))
+    tables.sides.intern(Side::prefix(ranks, read.buffer, region.bounds()))
 }

@@ -4,7 +4,7 @@
 //! readers overlap without being equal, the lowest rank that reads a point gets it, and the others have it pushed from
 //! there. Neither the paper nor Celerity has this: Celerity pushes every partial result to every reader.
 
-use super::{Decision, Listing, Read, Tables, bounds, hold, within};
+use super::{Decision, Listing, Read, Tables, hold, within};
 use crate::{
     exchange::{Group, Operation, Part, Piece},
     pattern::Pattern,
@@ -94,7 +94,7 @@ fn owner(
         Pattern::Allreduce => {
             let owner = Side::table(read.buffer, vec![(first, region.clone())]);
             let everyone = if participants == &Ranks::below(participants.len()) {
-                Side::prefix(participants.len(), read.buffer, bounds(region))
+                Side::prefix(participants.len(), read.buffer, region.bounds())
             } else {
                 Side::table(read.buffer, participants.iter().map(|k| (k, region.clone())).collect())
             };

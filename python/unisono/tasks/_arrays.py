@@ -1,0 +1,52 @@
+"""Arrays of a program, and the views of them that kernels get."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono._core import InputError, Mapper
+
+
+class View(np.ndarray[Any, np.dtype[Any]]):
+    """What a kernel sees of an array: an ordinary NumPy array, with the place of its first element."""
+
+    #: The index in the whole array of the element ``[0, 0, ...]``.
+    offset: tuple[int, ...]
+
+    @classmethod
+    def of(cls, data: npt.NDArray[Any], offset: tuple[int, ...], *, writable: bool) -> "View":
+        """A view of ``data``."""
+        view = data.view(cls)
+        view.offset = offset
+        view.flags.writeable = writable
+        return view
+
+    def __array_finalize__(self, source: object) -> None:
+        """Carries the offset to what NumPy makes of a view; slices have the offset of what they were cut from."""
+        self.offset = getattr(source, "offset", ())
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """An array of a program; ``array[mapper]`` is what a task accesses of it."""
+
+    program: object
+    number: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, mapper: Mapper) -> "Access":
+        if not isinstance(mapper, Mapper):
+            raise InputError(f"array '{self.name}' is indexed with {mapper!r}; accepted are mappers, such as all_")
+        return Access(self, mapper)
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A part of an array, as a task accesses it."""
+
+    array: Array
+    mapper: Mapper

@@ -1,0 +1,163 @@
+"""Programs of tasks over arrays, alone: what kernels see, what is refused, what would be communicated."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import unisono as un
+from unisono.tasks import Program, View, all_, fixed, halo, mapper, one_to_one, project, row, shift, slice_, transposed
+
+from .conftest import call, json_of
+
+N_BODY = """
+import numpy as np
+from unisono.tasks import Program, all_, one_to_one
+
+N, DT = 64, 1e-3
+positions = np.random.default_rng(1).normal(size=(N, 3))
+
+def step(p, v):
+    i = v.offset[0]
+    d = p[None, :, :] - p[i : i + len(v), None, :]
+    r = np.sqrt((d * d).sum(axis=2)) + 1e-9
+    v += DT * (d / r[..., None] ** 3).sum(axis=1)
+
+def move(v, p):
+    p += DT * v
+
+program = Program()
+P, V = program.array((N, 3), init=positions, name="P"), program.zeros((N, 3), name="V")
+for _ in range(4):
+    program.task(step, range=N, reads=[P[all_]], updates=[V[one_to_one]])
+    program.task(move, range=N, reads=[V[one_to_one]], updates=[P[one_to_one]])
+program.run()
+print("done")
+"""
+
+
+def test_n_body_is_plain_numpy(tmp_path: Path) -> None:
+    names: dict[str, object] = {}
+    exec(N_BODY, names)
+    program, p, v = names["program"], names["P"], names["V"]
+    assert isinstance(program, Program)
+    x = np.random.default_rng(1).normal(size=(64, 3))
+    u = np.zeros((64, 3))
+    for _ in range(4):
+        d = x[None, :, :] - x[:, None, :]
+        r = np.sqrt((d * d).sum(axis=2)) + 1e-9
+        u += 1e-3 * (d / r[..., None] ** 3).sum(axis=1)
+        x += 1e-3 * u
+    assert np.array_equal(program.fetch(p), x)  # type: ignore[arg-type]
+    assert np.array_equal(program.fetch(v), u)  # type: ignore[arg-type]
+    explained = program.explain(nodes=64)
+    assert [f["collective"] for f in explained.forwards] == ["allgather"] * 3
+    assert (explained.messages["p2p"], explained.messages["collective"]) == (0, 3)
+    assert explained.messages["collective_bytes"] == 3 * 63 * 64 * 24
+    assert "move -> step: P allgather" in str(explained)
+
+    file = tmp_path / "n-body.py"
+    file.write_text(N_BODY)
+    found = json_of("discover", str(file), "--nodes", "64")
+    assert (found["forwards"], found["messages"]) == (explained.forwards, explained.messages)
+
+
+def test_views_have_places_and_reads_are_read_only() -> None:
+    p = Program()
+    a, b = p.array((6, 4), init=np.arange(24).reshape(6, 4)), p.array((6, 4), dtype=int)
+    seen: list[tuple[tuple[int, ...], tuple[int, ...], bool]] = []
+
+    def look(*views: View) -> None:
+        seen.extend((view.offset, view.shape, view.flags.writeable) for view in views)
+
+    reads = [a[row(2)], a[fixed((1, 1), (2, 2))], a[shift(1, 0)], a[slice_(1)], a[halo(1, 1)]]
+    p.task(look, range=(2, 2), reads=reads, writes=[b[one_to_one]], offset=(2, 1))
+    p.run()
+    assert seen == [
+        ((2, 0), (1, 4), False),
+        ((1, 1), (2, 2), False),
+        ((3, 1), (2, 2), False),
+        ((2, 0), (2, 4), False),
+        ((1, 0), (4, 4), False),
+        ((2, 1), (2, 2), True),
+    ]
+
+    def wrong(a: View) -> None:
+        a += 1
+
+    p.task(wrong, range=6, reads=[a[one_to_one]])
+    with pytest.raises(ValueError, match="read-only"):
+        p.run()
+
+
+def test_reductions_and_functions() -> None:
+    p = Program()
+    matrix, x = p.array((4, 4), init=np.arange(16.0).reshape(4, 4)), p.array(4, init=np.ones(4))
+    y, top = p.array(4), p.zeros(1)
+
+    def multiply(m: View, x: View, y: View) -> None:
+        y[...] = m @ x
+
+    def largest(y: View, top: View) -> None:
+        np.maximum(top, y.max(), out=top)
+
+    p.task(multiply, range=(4, 4), reads=[matrix[one_to_one], x[all_]], writes=[y[project(0)]])
+    p.task(largest, range=4, reads=[y[one_to_one]], reduces=[top[all_]], op="max")
+    p.task(lambda top: None, range=4, reads=[top[all_]], name="use")
+    assert p.fetch(top).tolist() == [54]
+    # Each rank wrote by rows what it reads: that forward needs no message.
+    explained = p.explain(4)
+    assert [f["collective"] for f in explained.forwards] == [None, "allreduce"]
+    assert (explained.messages["p2p"], explained.messages["collective"]) == (0, 1)
+
+    turned = mapper(lambda low, high, shape: [((low[1], low[0]), (high[1], high[0]))])
+    for how in (transposed(), turned):
+        q = Program()
+        a, b = q.array((4, 6), init=np.arange(24).reshape(4, 6)), q.array((6, 4), dtype=int)
+        q.task(lambda a, b: np.copyto(b, a.T), range=(6, 4), reads=[a[how]], writes=[b[one_to_one]])
+        assert np.array_equal(q.fetch(b), np.arange(24).reshape(4, 6).T)
+
+
+def test_what_is_refused() -> None:
+    p, q = Program(), Program()
+    a, other = p.array(8), q.zeros(8)
+    with pytest.raises(un.InputError, match=r"task 't', buffer 'a0', rank 0: it reads .* nothing has written"):
+        p.task(print, range=8, reads=[a[one_to_one]], name="t")
+    with pytest.raises(un.InputError, match="overlapping writes"):
+        p.task(print, range=8, writes=[a[all_]])
+    with pytest.raises(un.InputError, match="of this program"):
+        p.task(print, range=8, reads=[other[all_]])
+    with pytest.raises(un.InputError, match="indexed with 3; accepted are mappers"):
+        a[3]  # type: ignore[index]
+    with pytest.raises(un.InputError, match="op is 'xor'"):
+        p.task(print, range=8, reduces=[a[all_]], op="xor")
+    with pytest.raises(un.InputError, match="its contents have"):
+        p.array((2, 2), init=np.zeros(3))
+    with pytest.raises(un.InputError, match="dtypes of fixed size"):
+        p.array(2, dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("1 / 0", 1, "ZeroDivisionError"),
+        ("x = 1", 2, "makes 0 programs with tasks; accepted is one"),
+        ("raise SystemExit(3)", 1, "ended with 3"),
+    ],
+)
+def test_files_without_a_program(tmp_path: Path, text: str, code: int, said: str) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(text)
+    ran = call("discover", str(file), "--nodes", "4")
+    assert ran.code == code
+    assert said in ran.err
+    missing = call("discover", str(tmp_path / "missing.py"), "--nodes", "4", "--json")
+    assert missing.code == 2
+
+
+def test_json_is_all_on_standard_output(tmp_path: Path) -> None:
+    file = tmp_path / "n-body.py"
+    file.write_text(N_BODY)
+    ran = call("discover", str(file), "--nodes", "2", "--json")
+    assert json.loads(ran.out)["nodes"] == 2
+    assert "done" in ran.err
