@@ -108,7 +108,7 @@ class EngineRun(Run):
         """How long the simulation took."""
         return self._result.wall_seconds
 
-    def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
+    def trace(self, _path: str | os.PathLike[str], _pes: Sequence[int] | None = None) -> None:
         """There is no trace of these runs.
 
         Raises:

@@ -8,7 +8,7 @@ from unisono._files import write
 from unisono.tables import csv_text
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]
-_PAPER = "Accelerating Allreduce with in-network reduction on Intel PIUMA, 2022"
+_PAPER = "In-network reduction on Intel PIUMA, 2022"
 
 
 def latency(folder: Path, curves: Curves) -> list[str]:

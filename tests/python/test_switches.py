@@ -1,0 +1,112 @@
+"""Switches that reduce: plans, registers and their file, runs, and wrong input in one sentence."""
+
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono import training
+
+from .conftest import Spawn, call
+
+
+def planned(nodes: int = 2, elements: int = 256, embeddings: int = 1, name: str = "piuma") -> un.Plan:
+    machine = un.machine(name, nodes=nodes)
+    params = {"embeddings": str(embeddings)}
+    return un.plan("allreduce", machine, elements=elements, algorithm="in-network", params=params)
+
+
+def test_sixteen_nodes_rank_in_network_against_the_cores() -> None:
+    ran = call("plan", "allreduce", "--machine", "piuma", "--nodes", "16", "--bytes", "128KiB", "--json")
+    assert ran.code == 0, ran.err
+    rows = [(row["algorithm"], row["params"].get("embeddings")) for row in ran.json["candidates"]]
+    assert rows[0] == ("in-network", "1")
+    assert {("in-network", "2"), ("rabenseifner", None), ("recursive-doubling", None)} <= set(rows)
+    assert ran.json["predicted"]["seconds"] == pytest.approx(41.25e-6)
+    assert ran.json["lower_bound"]["seconds"] == pytest.approx(40.96e-6)
+    assert "memories limit the throughput" in ran.json["note"]
+
+
+def test_a_run_takes_what_the_plan_says_and_is_the_same_each_time() -> None:
+    for embeddings in (1, 2):
+        plan = planned(elements=32768, embeddings=embeddings)
+        assert plan.registers is not None
+        assert plan.registers.check() == []
+        run, again = un.simulate(plan.schedule), un.simulate(plan.registers)
+        assert isinstance(run, un.EngineRun)
+        assert isinstance(again, un.EngineRun)
+        assert run.result_correct
+        assert (run.digest, run.nanoseconds) == (again.digest, again.nanoseconds)
+        assert run.seconds == pytest.approx(plan.predicted["seconds"], rel=0.01)
+
+
+def test_embeddings_that_share_no_link_take_half_the_time() -> None:
+    one, two = (planned(16, 1 << 18, count, "piuma-wide").registers for count in (1, 2))
+    assert one is not None
+    assert two is not None
+    runs = [un.simulate(registers) for registers in (one, two)]
+    assert runs[0].seconds / runs[1].seconds > 1.9
+    assert isinstance(runs[1], un.EngineRun)
+    assert len(runs[1].link_loads) == 1
+
+
+def test_schedules_of_registers_are_proved() -> None:
+    for collective in ("allreduce", "reduce", "broadcast", "barrier", "scan"):
+        plan = un.plan(collective, un.machine("piuma", nodes=1), elements=16, algorithm="in-network")
+        assert plan.schedule.verify().complete, collective
+
+
+def test_one_flipped_port_is_refused(spawn: Spawn, tmp_path: Path) -> None:
+    sized = ("--machine", "piuma", "--nodes", "1", "--elements", "64")
+    assert spawn("schedule", "allreduce", *sized, "-o", "a.registers").code == 0
+    assert spawn("verify", "a.registers").code == 0
+    assert spawn("simulate", "a.registers", "--json").json["result_correct"]
+    text = (tmp_path / "a.registers").read_text()
+    (tmp_path / "b.registers").write_text(text.replace("request memory -> 0", "request memory -> 1", 1))
+    refused = spawn("verify", "b.registers", "--json")
+    assert refused.code == 1
+    assert refused.json["diagnostics"]
+    ran = spawn("simulate", "b.registers")
+    assert ran.code == 2
+    assert "the registers are wrong" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--nodes", "1", "--ranks", "129"), "cores for 1 to 128"),
+        (("--nodes", "4", "--subset", "1,9"), "the subset names node 9"),
+        (("--nodes", "4", "--subset", "1,x"), "not a whole number"),
+        (("--nodes", "0"), "nodes is 0"),
+        (("--nodes", "40000"), "can have 1 to 32768"),
+        (("--nodes", "1", "--algorithm", "in-network", "--param", "embeddings=9"), "use up the 8 identifiers"),
+        (("--nodes", "1", "--algorithm", "in-network", "--op", "ordered", "--dtype", "i64"), "order of their ports"),
+        (("--nodes", "1", "--algorithm", "bruck"), "bruck"),
+        (("--nodes", "1", "--model", "paper"), "accepted are alpha-beta"),
+    ],
+)
+def test_wrong_input_is_one_sentence(options: tuple[str, ...], says: str) -> None:
+    ran = call("plan", "allreduce", "--machine", "piuma", "--elements", "4", *options)
+    assert ran.code == 2
+    assert says in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_nodes_are_for_switches_that_reduce() -> None:
+    ran = call("plan", "reduce", "--machine", "wse2", "--shape", "4", "--nodes", "4", "--elements", "4")
+    assert ran.code == 2
+    assert "kind wafer" in ran.err
+
+
+def test_vgg16_has_its_layers_and_overlaps() -> None:
+    layers = training.vgg16()
+    assert len(layers) == 16
+    assert sum(layer.weights for layer in layers) == 138_357_544
+    machine = un.machine("piuma-a100", nodes=16)
+    by = training.reduction(machine, "in-network")
+    apart, over = (training.iteration(machine, 128, by, overlap=overlap) for overlap in (False, True))
+    assert apart.exposed == pytest.approx(by.of(138_357_544))
+    # The first layer's gradients come last: only they cannot be hidden.
+    assert over.exposed == pytest.approx(by.of(layers[0].weights))
+    ran = call("workload", "vgg16", "--machine", "piuma-a100", "--nodes", "16", "--json")
+    assert ran.code == 0
+    assert ran.json["seconds"] == pytest.approx(over.seconds)
