@@ -46,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<traffic::NetworkSimulation>()?;
+    m.add_class::<registers::Registers>()?;
     m.add_class::<registers::EngineSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
