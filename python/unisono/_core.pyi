@@ -11,6 +11,7 @@ __all__ = [
     "Channel",
     "Discovery",
     "EndpointSimulation",
+    "EngineSimulation",
     "Error",
     "InputError",
     "Machine",
@@ -19,6 +20,7 @@ __all__ = [
     "Operation",
     "Plan",
     "Proof",
+    "Registers",
     "Schedule",
     "ScheduleBuilder",
     "Simulation",
@@ -67,6 +69,8 @@ __all__ = [
     "traffic_flows",
     "traffic_packets",
     "tunings",
+    "workload",
+    "workload_presets",
 ]
 
 __version__: str
