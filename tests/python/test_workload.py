@@ -76,7 +76,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert picture.read_bytes() == workload_plot.draw(report, "svg")
     code, listed, _ = run(capsys, "workload", "--json")
     names = [w["name"] for w in listed["workloads"]]
-    assert (code, names) == (0, ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe", "resnet-152"])
+    assert (code, names) == (0, ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe", "resnet-152", "vgg16"])
     code, text, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small")
     assert code == 0
     assert "exchange among 8" in text
