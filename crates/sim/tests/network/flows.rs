@@ -63,9 +63,9 @@ fn packets_take_about_the_time_of_flows() {
         let flows = flow::alltoall(&net, bytes).makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;
         // Flows count the latency of the longest way. Credits beat an even split where a board is its own neighbor: both ways
-        // are shortest, and one is crowded.
+        // are shortest, and one is crowded. At a link inputs take turns, not flows: on a mesh those from afar end a little later.
         let least = if topology.ends_with("boards = [2, 1]") { 0.8 } else { 0.98 };
-        assert!((least..1.03).contains(&ratio), "{topology}: {ratio}");
+        assert!((least..1.05).contains(&ratio), "{topology}: {ratio}");
     }
 }
 
