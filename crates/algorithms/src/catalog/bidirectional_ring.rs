@@ -13,7 +13,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Params,
-    ranks::{Around, Blocks, RankAlgorithm},
+    ranks::{Around, Blocks, RankAlgorithm, exchanges_around},
 };
 
 pub struct BidirectionalRing;
@@ -61,8 +61,8 @@ impl RankAlgorithm for BidirectionalRing {
     fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
         let c = case.collective;
         let bytes = case.bytes(c.elements.div_ceil(2 * c.ranks));
-        let ahead = Flow::new(bytes, 2 * (c.ranks - 1), move |r| (r + 1) % c.ranks);
-        let back = Flow::new(bytes, 2 * (c.ranks - 1), move |r| (r + c.ranks - 1) % c.ranks);
-        Some(vec![Exchange { flows: vec![ahead, back], reduced: 2 * u64::from(c.ranks - 1) * bytes }])
+        let ahead = Flow::new(bytes, c.ranks - 1, move |r| (r + 1) % c.ranks);
+        let back = Flow::new(bytes, c.ranks - 1, move |r| (r + c.ranks - 1) % c.ranks);
+        Some(exchanges_around(c.kind, vec![ahead, back]))
     }
 }

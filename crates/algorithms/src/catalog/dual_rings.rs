@@ -12,7 +12,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Param, Params,
-    ranks::{Around, Blocks, Extents, RankAlgorithm, extents::DIMS, hamilton::two_cycles},
+    ranks::{Around, Blocks, Extents, RankAlgorithm, exchanges_around, extents::DIMS, hamilton::two_cycles},
 };
 
 pub struct DualRings;
@@ -97,14 +97,11 @@ impl RankAlgorithm for DualRings {
         let c = case.collective;
         let all = c.kind == Kind::Allreduce;
         let bytes = case.bytes(c.elements.div_ceil(if all { RINGS * c.ranks } else { RINGS }));
-        let repeat = if all { 2 } else { 1 } * (c.ranks - 1);
         let flow = |ring: Vec<u32>| {
             let mut next = vec![0; ring.len()];
             (0..ring.len()).for_each(|q| next[ring[q] as usize] = ring[(q + 1) % ring.len()]);
-            Flow::new(bytes, repeat, move |r| next[r as usize])
+            Flow::new(bytes, c.ranks - 1, move |r| next[r as usize])
         };
-        let reduced = u64::from(RINGS) * u64::from(c.ranks - 1) * bytes;
-        let flows = rings(case, params).ok()?.map(flow).into();
-        Some(vec![Exchange { flows, reduced: if c.kind == Kind::Allgather { 0 } else { reduced } }])
+        Some(exchanges_around(c.kind, rings(case, params).ok()?.map(flow).into()))
     }
 }

@@ -108,6 +108,17 @@ impl Around {
     }
 }
 
+/// The exchanges of rings with these flows: each reduces what it brings, passes on what is complete, or both.
+pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
+    let brings = flows.iter().map(|flow| flow.bytes * u64::from(flow.repeat)).sum();
+    let [reduces, gathers] = [brings, 0].map(|reduced| Exchange { flows: flows.clone(), reduced });
+    match kind {
+        Kind::ReduceScatter => vec![reduces],
+        Kind::Allgather => vec![gathers],
+        _ => vec![reduces, gathers],
+    }
+}
+
 /// The unit `ring` among ranks.
 pub struct RankRing;
 
@@ -172,11 +183,8 @@ impl RankAlgorithm for RankRing {
     fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
         let c = case.collective;
         let bytes = case.bytes(if c.kind == Kind::Allreduce { c.elements.div_ceil(c.ranks) } else { c.elements });
-        let phases = if c.kind == Kind::Allreduce { 2 } else { 1 };
-        let once = u64::from(c.ranks - 1) * bytes;
-        let reduced = if c.kind == Kind::Allgather { 0 } else { once };
-        let flow = Flow::new(bytes, phases * (c.ranks - 1), move |r| (r + 1) % c.ranks);
-        Some(vec![Exchange { flows: vec![flow], reduced }])
+        let around = Flow::new(bytes, c.ranks - 1, move |r| (r + 1) % c.ranks);
+        Some(exchanges_around(c.kind, vec![around]))
     }
 
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {

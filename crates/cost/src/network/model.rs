@@ -7,7 +7,7 @@
 //!   sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
 //! * reducing goes on while other bytes travel, and so does what hosts do for their messages, so an exchange takes the
-//!   longest of the three; as planes are alike, each carries and reduces its share of every vector.
+//!   longest of the three; planes are alike, and each carries and reduces its share of every vector.
 //!
 //! On rings without longer ways these are the formulas of "HammingMesh", section 4: 2 p alpha + 2 S beta for the ring,
 //! 2 p alpha + S/2 beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with its exact (p-1)/p.
