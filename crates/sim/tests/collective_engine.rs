@@ -2,7 +2,7 @@
 
 use unisono_algorithms::{ALGORITHMS, Case, Params, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, check, check_together, schedule};
+use unisono_lower::switches::{Configured, check, check_together, loads, schedule};
 use unisono_machine::{InNetwork, Machine};
 use unisono_schedule::{
     interpret,
@@ -86,5 +86,44 @@ fn every_collective_is_checked_proved_and_right() {
                 assert_eq!(run.data.digest, places.fold(0, u64::wrapping_add), "{what}");
             }
         }
+    }
+}
+
+/// Latency against Eq. 1, of the paper's machine: never above, and within 15 % of it where ways are longest.
+#[test]
+fn latency_keeps_eq_1_and_comes_near() {
+    // 2 (50 D + 25 (D + 1) + 5 * 4 (2 D + 1)) ns
+    for (nodes, eq1) in [(1, 90_000), (16, 320_000), (256, 550_000)] {
+        let site = Site::all(&preset("piuma", nodes));
+        let ran = run(&site.machine, &site.layout, &embed(&site, of(Kind::Allreduce, &site, 1, 0), 1)).unwrap();
+        assert!((eq1 * 85 / 100..=eq1).contains(&ran.latency), "{nodes} nodes: {}", ran.latency);
+        // Eq. 2: the element itself takes 1.25 ns.
+        assert_eq!(ran.picoseconds, ran.latency + 1250);
+    }
+}
+
+/// What repeats is skipped, and changes nothing: a vector takes alpha and 1.25 ns an element, to the picosecond.
+#[test]
+fn long_vectors_are_alpha_and_beta() {
+    let site = Site::all(&preset("piuma", 16));
+    for elements in [16, 17, 1000, 32_768] {
+        let ran = run(&site.machine, &site.layout, &embed(&site, of(Kind::Allreduce, &site, elements, 0), 1)).unwrap();
+        assert_eq!(ran.picoseconds, ran.latency + 1250 * elements, "{elements}");
+        assert!(ran.computed <= 100_000);
+    }
+}
+
+/// Memory 8 times as fast with a port to match: three trees over links used twice, and two that share none.
+#[test]
+fn several_embeddings_are_faster_where_links_are_the_limit() {
+    let fast = InNetwork { memory_gbps: 409.6, memory_port_gbps: 409.6, ..preset("piuma", 16) };
+    for (machine, embeddings, load, gain) in [(fast, 3, 2, 1.45), (preset("piuma-wide", 16), 2, 1, 1.9)] {
+        let site = Site::all(&machine);
+        let c = of(Kind::Allreduce, &site, 1 << 18, 0);
+        let made = embed(&site, c, embeddings);
+        assert_eq!(check(&machine, &site.layout, &made), []);
+        assert_eq!(loads(&site.layout, [&made]).most(), load);
+        let times = [embed(&site, c, 1), made].map(|m| run(&machine, &site.layout, &m).unwrap().picoseconds as f64);
+        assert!(times[0] / times[1] > gain, "{}", times[0] / times[1]);
     }
 }
