@@ -115,7 +115,6 @@ class EngineRun(Run):
             UnsupportedError: always.
 
         """
-        del path, pes
         raise UnsupportedError("runs in switches are not traced")
 
     def __repr__(self) -> str:

@@ -68,7 +68,8 @@ impl Timing {
             packet_bytes: network.packet_bytes.max(1),
             places: u32::try_from(places).unwrap_or(u32::MAX).max(1),
             host_overhead_ps: ps(network.host_overhead_ns),
-            gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3,
+            // Each plane brings its share of a vector, and reduces it.
+            gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3 / f64::from(network.planes.max(1)),
         }
     }
 
