@@ -101,7 +101,7 @@ def test_claims_of_hammingmesh(spawn: Spawn, tmp_path: Path) -> None:
     assert {claim["id"] for claim in ran.json["claims"] if not claim["holds"]} == MISSED_HAMMINGMESH
     assert ran.code == 1
     assert all(claim["provenance"] in {"found", "re-derived", "derived", "recalled"} for claim in ran.json["claims"])
-    names = ("table2.csv", "structure.png", "allocation.csv", "allocation.png")
+    names = ("table2.csv", "structure.png", "allocation.csv", "allocation.png", "fig16.csv", "fig16.png")
     assert set(ran.json["files"]) == {f"out/hammingmesh/{name}" for name in names}
     rows = list(csv.DictReader((tmp_path / "out/hammingmesh/table2.csv").read_text().splitlines()))
     assert len(rows) == 16

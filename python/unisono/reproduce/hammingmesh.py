@@ -8,7 +8,7 @@ from unisono._core import Machine, check_routing
 from unisono._files import write
 from unisono._machines import machine
 from unisono.networks import draw as draw_network
-from unisono.reproduce import Finding, hammingmesh_allocation
+from unisono.reproduce import Finding, hammingmesh_allocation, hammingmesh_traffic
 from unisono.tables import csv_text
 
 Listed = dict[str, Any]
@@ -51,7 +51,7 @@ def check(listed: Listed) -> Finding:
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
-    """Writes Table 2 as CSV, and draws the structure of a HammingMesh; makes the folder if need be."""
+    """Writes Table 2 as CSV, draws a HammingMesh, allocations and savings; makes the folder if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     head = ["topology", "accelerators", "planes", "switches", "dac", "aoc", "cost_usd", "diameter", "bisection_share"]
     rows = []
@@ -66,7 +66,8 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     }
     for path, data in files.items():
         write(path, data)
-    return [*(str(path) for path in files), *hammingmesh_allocation.draw(folder, full)]
+    drawn = [str(path) for path in files]
+    return [*drawn, *hammingmesh_allocation.draw(folder, full), *hammingmesh_traffic.draw(folder)]
 
 
 def _facts(preset: str) -> dict[str, Any]:
@@ -118,4 +119,5 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "diameter": _diameter,
     "saving": _saving,
     **hammingmesh_allocation.CHECKS,
+    **hammingmesh_traffic.CHECKS,
 }
