@@ -1,5 +1,8 @@
 """A program: arrays and tasks, in the order in which they are written."""
 
+import itertools
+import os
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,17 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Mapper
+from unisono._core import Discovery, InputError, Machine, Mapper
 from unisono.tasks import _recording
 from unisono.tasks._arrays import Access, Array, View
+from unisono.tasks._exchange import Exchanges, Held
+from unisono.tasks._operators import NAMES, NEUTRAL
+from unisono.tasks._regions import place
+from unisono.tasks._schedule import carry_out
+from unisono.tasks._transport import transport
 
-#: What combines partial results, and what it starts from.
-_OPERATORS: dict[str, Callable[[np.dtype[Any]], Any]] = {
-    "sum": lambda _: 0,
-    "prod": lambda _: 1,
-    "max": lambda dtype: -np.inf if dtype.kind == "f" else np.iinfo(dtype).min,
-    "min": lambda dtype: np.inf if dtype.kind == "f" else np.iinfo(dtype).max,
-}
+#: With 1, no collective is made of messages.
+_SWITCH = "UNISONO_POINT_TO_POINT"
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -67,15 +71,29 @@ class Program:
     """Arrays, and tasks over them.
 
     A task is checked when it is submitted and executed by :meth:`run`, which does what was submitted since last time.
+
+    Under ``mpiexec`` all ranks write the same program; each executes its parts of the tasks. A machine or a plan file
+    serves the collectives as in `unisono.mpi`; the others are the library's own.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, machine: Machine | str | os.PathLike[str] | None = None, plan: str | os.PathLike[str] | None = None
+    ) -> None:
         """An empty program."""
         self.arrays: list[Array] = []
         self.tasks: list[Task] = []
-        self._data: list[npt.NDArray[Any]] = []
+        self._numbered: dict[int, Task] = {}
+        self._held: list[Held] = []
         self._initialized: list[bool] = []
-        self._discovery = Discovery(1, 0, rows=True, report=False)
+        # What a discovery does not look at, and ranks must have in common nevertheless.
+        self._details = 0
+        self._number = next(_numbers)
+        self._transport = None if _recording.recording() else transport(machine, plan)
+        nodes, rank = (self._transport.ranks, self._transport.rank) if self._transport else (1, 0)
+        by_messages = os.environ.get(_SWITCH, "") == "1"
+        self._rules = "off" if by_messages else "full"
+        self._discovery = Discovery(nodes, rank, self._rules, rows=True, report=False)
+        self._exchanges = Exchanges(self._transport, self._discovery, by_messages) if self._transport else None
         _recording.made(self)
 
     def array(
@@ -101,7 +119,8 @@ class Program:
             except ValueError as wrong:
                 raise InputError(f"array '{name}' has shape {made.shape}; its contents have {given.shape}") from wrong
         self.arrays.append(made)
-        self._data.append(data)
+        self._held.append(Held(data))
+        self._add_detail(kind.str)
         self._initialized.append(given is not None)
         return made
 
@@ -130,8 +149,8 @@ class Program:
         neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
         """
         name = name or getattr(kernel, "__name__", "task")
-        if op not in _OPERATORS:
-            raise InputError(f"task '{name}': op is '{op}'; accepted are {', '.join(_OPERATORS)}")
+        if op not in NAMES:
+            raise InputError(f"task '{name}': op is '{op}'; accepted are {', '.join(NAMES)}")
         accesses = []
         for mode, listed in (("read", reads), ("write", writes), ("read_write", updates), ("reduce", reduces)):
             for access in listed:
@@ -142,25 +161,36 @@ class Program:
         options = {"offset": offset, "granularity": granularity, "split": split}
         task = Task(name, kernel, sizes, accesses, op, options)
         # Wrong tasks are refused here, where the program's line is still known.
-        task.submit(self._discovery)
+        self._numbered[task.submit(self._discovery)] = task
         self.tasks.append(task)
+        for access in reduces:
+            self._held[access.array.number].combine_by(op)
+            self._add_detail(op)
 
     def run(self) -> None:
-        """Executes what was submitted since last time."""
+        """Executes what was submitted since last time. All ranks call it at the same places."""
         self._discovery.flush()
         if _recording.recording():
             self._discovery.commands()
             return
-        for command in self._discovery.commands():
-            # Alone there is nothing but kernels.
-            self._execute(command[2])
+        self._carry_out("run")
+
+    def fence(self) -> None:
+        """Returns when all ranks have executed all that was submitted."""
+        self.run()
+        if self._transport:
+            self._transport.barrier()
 
     def fetch(self, array: Array) -> npt.NDArray[Any]:
-        """A copy of an array's contents, once all that was submitted is done."""
+        """A copy of an array's contents on every rank, once all that was submitted is done."""
         if array.program is not self:
             raise InputError(f"array '{array.name}' belongs to another program")
-        self.run()
-        return self._data[array.number].copy()
+        if self._transport:
+            self._discovery.fence(f"fetch of {array.name}", array.number, [0] * len(array.shape), array.shape)
+            self._carry_out(f"fetch of '{array.name}'")
+        else:
+            self.run()
+        return self._held[array.number].data.copy()
 
     def explain(self, nodes: int, rules: str = "full") -> Explanation:
         """What would be communicated on so many nodes."""
@@ -172,13 +202,38 @@ class Program:
         discovery.flush()
         return Explanation(discovery.report())
 
+    def _add_detail(self, text: str) -> None:
+        self._details = zlib.crc32(text.encode(), self._details)
+
+    def _carry_out(self, what: str) -> None:
+        if self._transport is None or self._exchanges is None:
+            for command in self._discovery.commands():
+                # Alone there is nothing but kernels.
+                self._execute(command[2])
+            return
+        self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._details)
+        # Fences have no kernel.
+        carry_out(self._discovery.commands(), self._execute_or_end, self._held, self._exchanges)
+        self._transport.finish_sending()
+
+    def _execute_or_end(self, number: int) -> None:
+        try:
+            self._execute(number)
+        except Exception:
+            assert self._transport is not None
+            self._transport.abort(self._discovery.task_name(number))
+
     def _execute(self, number: int) -> None:
-        task = self.tasks[number]
+        task = self._numbered.pop(number, None)
+        if task is None:
+            return
         views = []
-        for (buffer, mode, _), (low, high) in zip(task.accesses, self._discovery.views(number), strict=True):
-            place = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
-            data = self._data[buffer][place]
+        for (buffer, mode, _), box in zip(task.accesses, self._discovery.views(number), strict=True):
+            held, part = self._held[buffer], place(box)
+            data = held.data[part]
             if mode == "reduce":
-                data[...] = _OPERATORS[task.operator](data.dtype)
-            views.append(View.of(data, low, writable=mode != "read"))
+                data[...] = NEUTRAL[task.operator](data.dtype)
+                if held.codes is not None:
+                    held.codes[part] = NAMES.index(task.operator)
+            views.append(View.of(data, box[0], writable=mode != "read"))
         task.kernel(*views)

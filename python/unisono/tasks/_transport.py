@@ -1,0 +1,162 @@
+"""Messages of programs under ``mpiexec``: communicators of their own, bytes without pickle, nothing that blocks."""
+
+import atexit
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from unisono import mpi as worlds
+from unisono._core import Discovery, InputError
+from unisono._mpi import import_mpi
+from unisono.tasks._regions import Data
+
+#: The longest message in bytes; longer ones go in pieces, since MPI counts with 32 bits.
+LARGEST = 1 << 30
+#: Pushes, and the messages of collectives that are done by messages, keep apart.
+PUSH, EXCHANGE = 0, 1
+#: What launchers tell the processes that they start: Open MPI, MPICH and those that speak PMI, PMIx.
+_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")
+#: What a rank does at last.
+_END = "the end"
+_shared: dict[tuple[str, str], "Transport"] = {}
+
+Poll = Callable[[], bool]
+
+
+def launched() -> bool:
+    """Whether this process is one of several, or has started MPI by itself."""
+    return "mpi4py.MPI" in sys.modules or any(name in os.environ for name in _LAUNCHERS)
+
+
+def transport(machine: Any, plan: Any) -> "Transport | None":
+    """The one for programs with this machine or plan; None where this process is alone. All ranks call it together."""
+    if not launched():
+        return None
+    key = (str(machine), str(plan))
+    if key not in _shared:
+        _shared[key] = Transport(import_mpi(), machine, plan)
+    found = _shared[key]
+    return found if found.ranks > 1 else None
+
+
+class Transport:
+    """All ranks, on communicators that nothing else uses."""
+
+    def __init__(self, mpi: Any, machine: Any, plan: Any) -> None:
+        """All ranks make it together."""
+        self.mpi = mpi
+        self.comm = mpi.COMM_WORLD.Dup()
+        self.rank, self.ranks = int(self.comm.Get_rank()), int(self.comm.Get_size())
+        self.world = worlds.world(machine, plan=plan, comm=mpi.COMM_WORLD.Dup(), channels=4)
+        self._groups: dict[tuple[int, ...], Any] = {}
+        self._sent: list[tuple[Any, Data]] = []
+        self._differs = False
+        # A rank that ends, by an error too, says so to those that go on: they would wait for ever.
+        if self.ranks > 1:
+            atexit.register(self._end)
+
+    def among(self, participants: tuple[int, ...]) -> Any:
+        """A communicator of some ranks, which ask for it in the order of their collectives."""
+        if len(participants) == self.ranks:
+            return self.comm
+        if participants not in self._groups:
+            group = self.comm.Get_group().Incl(participants)
+            self._groups[participants] = self.comm.Create_group(group)
+        return self._groups[participants]
+
+    def send(self, to: int, data: Data, tag: int) -> None:
+        """Begins to send; the data must stay as it is."""
+        octets = data.view(np.uint8)
+        for at in range(0, octets.size, LARGEST):
+            self._sent.append((self.comm.Isend(octets[at : at + LARGEST], to, tag), data))
+
+    def receive(self, source: int, data: Data, tag: int) -> list[Any]:
+        """Begins to receive, and returns the requests."""
+        octets = data.view(np.uint8)
+        return [self.comm.Irecv(octets[at : at + LARGEST], source, tag) for at in range(0, octets.size, LARGEST)]
+
+    def all_of(self, requests: list[Any]) -> Poll:
+        """Asks whether all requests are done."""
+        return lambda: bool(self.mpi.Request.Testall(requests))
+
+    def finish_sending(self) -> None:
+        """Returns once nothing is on its way any more."""
+        while self._sent:
+            self._sent = [(request, data) for request, data in self._sent if not request.Test()]
+            os.sched_yield()
+
+    def barrier(self) -> None:
+        """Returns once all ranks have called it."""
+        self.comm.Barrier()
+
+    def agree(self, what: str, discovery: Discovery, details: int) -> None:
+        """Compares what the ranks have submitted, and what they do next.
+
+        Raises:
+            InputError: they differ; on all ranks, and it names the first submission that does.
+
+        """
+        count, end = discovery.chain
+        if self._equal([_number(what), count, end & 0xFFFF_FFFF, end >> 32, details]):
+            discovery.chain_agreed()
+            return
+        self._differs = True
+        first, links = discovery.chain_links()
+        everyone = self.comm.allgather((what, first, links))
+        whats, kept = [row[0] for row in everyone], [row[2] for row in everyone]
+        together = _END not in whats and len({row[1] for row in everyone}) == 1
+        where = _first_difference(kept) if together else None
+        if where is not None:
+            said = _by_rank(self.comm.allgather(discovery.submission(first + where)))
+            raise InputError(f"the ranks submit different programs: submission {first + where} is {said}")
+        if len(set(whats)) > 1:
+            raise InputError(f"the ranks do different things: {_by_rank(whats)}")
+        raise InputError("the ranks' programs differ in a dtype or in the operator of a reduction")
+
+    def abort(self, task: str) -> None:
+        """Ends all ranks, which could wait for this one for ever; called where a kernel failed."""
+        traceback.print_exc()
+        sys.stderr.write(f"error: task '{task}' failed on rank {self.rank}; all ranks are ended\n")
+        sys.stderr.flush()
+        self.mpi.COMM_WORLD.Abort(1)
+
+    def _equal(self, numbers: list[int]) -> bool:
+        # The greatest of a number and of its negative: equal everywhere where they are each other's negative.
+        given = np.array([*numbers, *(-n for n in numbers)], np.int64)
+        found = np.empty_like(given)
+        self.comm.Allreduce(given, found, self.mpi.MAX)
+        return bool((found[: len(numbers)] == -found[len(numbers) :]).all())
+
+    def _end(self) -> None:
+        if self._differs or self.mpi.Is_finalized():
+            return
+        if not self._equal([_number(_END), 0, 0, 0, 0]):
+            self._differs = True
+            self.comm.allgather((_END, 0, []))
+
+
+def _number(what: str) -> int:
+    number = 0
+    for byte in what.encode():
+        number = (number * 257 + byte) & 0x7FFF_FFFF
+    return number
+
+
+def _first_difference(links: list[list[int]]) -> int | None:
+    """The first place where chains differ, or where one of them ends."""
+    least, most = min(map(len, links)), max(map(len, links))
+    for at in range(least):
+        if any(own[at] != links[0][at] for own in links):
+            return at
+    return None if least == most else least
+
+
+def _by_rank(said: list[str]) -> str:
+    groups: dict[str, list[int]] = {}
+    for rank, text in enumerate(said):
+        groups.setdefault(text, []).append(rank)
+    return ", ".join(f"{text} on rank {', '.join(map(str, ranks[:4]))}" for text, ranks in groups.items())

@@ -1,0 +1,95 @@
+"""Programs of tasks under mpiexec: the same data on any number of ranks, and errors instead of waiting for ever."""
+
+import hashlib
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from unisono.tasks import Program
+
+from ..python.conftest import ROOT
+from ..python.test_mpi import OPEN_MPI
+from .test_world import launch
+
+SCRIPT = ROOT / "tests" / "mpi" / "tasks.py"
+EXAMPLES = ROOT / "examples" / "tasks"
+#: What each example's forwards become on four ranks.
+PATTERNS = {
+    "nbody": {"allgather"},
+    "wave": {"halo"},
+    "matmul": {"alltoall", "allgather", None},
+    "power": {"allgather", "allreduce", None},
+    "jacobi": {"halo", "allreduce"},
+    "fft2d": {"alltoall", None},
+}
+
+
+def said(ranks: int, *arguments: str | Path, **variables: str) -> list[str]:
+    """What rank 0 prints."""
+    done = launch(OPEN_MPI, ranks, SCRIPT, *arguments, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_examples_equal_their_one_rank_result(name: str) -> None:
+    file = EXAMPLES / f"{name}.py"
+    names = runpy.run_path(str(file))
+    program = names["program"]
+    assert isinstance(program, Program)
+    assert {forward["collective"] for forward in program.explain(nodes=4).forwards} == PATTERNS[name]
+    alone = hashlib.sha256(np.ascontiguousarray(names["result"]).tobytes()).hexdigest()[:16]
+    for ranks in (2, 3, 4):
+        assert said(ranks, "example", file) == [alone], ranks
+
+
+def test_examples_are_right() -> None:
+    """Against plain NumPy."""
+    results = {name: runpy.run_path(str(EXAMPLES / f"{name}.py")) for name in PATTERNS}
+    assert np.allclose(results["fft2d"]["result"].T, np.fft.fft2(results["fft2d"]["signal"]))
+    i, j = np.ogrid[:40, :40]
+    assert np.allclose(results["matmul"]["result"], np.cos(i * j) @ np.sin(i + 2 * j).T)
+    places = np.arange(60)
+    largest = np.linalg.eigvalsh(1 / (1 + np.abs(places[:, None] - places)))[-1]
+    assert results["power"]["result"][0] == pytest.approx(largest, rel=0.02)
+    # The exact solution of -u'' = 1, at its grid points.
+    x = np.arange(1, 33)
+    assert np.allclose(results["jacobi"]["result"], x * (33 - x) / (2 * 32**2), atol=2e-3)
+    assert len((EXAMPLES / "nbody.py").read_text().splitlines()) <= 25
+
+
+def test_random_programs_have_the_same_data_everywhere() -> None:
+    alone = said(1, "random", "0", "40")
+    assert len(alone) == 40
+    for ranks in (2, 3, 4):
+        assert said(ranks, "random", "0", "40") == alone, ranks
+        assert said(ranks, "random", "0", "40", UNISONO_POINT_TO_POINT="1") == alone, ranks
+
+
+def test_messages_longer_than_mpi_counts_go_in_pieces() -> None:
+    """With a limit of 16 bytes instead of 2^30."""
+    assert said(3, "random", "40", "50", "16") == said(1, "random", "40", "50")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("task", "different programs: submission 5 is task 'step3' on rank 0, 2, task 'step3x' on rank 1"),
+        ("fewer", "submission 7 is task 'fetch of a' on rank 0, 2, task 'more' on rank 1"),
+        ("order", "submission 7 is task 'fetch of a' on rank 0, 2, task 'fetch of b' on rank 1"),
+    ],
+)
+def test_ranks_that_differ_are_all_told(how: str, why: str) -> None:
+    done = launch(OPEN_MPI, 3, SCRIPT, "wrong", how)
+    assert done.returncode != 0
+    assert done.stderr.count(why) == 3, done.stderr
+
+
+def test_nobody_waits_for_a_rank_that_ended() -> None:
+    done = launch(OPEN_MPI, 3, SCRIPT, "wrong", "end")
+    assert done.returncode != 0
+    assert done.stderr.count("the end on rank 1") == 2, done.stderr
+    done = launch(OPEN_MPI, 3, SCRIPT, "wrong", "kernel")
+    assert done.returncode != 0
+    assert "task 'step0' failed on rank 1" in done.stderr
