@@ -19,9 +19,9 @@ PATTERNS = {
     "nbody": {"allgather"},
     "wave": {"halo"},
     "matmul": {"alltoall", "allgather", None},
-    "power": {"allgather", "allreduce", None},
+    "power": {"allgather", "allreduce"},
     "jacobi": {"halo", "allreduce"},
-    "fft2d": {"alltoall", None},
+    "fft2d": {"alltoall"},
 }
 
 
@@ -53,9 +53,9 @@ def test_examples_are_right() -> None:
     places = np.arange(60)
     largest = np.linalg.eigvalsh(1 / (1 + np.abs(places[:, None] - places)))[-1]
     assert results["power"]["result"][0] == pytest.approx(largest, rel=0.02)
-    # The exact solution of -u'' = 1, at its grid points.
+    # The solution of -u'' = 1 at its grid points. It bounds the error by the residual, of which the example sees half.
     x = np.arange(1, 33)
-    assert np.allclose(results["jacobi"]["result"], x * (33 - x) / (2 * 32**2), atol=2e-3)
+    assert np.allclose(results["jacobi"]["result"], x * (33 - x) / (2 * 32**2), rtol=2 * 1e-2, atol=0)
     assert len((EXAMPLES / "nbody.py").read_text().splitlines()) <= 25
 
 
