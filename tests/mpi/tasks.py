@@ -1,6 +1,6 @@
 """Under mpiexec: what a file's program leaves in `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py example FILE | tasks.py random FIRST LAST | tasks.py wrong HOW
+Usage: tasks.py example FILE | tasks.py random FIRST LAST | tasks.py wrong HOW | tasks.py floats
 """
 
 import hashlib
@@ -140,6 +140,42 @@ def wrong(how: str) -> None:
     program.fetch(a)
 
 
+def floats() -> None:
+    """Sums that are rounded: by a plan's machine too, all ranks have the same bits."""
+    for machine in (None, "archer"):
+        program = Program(machine=machine)
+        a = program.array(1003, init=np.random.default_rng(0).normal(size=1003), name="a")
+        total, seen = program.array(501, name="total"), program.zeros(1003, name="seen")
+
+        def add(a: View, total: View) -> None:
+            total += np.resize(a, 501) * (np.pi + a.offset[0])
+
+        def use(total: View, seen: View) -> None:
+            seen += total.sum()
+
+        for _ in range(3):
+            program.task(add, range=1003, reads=[a[one_to_one]], reduces=[total[all_]])
+            program.task(use, range=1003, reads=[total[all_]], updates=[seen[one_to_one]])
+        program.fence()
+        say(digest(program.fetch(total), program.fetch(seen)))
+        # Neighbors get parts of a sum that overlap: what they share has the same bits.
+        program.task(add, range=1003, reads=[a[one_to_one]], reduces=[total[all_]])
+
+        def copy(total: View, left: View, right: View) -> None:
+            low, high = left.offset[0], left.offset[0] + len(left)
+            for out, step in ((left, -1), (right, 1)):
+                for k in range(low, high):
+                    at = min(max(k + step, 0), 500)
+                    out[k - low] = total[at - total.offset[0]]
+
+        left, right = program.array(501, name="left"), program.array(501, name="right")
+        writes = [left[one_to_one], right[one_to_one]]
+        program.task(copy, range=501, reads=[total[neighborhood(1)]], writes=writes)
+        one, other = program.fetch(left), program.fetch(right)
+        assert (one[2:] == other[:-2]).all()
+        say(digest(one, other))
+
+
 if sys.argv[1] == "example":
     say(digest(runpy.run_path(sys.argv[2])["result"]))
 elif sys.argv[1] == "random":
@@ -147,5 +183,7 @@ elif sys.argv[1] == "random":
         _transport.LARGEST = int(sys.argv[4])
     for number in range(int(sys.argv[2]), int(sys.argv[3])):
         say(f"{number} {random_program(number)}")
+elif sys.argv[1] == "floats":
+    floats()
 else:
     wrong(sys.argv[2])

@@ -93,3 +93,10 @@ def test_nobody_waits_for_a_rank_that_ended() -> None:
     done = launch(OPEN_MPI, 3, SCRIPT, "wrong", "kernel")
     assert done.returncode != 0
     assert "task 'step0' failed on rank 1" in done.stderr
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_sums_have_the_same_bits_on_all_ranks(ranks: int) -> None:
+    """`floats` compares them; plans and messages may round otherwise than the library."""
+    assert len(said(ranks, "floats")) == 4
+    assert len(said(ranks, "floats", UNISONO_POINT_TO_POINT="1")) == 4

@@ -120,7 +120,9 @@ class Exchanges:
         gather_into(packed, result, held.data, discovery.given(operation, rank))
         finish = (lambda: unpack(held.data, result, packed, result)) if everywhere or rank == root else _nothing
         participants = tuple(operation.participants)
-        if len(participants) == self._transport.ranks:
+        # Some schedules of allreduce add in another order on each rank, which shows in floating-point numbers.
+        exact = not everywhere or held.data.dtype.kind in "iu"
+        if exact and len(participants) == self._transport.ranks:
             started = self._transport.world.start(operation.pattern, packed, op=operator, root=root or 0)
             return Pending(started.test, finish)
         mpi, comm = self._transport.mpi, self._transport.among(participants)
