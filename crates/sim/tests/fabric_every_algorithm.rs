@@ -51,7 +51,7 @@ fn results_are_right() {
 
 /// Minutes: `cargo test --release -p unisono-sim --test fabric_every_algorithm -- --ignored`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "minutes: grids up to 64 x 64, wavelet by wavelet; results_are_right runs the same checks on small ones"]
 fn results_are_right_at_size() {
     simulate(&[(1, 16), (1, 64), (1, 512), (4, 4), (7, 5), (16, 16)], &[1, 7, 64, 1024], false);
     simulate(&[(64, 64)], &[1, 7, 64, 1024], false);

@@ -1,5 +1,5 @@
 //! Programs that several tests use, as text in the JSON form, and short ways to read what becomes of them.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use unisono_discover::{Action, Discovery, Options, Pattern, Program, Report, Rules, report};
 

@@ -1,5 +1,5 @@
 //! The meaning of programs, straight down: buffers are lists of points, and everything is asked for each point.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use unisono_base::{BufferId, mix};
 use unisono_discover::{Access, Box3, Geometry, Mapper, Mode, Region, Split};

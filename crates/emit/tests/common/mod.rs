@@ -1,5 +1,5 @@
 //! What the tests of the CSL emitter share.
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 mod grids;
 mod lines;
