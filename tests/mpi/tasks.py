@@ -6,12 +6,13 @@ Usage: tasks.py example FILE | tasks.py random FIRST LAST | tasks.py wrong HOW |
 import hashlib
 import runpy
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from unisono.tasks import Program, View, _transport, all_, fixed, neighborhood, one_to_one, shift, slice_, transposed
+from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_one, shift
+
+from tests.mpi.random_tasks import RandomProgram
 
 RANK = MPI.COMM_WORLD.Get_rank()
 
@@ -30,91 +31,6 @@ def say(line: str) -> None:
     if RANK == 0:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
-
-
-def kernel(source: str, seed: int, size: int) -> Callable[..., None]:
-    """What it writes to a place depends on the place and on what all divisions see alike of what it reads."""
-
-    def run(read: View, out: View, *partial: View) -> None:
-        at = np.arange(out.offset[0], out.offset[0] + len(out)) * (3 + seed)
-        match source:
-            case "same":
-                found = np.asarray(read)
-            case "near":
-                found = _near(read, out, size)
-            case _:
-                found = read.sum() % 1009
-        out[...] = (at + found) % 100_003
-        values = np.asarray(out)
-        for view in partial:
-            match seed % 3:
-                case 0:
-                    view += values.sum()
-                case 1:
-                    view[...] = np.maximum(view, values.max())
-                case _:
-                    view[...] = np.minimum(view, values.min())
-
-    return run
-
-
-def _near(read: View, out: View, size: int) -> Any:
-    """The sums of three neighbors."""
-    first = read.offset[0]
-    rows = range(out.offset[0], out.offset[0] + len(out))
-    return np.array([sum(read[k - first] for k in (i - 1, i, i + 1) if 0 <= k < size) for i in rows])
-
-
-def random_program(seed: int) -> str:
-    """A program by its seed, and what all its arrays hold in the end."""
-    draw = np.random.default_rng(seed)
-    program = Program()
-    n = int(draw.integers(5, 14))
-    flat = [program.array(n, init=draw.integers(0, 100, n), name=f"f{k}") for k in range(3)]
-    square = [program.array((n, n), init=draw.integers(0, 100, (n, n)), name=f"s{k}") for k in range(2)]
-    total = program.array(2, init=[1, 2], dtype=np.int64, name="total")
-    for t in range(int(draw.integers(4, 22))):
-        kind = int(draw.integers(0, 7))
-        a, b = draw.choice(3, 2, replace=False)
-        c, d = draw.choice(2, 2, replace=False)
-        op = ("sum", "max", "min")[t % 3]
-        granularity = int(draw.integers(1, 4))
-        sources = [("all", all_), ("same", one_to_one), ("near", neighborhood(1)), ("all", fixed(0, n))]
-        how, source = sources[int(draw.integers(0, 4))]
-        if kind <= 2:
-            run = kernel(how, t, n)
-            reads, writes = [flat[a][source]], [flat[b][one_to_one]]
-            program.task(run, range=n, reads=reads, writes=writes, granularity=granularity, name=f"t{t}")
-        elif kind == 3:
-            run = kernel(how, t, n)
-            reads, writes = [flat[a][source]], [flat[b][one_to_one]]
-            reduces = [total[all_]]
-            program.task(run, range=n, reads=reads, writes=writes, reduces=reduces, op=op, name=f"t{t}")
-        elif kind == 4:
-
-            def add(total: View, out: View) -> None:
-                out[...] = (np.asarray(out) + total.sum()) % 100_003
-
-            alone = 1 if draw.integers(0, 3) == 0 else n
-            program.task(add, range=alone, reads=[total[all_]], updates=[flat[a][one_to_one]], name=f"t{t}")
-        elif kind == 5:
-
-            def turn(x: View, y: View) -> None:
-                y[...] = np.asarray(x).T + 1
-
-            split = ("1d", "2d")[int(draw.integers(0, 2))]
-            reads, writes = [square[c][transposed()]], [square[d][one_to_one]]
-            program.task(turn, range=(n, n), reads=reads, writes=writes, split=split, name=f"t{t}")
-        else:
-
-            def add_columns(x: View, y: View, z: View) -> None:
-                z[...] = (np.asarray(z) + np.asarray(x).sum() + np.asarray(y)[..., : z.shape[1]].sum() * 0) % 100_003
-
-            reads = [square[c][all_], square[c][slice_(1)]]
-            program.task(add_columns, range=(n, n), reads=reads, updates=[square[d][one_to_one]], name=f"t{t}")
-        if draw.integers(0, 6) == 0:
-            program.run()
-    return digest(*(program.fetch(array) for array in (*flat, *square, total)))
 
 
 def wrong(how: str) -> None:
@@ -182,7 +98,7 @@ elif sys.argv[1] == "random":
     if len(sys.argv) > 4:
         _transport.LARGEST = int(sys.argv[4])
     for number in range(int(sys.argv[2]), int(sys.argv[3])):
-        say(f"{number} {random_program(number)}")
+        say(f"{number} {digest(*RandomProgram(number).results())}")
 elif sys.argv[1] == "floats":
     floats()
 else:

@@ -2,6 +2,7 @@
 
 import hashlib
 import runpy
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from unisono.tasks import Program
 
 from ..python.conftest import ROOT
 from ..python.test_mpi import OPEN_MPI
+from .random_tasks import RandomProgram
 from .test_world import launch
 
 SCRIPT = ROOT / "tests" / "mpi" / "tasks.py"
@@ -60,11 +62,25 @@ def test_examples_are_right() -> None:
 
 
 def test_random_programs_have_the_same_data_everywhere() -> None:
-    alone = said(1, "random", "0", "40")
-    assert len(alone) == 40
+    alone = said(1, "random", "0", "1000")
+    assert len(set(alone)) == 1000
     for ranks in (2, 3, 4):
-        assert said(ranks, "random", "0", "40") == alone, ranks
-        assert said(ranks, "random", "0", "40", UNISONO_POINT_TO_POINT="1") == alone, ranks
+        assert said(ranks, "random", "0", "1000") == alone, ranks
+        assert said(ranks, "random", "0", "1000", UNISONO_POINT_TO_POINT="1") == alone, ranks
+
+
+def test_random_programs_communicate_in_every_way_and_move_no_more_than_messages() -> None:
+    found: Counter[str | None] = Counter()
+    for seed in range(200):
+        program = RandomProgram(seed).program
+        for nodes in (2, 3, 8):
+            explained, messages = program.explain(nodes), program.explain(nodes, "off").messages
+            found.update(forward["collective"] for forward in explained.forwards)
+            moved = explained.messages["p2p_bytes"] + explained.messages["collective_bytes"]
+            assert moved <= messages["p2p_bytes"] + messages["collective_bytes"], (seed, nodes)
+    moves = {"gather", "allgather", "broadcast", "scatter", "alltoall", "halo"}
+    assert set(found) == {*moves, "reduce", "allreduce", "reduce-scatter", None}
+    assert min(found.values()) > 50, found
 
 
 def test_messages_longer_than_mpi_counts_go_in_pieces() -> None:

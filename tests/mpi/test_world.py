@@ -19,8 +19,8 @@ def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: s
     shared = ["--oversubscribe"] if environment == OPEN_MPI else []
     command = [str(environment / "bin" / "mpiexec"), *shared, "-n", str(ranks), str(environment / "bin" / "python")]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    # The other environment has MPI and NumPy; the package comes from here.
-    path = {"PYTHONPATH": str(ROOT / "python")}
+    # The other environment has MPI and NumPy; the package comes from here, and so do modules of the tests.
+    path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
     done = subprocess.run(
         [*command, *map(str, arguments)],
         env={**os.environ, **YIELD, **root, **path, **variables},

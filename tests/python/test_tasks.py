@@ -123,6 +123,8 @@ def test_what_is_refused() -> None:
     a, other = p.array(8), q.zeros(8)
     with pytest.raises(un.InputError, match=r"task 't', buffer 'a0', rank 0: it reads .* nothing has written"):
         p.task(print, range=8, reads=[a[one_to_one]], name="t")
+    with pytest.raises(un.InputError, match=r"task 'fetch of a0', buffer 'a0', rank 0: it reads \[0, 8\)"):
+        p.fetch(a)
     with pytest.raises(un.InputError, match="overlapping writes"):
         p.task(print, range=8, writes=[a[all_]])
     with pytest.raises(un.InputError, match="of this program"):

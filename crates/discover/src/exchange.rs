@@ -162,17 +162,19 @@ impl Operation {
         }))
     }
 
-    /// Elements that ranks receive from others. A reduction counts as the best possible one: each partial result but one
-    /// moves once, and an allreduce's result once more to all but one.
+    /// Elements that ranks receive from others. A reduction counts as the best possible one: each partial result moves
+    /// once, but for one that stays where the result is to be, and an allreduce's result once more to all but one.
     pub fn elements(&self, sides: &Sides) -> u64 {
         if self.pattern.reduces() {
             let moved = |part: &Part| {
-                let givers = u64::from(sides[part.owner].touching(&part.region).len());
-                let again = match self.pattern {
-                    Pattern::Allreduce => u64::from(self.participants.len()).saturating_sub(1),
-                    _ => 0,
-                };
-                part.region.volume() * (givers.saturating_sub(1) + again)
+                let give = |k: u32| sides[part.owner].at(k).intersect(&part.region);
+                let given: u64 = self.participants.iter().map(|k| give(k).volume()).sum();
+                if self.pattern == Pattern::Allreduce {
+                    let others = u64::from(self.participants.len()).saturating_sub(1);
+                    return given + part.region.volume() * others - part.region.volume();
+                }
+                let own = |k: u32| give(k).intersect(&sides[self.reader].at(k)).volume();
+                given - self.participants.iter().map(own).sum::<u64>()
             };
             return self.parts.iter().map(moved).sum();
         }

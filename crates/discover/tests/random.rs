@@ -269,6 +269,7 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
     let program = random(seed, reductions);
     let mut kept = 0;
     for nodes in [1, 2, 3, 4, 7] {
+        let mut messages = 0;
         for (rules, window) in
             [(Rules::Off, 0), (Rules::Paper, 0), (Rules::Full, 0), (Rules::Full, 3), (Rules::Full, 100)]
         {
@@ -277,8 +278,13 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
             let mut machine = Machine::new(&program, &tasks, nodes, rules != Rules::Paper);
             machine.run(&discoveries);
             let (traffic, _) = discoveries[0].traffic();
+            let counted = traffic.pushed_elements + traffic.collective_elements;
+            match rules {
+                Rules::Off => messages = counted,
+                Rules::Full => assert!(counted <= messages, "{counted} > {messages}: seed {seed}, {nodes} nodes"),
+                Rules::Paper => {}
+            }
             if !reductions {
-                let counted = traffic.pushed_elements + traffic.collective_elements;
                 assert_eq!(machine.delivered, counted, "the report counts what is moved");
                 let least = least_elements(&program, &tasks, nodes);
                 if rules == Rules::Paper {

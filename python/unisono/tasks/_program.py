@@ -182,14 +182,17 @@ class Program:
             self._transport.barrier()
 
     def fetch(self, array: Array) -> npt.NDArray[Any]:
-        """A copy of an array's contents on every rank, once all that was submitted is done."""
+        """A copy of an array's contents on every rank, once all that was submitted is done.
+
+        Raises:
+            InputError: a part of it was never written.
+
+        """
         if array.program is not self:
             raise InputError(f"array '{array.name}' belongs to another program")
-        if self._transport:
-            self._discovery.fence(f"fetch of {array.name}", array.number, [0] * len(array.shape), array.shape)
+        self._discovery.fence(f"fetch of {array.name}", array.number, [0] * len(array.shape), array.shape)
+        if not _recording.recording():
             self._carry_out(f"fetch of '{array.name}'")
-        else:
-            self.run()
         return self._held[array.number].data.copy()
 
     def explain(self, nodes: int, rules: str = "full") -> Explanation:
