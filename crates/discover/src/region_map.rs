@@ -2,60 +2,79 @@
 //!
 //! An own structure rather than an R-tree: the maps of real programs hold one to a few dozen boxes, which a B-tree keeps
 //! in one or two leaves, and boxes there are replaced as a whole far more often than they are searched. Boxes are
-//! ordered by their lowest point; how far the longest one reaches along dimension 0 bounds a search, so a query costs
-//! O(log n + boxes of the slab that it meets).
+//! ordered by their lowest point. Those whose lengths along dimension 0 have one power of two are kept apart from others,
+//! so a search goes back from its window by less than twice the length of the boxes that it looks through: a query costs
+//! O(log n + boxes of the slab that it meets), however much lengths differ.
 
 use std::collections::BTreeMap;
 
 use crate::space::{Box3, Point};
 
+/// Boxes by their lowest point.
+type Level<V> = BTreeMap<Point, (Point, V)>;
+
 #[derive(Clone, Debug)]
 pub struct RegionMap<V> {
-    boxes: BTreeMap<Point, (Point, V)>,
-    /// No box is longer along dimension 0. Looked up again when as many boxes were inserted as there are.
-    longest: i64,
-    inserted: usize,
+    /// Level k has boxes of at least 2^k and less than 2^(k+1) along dimension 0. Ascending; some may be empty.
+    levels: Vec<(u32, Level<V>)>,
+}
+
+fn level_of(b: &Box3) -> u32 {
+    (b.max[0] - b.min[0]).ilog2()
+}
+
+/// Boxes of a level that are sooner looked at than searched.
+const FEW: usize = 8;
+
+/// Calls `f` with the boxes of level `k` that may overlap a window.
+fn near<V: Copy>(k: u32, level: &Level<V>, window: &Box3, mut f: impl FnMut(Box3, V)) {
+    if level.len() <= FEW {
+        return level.iter().for_each(|(&min, &(max, value))| f(Box3 { min, max }, value));
+    }
+    let longest = (1i64 << k) - 1 + (1i64 << k);
+    let low = [window.min[0].saturating_sub(longest), i64::MIN, i64::MIN];
+    for (&min, &(max, value)) in level.range(low..[window.max[0], i64::MIN, i64::MIN]) {
+        f(Box3 { min, max }, value);
+    }
 }
 
 impl<V: Copy + PartialEq> RegionMap<V> {
     /// The same value everywhere in `whole`.
     pub fn new(whole: Box3, value: V) -> Self {
-        let mut map = Self { boxes: BTreeMap::new(), longest: 0, inserted: 0 };
+        let mut map = Self { levels: Vec::new() };
         map.insert(whole, value);
         map
     }
 
     fn insert(&mut self, b: Box3, value: V) {
-        if !b.is_empty() {
-            self.longest = self.longest.max(b.max[0] - b.min[0]);
-            self.boxes.insert(b.min, (b.max, value));
-            self.inserted += 1;
-            if self.inserted > self.boxes.len() {
-                self.inserted = 0;
-                self.longest = self.boxes.iter().map(|(min, (max, _))| max[0] - min[0]).max().unwrap_or(0);
-            }
+        if b.is_empty() {
+            return;
         }
+        let k = level_of(&b);
+        let at = self.levels.partition_point(|(level, _)| *level < k);
+        if self.levels.get(at).is_none_or(|(level, _)| *level != k) {
+            self.levels.insert(at, (k, BTreeMap::new()));
+        }
+        self.levels[at].1.insert(b.min, (b.max, value));
     }
 
-    /// Calls `f` with what lies in `window`, clipped to it, ordered by lowest points of the boxes.
+    fn level_mut(&mut self, b: &Box3) -> Option<&mut Level<V>> {
+        let k = level_of(b);
+        self.levels.iter_mut().find(|(level, _)| *level == k).map(|(_, level)| level)
+    }
+
+    /// Calls `f` with what lies in `window`, clipped to it; equal maps answer in one order.
     pub fn query(&self, window: &Box3, mut f: impl FnMut(Box3, V)) {
         if window.is_empty() {
             return;
         }
-        if self.boxes.len() == 1 {
-            let (&min, &(max, value)) = self.boxes.iter().next().expect("there is one");
-            let clipped = Box3 { min, max }.intersect(window);
-            if !clipped.is_empty() {
-                f(clipped, value);
-            }
-            return;
-        }
-        let low = [window.min[0].saturating_sub(self.longest), i64::MIN, i64::MIN];
-        for (&min, &(max, value)) in self.boxes.range(low..[window.max[0], i64::MIN, i64::MIN]) {
-            let clipped = Box3 { min, max }.intersect(window);
-            if !clipped.is_empty() {
-                f(clipped, value);
-            }
+        for (k, level) in &self.levels {
+            near(*k, level, window, |b, value| {
+                let clipped = b.intersect(window);
+                if !clipped.is_empty() {
+                    f(clipped, value);
+                }
+            });
         }
     }
 
@@ -64,22 +83,25 @@ impl<V: Copy + PartialEq> RegionMap<V> {
         if window.is_empty() {
             return;
         }
-        if let Some((max, old)) = self.boxes.get_mut(&window.min)
+        if let Some((max, old)) = self.level_mut(window).and_then(|level| level.get_mut(&window.min))
             && *max == window.max
         {
             *old = value;
             return;
         }
-        let low = [window.min[0].saturating_sub(self.longest), i64::MIN, i64::MIN];
-        let met: Vec<(Box3, V)> = self
-            .boxes
-            .range(low..[window.max[0], i64::MIN, i64::MIN])
-            .map(|(&min, &(max, value))| (Box3 { min, max }, value))
-            .filter(|(b, _)| b.overlaps(window))
-            .collect();
+        let mut met: Vec<(Box3, V)> = Vec::new();
+        for (k, level) in &self.levels {
+            near(*k, level, window, |b, value| {
+                if b.overlaps(window) {
+                    met.push((b, value));
+                }
+            });
+        }
         let mut rest = Vec::new();
         for (b, old) in met {
-            self.boxes.remove(&b.min);
+            if let Some(level) = self.level_mut(&b) {
+                level.remove(&b.min);
+            }
             rest.clear();
             b.minus(window, &mut rest);
             for &piece in &rest {
@@ -125,6 +147,6 @@ mod tests {
             });
             assert_eq!(seen, b.volume());
         }
-        assert!(map.boxes.len() > 1);
+        assert!(map.levels.iter().map(|(_, level)| level.len()).sum::<usize>() > FEW);
     }
 }
