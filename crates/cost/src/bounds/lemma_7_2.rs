@@ -6,6 +6,7 @@
 use unisono_base::Cycles;
 
 use super::{Bound, BoundCase};
+use crate::LowerBound;
 
 pub struct Printed;
 pub struct Corrected;
@@ -14,7 +15,7 @@ fn applies(case: &BoundCase) -> bool {
     case.reduces() && !case.grid.is_line() && case.wavelets > 0
 }
 
-impl Bound for Printed {
+impl LowerBound for Printed {
     fn name(&self) -> &'static str {
         "lemma-7.2-printed"
     }
@@ -26,7 +27,9 @@ impl Bound for Printed {
     fn assumes(&self) -> &'static str {
         "Eq. 1; root in the corner; its distance of M+N-1 is one more than a grid has"
     }
+}
 
+impl Bound for Printed {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         let b = case.wavelets as f64;
         let far = f64::from(case.grid.rows + case.grid.cols - 1);
@@ -34,7 +37,7 @@ impl Bound for Printed {
     }
 }
 
-impl Bound for Corrected {
+impl LowerBound for Corrected {
     fn name(&self) -> &'static str {
         "lemma-7.2-corrected"
     }
@@ -46,7 +49,9 @@ impl Bound for Corrected {
     fn assumes(&self) -> &'static str {
         "Eq. 1"
     }
+}
 
+impl Bound for Corrected {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         let (b, pes) = (case.wavelets as f64, case.grid.count() as f64);
         let (m, n) = (f64::from(case.grid.rows), f64::from(case.grid.cols));

@@ -5,10 +5,11 @@ use unisono_base::Cycles;
 use unisono_collective::Kind;
 
 use super::{Bound, BoundCase};
+use crate::LowerBound;
 
 pub struct Message;
 
-impl Bound for Message {
+impl LowerBound for Message {
     fn name(&self) -> &'static str {
         "message"
     }
@@ -20,7 +21,9 @@ impl Bound for Message {
     fn assumes(&self) -> &'static str {
         "nothing beyond the machine"
     }
+}
 
+impl Bound for Message {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         let hops = match case.kind {
             Kind::Broadcast => case.grid.eccentricity(case.root),

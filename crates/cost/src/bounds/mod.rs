@@ -10,6 +10,8 @@ use unisono_base::Cycles;
 use unisono_collective::Kind;
 use unisono_machine::Grid;
 
+use crate::LowerBound;
+
 pub use paper_1d::PaperTable;
 pub use tight_1d::tree_energy;
 
@@ -47,11 +49,7 @@ impl BoundCase {
     }
 }
 
-pub trait Bound: Sync {
-    fn name(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
-    /// What must hold of an algorithm for the bound to apply to it.
-    fn assumes(&self) -> &'static str;
+pub trait Bound: LowerBound {
     /// `None` where the bound says nothing about the case.
     fn cycles(&self, case: &BoundCase) -> Option<Cycles>;
 }

@@ -6,6 +6,7 @@
 use unisono_base::Cycles;
 
 use super::{Bound, BoundCase};
+use crate::LowerBound;
 
 pub struct Paper1d;
 
@@ -58,7 +59,7 @@ impl PaperTable {
     }
 }
 
-impl Bound for Paper1d {
+impl LowerBound for Paper1d {
     fn name(&self) -> &'static str {
         "paper-1d"
     }
@@ -70,7 +71,9 @@ impl Bound for Paper1d {
     fn assumes(&self) -> &'static str {
         "Eq. 1; messages go toward a root at the end of the line; up to 1024 PEs, as it is computed in O(P^3)"
     }
+}
 
+impl Bound for Paper1d {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         let (left, right) = case.sides();
         let pes = left + right + 1;

@@ -9,6 +9,7 @@
 use unisono_base::Cycles;
 
 use super::{Bound, BoundCase};
+use crate::LowerBound;
 
 pub struct Physical1d;
 pub struct Physical2d;
@@ -25,7 +26,7 @@ fn physical(case: &BoundCase) -> Cycles {
     Cycles(case.wavelets as f64 + f64::from(case.grid.eccentricity(case.root)) + case.depth_cycles())
 }
 
-impl Bound for Physical1d {
+impl LowerBound for Physical1d {
     fn name(&self) -> &'static str {
         "physical-1d"
     }
@@ -37,13 +38,15 @@ impl Bound for Physical1d {
     fn assumes(&self) -> &'static str {
         ASSUMES
     }
+}
 
+impl Bound for Physical1d {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         (case.reduces() && case.grid.is_line()).then(|| physical(case))
     }
 }
 
-impl Bound for Physical2d {
+impl LowerBound for Physical2d {
     fn name(&self) -> &'static str {
         "physical-2d"
     }
@@ -55,7 +58,9 @@ impl Bound for Physical2d {
     fn assumes(&self) -> &'static str {
         ASSUMES
     }
+}
 
+impl Bound for Physical2d {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         (case.reduces() && !case.grid.is_line()).then(|| physical(case))
     }

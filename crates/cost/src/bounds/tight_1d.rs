@@ -7,6 +7,7 @@
 use unisono_base::Cycles;
 
 use super::{Bound, BoundCase};
+use crate::LowerBound;
 
 pub struct Tight1d;
 
@@ -30,7 +31,7 @@ pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
     Some(energy)
 }
 
-impl Bound for Tight1d {
+impl LowerBound for Tight1d {
     fn name(&self) -> &'static str {
         "tight-1d"
     }
@@ -42,7 +43,9 @@ impl Bound for Tight1d {
     fn assumes(&self) -> &'static str {
         "Eq. 1; messages go toward the root, each PE sends its whole partial sum to one PE"
     }
+}
 
+impl Bound for Tight1d {
     fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
         if !case.reduces() || !case.grid.is_line() {
             return None;

@@ -1,16 +1,19 @@
 //! Plans among ranks that reach each other by messages: the same algorithms registry, times in seconds.
 
 mod planner;
+mod ranked;
 mod report;
 mod request;
 mod stored;
 mod sweep;
 
-pub(crate) use planner::build;
-pub use planner::{EndpointPlan, Source, Timed, plan_endpoint};
+pub use planner::{EndpointPlan, plan_endpoint};
+pub use ranked::{Source, Timed};
+pub(crate) use ranked::{build, ranked, time_all};
 pub use report::{
     EndpointBoundReport, EndpointCandidate, EndpointPrediction, EndpointReport, endpoint_bounds, predict_endpoint,
 };
+pub(crate) use report::{Told, bound_report};
 pub use request::EndpointRequest;
 pub(crate) use stored::store_best;
 pub use stored::stored;

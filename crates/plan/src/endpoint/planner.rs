@@ -2,41 +2,15 @@
 
 use std::sync::OnceLock;
 
-use serde::Serialize;
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, resolve};
+use unisono_algorithms::{Algorithm, Params, resolve};
 use unisono_cost::endpoint::{ScheduleEvaluator, rounds_ns};
-use unisono_schedule::{
-    Schedule,
-    verify::{Method, Verified},
+use unisono_schedule::Schedule;
+
+use super::{
+    EndpointRequest,
+    ranked::{Source, Timed, build, ranked, time_all},
 };
-
-use super::EndpointRequest;
 use crate::{PlanError, planner::candidates};
-
-/// Where a time comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// The algorithm's rounds in closed form, at the prices of the machine at large.
-    Rounds,
-    /// On a network: who sends how much to whom in closed form, routed over it.
-    Exchanges,
-    /// On a network: the messages of the schedule in rounds, routed over it.
-    Messages,
-    /// On switches that reduce: alpha and beta of their registers.
-    Registers,
-    /// A simulation of the schedule under the machine's model.
-    Simulated,
-}
-
-/// An algorithm with its parameters and its time.
-#[derive(Clone)]
-pub struct Timed {
-    pub algorithm: &'static dyn Algorithm,
-    pub params: Params,
-    pub nanoseconds: f64,
-    pub source: Source,
-}
 
 pub struct EndpointPlan {
     pub request: EndpointRequest,
@@ -59,23 +33,6 @@ impl EndpointPlan {
             self.schedule.get_or_init(|| build(self.best().algorithm, &self.best().params, &self.request.case()));
         built.as_ref().map_err(Clone::clone)
     }
-
-    /// The schedule with its proof, at the cost of a copy.
-    ///
-    /// # Errors
-    /// It cannot be built, or it is wrong: a fault of the algorithm.
-    pub fn verified(&self, method: Method) -> Result<Verified, PlanError> {
-        Verified::new(self.schedule()?.clone(), method).map_err(|proof| PlanError::NotProved {
-            algorithm: self.best().algorithm.name().to_owned(),
-            message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
-        })
-    }
-}
-
-pub(crate) fn build(algorithm: &dyn Algorithm, params: &Params, case: &Case) -> Result<Schedule, PlanError> {
-    let mut schedule = algorithm.schedule(case, params)?;
-    schedule.set_origin(&format!("{} {params}", algorithm.name()));
-    Ok(schedule)
 }
 
 /// Messages beyond which a candidate with known rounds is not built only to be ranked.
@@ -117,32 +74,14 @@ pub fn plan_endpoint(
     evaluator: &dyn ScheduleEvaluator,
 ) -> Result<EndpointPlan, PlanError> {
     let case = request.case();
-    let mut timed = match algorithm {
+    let time = |algorithm, params| time(algorithm, params, &request, evaluator);
+    let timed = match algorithm {
         Some(name) => {
             let (algorithm, params) = resolve(name, &case, params)?;
-            vec![time(algorithm, params, &request, evaluator)?]
+            vec![time(algorithm, params)?]
         }
-        None => {
-            let mut timed = Vec::new();
-            for (algorithm, params) in candidates(&case, params) {
-                match time(algorithm, params, &request, evaluator) {
-                    Ok(one) => timed.push(one),
-                    // Too large to build, and without rounds in closed form.
-                    Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {}
-                    Err(e) => return Err(e),
-                }
-            }
-            timed
-        }
+        None => time_all(candidates(&case, params), time)?,
     };
-    if timed.is_empty() {
-        return Err(PlanError::NoCandidate {
-            kind: request.collective.kind.to_string(),
-            shape: format!("{} ranks", request.collective.ranks),
-            machine: request.machine.name.clone(),
-            hint: if params.is_empty() { String::new() } else { format!(" with {params}") },
-        });
-    }
-    timed.sort_by(|a, b| a.nanoseconds.total_cmp(&b.nanoseconds));
-    Ok(EndpointPlan { request, candidates: timed, schedule: OnceLock::new() })
+    let candidates = ranked(timed, &request.collective, &request.machine.name, params)?;
+    Ok(EndpointPlan { request, candidates, schedule: OnceLock::new() })
 }

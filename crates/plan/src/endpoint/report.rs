@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_cost::endpoint::{ENDPOINT_BOUNDS, EndpointBound, schedule_terms, tightest_endpoint};
+use unisono_collective::Collective;
+use unisono_cost::{
+    LowerBound,
+    endpoint::{ENDPOINT_BOUNDS, schedule_terms, tightest_endpoint},
+};
 use unisono_lower::Terms;
 use unisono_schedule::Schedule;
 
-use super::{EndpointPlan, EndpointRequest, Timed, planner::Source};
+use super::{EndpointPlan, EndpointRequest, Source, Timed};
 use crate::{PlanError, report::map};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -68,13 +72,25 @@ fn seconds(nanoseconds: f64) -> f64 {
     nanoseconds / 1e9
 }
 
-impl EndpointPlan {
-    pub fn report(&self) -> EndpointReport {
-        let (request, best) = (&self.request, self.best());
-        let c = &request.collective;
-        let case = request.bound_case();
-        let bound = tightest_endpoint(&case);
-        let ratio = |t: &Timed| bound.filter(|(_, ns)| *ns > 0.0).map(|(_, ns)| t.nanoseconds / ns);
+/// What a report is made of, on any machine with ranks.
+pub(crate) struct Told<'a> {
+    pub collective: &'a Collective,
+    pub machine: &'a str,
+    pub shape: Vec<u32>,
+    pub model: &'static str,
+    /// Best first.
+    pub candidates: &'a [Timed],
+    /// Of the best candidate's schedule, where it was built.
+    pub terms: Option<Terms>,
+    pub lower_bound: Option<EndpointBoundReport>,
+    pub note: Option<&'static str>,
+}
+
+impl Told<'_> {
+    pub fn report(self) -> EndpointReport {
+        let (c, best) = (self.collective, &self.candidates[0]);
+        let least = self.lower_bound.as_ref().map(|bound| bound.seconds).filter(|&bound| bound > 0.0);
+        let ratio = |t: &Timed| least.map(|least| seconds(t.nanoseconds) / least);
         let candidate = |t: &Timed| EndpointCandidate {
             algorithm: t.algorithm.name(),
             params: map(&t.params),
@@ -82,45 +98,66 @@ impl EndpointPlan {
             ratio: ratio(t),
             source: t.source,
         };
-        let terms = |schedule: &Schedule| schedule_terms(schedule).ok();
-        let (send, receive) = request.prices.outermost().ticks_per_byte();
-        let bytes = u64::from(c.elements) * c.dtype.bytes();
         EndpointReport {
             collective: c.kind.name(),
-            machine: request.machine.name.clone(),
-            shape: vec![c.ranks],
+            machine: self.machine.to_owned(),
+            shape: self.shape,
             ranks: c.ranks,
             elements: c.elements,
-            bytes,
+            bytes: bytes(c),
             dtype: c.dtype.name(),
             operator: c.operator.name(),
             root: c.root,
             algorithm: best.algorithm.name(),
             params: map(&best.params),
-            model: request.model.name(),
+            model: self.model,
             fits_sram: true,
             predicted: EndpointPrediction {
                 seconds: seconds(best.nanoseconds),
                 source: best.source,
-                // What is timed by its rounds is too large to be built for its terms.
-                terms: (best.source == Source::Simulated).then(|| self.schedule().ok().and_then(terms)).flatten(),
+                terms: self.terms,
             },
-            lower_bound: bound.map(|(b, ns)| bound_report(b, ns)),
             ratio: ratio(best),
-            // A few words cost a message, whatever a byte costs.
-            note: (send == 0.0 && receive == 0.0 && bytes > 1024).then_some(FREE_BYTES),
+            lower_bound: self.lower_bound,
+            note: self.note,
             candidates: self.candidates.iter().map(candidate).collect(),
         }
     }
 }
 
-fn bound_report(bound: &'static dyn EndpointBound, nanoseconds: f64) -> EndpointBoundReport {
+fn bytes(c: &Collective) -> u64 {
+    u64::from(c.elements) * c.dtype.bytes()
+}
+
+pub(crate) fn bound_report(bound: &dyn LowerBound, nanoseconds: f64) -> EndpointBoundReport {
     EndpointBoundReport {
         name: bound.name(),
         seconds: seconds(nanoseconds),
         reference: bound.reference(),
         source: bound.reference(),
         assumes: bound.assumes(),
+    }
+}
+
+impl EndpointPlan {
+    pub fn report(&self) -> EndpointReport {
+        let (request, best) = (&self.request, self.best());
+        let c = &request.collective;
+        let (send, receive) = request.prices.outermost().ticks_per_byte();
+        // What is timed by its rounds is too large to be built for its terms.
+        let built = (best.source == Source::Simulated).then(|| self.schedule().ok()).flatten();
+        Told {
+            collective: c,
+            machine: &request.machine.name,
+            shape: vec![c.ranks],
+            model: request.model.name(),
+            candidates: &self.candidates,
+            terms: built.and_then(|schedule| schedule_terms(schedule).ok()),
+            lower_bound: tightest_endpoint(&request.bound_case()).map(|(b, ns)| bound_report(b, ns)),
+            // A few words cost a message, whatever a byte costs.
+            note: (send == 0.0 && receive == 0.0 && bytes(c) > 1024).then_some(FREE_BYTES),
+        }
+        .report()
     }
 }
 

@@ -11,7 +11,7 @@ use unisono_schedule::Schedule;
 use super::InNetworkRequest;
 use crate::{
     PlanError,
-    endpoint::{Source, Timed, build},
+    endpoint::{Source, Timed, build, ranked, time_all},
 };
 
 pub struct InNetworkPlan {
@@ -94,49 +94,28 @@ pub fn plan_in_network(
     params: &Params,
 ) -> Result<InNetworkPlan, PlanError> {
     let case = request.case();
-    let kind = request.collective.kind;
-    let mut timed = Vec::new();
-    if let Some(name) = algorithm {
-        let on_cores = Host::ALL.iter().any(|h| h.name() == name);
-        let (algorithm, params) = resolve(name, &if on_cores { request.host_case() } else { case }, params)?;
-        timed.push(time(algorithm, params, &request)?);
-    } else {
-        let mut refused = None;
-        let runs = |a: &&&dyn Algorithm| {
-            let on_cores = Host::ALL.iter().any(|h| h.name() == a.name());
-            a.collectives().contains(&kind) && (on_cores || a.runs_on().contains(&PlaceKind::InNetwork))
-        };
-        for &algorithm in ALGORITHMS.iter().filter(runs) {
-            let known = |key: &str| algorithm.params().iter().any(|p| p.name == key);
-            if !params.iter().all(|(key, _)| known(key)) {
-                continue;
-            }
-            let wanted = algorithm.candidates(&case).into_iter().filter_map(|own| {
-                let contradicts = own.iter().any(|(k, v)| params.get(k).is_some_and(|given| given != v));
-                (!contradicts).then(|| params.iter().fold(own, |all, (k, v)| all.with(k, v)))
-            });
-            for params in wanted {
-                match time(algorithm, params, &request) {
-                    Ok(one) => timed.push(one),
-                    Err(PlanError::Algorithm(e @ (AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_)))) => {
-                        refused.get_or_insert(e);
-                    }
-                    Err(e) => return Err(e),
-                }
-            }
+    let on_cores = |name: &str| Host::ALL.iter().any(|h| h.name() == name);
+    let time = |algorithm, params| time(algorithm, params, &request);
+    let timed = match algorithm {
+        Some(name) => {
+            let (algorithm, params) = resolve(name, &if on_cores(name) { request.host_case() } else { case }, params)?;
+            vec![time(algorithm, params)?]
         }
-        if let (true, Some(e)) = (timed.is_empty(), refused) {
-            return Err(e.into());
+        None => {
+            let kind = request.collective.kind;
+            let runs = |a: &&&dyn Algorithm| {
+                a.collectives().contains(&kind) && (on_cores(a.name()) || a.runs_on().contains(&PlaceKind::InNetwork))
+            };
+            let knows = |a: &&&dyn Algorithm| params.iter().all(|(key, _)| a.params().iter().any(|p| p.name == key));
+            let wanted = |&algorithm: &&'static dyn Algorithm| {
+                algorithm.candidates(&case).into_iter().filter_map(move |own| {
+                    let contradicts = own.iter().any(|(k, v)| params.get(k).is_some_and(|given| given != v));
+                    (!contradicts).then(|| (algorithm, params.iter().fold(own, |all, (k, v)| all.with(k, v))))
+                })
+            };
+            time_all(ALGORITHMS.iter().filter(runs).filter(knows).flat_map(wanted), time)?
         }
-    }
-    if timed.is_empty() {
-        return Err(PlanError::NoCandidate {
-            kind: kind.to_string(),
-            shape: format!("{} ranks", request.collective.ranks),
-            machine: request.site.machine.name.clone(),
-            hint: if params.is_empty() { String::new() } else { format!(" with {params}") },
-        });
-    }
-    timed.sort_by(|a, b| a.nanoseconds.total_cmp(&b.nanoseconds));
-    Ok(InNetworkPlan { request, candidates: timed, registers: OnceLock::new(), schedule: OnceLock::new() })
+    };
+    let candidates = ranked(timed, &request.collective, &request.site.machine.name, params)?;
+    Ok(InNetworkPlan { request, candidates, registers: OnceLock::new(), schedule: OnceLock::new() })
 }

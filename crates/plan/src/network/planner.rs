@@ -3,16 +3,12 @@
 use std::sync::OnceLock;
 
 use unisono_algorithms::{Algorithm, AlgorithmError, Params, resolve};
-use unisono_schedule::{
-    Schedule,
-    stored::Stored,
-    verify::{Method, Verified},
-};
+use unisono_schedule::{Schedule, stored::Stored};
 
 use super::NetworkRequest;
 use crate::{
     PlanError,
-    endpoint::{EndpointPoint, Source, Sweep, Timed, build, store_best, sweep_point},
+    endpoint::{EndpointPoint, Source, Sweep, Timed, build, ranked, store_best, sweep_point, time_all},
     planner::candidates,
 };
 
@@ -45,17 +41,6 @@ impl NetworkPlan {
     pub fn stored(&self) -> Result<Stored, PlanError> {
         store_best(&self.request.case(), self.best(), || self.schedule())
     }
-
-    /// The schedule with its proof, at the cost of a copy.
-    ///
-    /// # Errors
-    /// It cannot be built, or it is wrong: a fault of the algorithm.
-    pub fn verified(&self, method: Method) -> Result<Verified, PlanError> {
-        Verified::new(self.schedule()?.clone(), method).map_err(|proof| PlanError::NotProved {
-            algorithm: self.best().algorithm.name().to_owned(),
-            message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
-        })
-    }
 }
 
 /// A candidate without closed form is ranked if its schedule has at most so many instructions: part of a second's work.
@@ -87,33 +72,23 @@ pub fn plan_network(
     params: &Params,
 ) -> Result<NetworkPlan, PlanError> {
     let case = request.case();
-    let mut timed = Vec::new();
-    if let Some(name) = algorithm {
-        let (algorithm, params) = resolve(name, &case, params)?;
-        timed.push(time(algorithm, params, &request)?);
-    } else {
-        for (algorithm, params) in candidates(&case, params) {
-            let huge = algorithm.instructions(&case, &params).is_none_or(|n| n > MOST_RANKED);
-            if huge && algorithm.exchanges(&case, &params).is_none() {
-                continue;
-            }
-            match time(algorithm, params, &request) {
-                Ok(one) => timed.push(one),
-                Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {}
-                Err(e) => return Err(e),
-            }
+    let time = |algorithm, params| time(algorithm, params, &request);
+    let timed = match algorithm {
+        Some(name) => {
+            let (algorithm, params) = resolve(name, &case, params)?;
+            vec![time(algorithm, params)?]
         }
-    }
-    if timed.is_empty() {
-        return Err(PlanError::NoCandidate {
-            kind: request.collective.kind.to_string(),
-            shape: format!("{} ranks", request.collective.ranks),
-            machine: request.machine.name.clone(),
-            hint: if params.is_empty() { String::new() } else { format!(" with {params}") },
-        });
-    }
-    timed.sort_by(|a, b| a.nanoseconds.total_cmp(&b.nanoseconds));
-    Ok(NetworkPlan { request, candidates: timed, schedule: OnceLock::new() })
+        None => {
+            let huge =
+                |a: &dyn Algorithm, params: &Params| a.instructions(&case, params).is_none_or(|n| n > MOST_RANKED);
+            let worth = |(a, params): &(&'static dyn Algorithm, Params)| {
+                !huge(*a, params) || a.exchanges(&case, params).is_some()
+            };
+            time_all(candidates(&case, params).into_iter().filter(worth), time)?
+        }
+    };
+    let candidates = ranked(timed, &request.collective, &request.machine.name, params)?;
+    Ok(NetworkPlan { request, candidates, schedule: OnceLock::new() })
 }
 
 /// Times every algorithm of `names` (all of the collective that need not be built large, where none are named), and the

@@ -7,6 +7,7 @@
 use unisono_collective::{Collective, Kind};
 
 use super::{EndpointBound, EndpointCase, sure_ns};
+use crate::LowerBound;
 
 pub struct Bandwidth;
 
@@ -27,7 +28,7 @@ pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     Some((sent * c.dtype.bytes(), received * c.dtype.bytes()))
 }
 
-impl EndpointBound for Bandwidth {
+impl LowerBound for Bandwidth {
     fn name(&self) -> &'static str {
         "bandwidth"
     }
@@ -39,7 +40,9 @@ impl EndpointBound for Bandwidth {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model: one interface a rank, bytes neither compressed nor sent twice"
     }
+}
 
+impl EndpointBound for Bandwidth {
     fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
         if case.is_local() {
             return Some(0.0);

@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use unisono_collective::Kind;
 
 use super::{EndpointBound, EndpointCase};
+use crate::LowerBound;
 use crate::endpoint::TICKS_PER_NS;
 
 pub struct FanOut;
 
-impl EndpointBound for FanOut {
+impl LowerBound for FanOut {
     fn name(&self) -> &'static str {
         "fan-out"
     }
@@ -27,7 +28,9 @@ impl EndpointBound for FanOut {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model: shortest messages"
     }
+}
 
+impl EndpointBound for FanOut {
     fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
         if case.is_local() {
             return Some(0.0);

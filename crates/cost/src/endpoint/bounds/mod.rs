@@ -8,6 +8,8 @@ use unisono_collective::{Collective, Kind};
 
 use super::{LevelPrices, TICKS_PER_NS};
 
+use crate::LowerBound;
+
 /// What is bounded: a collective at the prices of a machine; where levels differ, the cheapest of each price counts.
 pub struct EndpointCase<'a> {
     pub collective: Collective,
@@ -31,11 +33,7 @@ fn sure_ns(ticks: f64) -> f64 {
     (if ticks.fract() == 0.0 { ticks } else { ticks * (1.0 - 1e-12) }) / TICKS_PER_NS
 }
 
-pub trait EndpointBound: Sync {
-    fn name(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
-    /// What must hold of an algorithm for the bound to apply to it.
-    fn assumes(&self) -> &'static str;
+pub trait EndpointBound: LowerBound {
     /// Nanoseconds; `None` where the bound says nothing about the case.
     fn nanoseconds(&self, case: &EndpointCase) -> Option<f64>;
 }

@@ -5,10 +5,11 @@
 use unisono_collective::Kind;
 
 use super::{EndpointBound, EndpointCase, sure_ns};
+use crate::LowerBound;
 
 pub struct Work;
 
-impl EndpointBound for Work {
+impl LowerBound for Work {
     fn name(&self) -> &'static str {
         "work"
     }
@@ -20,7 +21,9 @@ impl EndpointBound for Work {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model: one reduction at a time on a rank"
     }
+}
 
+impl EndpointBound for Work {
     fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
         let (ranks, n) = (f64::from(case.collective.ranks), case.bytes());
         let bytes = match case.collective.kind {

@@ -3,11 +3,12 @@
 use unisono_collective::Kind;
 
 use super::{InNetworkBound, InNetworkCase};
+use crate::LowerBound;
 use crate::in_network::eq2_ns;
 
 pub struct Eq2;
 
-impl InNetworkBound for Eq2 {
+impl LowerBound for Eq2 {
     fn name(&self) -> &'static str {
         "eq-2"
     }
@@ -19,7 +20,9 @@ impl InNetworkBound for Eq2 {
     fn assumes(&self) -> &'static str {
         "one embedding: the whole vector passes each of its links"
     }
+}
 
+impl InNetworkBound for Eq2 {
     fn is_general(&self) -> bool {
         false
     }

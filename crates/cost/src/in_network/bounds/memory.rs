@@ -3,10 +3,11 @@
 use unisono_collective::Kind;
 
 use super::{InNetworkBound, InNetworkCase};
+use crate::LowerBound;
 
 pub struct Memory;
 
-impl InNetworkBound for Memory {
+impl LowerBound for Memory {
     fn name(&self) -> &'static str {
         "memory"
     }
@@ -18,7 +19,9 @@ impl InNetworkBound for Memory {
     fn assumes(&self) -> &'static str {
         "vectors lie in the cores' memories"
     }
+}
 
+impl InNetworkBound for Memory {
     fn is_general(&self) -> bool {
         true
     }

@@ -7,6 +7,8 @@ mod path;
 use unisono_collective::{Collective, Kind};
 use unisono_machine::{InNetwork, in_network::Layout};
 
+use crate::LowerBound;
+
 pub struct InNetworkCase<'a> {
     pub collective: Collective,
     pub machine: &'a InNetwork,
@@ -22,11 +24,7 @@ impl InNetworkCase<'_> {
     }
 }
 
-pub trait InNetworkBound: Sync {
-    fn name(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
-    /// What must hold of an algorithm for the bound to apply to it.
-    fn assumes(&self) -> &'static str;
+pub trait InNetworkBound: LowerBound {
     /// Whether it holds for every algorithm.
     fn is_general(&self) -> bool;
     /// Nanoseconds; `None` where the bound says nothing about the case.

@@ -6,10 +6,11 @@ use unisono_collective::Kind;
 use unisono_machine::in_network::LevelOf;
 
 use super::{InNetworkBound, InNetworkCase};
+use crate::LowerBound;
 
 pub struct Path;
 
-impl InNetworkBound for Path {
+impl LowerBound for Path {
     fn name(&self) -> &'static str {
         "path"
     }
@@ -21,7 +22,9 @@ impl InNetworkBound for Path {
     fn assumes(&self) -> &'static str {
         "nothing travels but over links"
     }
+}
 
+impl InNetworkBound for Path {
     fn is_general(&self) -> bool {
         true
     }

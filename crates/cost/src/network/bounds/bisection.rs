@@ -6,10 +6,11 @@
 use unisono_collective::Kind;
 
 use super::{NetworkBound, NetworkCase};
+use crate::LowerBound;
 
 pub struct Bisection;
 
-impl NetworkBound for Bisection {
+impl LowerBound for Bisection {
     fn name(&self) -> &'static str {
         "bisection"
     }
@@ -21,7 +22,9 @@ impl NetworkBound for Bisection {
     fn assumes(&self) -> &'static str {
         "every accelerator has a rank; bytes not compressed"
     }
+}
 
+impl NetworkBound for Bisection {
     fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
         let (c, all) = (&case.collective, case.topology.accelerators());
         if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {

@@ -7,10 +7,11 @@
 use unisono_collective::Kind;
 
 use super::{NetworkBound, NetworkCase};
+use crate::LowerBound;
 
 pub struct BoardEdges;
 
-impl NetworkBound for BoardEdges {
+impl LowerBound for BoardEdges {
     fn name(&self) -> &'static str {
         "board-edges"
     }
@@ -22,7 +23,9 @@ impl NetworkBound for BoardEdges {
     fn assumes(&self) -> &'static str {
         "every accelerator has a rank; bytes not compressed"
     }
+}
 
+impl NetworkBound for BoardEdges {
     fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
         let (c, boards) = (&case.collective, case.topology.boards()?);
         let all = case.topology.accelerators();

@@ -4,11 +4,12 @@
 //! of each collective as in the bound `bandwidth` among endpoints (Patarasuk, Yuan, 2009, Theorem 1).
 
 use super::{NetworkBound, NetworkCase};
+use crate::LowerBound;
 use crate::endpoint::bounds::bandwidth::least_bytes;
 
 pub struct Injection;
 
-impl NetworkBound for Injection {
+impl LowerBound for Injection {
     fn name(&self) -> &'static str {
         "injection"
     }
@@ -20,7 +21,9 @@ impl NetworkBound for Injection {
     fn assumes(&self) -> &'static str {
         "bytes neither compressed nor sent twice, nothing reduced in switches"
     }
+}
 
+impl NetworkBound for Injection {
     fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
         if case.is_local() {
             return Some(0.0);

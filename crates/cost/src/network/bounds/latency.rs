@@ -6,10 +6,11 @@
 use unisono_collective::Kind;
 
 use super::{NetworkBound, NetworkCase};
+use crate::LowerBound;
 
 pub struct Latency;
 
-impl NetworkBound for Latency {
+impl LowerBound for Latency {
     fn name(&self) -> &'static str {
         "latency"
     }
@@ -21,7 +22,9 @@ impl NetworkBound for Latency {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model"
     }
+}
 
+impl NetworkBound for Latency {
     fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
         if case.is_local() {
             return Some(0.0);

@@ -10,6 +10,8 @@ use unisono_machine::network::{Network, Topology};
 
 use super::NetworkModel;
 
+use crate::LowerBound;
+
 /// A collective on the accelerators of a network.
 pub struct NetworkCase<'a> {
     pub collective: Collective,
@@ -30,11 +32,7 @@ impl NetworkCase<'_> {
     }
 }
 
-pub trait NetworkBound: Sync {
-    fn name(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
-    /// What must hold of an algorithm for the bound to apply to it.
-    fn assumes(&self) -> &'static str;
+pub trait NetworkBound: LowerBound {
     /// Nanoseconds; `None` where the bound says nothing about the case.
     fn nanoseconds(&self, case: &NetworkCase) -> Option<f64>;
 }
