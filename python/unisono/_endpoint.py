@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-import numpy as np
-import numpy.typing as npt
-
 from unisono import _core
-from unisono._core import EndpointSimulation, InputError, Machine, NetworkSimulation, Schedule, UnsupportedError
+from unisono._core import EndpointSimulation, InputError, Machine, NetworkSimulation, Schedule
 from unisono._files import check_regular, check_writable, write
 from unisono._inputs import checked_seed
-from unisono._simulation import Run, checked_pes, metadata, sample
+from unisono._simulation import TimedRun, checked_pes, metadata, sample
 
 #: Ranks of a trace where nobody says which.
 SAMPLED = 256
@@ -22,7 +19,7 @@ SAMPLED = 256
 Noise = tuple[str, float] | tuple[str, float, float]
 
 
-class EndpointRun(Run):
+class EndpointRun(TimedRun):
     """One run among ranks that reach each other by messages."""
 
     _result: EndpointSimulation | NetworkSimulation
@@ -34,41 +31,6 @@ class EndpointRun(Run):
         self._result = simulation
         self._again = run
         self._traced_ranks = traced
-
-    @property
-    def cycles(self) -> int:
-        """There are none among ranks.
-
-        Raises:
-            UnsupportedError: always; :attr:`seconds` says the time.
-
-        """
-        raise UnsupportedError("a run among ranks has no cycles; .seconds says its time")
-
-    @property
-    def seconds(self) -> float:
-        """Until the last rank was done."""
-        return self._result.nanoseconds / 1e9
-
-    @property
-    def nanoseconds(self) -> float:
-        """The same in nanoseconds, as exact as the clock of the simulation."""
-        return self._result.nanoseconds
-
-    @property
-    def finish(self) -> npt.NDArray[Any]:
-        """For each rank when it was done, seconds."""
-        return self._result.finish_ns / 1e9
-
-    @property
-    def finish_ns(self) -> npt.NDArray[np.float64]:
-        """The same in nanoseconds."""
-        return self._result.finish_ns
-
-    @property
-    def events(self) -> int:
-        """Tasks, and a message for each send."""
-        return self._result.events
 
     @property
     def hops(self) -> int:
@@ -94,11 +56,6 @@ class EndpointRun(Run):
     def mismatch(self) -> str | None:
         """None: see :attr:`result_correct`."""
         return None
-
-    @property
-    def wall_seconds(self) -> float:
-        """How long the simulation took."""
-        return self._result.wall_seconds
 
     def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
         """Writes the run as trace events for Perfetto or ``chrome://tracing``.

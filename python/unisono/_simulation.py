@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono import _core
-from unisono._core import InputError, Machine, Registers, Schedule, Simulation
+from unisono._core import InputError, Machine, Registers, Schedule, Simulation, UnsupportedError
 from unisono._files import check_writable, write
 from unisono._inputs import checked_probability, checked_seed
 
@@ -97,6 +97,53 @@ class Run:
     def __repr__(self) -> str:
         correct = "correct" if self.result_correct else "wrong"
         return f"<unisono.Run {self.cycles} cycles, result {correct}>"
+
+
+class TimedRun(Run):
+    """A run on a machine whose clock counts nanoseconds, not cycles."""
+
+    _result: Any
+
+    @property
+    def cycles(self) -> int:
+        """There are none on these machines.
+
+        Raises:
+            UnsupportedError: always; :attr:`seconds` says the time.
+
+        """
+        raise UnsupportedError("a run on this machine has no cycles; .seconds says its time")
+
+    @property
+    def seconds(self) -> float:
+        """Until the last rank was done, or had given and got everything."""
+        return float(self._result.nanoseconds) / 1e9
+
+    @property
+    def nanoseconds(self) -> float:
+        """The same in nanoseconds, as exact as the clock of the simulation."""
+        return float(self._result.nanoseconds)
+
+    @property
+    def finish(self) -> npt.NDArray[Any]:
+        """For each rank when it was done, seconds."""
+        return self.finish_ns / 1e9
+
+    @property
+    def finish_ns(self) -> npt.NDArray[np.float64]:
+        """The same in nanoseconds."""
+        found: npt.NDArray[np.float64] = self._result.finish_ns
+        return found
+
+    @property
+    def events(self) -> int:
+        """What the simulation computed one by one: tasks and messages of ranks, packets at the engines of switches."""
+        return int(self._result.events)
+
+    @property
+    def wall_seconds(self) -> float:
+        """How long the simulation took."""
+        return float(self._result.wall_seconds)
 
 
 def simulate(

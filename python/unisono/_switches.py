@@ -2,16 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from unisono._core import EngineSimulation, Registers, UnsupportedError
-from unisono._simulation import Run
+from unisono._simulation import TimedRun
 
 
-class EngineRun(Run):
+class EngineRun(TimedRun):
     """One run of a collective in switches that reduce, data included."""
 
     def __init__(self, registers: Registers) -> None:
@@ -19,39 +15,9 @@ class EngineRun(Run):
         self._result: EngineSimulation = registers.simulate()
 
     @property
-    def cycles(self) -> int:
-        """There are none on these machines.
-
-        Raises:
-            UnsupportedError: always; :attr:`seconds` says the time.
-
-        """
-        raise UnsupportedError("a run in switches has no cycles; .seconds says its time")
-
-    @property
-    def seconds(self) -> float:
-        """Until the last core had given and got everything."""
-        return self._result.nanoseconds / 1e9
-
-    @property
-    def nanoseconds(self) -> float:
-        """The same in nanoseconds; the clock counts picoseconds."""
-        return self._result.nanoseconds
-
-    @property
     def latency_ns(self) -> float:
         """When the first element had come to the last memory: the alpha of T(m) = alpha + beta m."""
         return self._result.latency_ns
-
-    @property
-    def finish(self) -> npt.NDArray[Any]:
-        """For each rank when it was done, seconds."""
-        return self._result.finish_ns / 1e9
-
-    @property
-    def finish_ns(self) -> npt.NDArray[np.float64]:
-        """The same in nanoseconds."""
-        return self._result.finish_ns
 
     @property
     def packets(self) -> int:
@@ -102,11 +68,6 @@ class EngineRun(Run):
     def digest(self) -> str:
         """Of the bits of all outputs: equal for equal runs."""
         return self._result.digest
-
-    @property
-    def wall_seconds(self) -> float:
-        """How long the simulation took."""
-        return self._result.wall_seconds
 
     def trace(self, _path: str | os.PathLike[str], _pes: Sequence[int] | None = None) -> None:
         """There is no trace of these runs.
