@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unisono._core import Discovery, Operation
 from unisono.mpi import OPERATORS
+from unisono.tasks._device import Mirror
 from unisono.tasks._operators import COMBINE, NAMES, NEUTRAL, by_mpi
 from unisono.tasks._regions import Boxes, Data, common, gather_into, pack, pieces, place, unpack, volume
 from unisono.tasks._transport import EXCHANGE, LARGEST, PUSH, Poll, Transport
@@ -33,6 +34,18 @@ class Held:
     operator: str | None = None
     #: For each element the last operator's number, where tasks have several.
     codes: npt.NDArray[np.uint8] | None = None
+    #: Its copy on a device, where kernels there touch it; it may have the latest contents alone.
+    mirror: Mirror | None = None
+
+    def to_host(self, region: Boxes) -> None:
+        """Sees to it that ``data`` has the latest contents of a region."""
+        if self.mirror:
+            self.mirror.to_host(region)
+
+    def host_wrote(self, region: Boxes) -> None:
+        """A region of ``data`` gets new contents."""
+        if self.mirror:
+            self.mirror.host_wrote(region)
 
     def combine_by(self, operator: str) -> None:
         """Another task reduces it."""
@@ -50,6 +63,7 @@ class Exchanges:
 
     def push(self, held: Held, to: int, region: Boxes) -> None:
         """Sends a copy, so that the array is free at once."""
+        held.to_host(region)
         self._transport.send(to, pack(held.data, region), PUSH)
 
     def receive(self, held: Held, rows: list[tuple[int, Boxes]]) -> Pending:
@@ -62,11 +76,24 @@ class Exchanges:
         def finish() -> None:
             for region, data in got:
                 unpack(held.data, region, data, region)
+                held.host_wrote(region)
 
         return Pending(self._transport.all_of(requests), finish)
 
     def collective(self, held: Held, operation: Operation) -> Pending:
         """What this rank does in it; all that take part begin it in the same order."""
+        given, got = (of(operation, self._transport.rank) for of in (self._discovery.given, self._discovery.received))
+        held.to_host(given)
+        begun = self._begin(held, operation)
+
+        def finish() -> None:
+            held.to_host(got)
+            begun.finish()
+            held.host_wrote(got)
+
+        return Pending(begun.poll, finish)
+
+    def _begin(self, held: Held, operation: Operation) -> Pending:
         pattern = operation.pattern
         # All ranks come to the same answer: it depends on nothing that is a rank's own.
         fits = held.data.nbytes * len(operation.participants) <= LARGEST
