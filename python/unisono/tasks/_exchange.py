@@ -82,6 +82,8 @@ class Exchanges:
 
     def collective(self, held: Held, operation: Operation) -> Pending:
         """What this rank does in it; all that take part begin it in the same order."""
+        if held.mirror is None:
+            return self._begin(held, operation)
         given, got = (of(operation, self._transport.rank) for of in (self._discovery.given, self._discovery.received))
         held.to_host(given)
         begun = self._begin(held, operation)

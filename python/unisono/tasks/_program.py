@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import Discovery, InputError, Machine, Mapper
+from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, _recording
 from unisono.tasks._arrays import Access, Array
 from unisono.tasks._exchange import Exchanges, Held
@@ -226,12 +227,25 @@ class Program:
     def explain(self, nodes: int, rules: str = "full") -> Explanation:
         """What would be communicated on so many nodes."""
         discovery = Discovery(nodes, rules=rules, rows=True)
-        for array, there in zip(self.arrays, self._initialized, strict=True):
-            discovery.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
-        for task in self.tasks:
-            task.submit(discovery)
+        self._submit(discovery)
         discovery.flush()
         return Explanation(discovery.report())
+
+    def graph(
+        self, nodes: int, file: str | os.PathLike[str], kind: str = "commands", rules: str = "full", title: str = ""
+    ) -> None:
+        """Draws what each of so many ranks does, or with ``kind="tasks"`` what tasks read of each other.
+
+        A file that ends in ``.dot`` is for Graphviz; ``.svg`` and ``.png`` are pictures, which show the beginning of
+        long programs and the first of many ranks.
+        """
+        write_graph(Source(self._submit, nodes, rules, rows=True), file, kind, title or "program of tasks")
+
+    def _submit(self, to: Discovery) -> None:
+        for array, there in zip(self.arrays, self._initialized, strict=True):
+            to.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
+        for task in self.tasks:
+            task.submit(to)
 
     def _add_detail(self, text: str) -> None:
         self._details = zlib.crc32(text.encode(), self._details)
