@@ -168,7 +168,9 @@ def test_json_programs_with_every_mapper() -> None:
         {"kind": "transposed", "perm": [1, 0]},
         {"kind": "row", "index": 3},
         {"kind": "shift", "offset": [1, -1]},
-        {"kind": "even_split"},
+    ]
+    split = [
+        {"buffer": "A", "mode": "read", "mapper": {"kind": "even_split"} | more} for more in ({}, {"granularity": 2})
     ]
     reads = [{"buffer": "A", "mode": "read", "mapper": kind} for kind in kinds]
     write = {"buffer": "A", "mode": "write", "mapper": {"kind": "one_to_one"}}
@@ -177,6 +179,7 @@ def test_json_programs_with_every_mapper() -> None:
         {"name": "write", "range": [8, 8], "accesses": [write, flat]},
         *({"range": [8, 8], "split": "2d", "granularity": [2, 1], "accesses": [read]} for read in reads),
         {"range": [4, 4], "offset": [2, 1], "accesses": reads[:1]},
+        *({"range": 5, "accesses": [read]} for read in split),
     ]
     program = {
         "buffers": [{"name": "A", "shape": [8, 8], "element_bytes": 4}, {"name": "v", "shape": [8]}],
