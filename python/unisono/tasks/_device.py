@@ -4,11 +4,10 @@ The device's copy of an array spans what kernels there have touched. Of CuPy thi
 indexing, on its current device and stream.
 """
 
-import contextlib
 import importlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from unisono._core import InputError
@@ -122,14 +121,18 @@ def views(parts: Sequence["Part"], operator: str) -> list[Any]:
     return made
 
 
-@contextlib.contextmanager
-def reads_checked(task: str, parts: Sequence["Part"], on: str) -> Iterator[None]:
-    """Compares what a kernel on a device only reads before and after it, where the environment asks for that."""
-    if on == "numpy" or os.environ.get(_CHECK, "") != "1":
-        yield
-        return
-    before = [_contents(part, parts) for part in parts]
-    yield
+def contents_read(parts: Sequence["Part"]) -> list[list[bytes]]:
+    """What a kernel only reads, where the environment asks to compare it; nothing elsewhere."""
+    return [_contents(part, parts) for part in parts] if os.environ.get(_CHECK, "") == "1" else []
+
+
+def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]]) -> None:
+    """Compares what a kernel only reads with what it was.
+
+    Raises:
+        InputError: the kernel wrote to it.
+
+    """
     for part, contents in zip(parts, before, strict=True):
         if contents != _contents(part, parts):
             raise InputError(

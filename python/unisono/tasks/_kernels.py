@@ -7,8 +7,7 @@ type with its own layout in memory, conversions and array functions, on internal
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from unisono._core import InputError
 from unisono.tasks import _device
@@ -20,8 +19,7 @@ from unisono.tasks._regions import Box, place
 Kernel = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """What one access of a task's part touches."""
 
     held: Held
@@ -42,10 +40,11 @@ class Part:
 
 def _host(parts: Sequence[Part], operator: str) -> list[Any]:
     """Views of the host's arrays; those that are only read are read-only."""
-    for part in parts:
+    mirrored = [part for part in parts if part.held.mirror]
+    for part in mirrored:
         if part.reads:
             part.held.to_host([part.box])
-    for part in parts:
+    for part in mirrored:
         if part.writes:
             part.held.host_wrote([part.box])
     views = []
@@ -68,12 +67,14 @@ def call(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, on: st
             part.held.codes[place(part.box)] = NAMES.index(operator)
     views = PLACES[on](parts, operator)
     arguments = [*views, tuple(part.box[0] for part in parts)] if offsets else views
-    with _device.reads_checked(task, parts, on):
-        try:
-            kernel(*arguments)
-        except Exception as failure:
-            _explain(task, kernel, parts, arguments, failure)
-            raise
+    before = _device.contents_read(parts) if on == "cupy" else None
+    try:
+        kernel(*arguments)
+    except Exception as failure:
+        _explain(task, kernel, parts, arguments, failure)
+        raise
+    if before:
+        _device.check_reads(task, parts, before)
 
 
 def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any], failure: Exception) -> None:
