@@ -87,10 +87,10 @@ def test_random_programs_communicate_in_every_way_and_move_no_more_than_messages
 
 def test_kernels_on_devices_change_nothing() -> None:
     """Each rank has other kernels on what stands for a device; arrays go to it and come back as needed."""
-    alone = said(1, "random", "0", "30")
+    alone = said(1, "random", "0", "100")
     for ranks in (1, 2, 3):
-        assert said(ranks, "mixed", "0", "30", UNISONO_CHECK_READS="1") == alone, ranks
-    assert said(3, "mixed", "0", "30", UNISONO_POINT_TO_POINT="1") == alone
+        assert said(ranks, "mixed", "0", "100", UNISONO_CHECK_READS="1") == alone, ranks
+    assert said(3, "mixed", "0", "100", UNISONO_POINT_TO_POINT="1") == alone
 
 
 def test_messages_longer_than_mpi_counts_go_in_pieces() -> None:

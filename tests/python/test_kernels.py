@@ -1,5 +1,6 @@
 """Kernels of every kind: compiled by Numba, on a device, and on the host of one rank."""
 
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 import unisono as un
-from unisono.tasks import Program, View, all_, halo, one_to_one, row, slice_
+from unisono.tasks import Program, View, all_, halo, mapper, one_to_one, row, slice_
 from unisono.tasks._regions import common, volume, without
 
 from ..mpi.standin import DeviceArray, StandIn, install
@@ -180,6 +181,25 @@ def test_a_host_kernel_costs_what_it_touches(device: StandIn) -> None:
     expected[:90] = expected_b[:90] + 1
     assert program.fetch(b).tolist() == expected_b.tolist()
     assert program.fetch(a).tolist() == expected.tolist()
+
+
+def test_what_lies_between_boxes_stays(device: StandIn) -> None:
+    """A function may touch two boxes; a view spans both, and contents between them are not the kernel's."""
+    ends = mapper(lambda low, high, shape: [((0,), (1,)), ((shape[0] - 1,), (shape[0],))])
+
+    def write(a: Any) -> None:
+        a[0], a[-1] = 7, 8
+
+    def add(a: Any) -> None:
+        a += 1
+
+    for first, second, third in itertools.product(("numpy", "cupy"), repeat=3):
+        program = Program()
+        a = program.array(6, init=np.arange(6))
+        program.task(add, 6, updates=[a[one_to_one]], on=first)
+        program.task(write, 1, writes=[a[ends]], on=second)
+        program.task(add, 6, updates=[a[one_to_one]], on=third)
+        assert program.fetch(a).tolist() == [8, 3, 4, 5, 6, 9]
 
 
 def test_reductions_on_a_device(device: StandIn) -> None:

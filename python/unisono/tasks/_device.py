@@ -108,7 +108,7 @@ def views(parts: Sequence["Part"], operator: str) -> list[Any]:
     for part in parts:
         held = part.held
         held.mirror = held.mirror or Mirror(held.data)
-        held.mirror.bring(part.box, contents=part.reads)
+        held.mirror.bring(part.box, contents=part.needs)
         mirrors.append(held.mirror)
     # An array that grew is another: views are taken once all is there.
     for mirror, part in zip(mirrors, parts, strict=True):

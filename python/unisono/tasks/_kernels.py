@@ -26,11 +26,8 @@ class Part(NamedTuple):
     name: str
     mode: str
     box: Box
-
-    @property
-    def reads(self) -> bool:
-        """Whether the kernel needs the contents."""
-        return self.mode in ("read", "read_write")
+    #: Whether a place needs the latest contents: a kernel reads them, or leaves some of the box as they are.
+    needs: bool
 
     @property
     def writes(self) -> bool:
@@ -42,7 +39,7 @@ def _host(parts: Sequence[Part], operator: str) -> list[Any]:
     """Views of the host's arrays; those that are only read are read-only."""
     mirrored = [part for part in parts if part.held.mirror]
     for part in mirrored:
-        if part.reads:
+        if part.needs:
             part.held.to_host([part.box])
     for part in mirrored:
         if part.writes:

@@ -15,7 +15,7 @@ from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, _recording
 from unisono.tasks._arrays import Access, Array
 from unisono.tasks._exchange import Exchanges, Held
-from unisono.tasks._mappers import all_
+from unisono.tasks._mappers import all_, fills_its_view
 from unisono.tasks._operators import NAMES
 from unisono.tasks._schedule import carry_out
 from unisono.tasks._transport import transport
@@ -272,8 +272,8 @@ class Program:
         task = self._numbered.pop(number, None)
         if task is None:
             return
-        parts = [
-            _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box)
-            for (buffer, mode, _), box in zip(task.accesses, self._discovery.views(number), strict=True)
-        ]
+        parts = []
+        for (buffer, mode, mapper), box in zip(task.accesses, self._discovery.views(number), strict=True):
+            needs = mode in ("read", "read_write") or not fills_its_view(mapper)
+            parts.append(_kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, needs))
         _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
