@@ -84,9 +84,10 @@ def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequen
     said = str(failure).strip()
     if written := _written(kernel, parts, arguments):
         names = ", ".join(f"'{name}'" for name in written)
+        why = next((line for line in said.splitlines() if "readonly" in line), said.splitlines()[0]).strip()
         raise InputError(
             f"task '{task}': its kernel writes to {names}, which the task only reads; accepted are writes to arrays in "
-            f"writes, updates or reduces (Numba: {said.splitlines()[-1]})"
+            f"writes, updates or reduces (Numba: {why})"
         ) from failure
     hint = "; offsets come as a last argument of tasks with offsets=True" if "attribute 'offset'" in said else ""
     raise InputError(f"task '{task}': Numba cannot compile its kernel{hint}: {said}") from failure
