@@ -1,6 +1,7 @@
 """In CuPy's place: a module whose arrays live in memory of their own and mix with NumPy's as little as CuPy's do."""
 
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -39,7 +40,7 @@ class StandIn(ModuleType):
     def __init__(self, devices: int = 1) -> None:
         super().__init__("cupy")
         self.up, self.down = 0, 0
-        self.cuda = SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=lambda: devices))
+        self.cuda = SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=lambda: devices), Device=nullcontext)
         self.ndarray = DeviceArray
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:

@@ -1,7 +1,7 @@
 """Arrays on a device, for kernels of CuPy: each side keeps what it has, and only what the other lacks is copied.
 
-The device's copy of an array spans what kernels there have touched. Of CuPy this uses `zeros`, `asarray`, `asnumpy` and
-indexing, on its current device and stream.
+The device's copy of an array spans what kernels there have touched. Of CuPy this uses `zeros`, `asarray`, `asnumpy`,
+indexing and `cuda.Device`, on its current device and stream.
 """
 
 import importlib
@@ -52,8 +52,8 @@ class Mirror:
         self._data: Any = None
         self._fresh: list[Box] = []
         self._newer: list[Box] = []
-        # Messages may be packed while a kernel's arrays are brought.
-        self._lock = threading.Lock()
+        # Messages may be packed by another thread, while a kernel's arrays are brought.
+        self._lock, self._device = threading.Lock(), self._cupy.cuda.Device()
 
     def bring(self, box: Box, *, contents: bool) -> None:
         """Makes room for a box, and brings what the device lacks of its contents, if they matter."""
@@ -81,8 +81,9 @@ class Mirror:
         with self._lock:
             if missing := common(boxes, self._newer):
                 self._newer = without(self._newer, missing)
-                for piece in missing:
-                    self._host[place(piece)] = self._cupy.asnumpy(self._at(piece))
+                with self._device:
+                    for piece in missing:
+                        self._host[place(piece)] = self._cupy.asnumpy(self._at(piece))
 
     def host_wrote(self, boxes: Boxes) -> None:
         """The host has new contents."""

@@ -63,7 +63,6 @@ class Exchanges:
 
     def push(self, held: Held, to: int, region: Boxes) -> None:
         """Sends a copy, so that the array is free at once."""
-        held.to_host(region)
         self._transport.send(to, pack(held.data, region), PUSH)
 
     def receive(self, held: Held, rows: list[tuple[int, Boxes]]) -> Pending:
@@ -76,26 +75,11 @@ class Exchanges:
         def finish() -> None:
             for region, data in got:
                 unpack(held.data, region, data, region)
-                held.host_wrote(region)
 
         return Pending(self._transport.all_of(requests), finish)
 
     def collective(self, held: Held, operation: Operation) -> Pending:
         """What this rank does in it; all that take part begin it in the same order."""
-        if held.mirror is None:
-            return self._begin(held, operation)
-        given, got = (of(operation, self._transport.rank) for of in (self._discovery.given, self._discovery.received))
-        held.to_host(given)
-        begun = self._begin(held, operation)
-
-        def finish() -> None:
-            held.to_host(got)
-            begun.finish()
-            held.host_wrote(got)
-
-        return Pending(begun.poll, finish)
-
-    def _begin(self, held: Held, operation: Operation) -> Pending:
         pattern = operation.pattern
         # All ranks come to the same answer: it depends on nothing that is a rank's own.
         fits = held.data.nbytes * len(operation.participants) <= LARGEST

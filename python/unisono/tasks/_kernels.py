@@ -84,7 +84,7 @@ def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequen
     said = str(failure).strip()
     if written := _written(kernel, parts, arguments):
         names = ", ".join(f"'{name}'" for name in written)
-        why = next((line for line in said.splitlines() if "readonly" in line), said.splitlines()[0]).strip()
+        why = next((line for line in said.splitlines() if "modify readonly" in line), said.splitlines()[0]).strip("> ")
         raise InputError(
             f"task '{task}': its kernel writes to {names}, which the task only reads; accepted are writes to arrays in "
             f"writes, updates or reduces (Numba: {why})"
