@@ -60,10 +60,10 @@ def _places(view: View) -> npt.NDArray[Any]:
 class RandomProgram:
     """A program that a seed decides, of up to ``most`` tasks."""
 
-    def __init__(self, seed: int, most: int = 22) -> None:
+    def __init__(self, seed: int, most: int = 22, make: type[Program] = Program) -> None:
         """Submits its tasks, and runs now and then."""
         self._draw = np.random.default_rng(seed)
-        self.program = program = Program()
+        self.program = program = make()
         self._n = n = self._number(5, 14)
         self.flat = [program.array(n, init=self._draw.integers(0, 100, n), name=f"f{k}") for k in range(3)]
         self.square = [program.array((n, n), init=self._draw.integers(0, 100, (n, n)), name=f"s{k}") for k in range(2)]

@@ -1,11 +1,12 @@
 """Under mpiexec: what a file's program leaves in `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py example FILE | tasks.py random FIRST LAST | tasks.py wrong HOW | tasks.py floats
+Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW | tasks.py floats
 """
 
 import hashlib
 import runpy
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mpi4py import MPI
 from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_one, shift
 
 from tests.mpi.random_tasks import RandomProgram
+from tests.mpi.standin import install
 
 RANK = MPI.COMM_WORLD.Get_rank()
 
@@ -31,6 +33,26 @@ def say(line: str) -> None:
     if RANK == 0:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+class Mixed(Program):
+    """Half of the kernels run on a device, or on what stands for one; the others stay on the host."""
+
+    def task(self, kernel: Callable[..., Any], *given: Any, **options: Any) -> None:
+        """The same task in one place or the other."""
+        # The choice is a rank's own: what ranks exchange must not depend on where it was computed.
+        if hashlib.sha256(f"{len(self.tasks)} {RANK}".encode()).digest()[0] % 2:
+            super().task(_on_device(kernel), *given, on="cupy", offsets=True, **options)
+        else:
+            super().task(kernel, *given, **options)
+
+
+def _on_device(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*given: Any) -> None:
+        *arrays, offsets = given
+        kernel(*(View.of(a.get(), at, writable=True) for a, at in zip(arrays, offsets, strict=True)))
+
+    return run
 
 
 def wrong(how: str) -> None:
@@ -99,6 +121,12 @@ elif sys.argv[1] == "random":
         _transport.LARGEST = int(sys.argv[4])
     for number in range(int(sys.argv[2]), int(sys.argv[3])):
         say(f"{number} {digest(*RandomProgram(number).results())}")
+elif sys.argv[1] == "mixed":
+    copied = install()
+    for number in range(int(sys.argv[2]), int(sys.argv[3])):
+        say(f"{number} {digest(*RandomProgram(number, make=Mixed).results())}")
+    assert copied.up
+    assert copied.down
 elif sys.argv[1] == "floats":
     floats()
 else:

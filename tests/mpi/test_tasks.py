@@ -19,6 +19,7 @@ EXAMPLES = ROOT / "examples" / "tasks"
 #: What each example's forwards become on four ranks.
 PATTERNS = {
     "nbody": {"allgather"},
+    "nbody_numba": {"allgather"},
     "wave": {"halo"},
     "matmul": {"alltoall", "allgather", None},
     "power": {"allgather", "allreduce"},
@@ -58,6 +59,7 @@ def test_examples_are_right() -> None:
     # The solution of -u'' = 1 at its grid points. It bounds the error by the residual, of which the example sees half.
     x = np.arange(1, 33)
     assert np.allclose(results["jacobi"]["result"], x * (33 - x) / (2 * 32**2), rtol=2 * 1e-2, atol=0)
+    assert np.allclose(results["nbody_numba"]["result"], results["nbody"]["result"], rtol=1e-12, atol=1e-12)
     assert len((EXAMPLES / "nbody.py").read_text().splitlines()) <= 25
 
 
@@ -81,6 +83,14 @@ def test_random_programs_communicate_in_every_way_and_move_no_more_than_messages
     moves = {"gather", "allgather", "broadcast", "scatter", "alltoall", "halo"}
     assert set(found) == {*moves, "reduce", "allreduce", "reduce-scatter", None}
     assert min(found.values()) > 50, found
+
+
+def test_kernels_on_devices_change_nothing() -> None:
+    """Each rank has other kernels on what stands for a device; arrays go to it and come back as needed."""
+    alone = said(1, "random", "0", "100")
+    for ranks in (1, 2, 3):
+        assert said(ranks, "mixed", "0", "100", UNISONO_CHECK_READS="1") == alone, ranks
+    assert said(3, "mixed", "0", "100", UNISONO_POINT_TO_POINT="1") == alone
 
 
 def test_messages_longer_than_mpi_counts_go_in_pieces() -> None:

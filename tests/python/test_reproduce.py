@@ -112,11 +112,13 @@ def test_claims_of_discovery(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "discovery", "--json")
     assert [claim["id"] for claim in ran.json["claims"] if not claim["holds"]] == []
     assert ran.code == 0
-    figures = {f"out/discovery/{name}" for name in ("fig1.dot", "fig2.dot", "fig3.png", "fig3.csv")}
+    figures = {
+        f"out/discovery/{name}" for name in ("fig1.dot", "fig1.png", "fig2.dot", "fig2.png", "fig3.png", "fig3.csv")
+    }
     assert set(ran.json["files"]) == figures
     point_to_point, collective = ((tmp_path / f"out/discovery/fig{n}.dot").read_text() for n in (1, 2))
-    assert (point_to_point.count("push b0 to"), collective.count("push b0 to")) == (2, 0)
-    assert (point_to_point.count("allgather b0"), collective.count("allgather b0")) == (0, 2)
+    assert (point_to_point.count("push P to"), collective.count("push P to")) == (2, 0)
+    assert (point_to_point.count("allgather P"), collective.count("allgather P")) == (0, 2)
 
 
 #: Its two shares of time ask for a ratio of 3.67, and memory traffic gives 3.50; the claim's note says so.

@@ -1,12 +1,16 @@
 """`unisono discover`: the collectives in a program of tasks."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import click
 
 import unisono
+from unisono._files import read_text
 from unisono.cli._options import json_option
 from unisono.cli._output import print_json, print_lines, print_table
+from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks._recording import record
 
 
@@ -14,18 +18,28 @@ from unisono.tasks._recording import record
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
 @click.option("--rules", metavar="NAME", default="full", help="full, paper (the published rules) or off [full].")
+@click.option("--graph", metavar="FILE.dot|svg|png", help="Write what each rank does: for Graphviz, or a picture.")
+@click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
 @json_option
-def discover(program: str, nodes: int, rules: str, as_json: bool) -> None:
+def discover(program: str, nodes: int, rules: str, graph: str | None, graph_kind: str, as_json: bool) -> None:
     """Finds what the tasks of a program must exchange, and the collectives in it.
 
     A Python file is executed; its program of unisono.tasks is written down and not run.
     """
+    if graph:
+        check_graph(graph, graph_kind)
     if program.endswith(".py"):
-        found = record(program).explain(nodes, rules).report()
+        recorded = record(program)
+        found = recorded.explain(nodes, rules).report()
+        if graph:
+            recorded.graph(nodes, graph, graph_kind, rules, Path(program).name)
     else:
         found = unisono.discover(program, nodes, rules)
+        if graph:
+            build = of_json(json.loads(read_text(program)))
+            write_graph(Source(build, nodes, rules), graph, graph_kind, Path(program).name)
     if as_json:
-        print_json({"program": program, "rules": rules, **found})
+        print_json({"program": program, "rules": rules, **found, **({"graph": graph} if graph else {})})
         return
     rows = [
         [

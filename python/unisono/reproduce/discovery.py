@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from unisono import plots
-from unisono._commandgraph import commands_of, dot
 from unisono._core import Discovery, Mapper, discovery_rate
 from unisono._files import write
+from unisono.graphs import Source, write_graph
 from unisono.reproduce import Finding
 from unisono.tables import csv_text
 
@@ -37,14 +37,15 @@ def check(listed: Listed) -> Finding:
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
-    """The command graphs of Figs. 1 and 2 as Graphviz text, and Fig. 3 as PNG and CSV; makes the folder if need be."""
+    """The command graphs of Figs. 1 and 2, as Graphviz text too, and Fig. 3 with its CSV, in a folder that is made."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for number, rules, what in ((1, "off", "point-to-point"), (2, "paper", "with discovery")):
-        title = f"N-body, two steps on 2 nodes, {what} (after Fig. {number} of {_PAPER})"
-        file = folder / f"fig{number}.dot"
-        write(file, dot(n_body, 2, rules, title))
-        files.append(str(file))
+        title = f"N-body, two steps, {what} (after Fig. {number} of {_PAPER})"
+        for form in ("dot", "png"):
+            file = folder / f"fig{number}.{form}"
+            write_graph(Source(n_body, 2, rules), file, "commands", title)
+            files.append(str(file))
     rates = {
         example: [
             (nodes, *(_rate(example, nodes, rules) for rules in ("off", "paper", "full"))) for nodes in _FIG_3_NODES
@@ -130,7 +131,7 @@ def _n_body_commands(listed: Listed) -> Finding:
     for nodes in listed["nodes"]:
         counts = []
         for rank in range(nodes):
-            kinds = Counter(command[0] for command in commands_of(n_body, nodes, rank, listed["rules"]))
+            kinds = Counter(command[0] for command in Source(n_body, nodes, listed["rules"]).settled(rank).commands())
             counts.append([kinds["push"], kinds["await"], kinds["collective"]])
         # All ranks have the same, or the claim is missed.
         ours += counts[0] if all(each == counts[0] for each in counts) else [-1, -1, -1]
@@ -155,7 +156,7 @@ def _tracked(listed: Listed) -> Finding:
 
     ours = []
     for nodes in listed["nodes"]:
-        kinds = Counter(command[0] for command in commands_of(build, nodes, 0, listed["rules"]))
+        kinds = Counter(command[0] for command in Source(build, nodes, listed["rules"]).settled(0).commands())
         ours.append(kinds["push"] + kinds["await"] + kinds["collective"])
     return Finding(listed["reported"], ours)
 

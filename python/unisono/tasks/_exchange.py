@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unisono._core import Discovery, Operation
 from unisono.mpi import OPERATORS
+from unisono.tasks._device import Mirror
 from unisono.tasks._operators import COMBINE, NAMES, NEUTRAL, by_mpi
 from unisono.tasks._regions import Boxes, Data, common, gather_into, pack, pieces, place, unpack, volume
 from unisono.tasks._transport import EXCHANGE, LARGEST, PUSH, Poll, Transport
@@ -33,6 +34,18 @@ class Held:
     operator: str | None = None
     #: For each element the last operator's number, where tasks have several.
     codes: npt.NDArray[np.uint8] | None = None
+    #: Its copy on a device, where kernels there touch it; it may have the latest contents alone.
+    mirror: Mirror | None = None
+
+    def to_host(self, region: Boxes) -> None:
+        """Sees to it that ``data`` has the latest contents of a region."""
+        if self.mirror:
+            self.mirror.to_host(region)
+
+    def host_wrote(self, region: Boxes) -> None:
+        """A region of ``data`` gets new contents."""
+        if self.mirror:
+            self.mirror.host_wrote(region)
 
     def combine_by(self, operator: str) -> None:
         """Another task reduces it."""

@@ -10,6 +10,9 @@ all_ = Mapper("all")
 #: The same indices; where the array has more dimensions than the range, whole rows.
 one_to_one = Mapper("one_to_one")
 
+#: Mappers that are functions: what they touch may have gaps, which views span.
+_functions: set[Mapper] = set()
+
 
 def fixed(offset: int | Sequence[int], extent: int | Sequence[int]) -> Mapper:
     """Always the box of ``extent`` from ``offset`` on."""
@@ -62,4 +65,11 @@ def mapper(function: Callable[..., Any]) -> Mapper:
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; accepted is one of (min, max, shape)")
-    return Mapper.of(getattr(function, "__name__", "function"), function)
+    made = Mapper.of(getattr(function, "__name__", "function"), function)
+    _functions.add(made)
+    return made
+
+
+def fills_its_view(mapper: Mapper) -> bool:
+    """Whether what a mapper touches has no gaps."""
+    return mapper not in _functions

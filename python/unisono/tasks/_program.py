@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import Discovery, InputError, Machine, Mapper
-from unisono.tasks import _recording
-from unisono.tasks._arrays import Access, Array, View
+from unisono.graphs import Source, write_graph
+from unisono.tasks import _kernels, _recording
+from unisono.tasks._arrays import Access, Array
 from unisono.tasks._exchange import Exchanges, Held
-from unisono.tasks._operators import NAMES, NEUTRAL
-from unisono.tasks._regions import place
+from unisono.tasks._mappers import all_, fills_its_view
+from unisono.tasks._operators import NAMES
 from unisono.tasks._schedule import carry_out
 from unisono.tasks._transport import transport
 
@@ -34,6 +35,9 @@ class Task:
     accesses: list[tuple[int, str, Mapper]]
     operator: str
     options: dict[str, Any] = field(default_factory=dict)
+    #: Where the kernel runs, and whether it is told the offsets of its views.
+    on: str = "numpy"
+    offsets: bool = False
 
     def submit(self, to: Discovery) -> int:
         """Hands the task to a discovery."""
@@ -142,15 +146,22 @@ class Program:
         offset: int | Sequence[int] | None = None,
         granularity: int | Sequence[int] | None = None,
         split: str = "1d",
+        on: str = "numpy",
+        offsets: bool = False,
     ) -> None:
         """Submits a task: ``kernel`` gets its views in the order reads, writes, updates, reduces.
 
         Views of reads are read-only. What is written loses its old contents; what is reduced starts from the operator's
         neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
+
+        With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. With ``offsets`` it gets one more
+        argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
         """
         name = name or getattr(kernel, "__name__", "task")
         if op not in NAMES:
             raise InputError(f"task '{name}': op is '{op}'; accepted are {', '.join(NAMES)}")
+        if on not in _kernels.PLACES:
+            raise InputError(f"task '{name}': on is {on!r}; accepted are {', '.join(_kernels.PLACES)}")
         accesses = []
         for mode, listed in (("read", reads), ("write", writes), ("read_write", updates), ("reduce", reduces)):
             for access in listed:
@@ -159,13 +170,29 @@ class Program:
                 accesses.append((access.array.number, mode, access.mapper))
         sizes = (range,) if isinstance(range, int | np.integer) else tuple(range)
         options = {"offset": offset, "granularity": granularity, "split": split}
-        task = Task(name, kernel, sizes, accesses, op, options)
+        task = Task(name, kernel, sizes, accesses, op, options, on, offsets)
         # Wrong tasks are refused here, where the program's line is still known.
         self._numbered[task.submit(self._discovery)] = task
         self.tasks.append(task)
         for access in reduces:
             self._held[access.array.number].combine_by(op)
             self._add_detail(op)
+
+    def host_task(
+        self,
+        function: Callable[..., Any],
+        reads: Sequence[Access | Array] = (),
+        writes: Sequence[Access | Array] = (),
+        updates: Sequence[Access | Array] = (),
+        *,
+        name: str = "",
+    ) -> None:
+        """Submits what is done once, on rank 0, in its turn among the tasks: to print, or to write a file.
+
+        It gets NumPy views as a kernel does, of whole arrays where an array stands without a mapper.
+        """
+        given = ([a[all_] if isinstance(a, Array) else a for a in listed] for listed in (reads, writes, updates))
+        self.task(function, 1, *given, name=name)
 
     def run(self) -> None:
         """Executes what was submitted since last time. All ranks call it at the same places."""
@@ -193,17 +220,32 @@ class Program:
         self._discovery.fence(f"fetch of {array.name}", array.number, [0] * len(array.shape), array.shape)
         if not _recording.recording():
             self._carry_out(f"fetch of '{array.name}'")
-        return self._held[array.number].data.copy()
+        held = self._held[array.number]
+        held.to_host([((0,) * len(array.shape), array.shape)])
+        return held.data.copy()
 
     def explain(self, nodes: int, rules: str = "full") -> Explanation:
         """What would be communicated on so many nodes."""
         discovery = Discovery(nodes, rules=rules, rows=True)
-        for array, there in zip(self.arrays, self._initialized, strict=True):
-            discovery.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
-        for task in self.tasks:
-            task.submit(discovery)
+        self._submit(discovery)
         discovery.flush()
         return Explanation(discovery.report())
+
+    def graph(
+        self, nodes: int, file: str | os.PathLike[str], kind: str = "commands", rules: str = "full", title: str = ""
+    ) -> None:
+        """Draws what each of so many ranks does, or with ``kind="tasks"`` what tasks read of each other.
+
+        A file that ends in ``.dot`` is for Graphviz; ``.svg`` and ``.png`` are pictures, which show the beginning of
+        long programs and the first of many ranks.
+        """
+        write_graph(Source(self._submit, nodes, rules, rows=True), file, kind, title or "program of tasks")
+
+    def _submit(self, to: Discovery) -> None:
+        for array, there in zip(self.arrays, self._initialized, strict=True):
+            to.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
+        for task in self.tasks:
+            task.submit(to)
 
     def _add_detail(self, text: str) -> None:
         self._details = zlib.crc32(text.encode(), self._details)
@@ -230,13 +272,8 @@ class Program:
         task = self._numbered.pop(number, None)
         if task is None:
             return
-        views = []
-        for (buffer, mode, _), box in zip(task.accesses, self._discovery.views(number), strict=True):
-            held, part = self._held[buffer], place(box)
-            data = held.data[part]
-            if mode == "reduce":
-                data[...] = NEUTRAL[task.operator](data.dtype)
-                if held.codes is not None:
-                    held.codes[part] = NAMES.index(task.operator)
-            views.append(View.of(data, box[0], writable=mode != "read"))
-        task.kernel(*views)
+        parts = []
+        for (buffer, mode, mapper), box in zip(task.accesses, self._discovery.views(number), strict=True):
+            needs = mode in ("read", "read_write") or not fills_its_view(mapper)
+            parts.append(_kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, needs))
+        _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)

@@ -45,7 +45,7 @@ def unpack(data: Data, wanted: Boxes, packed: Data, boxes: Boxes) -> None:
     for box, piece in pieces(packed, boxes):
         for other in wanted:
             if both := _intersection(box, other):
-                data[place(both)] = piece[_within(both, box)]
+                data[place(both)] = piece[within(both, box)]
 
 
 def gather_into(packed: Data, boxes: Boxes, data: Data, wanted: Boxes) -> None:
@@ -53,7 +53,7 @@ def gather_into(packed: Data, boxes: Boxes, data: Data, wanted: Boxes) -> None:
     for box, piece in pieces(packed, boxes):
         for other in wanted:
             if both := _intersection(box, other):
-                piece[_within(both, box)] = data[place(both)]
+                piece[within(both, box)] = data[place(both)]
 
 
 def common(a: Boxes, b: Boxes) -> list[Box]:
@@ -67,5 +67,34 @@ def _intersection(a: Box, b: Box) -> Box | None:
     return (low, high) if all(x < y for x, y in zip(low, high, strict=True)) else None
 
 
-def _within(box: Box, around: Box) -> tuple[slice, ...]:
-    return tuple(slice(a - o, b - o) for a, b, o in zip(*box, around[0], strict=True))
+def without(a: Boxes, b: Boxes) -> list[Box]:
+    """What one region has and another has not."""
+    left = list(a)
+    for hole in b:
+        left = [piece for box in left for piece in _cut(box, hole)]
+    return left
+
+
+def around(a: Box, b: Box) -> Box:
+    """The least box that holds both."""
+    return tuple(map(min, a[0], b[0])), tuple(map(max, a[1], b[1]))
+
+
+def within(box: Box, outer: Box) -> tuple[slice, ...]:
+    """A box as an index into the data of a box around it."""
+    return tuple(slice(a - o, b - o) for a, b, o in zip(*box, outer[0], strict=True))
+
+
+def _cut(box: Box, hole: Box) -> Iterator[Box]:
+    """What is left of a box: below and above the hole in each dimension, among what is beside it in none before."""
+    both = _intersection(box, hole)
+    if both is None:
+        yield box
+        return
+    low, high = list(box[0]), list(box[1])
+    for dim, (first, last) in enumerate(zip(*both, strict=True)):
+        if low[dim] < first:
+            yield tuple(low), (*high[:dim], first, *high[dim + 1 :])
+        if last < high[dim]:
+            yield (*low[:dim], last, *low[dim + 1 :]), tuple(high)
+        low[dim], high[dim] = first, last

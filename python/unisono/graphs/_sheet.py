@@ -1,0 +1,60 @@
+"""What pictures of programs share: colors, boxes, the sheet and its file."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+#: The colors of the timeline of a run: fill and edge.
+COLORS = {
+    "execute": ("#f6dde0", "#d1495b"),
+    "push": ("#dbe4f2", "#3b6fb6"),
+    "await": ("#e3efdc", "#6a9a54"),
+    "collective": ("#5b4a9e", "#5b4a9e"),
+}
+WAIT, MESSAGE = "0.55", "#3b6fb6"
+#: Inches: the height of a box, and from row to row.
+HEIGHT, ROW = 0.36, 0.58
+_DPI = 150
+
+
+def sheet(width: float, height: float) -> tuple[Figure, Axes]:
+    """Axes in inches, without lines and numbers."""
+    figure = Figure(figsize=(max(width, 6.5), height + 1.0), layout="constrained")
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    return figure, axes
+
+
+def box(axes: Axes, x: float, y: float, width: float, fill: str, line: str) -> None:
+    """A box from its left side and its middle line."""
+    style = "round,pad=0,rounding_size=0.06"
+    patch = FancyBboxPatch((x, y - HEIGHT / 2), width, HEIGHT, boxstyle=style, fc=fill, ec=line, linewidth=1, zorder=3)
+    axes.add_patch(patch)
+
+
+def short(text: str, most: int) -> str:
+    """The text, cut where it is too long."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def left_out(shown: int, total: int, what: str) -> list[str]:
+    """What a picture says of what it does not show; nothing where it shows all."""
+    return [] if shown >= total else [f"the first {shown} of {total} {what}"]
+
+
+def file(figure: Figure, title: str, parts: Sequence[str], handles: Sequence[Any], form: str) -> bytes:
+    """The picture with its title, what it leaves out, and its legend."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
+    figure.suptitle("\n".join([title, *([f"shown: {', '.join(parts)}"] if parts else [])]), fontsize=10)
+    written = io.BytesIO()
+    # No date, no version, no random names in the file: same input, same bytes.
+    metadata = {"Software": None} if form == "png" else {"Date": None, "Creator": None}
+    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
+        figure.savefig(written, format=form, metadata=metadata)
+    return written.getvalue()

@@ -1,0 +1,78 @@
+"""A picture of what tasks read of each other: to the right what moves between ranks, to the left what stays there."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.path import Path
+
+from unisono.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
+from unisono.graphs._tasks import P2P, Edge, Source, task_graph
+
+#: More than these are no picture: the first are drawn, and the title says so.
+MOST_TASKS = 24
+#: Inches: half the width of a task's box, and from lane to lane at its right and at its left.
+_HALF, _RIGHT, _LEFT = 0.95, 1.45, 0.22
+
+
+def draw(source: Source, title: str, form: str = "png") -> bytes:
+    """The picture as a file of that form, ``png`` or ``svg``: tasks in the order of submission."""
+    graph = task_graph(source)
+    shown = min(len(graph.tasks), MOST_TASKS)
+    edges = [edge for edge in graph.edges if edge.before < shown]
+    moved, stays = (_lanes([edge for edge in edges if bool(edge.by) is there]) for there in (True, False))
+    left, right = (_LEFT * _count(stays), _RIGHT * _count(moved))
+    figure, axes = sheet(2 * _HALF + left + right + 0.9, shown * ROW)
+    axes.set_xlim(-_HALF - left - 0.3, _HALF + right + 0.6)
+    axes.set_ylim((shown - 0.4) * ROW, -0.6 * ROW)
+    fill, line = COLORS["execute"]
+    for number, name in enumerate(graph.tasks[:shown]):
+        box(axes, -_HALF, number * ROW, 2 * _HALF, fill, line)
+        text = f"{short(name, 22)} ({number})"
+        axes.text(0, number * ROW, text, ha="center", va="center", fontsize=7.5, zorder=4)
+    for edge, lane in stays:
+        _arrow(axes, edge, -_HALF, -_HALF - (lane + 1) * _LEFT, 0.9)
+    for edge, lane in moved:
+        x = _HALF + 0.25 + lane * _RIGHT
+        _arrow(axes, edge, _HALF, x, 1.3)
+        label, middle = f"{edge.buffer}\n{edge.by}", (edge.after + edge.before) / 2 * ROW
+        behind = {"fc": "white", "ec": "none", "pad": 0.6}
+        axes.text(x + 0.05, middle, label, va="center", fontsize=7.5, color=_color(edge), bbox=behind, zorder=5)
+    names = {COLORS["collective"][0]: "by a collective", MESSAGE: "by messages", WAIT: "stays on its rank"}
+    used = {_color(edge) for edge in edges}
+    lines = [Line2D([], [], color=color, linewidth=1.3, label=name) for color, name in names.items() if color in used]
+    handles = [Patch(fc=fill, ec=line, label="task"), *lines]
+    return file(figure, title, left_out(shown, len(graph.tasks), "tasks"), handles, form)
+
+
+def _arrow(axes: Axes, edge: Edge, side: float, x: float, width: float) -> None:
+    """From the lower part of a box along a lane to the upper part of another."""
+    top, bottom = edge.after * ROW + 0.09, edge.before * ROW - 0.09
+    path = Path([(side, top), (x, top), (x, bottom), (side, bottom)])
+    style: dict[str, Any] = {"color": _color(edge), "linewidth": width, "mutation_scale": 8, "fill": False}
+    axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", zorder=2, **style))
+
+
+def _color(edge: Edge) -> str:
+    # A halo exchange has a name, and is messages.
+    return {"": WAIT, P2P: MESSAGE, "halo": MESSAGE}.get(edge.by, COLORS["collective"][0])
+
+
+def _count(lanes: Sequence[tuple[Edge, int]]) -> int:
+    return 1 + max((lane for _, lane in lanes), default=-1)
+
+
+def _lanes(edges: Sequence[Edge]) -> list[tuple[Edge, int]]:
+    """For each edge a lane in which no other covers the same tasks; short edges get the nearest lanes."""
+    lanes: list[list[tuple[int, int]]] = []
+    placed = []
+    for edge in sorted(edges, key=lambda edge: (edge.before - edge.after, edge.after, edge.before, edge.buffer)):
+        free = (all(edge.before <= start or end <= edge.after for start, end in lane) for lane in lanes)
+        number = next((number for number, is_free in enumerate(free) if is_free), len(lanes))
+        if number == len(lanes):
+            lanes.append([])
+        lanes[number].append((edge.after, edge.before))
+        placed.append((edge, number))
+    return placed

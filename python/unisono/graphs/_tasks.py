@@ -1,0 +1,138 @@
+"""Task graphs: tasks, and what each reads of others; as Graphviz text, and as lists for a picture."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unisono._core import Discovery
+
+#: By what an edge moves that no collective serves.
+P2P = "point-to-point"
+
+
+@dataclass(frozen=True)
+class SubmittedTask:
+    """A task's name, and buffers with modes of access."""
+
+    name: str
+    accesses: list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What a program submits, by its numbers. It takes a program in a discovery's place."""
+
+    buffers: list[str] = field(default_factory=list)
+    tasks: list[SubmittedTask] = field(default_factory=list)
+
+    def buffer(self, name: str, *_: Any, **__: Any) -> int:
+        """As a discovery takes it."""
+        self.buffers.append(name)
+        return len(self.buffers) - 1
+
+    def task(self, name: str, _sizes: Any, accesses: Sequence[tuple[int, str, Any]], *_: Any, **__: Any) -> int:
+        """As a discovery takes it."""
+        self.tasks.append(SubmittedTask(name, [(buffer, mode) for buffer, mode, _ in accesses]))
+        return len(self.tasks) - 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program, as ``build`` submits it, on so many nodes."""
+
+    build: Callable[[Any], None]
+    nodes: int
+    rules: str
+    #: Whether arrays may have more dimensions than ranges, which then stand for whole rows.
+    rows: bool = False
+
+    def submitted(self) -> Submitted:
+        """Names of its buffers and tasks."""
+        made = Submitted()
+        self.build(made)
+        return made
+
+    def settled(self, rank: int | None = None) -> Discovery:
+        """What is found for a rank, or for all."""
+        discovery = Discovery(self.nodes, rank, self.rules, rows=self.rows, report=rank is None)
+        self.build(discovery)
+        discovery.flush()
+        return discovery
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A task reads what another wrote."""
+
+    after: int
+    before: int
+    buffer: str
+    #: The collective, ``point-to-point``, or empty where every rank has already what it reads.
+    by: str
+    #: Edges that one operation serves have one group.
+    group: int | None = None
+
+
+@dataclass(frozen=True)
+class TaskGraph:
+    """Tasks by number, and edges: forwards in the order of issue, then the others."""
+
+    nodes: int
+    tasks: list[str]
+    edges: list[Edge]
+
+
+def task_graph(source: Source) -> TaskGraph:
+    """The tasks of a program, and what they read of each other.
+
+    Forwards are edges. A read that is none of them gets an edge from the last task that wrote to the buffer.
+    """
+    submitted = source.submitted()
+    forwards = source.settled().report()["forwards"]
+    pushed = {
+        (command[2], submitted.buffers[command[4]])
+        for rank in range(source.nodes)
+        for command in source.settled(rank).commands()
+        if command[0] == "push"
+    }
+
+    def by(before: int, buffer: str) -> str:
+        return P2P if (before, buffer) in pushed else ""
+
+    edges = []
+    for f in forwards:
+        after, before, buffer = f["after_index"], f["before_index"], f["buffer"]
+        edges.append(Edge(after, before, buffer, f["collective"] or by(before, buffer), f["group"]))
+    known = {(edge.before, edge.buffer) for edge in edges}
+    writers: dict[int, int] = {}
+    for number, task in enumerate(submitted.tasks):
+        for buffer, mode in task.accesses:
+            name = submitted.buffers[buffer]
+            if mode in ("read", "read_write") and buffer in writers and (number, name) not in known:
+                edges.append(Edge(writers[buffer], number, name, by(number, name)))
+                known.add((number, name))
+        writers.update({buffer: number for buffer, mode in task.accesses if mode != "read"})
+    return TaskGraph(source.nodes, [task.name for task in submitted.tasks], edges)
+
+
+def dot(source: Source, title: str) -> str:
+    """The tasks from top to bottom; what no message moves for is grey."""
+    graph = task_graph(source)
+    lines = [
+        "digraph tasks {",
+        f"  label={quoted(title)}; labelloc=t; rankdir=TB;",
+        '  node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
+    ]
+    lines += [f"  t{number} [label={quoted(f'{name} ({number})')}];" for number, name in enumerate(graph.tasks)]
+    for edge in graph.edges:
+        style = "penwidth=2" if edge.by else "color=gray60, fontcolor=gray60"
+        lines.append(
+            f"  t{edge.after} -> t{edge.before} [label={quoted(f'{edge.buffer} {edge.by}'.strip())}, {style}];"
+        )
+    return "\n".join([*lines, "}", ""])
+
+
+def quoted(text: str) -> str:
+    """A string of Graphviz."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

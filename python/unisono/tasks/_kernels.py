@@ -1,0 +1,118 @@
+"""How kernels are called: with views of the host's memory, compiled or not, or of a device's.
+
+A kernel compiled by Numba sees a view as an ordinary array, without `View.offset`. To see it, Numba would need an array
+type with its own layout in memory, conversions and array functions, on internals that change with its versions. With
+``offsets=True`` a kernel gets the offsets as one more argument, a tuple of tuples, which any kind of kernel takes.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from unisono._core import InputError
+from unisono.tasks import _device
+from unisono.tasks._arrays import View
+from unisono.tasks._exchange import Held
+from unisono.tasks._operators import NAMES, NEUTRAL
+from unisono.tasks._regions import Box, place
+
+Kernel = Callable[..., Any]
+
+
+class Part(NamedTuple):
+    """What one access of a task's part touches."""
+
+    held: Held
+    name: str
+    mode: str
+    box: Box
+    #: Whether a place needs the latest contents: a kernel reads them, or leaves some of the box as they are.
+    needs: bool
+
+    @property
+    def writes(self) -> bool:
+        """Whether the kernel leaves other contents."""
+        return self.mode != "read"
+
+
+def _host(parts: Sequence[Part], operator: str) -> list[Any]:
+    """Views of the host's arrays; those that are only read are read-only."""
+    mirrored = [part for part in parts if part.held.mirror]
+    for part in mirrored:
+        if part.needs:
+            part.held.to_host([part.box])
+    for part in mirrored:
+        if part.writes:
+            part.held.host_wrote([part.box])
+    views = []
+    for part in parts:
+        data = part.held.data[place(part.box)]
+        if part.mode == "reduce":
+            data[...] = NEUTRAL[operator](data.dtype)
+        views.append(View.of(data, part.box[0], writable=part.writes))
+    return views
+
+
+#: Where kernels run: what gives them their views.
+PLACES: dict[str, Callable[[Sequence[Part], str], list[Any]]] = {"numpy": _host, "cupy": _device.views}
+
+
+def call(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, on: str, offsets: bool) -> None:
+    """Runs a task's kernel on its parts of arrays."""
+    for part in parts:
+        if part.mode == "reduce" and part.held.codes is not None:
+            part.held.codes[place(part.box)] = NAMES.index(operator)
+    views = PLACES[on](parts, operator)
+    arguments = [*views, tuple(part.box[0] for part in parts)] if offsets else views
+    before = _device.contents_read(parts) if on == "cupy" else None
+    try:
+        kernel(*arguments)
+    except Exception as failure:
+        _explain(task, kernel, parts, arguments, failure)
+        raise
+    if before:
+        _device.check_reads(task, parts, before)
+
+
+def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any], failure: Exception) -> None:
+    """Says more of a failure: raises an error in its place where Numba could not compile, else adds a note to it."""
+    errors = sys.modules.get("numba.core.errors")
+    if errors is None or not isinstance(failure, errors.NumbaError):
+        read_only = ", ".join(dict.fromkeys(part.name for part in parts if not part.writes)) or "none"
+        failure.add_note(f"in the kernel of task '{task}'; arrays that it only reads, which are read-only: {read_only}")
+        return
+    said = str(failure).strip()
+    if written := _written(kernel, parts, arguments):
+        names = ", ".join(f"'{name}'" for name in written)
+        why = next((line for line in said.splitlines() if "modify readonly" in line), said.splitlines()[0]).strip("> ")
+        raise InputError(
+            f"task '{task}': its kernel writes to {names}, which the task only reads; accepted are writes to arrays in "
+            f"writes, updates or reduces (Numba: {why})"
+        ) from failure
+    hint = "; offsets come as a last argument of tasks with offsets=True" if "attribute 'offset'" in said else ""
+    raise InputError(f"task '{task}': Numba cannot compile its kernel{hint}: {said}") from failure
+
+
+def _written(kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any]) -> list[str]:
+    """The arrays that a compiled kernel writes though they are read-only.
+
+    It is compiled anew with one argument read-only at a time: where that fails, and only there, it writes to that one.
+    """
+    function = getattr(kernel, "py_func", None)
+    if function is None:
+        return []
+    numba = sys.modules["numba"]
+    types = [numba.typeof(argument) for argument in arguments]
+    free = [kind.copy(readonly=False) if at < len(parts) else kind for at, kind in enumerate(types)]
+
+    def compiles(signature: Sequence[Any]) -> bool:
+        try:
+            numba.njit(function).compile(tuple(signature))
+        except numba.core.errors.NumbaError:
+            return False
+        return True
+
+    if not compiles(free):
+        return []
+    reads = [at for at, part in enumerate(parts) if not part.writes]
+    return [parts[at].name for at in reads if not compiles([*free[:at], types[at], *free[at + 1 :]])]

@@ -1,0 +1,214 @@
+"""Graphs of programs of tasks: Graphviz text, and pictures whose places tell the order."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+from unisono.graphs import Source, _command_picture, _task_picture, of_json, write_graph
+from unisono.graphs._command_picture import _first_tasks, _rows
+from unisono.graphs._commands import CommandGraph, command_graph
+from unisono.graphs._tasks import Edge, task_graph
+from unisono.reproduce.discovery import EXAMPLES, loop, n_body
+from unisono.tasks import Program, all_, one_to_one
+
+from .conftest import call, json_of
+from .test_discover import n_body as n_body_json
+from .test_tasks import N_BODY
+
+
+def example(name: str, nodes: int, rules: str) -> Source:
+    return Source(lambda to: loop(to, name), nodes, rules)
+
+
+@pytest.mark.parametrize("rules", ["full", "paper", "off"])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_commands_stand_below_what_they_wait_for(name: str, rules: str) -> None:
+    for nodes in (1, 2, 3, 7):
+        graph = command_graph(example(name, nodes, rules))
+        rows = _rows(graph)
+        assert set(rows) == set(graph.commands)
+        for place, earlier in graph.before().items():
+            assert all(rows[other] < rows[place] for other in earlier)
+        # A lane has one command in a row, and a bar goes over all lanes between its first and last.
+        used: Counter[tuple[int, int]] = Counter()
+        for place, command in graph.commands.items():
+            if command.kind != "collective":
+                used[place[0], rows[place]] += 1
+        for members in graph.operations().values():
+            (row,) = {rows[command.place] for command in members}
+            assert [command.rank for command in members] == list(members[0].participants)
+            used.update((rank, row) for rank in range(members[0].rank, members[-1].rank + 1))
+        assert set(used.values()) <= {1}
+        # Each message has two ends.
+        pushes = [command for command in graph.commands.values() if command.kind == "push"]
+        assert len(graph.messages) == len(pushes)
+        assert all(b.rank in a.peers and a.rank in b.peers for a, b in graph.messages)
+
+
+def test_graphviz_text_of_n_body(tmp_path: Path) -> None:
+    file = tmp_path / "g.dot"
+    write_graph(Source(n_body, 2, "off"), file, "commands", "N-body")
+    text = file.read_text()
+    assert 'label="N-body: commands, 2 nodes, rules off"' in text
+    assert text.count('label="push P to 1\\n[0, 64)"') == 1
+    assert text.count('label="await P\\n[64, 128) from 1"') == 1
+    assert len(re.findall(r"r\dc\d -> r\dc\d \[style=dashed\];", text)) == 2
+    write_graph(Source(n_body, 2, "full"), file, "commands", "N-body")
+    assert file.read_text().count('label="allgather P\\n') == 2
+    assert "dashed" not in file.read_text()
+    write_graph(Source(n_body, 2, "full"), file, "tasks", "N-body")
+    assert 't1 -> t2 [label="P allgather", penwidth=2];' in file.read_text()
+    assert 't0 -> t1 [label="V", color=gray60' in file.read_text()
+
+
+def test_tasks_and_what_moves() -> None:
+    def edges(rules: str, nodes: int) -> list[Edge]:
+        return task_graph(Source(n_body, nodes, rules)).edges
+
+    stays = [Edge(0, 1, "V", ""), Edge(0, 2, "V", ""), Edge(2, 3, "V", ""), Edge(1, 3, "P", "")]
+    assert edges("full", 4) == [Edge(1, 2, "P", "allgather", 0), *stays]
+    assert Edge(1, 2, "P", "point-to-point") in edges("off", 4)
+    assert {edge.by for edge in edges("off", 1)} == {""}
+
+
+@pytest.mark.parametrize("kind", ["commands", "tasks"])
+@pytest.mark.parametrize(("form", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_pictures_are_the_same_every_time(tmp_path: Path, kind: str, form: str, start: bytes) -> None:
+    program = Program()
+    a, total = program.zeros(8, name="a"), program.zeros(1, name="total")
+
+    def add(a: Any, total: Any) -> None:
+        total += a.sum()
+
+    program.task(add, range=8, reads=[a[one_to_one]], reduces=[total[all_]])
+    program.host_task(print, reads=[total])
+    files = [tmp_path / f"{k}.{form}" for k in range(2)]
+    for file in files:
+        program.graph(3, file, kind)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_bytes().startswith(start)
+
+
+def test_pictures_say_what_they_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[list[str]] = []
+
+    def keep(_figure: object, _title: str, parts: list[str], *_: object) -> bytes:
+        said.append(parts)
+        return b""
+
+    for picture in (_command_picture, _task_picture):
+        monkeypatch.setattr(picture, "file", keep)
+    _command_picture.draw(Source(n_body, 64, "full"), "")
+    _command_picture.draw(Source(lambda to: n_body(to, 30), 8, "full"), "")
+    _task_picture.draw(Source(lambda to: n_body(to, 30), 2, "full"), "")
+    _command_picture.draw(Source(n_body, 8, "full"), "")
+    # Three commands a step, two of which in the first: 20 commands are 7 steps, of the last the first task.
+    assert said == [["the first 8 of 64 ranks"], ["the first 14 of 60 tasks"], ["the first 24 of 60 tasks"], []]
+
+
+@pytest.mark.parametrize("most", [1, 5, 6, 100])
+def test_pictures_begin_with_whole_tasks(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(_command_picture, "MOST_COMMANDS", most)
+    graph = command_graph(Source(n_body, 3, "off"))
+    shown = _first_tasks(graph, 4)
+    counts = Counter(command.rank for command in graph.commands.values() if command.task < shown)
+    assert shown == 1 or max(counts.values()) <= most
+    more = Counter(command.rank for command in graph.commands.values() if command.task <= shown)
+    assert shown == 4 or max(more.values()) > most
+
+
+def test_command_line_draws_both_forms_of_programs(tmp_path: Path) -> None:
+    given, written = tmp_path / "n-body.py", tmp_path / "n-body.json"
+    given.write_text(N_BODY)
+    written.write_text(json.dumps(n_body_json(4)))
+    texts = []
+    for number, program in enumerate((given, written)):
+        dot = tmp_path / f"{number}.dot"
+        found = json_of("discover", str(program), "--nodes", "4", "--graph", str(dot))
+        assert found["graph"] == str(dot)
+        # They differ in names of tasks and files, and in the columns of an array.
+        text = re.sub("time_step", "step", re.sub("update_p", "move", dot.read_text()))
+        texts.append(re.sub(r"n-body\.\w+", "n-body", text).replace(" x [0, 3)", ""))
+    assert texts[0] == texts[1]
+    png = tmp_path / "tasks.png"
+    assert call("discover", str(written), "--nodes", "4", "--graph", str(png), "--graph-kind", "tasks").code == 0
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "said"),
+    [("g.pdf", "commands", "accepted are names that end in .dot, .svg, .png"), ("no/g.dot", "commands", "no folder")],
+)
+def test_wrong_files(tmp_path: Path, file: str, kind: str, said: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit('executed')")
+    ran = call("discover", str(program), "--nodes", "2", "--graph", str(tmp_path / file), "--graph-kind", kind)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_wrong_kinds(tmp_path: Path) -> None:
+    with pytest.raises(un.InputError, match="kind of graph is 'all'; accepted are commands, tasks"):
+        Program().graph(2, tmp_path / "g.dot", "all")
+
+
+def test_json_programs_with_every_mapper() -> None:
+    """What Python submits of a JSON program is what the program is."""
+    kinds: list[dict[str, Any]] = [
+        {"kind": "one_to_one"},
+        {"kind": "all"},
+        {"kind": "fixed", "offset": [1, 0], "extent": [2, 3]},
+        {"kind": "slice", "dim": 1},
+        {"kind": "neighborhood", "halo": [1, 2]},
+        {"kind": "transposed", "perm": [1, 0]},
+        {"kind": "row", "index": 3},
+        {"kind": "shift", "offset": [1, -1]},
+    ]
+    split = [
+        {"buffer": "A", "mode": "read", "mapper": {"kind": "even_split"} | more} for more in ({}, {"granularity": 2})
+    ]
+    reads = [{"buffer": "A", "mode": "read", "mapper": kind} for kind in kinds]
+    write = {"buffer": "A", "mode": "write", "mapper": {"kind": "one_to_one"}}
+    flat = {"buffer": "v", "mode": "write", "mapper": {"kind": "project", "kernel_dim": 0}}
+    tasks = [
+        {"name": "write", "range": [8, 8], "accesses": [write, flat]},
+        *({"range": [8, 8], "split": "2d", "granularity": [2, 1], "accesses": [read]} for read in reads),
+        {"range": [4, 4], "offset": [2, 1], "accesses": reads[:1]},
+        *({"range": 5, "accesses": [read]} for read in split),
+    ]
+    program = {
+        "buffers": [{"name": "A", "shape": [8, 8], "element_bytes": 4}, {"name": "v", "shape": [8]}],
+        "tasks": tasks,
+    }
+    for nodes in (1, 4, 6):
+        found = Source(of_json(program), nodes, "full").settled().report()
+        assert found == un.discover(program, nodes)
+
+
+def test_levels_are_the_longest_chains() -> None:
+    """Against the definition, by following every chain."""
+    for build in (n_body, lambda to: loop(to, "gather-scatter"), lambda to: loop(to, "stencil", 2)):
+        graph = command_graph(Source(build, 3, "full"))
+        levels = graph.levels()
+        chain = _longest(graph)
+        assert levels == {place: chain(place) for place in graph.commands}
+
+
+def _longest(graph: CommandGraph) -> Callable[[tuple[int, int]], int]:
+    before, operations = graph.before(), graph.operations()
+    known: dict[tuple[int, int], int] = {}
+
+    def chain(place: tuple[int, int]) -> int:
+        if place not in known:
+            command = graph.commands[place]
+            members = operations[command.group] if command.kind == "collective" else [command]
+            earlier = [other for member in members for other in before[member.place]]
+            known[place] = max((1 + chain(other) for other in earlier), default=0)
+        return known[place]
+
+    return chain
