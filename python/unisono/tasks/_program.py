@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Machine, Mapper
+from unisono._core import Discovery, InputError, Machine, Mapper, Moved
+from unisono._prediction import Prediction, as_report, predictions, total_lines, without_machine
 from unisono.tasks import _recording
 from unisono.tasks._arrays import Access, Array, View
 from unisono.tasks._exchange import Exchanges, Held
@@ -41,30 +42,58 @@ class Task:
 
 
 class Explanation:
-    """What a program communicates on so many nodes; printed as a table."""
+    """What a program communicates on so many nodes, and on a machine what that takes; printed as a table."""
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        """From the report of a discovery."""
+    def __init__(
+        self, found: Mapping[str, Any], predicted: Prediction | None = None, by_messages: Prediction | None = None
+    ) -> None:
+        """From the report of a discovery; the predictions come together or not at all."""
         self.nodes: int = found["nodes"]
         self.forwards: list[dict[str, Any]] = found["forwards"]
         self.messages: dict[str, int] = found["messages"]
+        #: The predictions in full: as the program is, and by messages between pairs alone.
+        self.prediction, self.by_messages = predicted, by_messages
+
+    @property
+    def predicted(self) -> float | None:
+        """Seconds that the communication takes, one operation after the other; None where no machine was named."""
+        return None if self.prediction is None else self.prediction.seconds
+
+    @property
+    def operations(self) -> list[dict[str, Any]]:
+        """Each distinct operation on the machine: how often, among whom, by which algorithm, and what it takes."""
+        return [] if self.prediction is None else self.prediction.operations
 
     def report(self) -> dict[str, Any]:
         """The same as a dictionary."""
-        return {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
+        found = {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
+        if self.prediction is None or self.by_messages is None:
+            return found
+        return {**found, **as_report(self.prediction, self.by_messages)}
 
     def __str__(self) -> str:
-        """A line for each forward, and the messages of all ranks."""
+        """A line for each forward, or for each operation of a prediction, and the messages of all ranks."""
+        if self.prediction is not None and self.by_messages is not None:
+            titles, rows = self.prediction.table()
+            return "\n".join([*_aligned([titles, *rows]), *total_lines(self.prediction, self.by_messages), self._sum()])
         lines = [
             f"{f['after_task']} -> {f['before_task']}: {f['buffer']} {f['collective'] or 'point-to-point'}"
             for f in self.forwards
         ]
+        return "\n".join([*lines, self._sum()])
+
+    def _sum(self) -> str:
         m = self.messages
         collectives = f"{m['collective']} collectives ({m['collective_bytes']} bytes)"
         messages = f"{m['p2p']} messages ({m['p2p_bytes']} bytes)"
-        return "\n".join([*lines, f"{self.nodes} nodes: {collectives}, {messages}"])
+        return f"{self.nodes} nodes: {collectives}, {messages}"
 
     __repr__ = __str__
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 class Program:
@@ -195,15 +224,38 @@ class Program:
             self._carry_out(f"fetch of '{array.name}'")
         return self._held[array.number].data.copy()
 
-    def explain(self, nodes: int, rules: str = "full") -> Explanation:
-        """What would be communicated on so many nodes."""
+    def explain(
+        self,
+        nodes: int,
+        rules: str = "full",
+        *,
+        machine: Machine | str | os.PathLike[str] | None = None,
+        model: str | None = None,
+        simulate: bool = False,
+    ) -> Explanation:
+        """What would be communicated on so many nodes, and on ``machine`` what that would take.
+
+        The machine is one of ranks, such as ``"archer"``, or a network, such as ``"hx2mesh-small"``. ``simulate`` runs
+        every operation on the machine's simulator as well.
+        """
+        if machine is None:
+            without_machine(model, simulate)
+            return Explanation(self._discovered(nodes, rules).report())
+
+        def found(rules: str) -> tuple[dict[str, Any], list[Moved]]:
+            discovery = self._discovered(nodes, rules)
+            return discovery.report(), discovery.moved()
+
+        return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
+
+    def _discovered(self, nodes: int, rules: str) -> Discovery:
         discovery = Discovery(nodes, rules=rules, rows=True)
         for array, there in zip(self.arrays, self._initialized, strict=True):
             discovery.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
         for task in self.tasks:
             task.submit(discovery)
         discovery.flush()
-        return Explanation(discovery.report())
+        return discovery
 
     def _add_detail(self, text: str) -> None:
         self._details = zlib.crc32(text.encode(), self._details)
