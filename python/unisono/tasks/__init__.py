@@ -28,12 +28,14 @@ from unisono.tasks._mappers import (
     transposed,
 )
 from unisono.tasks._program import Explanation, Program
+from unisono.tasks._scaling import Scaling
 
 __all__ = [
     "Access",
     "Array",
     "Explanation",
     "Program",
+    "Scaling",
     "View",
     "all_",
     "even_split",

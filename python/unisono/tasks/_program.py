@@ -3,7 +3,7 @@
 import itertools
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from unisono.tasks._arrays import Access, Array, View
 from unisono.tasks._exchange import Exchanges, Held
 from unisono.tasks._operators import NAMES, NEUTRAL
 from unisono.tasks._regions import place
+from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import carry_out
 from unisono.tasks._transport import transport
 
@@ -248,13 +249,50 @@ class Program:
 
         return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
 
-    def _discovered(self, nodes: int, rules: str) -> Discovery:
-        discovery = Discovery(nodes, rules=rules, rows=True)
+    def scaling(
+        self,
+        machine: Machine | str | os.PathLike[str],
+        nodes: Iterable[int] = NODES,
+        *,
+        kernels: Mapping[str, float] | None = None,
+        model: str | None = None,
+        simulate: bool = False,
+    ) -> Scaling:
+        """An estimate of the program's time on more and more nodes of a machine.
+
+        Kernels take on each node its part of what they take alone: the CPU seconds of all tasks of a name in
+        ``kernels``, which are measured here where they are not given, on copies of the arrays. Communication takes what
+        :meth:`explain` predicts; nothing overlaps.
+        """
+        return scaling(self, nodes, machine, kernels, model, simulate)
+
+    def _submit_to(self, discovery: Discovery) -> None:
+        """Hands all arrays and tasks to a discovery, and settles them."""
         for array, there in zip(self.arrays, self._initialized, strict=True):
             discovery.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
         for task in self.tasks:
             task.submit(discovery)
         discovery.flush()
+
+    def _copy_from(self, other: "Program") -> None:
+        """Copies of another's arrays, with its tasks to be done."""
+        for array, held, there in zip(other.arrays, other._held, other._initialized, strict=True):
+            self.array(array.shape, held.data if there else None, array.dtype, array.name)
+        for task in other.tasks:
+            self._numbered[task.submit(self._discovery)] = task
+
+    def _timed(self) -> dict[str, float]:
+        """Runs what is to be done, alone, and returns the CPU seconds of the tasks of each name."""
+        self._discovery.flush()
+        seconds = dict.fromkeys((task.name for task in self._numbered.values()), 0.0)
+        for command in self._discovery.commands():
+            number = command[2]
+            timed(seconds, self._numbered[number].name, lambda number=number: self._execute(number))
+        return seconds
+
+    def _discovered(self, nodes: int, rules: str) -> Discovery:
+        discovery = Discovery(nodes, rules=rules, rows=True)
+        self._submit_to(discovery)
         return discovery
 
     def _add_detail(self, text: str) -> None:
