@@ -67,6 +67,16 @@ def test_n_body_is_so_many_planned_all_gathers(machine: str, nodes: int) -> None
     assert (row["gives"], row["gets"]) == ([part * 8] * 2, [part * 8 * (nodes - 1)] * 2)
 
 
+@pytest.mark.parametrize("machine", ["archer", "paper-sim", "hx2mesh-small", "torus2d-small", "fattree-small"])
+@pytest.mark.parametrize("nodes", [2, 4, 16, 64])
+def test_a_planned_all_gather_is_never_slower_than_its_messages(machine: str, nodes: int) -> None:
+    for bodies in (nodes, 64 * nodes):
+        explained = n_body(bodies, 2).explain(nodes, machine=machine)
+        assert explained.by_messages is not None
+        # Messages in another order load links a little otherwise.
+        assert (explained.predicted or 0) <= explained.by_messages.seconds * 1.02
+
+
 def test_unlike_parts_are_as_large_as_the_largest_and_that_is_said() -> None:
     explained = n_body(10, 2).explain(4, machine="paper-sim")
     (row,) = explained.operations
