@@ -1,19 +1,36 @@
 """The collectives of a program of tasks, found without a network."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError
+from unisono._core import InputError, Machine
+from unisono._prediction import as_report, predictions, without_machine
 
 
-def discover(program: Mapping[str, Any] | str | Path, nodes: SupportsIndex, rules: str = "full") -> dict[str, Any]:
+def discover(
+    program: Mapping[str, Any] | str | Path,
+    nodes: SupportsIndex,
+    rules: str = "full",
+    *,
+    machine: Machine | str | os.PathLike[str] | None = None,
+    model: str | None = None,
+    simulate: bool = False,
+) -> dict[str, Any]:
     """The forwards of a program in the order of issue, and the messages of all ranks.
 
     ``program`` is a dictionary or a JSON file: ``{"buffers": [...], "tasks": [...]}``, as docs/commands.md has it.
-    ``rules`` is ``"paper"``, ``"full"`` or ``"off"``, for messages between pairs of ranks alone.
+    ``rules`` is ``"paper"``, ``"full"`` or ``"off"``, for messages between pairs of ranks alone. With a machine, among
+    ranks or a network, what its communication takes there comes too: ``predicted``, and ``point_to_point`` without
+    collectives; ``simulate`` runs every operation on the machine's simulator as well.
+
+    Raises:
+        InputError: a program that is not as expected, no such machine, or one of fewer ranks.
+        UnsupportedError: the machine is of another kind.
+
     """
     if isinstance(program, Mapping):
         try:
@@ -25,4 +42,10 @@ def discover(program: Mapping[str, Any] | str | Path, nodes: SupportsIndex, rule
             text = Path(program).read_text(encoding="utf-8")
         except UnicodeDecodeError as wrong:
             raise InputError(f"'{program}' is not a text file: {wrong.reason}") from wrong
-    return _core.discover(text, nodes, rules)
+    if machine is None:
+        without_machine(model, simulate)
+        return _core.discover(text, nodes, rules)
+    found, predicted, alone = predictions(
+        lambda rules: _core.discover_moved(text, nodes, rules), machine, nodes, rules, model, simulate
+    )
+    return {**found, **as_report(predicted, alone)}

@@ -25,6 +25,7 @@ use crate::{
     exchange::{Group, Operation, Piece},
     hazards::{Hazards, Waits},
     mapper::Mapper,
+    moved::{Moved, moves},
     pattern::Pattern,
     plan::{ReadPlan, Traffic, group_number, plan},
     region_map::RegionMap,
@@ -154,6 +155,14 @@ struct Pending {
     changes: bool,
 }
 
+/// Reads of a buffer by tasks of one name that go by one plan.
+struct Moving {
+    first: TaskId,
+    buffer: BufferId,
+    plan: Arc<ReadPlan>,
+    count: u64,
+}
+
 /// Lists of sides, each once; row 0 is the empty one.
 struct HolderLists {
     rows: Vec<Vec<SideId>>,
@@ -191,6 +200,9 @@ pub struct Discovery {
     /// Tasks before this one have their commands.
     settled: usize,
     forwards: Vec<Forward>,
+    /// Of each read that moves something, where a report is wanted: tasks of one name that go by one plan once.
+    moving: Vec<Moving>,
+    moving_ids: FxHashMap<(u32, BufferId, usize), usize>,
     commands: Vec<Command>,
     next_command: u32,
     next_group: u32,
@@ -232,6 +244,8 @@ impl Discovery {
             name_ids: FxHashMap::default(),
             settled: 0,
             forwards: Vec::new(),
+            moving: Vec::new(),
+            moving_ids: FxHashMap::default(),
             commands: Vec::new(),
             next_command: 0,
             next_group: 0,
@@ -409,6 +423,24 @@ impl Discovery {
         (self.traffic, self.bytes)
     }
 
+    /// What was moved so far, in the order in which it came up first.
+    pub fn moved(&self) -> Vec<Moved> {
+        let mut rows: Vec<Moved> = Vec::new();
+        for moving in &self.moving {
+            for what in moves(&moving.plan, &self.sides) {
+                let name = |task: TaskId| self.tasks[task.index()].1;
+                let (before, buffer, count) = (moving.first, moving.buffer, moving.count);
+                let same =
+                    |row: &&mut Moved| row.buffer == buffer && name(row.before) == name(before) && row.what == what;
+                match rows.iter_mut().find(same) {
+                    Some(row) => row.count += count,
+                    None => rows.push(Moved { before, buffer, count, what }),
+                }
+            }
+        }
+        rows
+    }
+
     fn check_defined(&self, task: &Task<'_>, read: &Played) -> Result<(), DiscoverError> {
         let (held, role) = (&self.buffers[read.buffer.index()], &self.roles[read.role]);
         if held.defined.contains(&role.image) {
@@ -503,6 +535,18 @@ impl Discovery {
                     pattern: listing.pattern,
                     group: group_number(listing.group, next_group, &earlier),
                 });
+            }
+            if !plan.operations.is_empty() || !plan.pushed.parts.is_empty() {
+                // What is kept keeps its address.
+                let key = (self.tasks[task as usize].1, read.buffer, Arc::as_ptr(&plan).addr());
+                let next = self.moving.len();
+                match *self.moving_ids.entry(key).or_insert(next) {
+                    known if known < next => self.moving[known].count += 1,
+                    _ => {
+                        let (first, buffer, plan) = (TaskId(task), read.buffer, plan.clone());
+                        self.moving.push(Moving { first, buffer, plan, count: 1 });
+                    }
+                }
             }
             let bytes = self.buffers[read.buffer.index()].about.element_bytes;
             self.traffic.pushes += plan.traffic.pushes;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use crate::{
     exchange::{Group, Operation, Part, Piece, by_rank, need, sources, targets},
+    pattern::Pattern,
     rules::{Listing, Read, Rules, Tables, decide, hold},
-    side::{SideId, Sides},
+    side::{Ranks, SideId, Sides},
     space::Region,
 };
 
@@ -31,6 +32,30 @@ pub struct Share {
     pub received: Arc<Region>,
 }
 
+/// What one read has ranks push, for all of them at once.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Pushed {
+    pub reader: SideId,
+    pub parts: Vec<Part>,
+    /// The ranks that read.
+    pub readers: Ranks,
+    /// Each rank exchanges with those next to it.
+    pub halo: bool,
+}
+
+impl Pushed {
+    /// One message for each pair of ranks, `(from, to, elements)` in ascending order.
+    pub fn messages(&self, sides: &Sides) -> Vec<(u32, u32, u64)> {
+        let mut rows = Vec::new();
+        for to in self.readers.iter() {
+            let from = by_rank(self.parts.iter().flat_map(|part| received(sides, to, self.reader, part)));
+            rows.extend(from.into_iter().map(|(from, region)| (from, to, region.volume())));
+        }
+        rows.sort_unstable();
+        rows
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlan {
     /// Forwards in the order of issue; equal on all ranks.
@@ -43,6 +68,8 @@ pub struct ReadPlan {
     pub awaits: Arc<[(u32, Arc<Region>)]>,
     /// All that the rank receives by pushes.
     pub awaited: Arc<Region>,
+    /// What all ranks push, and to whom.
+    pub pushed: Pushed,
     /// What is there afterwards; empty if nothing changes.
     pub after: Vec<Piece>,
     pub traffic: Traffic,
@@ -63,6 +90,7 @@ pub fn plan(
     let sides = &*tables.sides;
     let mut plan = ReadPlan { groups: decision.groups.len(), ..ReadPlan::default() };
     plan.listed = decision.listed.into_iter().map(|l| (l.clone(), Arc::new(l.region))).collect();
+    let made: Vec<bool> = decision.groups.iter().map(Option::is_some).collect();
     for (group, operation) in decision.groups.into_iter().enumerate() {
         let Some(operation) = operation.map(Arc::new) else { continue };
         if let Some(rank) = rank.filter(|&k| operation.participants.has(k)) {
@@ -108,6 +136,9 @@ pub fn plan(
             plan.traffic.pushes += from.len() as u64;
             plan.traffic.pushed_elements += from.iter().map(|(_, r)| r.volume()).sum::<u64>();
         }
+        let mut kinds = plan.listed.iter().filter(|(l, _)| !matches!(l.group, Some(Group::New(k)) if made[k]));
+        let halo = kinds.clone().next().is_some() && kinds.all(|(l, _)| l.pattern == Some(Pattern::Halo));
+        plan.pushed = Pushed { reader, parts: rest, readers, halo };
     }
     if pieces != before {
         plan.after = merged(pieces);

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A row of the table of sides.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SideId(pub u32);
 
 /// One dimension of a term.

@@ -315,9 +315,49 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
             observer.flush();
             assert_eq!(observer.take_forwards(), first, "no rank at all sees the same");
             assert_eq!(observer.traffic(), discoveries[0].traffic());
+            check_moved(&observer, &discoveries);
         }
     }
     kept
+}
+
+/// What is to be priced is what all ranks' commands move: messages pair by pair, collectives by who gives and gets how much.
+fn check_moved(observer: &Discovery, discoveries: &[Discovery]) {
+    let (mut pushed, mut operated) = (BTreeMap::new(), BTreeMap::new());
+    for (rank, discovery) in discoveries.iter().enumerate() {
+        for command in discovery.commands() {
+            let task = discovery.task_name(command.task);
+            match &command.action {
+                Action::Push { buffer, to, region } => {
+                    let key = (task, buffer.0, rank as u32, *to, region.volume());
+                    *pushed.entry(key).or_insert(0_u64) += 1;
+                }
+                Action::Collective { buffer, operation, given, received, .. } => {
+                    let ranks: Vec<u32> = operation.participants.iter().collect();
+                    let row = operated.entry((task, buffer.0, operation.pattern, ranks)).or_insert((0, 0, 0));
+                    row.0 += u64::from(operation.participants.first() == Some(rank as u32));
+                    (row.1, row.2) = (row.1.max(given.volume()), row.2.max(received.volume()));
+                }
+                _ => {}
+            }
+        }
+    }
+    let (mut priced, mut of_operations) = (BTreeMap::new(), BTreeMap::new());
+    for row in observer.moved() {
+        let task = observer.task_name(row.before);
+        for &(from, to, elements) in &row.what.messages {
+            *priced.entry((task, row.buffer.0, from, to, elements)).or_insert(0_u64) += row.count;
+        }
+        if row.what.messages.is_empty() {
+            let ranks: Vec<u32> = row.what.participants.iter().collect();
+            let pattern = row.what.pattern.expect("it is a collective");
+            let sum = of_operations.entry((task, row.buffer.0, pattern, ranks)).or_insert((0, 0, 0));
+            sum.0 += row.count;
+            (sum.1, sum.2) = (sum.1.max(row.what.gives.most), sum.2.max(row.what.gets.most));
+        }
+    }
+    assert_eq!(priced, pushed);
+    assert_eq!(of_operations, operated);
 }
 
 /// Commands of one rank that touch the same point, one of them changing it, are ordered by what they wait for.

@@ -2,6 +2,7 @@
 
 pub mod endpoint;
 mod error;
+pub mod exchange;
 pub mod in_network;
 pub mod network;
 mod planner;

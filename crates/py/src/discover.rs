@@ -22,6 +22,7 @@ use unisono_discover::{
 use crate::{
     convert::{index, whole},
     errors::{detached, input, to_python},
+    moved::Moved,
 };
 
 /// Converted regions and operations kept for the next time; more are forgotten.
@@ -71,6 +72,25 @@ pub fn discover<'py>(
     let (nodes, rules) = (index("nodes", nodes)?, rules.parse::<Rules>().map_err(input)?);
     let made = detached(py, || Program::parse(program).and_then(|program| report(&program, nodes, rules)))?;
     to_python(py, &made.map_err(refused)?)
+}
+
+/// The same report, and what is moved.
+#[pyfunction]
+#[pyo3(signature = (program, nodes, rules="full"))]
+pub fn discover_moved<'py>(
+    py: Python<'py>,
+    program: &str,
+    nodes: &Bound<'py, PyAny>,
+    rules: &str,
+) -> PyResult<(Bound<'py, PyAny>, Vec<Moved>)> {
+    let (nodes, rules) = (index("nodes", nodes)?, rules.parse::<Rules>().map_err(input)?);
+    let made = detached(py, || {
+        let mut discovery = Engine::new(Options::report(nodes, rules))?;
+        Program::parse(program)?.submit(&mut discovery)?;
+        Ok((report_of(&mut discovery), Moved::all(&discovery)))
+    })?;
+    let (report, moved) = made.map_err(refused)?;
+    Ok((to_python(py, &report)?, moved))
 }
 
 /// Tasks of an example that rank 0 reads in a second: the best of `rounds` runs.
@@ -414,6 +434,12 @@ impl Discovery {
     /// Forwards since last time, and messages of all ranks so far.
     fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &report_of(&mut self.engine))
+    }
+
+    /// What was moved so far, each distinct operation once.
+    fn moved(&self, py: Python<'_>) -> PyResult<Vec<Moved>> {
+        let engine = &self.engine;
+        detached(py, || Moved::all(engine))
     }
 
     fn task_name(&self, task: u32) -> PyResult<&str> {

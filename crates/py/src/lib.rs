@@ -11,6 +11,7 @@ mod endpoint;
 mod errors;
 mod export;
 mod machine;
+mod moved;
 mod mpi;
 mod multiplying;
 mod network;
@@ -45,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Mapper>()?;
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
+    m.add_class::<moved::Moved>()?;
     m.add_class::<traffic::NetworkSimulation>()?;
     m.add_class::<registers::Registers>()?;
     m.add_class::<registers::EngineSimulation>()?;
@@ -89,6 +91,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(network::plane, m)?)?;
     m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discover, m)?)?;
+    m.add_function(wrap_pyfunction!(discover::discover_moved, m)?)?;
+    m.add_function(wrap_pyfunction!(moved::schedule_seconds, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discovery_rate, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;

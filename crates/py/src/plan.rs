@@ -174,7 +174,7 @@ impl Plan {
 }
 
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn plan(
     py: Python<'_>,
@@ -187,6 +187,7 @@ pub fn plan(
     algorithm: Option<&str>,
     params: Option<&Bound<'_, PyDict>>,
     model: Option<&str>,
+    places: Option<Vec<u32>>,
 ) -> PyResult<Plan> {
     let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?, model)?;
     let params = convert::params(params)?;
@@ -207,7 +208,11 @@ pub fn plan(
             Ok(Made::InNetwork { plan, report })
         }
         AnyRequest::Network(request) => {
-            let plan = Box::new(plan_network(*request, algorithm, &params)?);
+            let request = match places {
+                Some(places) => request.on_places(places)?,
+                None => *request,
+            };
+            let plan = Box::new(plan_network(request, algorithm, &params)?);
             let report = Box::new(plan.report());
             Ok(Made::Network { plan, report })
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use unisono_collective::Dtype;
+use unisono_collective::{Dtype, Required};
 use unisono_lower::{File, FileError, Placed, Placement, from_json, parse, print, to_json};
 use unisono_machine::Machine as Description;
 use unisono_plan::Request;
@@ -27,16 +27,24 @@ pub struct Schedule {
     file: Arc<File>,
     /// Where it runs in switches that reduce: what it was made of.
     registers: Option<Registers>,
+    /// What each rank's output must hold, where the collective does not say it.
+    required: Option<Arc<[Vec<Required>]>>,
 }
 
 impl Schedule {
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), registers: None }
+        Self { file: Arc::new(file), registers: None, required: None }
+    }
+
+    /// Messages that are no collective, with what each rank must have of them.
+    pub fn of_messages(schedule: unisono_schedule::Schedule, required: Vec<Vec<Required>>) -> Self {
+        let file = File { schedule, placement: None, machine: None };
+        Self { file: Arc::new(file), registers: None, required: Some(required.into()) }
     }
 
     /// The schedule that registers are.
     pub fn of_registers(file: File, registers: Registers) -> Self {
-        Self { file: Arc::new(file), registers: Some(registers) }
+        Self { file: Arc::new(file), registers: Some(registers), required: None }
     }
 
     pub fn file(&self) -> &File {
@@ -53,7 +61,10 @@ impl Schedule {
 
     /// Findings of the proof, and of the placement on the machine.
     pub fn prove(&self, method: Method) -> verify::Proof {
-        let mut proof = verify::verify(self.inner(), method);
+        let mut proof = match &self.required {
+            Some(required) => verify::verify_with(self.inner(), method, required),
+            None => verify::verify(self.inner(), method),
+        };
         proof.diagnostics.extend(self.file.check());
         proof
     }
@@ -157,11 +168,9 @@ impl Schedule {
             if machine.asked().is_some_and(|s| s.grid.count() != u64::from(self.ranks())) {
                 return Err(input(format!("the schedule is for {} ranks, not another number", self.ranks())));
             }
-            return Ok(Self::new(File {
-                schedule: self.inner().clone(),
-                placement: None,
-                machine: Some(machine.description().clone()),
-            }));
+            let machine = Some(machine.description().clone());
+            let file = File { schedule: self.inner().clone(), placement: None, machine };
+            return Ok(Self { required: self.required.clone(), ..Self::new(file) });
         }
         let wafer = machine.wafer()?;
         let shape = match wafer.choose(machine.asked()) {

@@ -8,8 +8,9 @@ import click
 
 import unisono
 from unisono._files import read_text
+from unisono._prediction import Prediction, total_lines
 from unisono.cli._options import json_option
-from unisono.cli._output import print_json, print_lines, print_table
+from unisono.cli._output import print_json, print_lines, print_table, working
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks._recording import record
 
@@ -18,28 +19,49 @@ from unisono.tasks._recording import record
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
 @click.option("--rules", metavar="NAME", default="full", help="full, paper (the published rules) or off [full].")
+@click.option("--machine", metavar="NAME|FILE", help="Also predict what the communication takes there.")
+@click.option("--model", metavar="NAME", help="With a machine of ranks: by this model [the machine's].")
+@click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
 @click.option("--graph", metavar="FILE.dot|svg|png", help="Write what each rank does: for Graphviz, or a picture.")
 @click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
 @json_option
-def discover(program: str, nodes: int, rules: str, graph: str | None, graph_kind: str, as_json: bool) -> None:
+def discover(
+    program: str,
+    nodes: int,
+    rules: str,
+    machine: str | None,
+    model: str | None,
+    simulate: bool,
+    graph: str | None,
+    graph_kind: str,
+    as_json: bool,
+) -> None:
     """Finds what the tasks of a program must exchange, and the collectives in it.
 
     A Python file is executed; its program of unisono.tasks is written down and not run.
     """
     if graph:
         check_graph(graph, graph_kind)
-    if program.endswith(".py"):
-        recorded = record(program)
-        found = recorded.explain(nodes, rules).report()
-        if graph:
-            recorded.graph(nodes, graph, graph_kind, rules, Path(program).name)
-    else:
-        found = unisono.discover(program, nodes, rules)
-        if graph:
-            build = of_json(json.loads(read_text(program)))
-            write_graph(Source(build, nodes, rules), graph, graph_kind, Path(program).name)
+    with working(f"discovering {program}"):
+        if program.endswith(".py"):
+            recorded = record(program)
+            found = recorded.explain(nodes, rules, machine=machine, model=model, simulate=simulate).report()
+        else:
+            found = unisono.discover(program, nodes, rules, machine=machine, model=model, simulate=simulate)
+    if graph:
+        name = Path(program).name
+        if program.endswith(".py"):
+            recorded.graph(nodes, graph, graph_kind, rules, name)
+        else:
+            write_graph(Source(of_json(json.loads(read_text(program))), nodes, rules), graph, graph_kind, name)
     if as_json:
         print_json({"program": program, "rules": rules, **found, **({"graph": graph} if graph else {})})
+        return
+    if machine is not None:
+        both = [Prediction.of(found["machine"], found[key]) for key in ("predicted", "point_to_point")]
+        titles, rows = both[0].table()
+        print_table(titles, rows, right=["times", "ranks", "bytes a rank", "µs each", "ratio", "µs simulated"])
+        print_lines("", *total_lines(*both))
         return
     rows = [
         [

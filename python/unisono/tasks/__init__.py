@@ -13,6 +13,7 @@ array([28.])
 """
 
 from unisono.tasks._arrays import Access, Array, View
+from unisono.tasks._explanation import Explanation
 from unisono.tasks._mappers import (
     all_,
     even_split,
@@ -27,13 +28,15 @@ from unisono.tasks._mappers import (
     slice_,
     transposed,
 )
-from unisono.tasks._program import Explanation, Program
+from unisono.tasks._program import Program
+from unisono.tasks._scaling import Scaling
 
 __all__ = [
     "Access",
     "Array",
     "Explanation",
     "Program",
+    "Scaling",
     "View",
     "all_",
     "even_split",

@@ -3,20 +3,23 @@
 import itertools
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Machine, Mapper
+from unisono._core import Discovery, InputError, Machine, Mapper, Moved
+from unisono._prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, _recording
 from unisono.tasks._arrays import Access, Array
 from unisono.tasks._exchange import Exchanges, Held
+from unisono.tasks._explanation import Explanation
 from unisono.tasks._mappers import all_, fills_its_view
 from unisono.tasks._operators import NAMES
+from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import carry_out
 from unisono.tasks._transport import transport
 
@@ -42,33 +45,6 @@ class Task:
     def submit(self, to: Discovery) -> int:
         """Hands the task to a discovery."""
         return to.task(self.name, self.sizes, self.accesses, **self.options)
-
-
-class Explanation:
-    """What a program communicates on so many nodes; printed as a table."""
-
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        """From the report of a discovery."""
-        self.nodes: int = found["nodes"]
-        self.forwards: list[dict[str, Any]] = found["forwards"]
-        self.messages: dict[str, int] = found["messages"]
-
-    def report(self) -> dict[str, Any]:
-        """The same as a dictionary."""
-        return {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
-
-    def __str__(self) -> str:
-        """A line for each forward, and the messages of all ranks."""
-        lines = [
-            f"{f['after_task']} -> {f['before_task']}: {f['buffer']} {f['collective'] or 'point-to-point'}"
-            for f in self.forwards
-        ]
-        m = self.messages
-        collectives = f"{m['collective']} collectives ({m['collective_bytes']} bytes)"
-        messages = f"{m['p2p']} messages ({m['p2p_bytes']} bytes)"
-        return "\n".join([*lines, f"{self.nodes} nodes: {collectives}, {messages}"])
-
-    __repr__ = __str__
 
 
 class Program:
@@ -224,12 +200,67 @@ class Program:
         held.to_host([((0,) * len(array.shape), array.shape)])
         return held.data.copy()
 
-    def explain(self, nodes: int, rules: str = "full") -> Explanation:
-        """What would be communicated on so many nodes."""
+    def explain(
+        self,
+        nodes: int,
+        rules: str = "full",
+        *,
+        machine: Machine | str | os.PathLike[str] | None = None,
+        model: str | None = None,
+        simulate: bool = False,
+    ) -> Explanation:
+        """What would be communicated on so many nodes, and on ``machine`` what that would take.
+
+        The machine is one of ranks, such as ``"archer"``, or a network, such as ``"hx2mesh-small"``. ``simulate`` runs
+        every operation on the machine's simulator as well.
+        """
+        if machine is None:
+            without_machine(model, simulate)
+            return Explanation(self._discovered(nodes, rules).report())
+
+        def found(rules: str) -> tuple[dict[str, Any], list[Moved]]:
+            discovery = self._discovered(nodes, rules)
+            return discovery.report(), discovery.moved()
+
+        return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
+
+    def scaling(
+        self,
+        machine: Machine | str | os.PathLike[str],
+        nodes: Iterable[int] = NODES,
+        *,
+        kernels: Mapping[str, float] | None = None,
+        model: str | None = None,
+        simulate: bool = False,
+    ) -> Scaling:
+        """An estimate of the program's time on more and more nodes of a machine.
+
+        Kernels take on each node its part of what they take alone: the CPU seconds of all tasks of a name in
+        ``kernels``, which are measured here where they are not given, on copies of the arrays. Communication takes what
+        :meth:`explain` predicts; nothing overlaps.
+        """
+        return scaling(self, nodes, machine, kernels, model, simulate)
+
+    def _copy_from(self, other: "Program") -> None:
+        """Copies of another's arrays, with its tasks to be done."""
+        for array, held, there in zip(other.arrays, other._held, other._initialized, strict=True):
+            self.array(array.shape, held.data if there else None, array.dtype, array.name)
+        for task in other.tasks:
+            self._numbered[task.submit(self._discovery)] = task
+
+    def _timed(self) -> dict[str, float]:
+        """Runs what is to be done, alone, and returns the CPU seconds of the tasks of each name."""
+        self._discovery.flush()
+        seconds = dict.fromkeys((task.name for task in self._numbered.values()), 0.0)
+        for command in self._discovery.commands():
+            number = command[2]
+            timed(seconds, self._numbered[number].name, lambda number=number: self._execute(number))
+        return seconds
+
+    def _discovered(self, nodes: int, rules: str) -> Discovery:
         discovery = Discovery(nodes, rules=rules, rows=True)
         self._submit(discovery)
-        discovery.flush()
-        return Explanation(discovery.report())
+        return discovery
 
     def graph(
         self, nodes: int, file: str | os.PathLike[str], kind: str = "commands", rules: str = "full", title: str = ""
@@ -242,10 +273,12 @@ class Program:
         write_graph(Source(self._submit, nodes, rules, rows=True), file, kind, title or "program of tasks")
 
     def _submit(self, to: Discovery) -> None:
+        """Hands all arrays and tasks to a discovery, and settles them."""
         for array, there in zip(self.arrays, self._initialized, strict=True):
             to.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
         for task in self.tasks:
             task.submit(to)
+        to.flush()
 
     def _add_detail(self, text: str) -> None:
         self._details = zlib.crc32(text.encode(), self._details)

@@ -1,14 +1,15 @@
-//! Balanced shift: an alltoall in which message k of every rank goes to the rank at the same distance in every dimension,
-//! the coordinates of rank k. Each of these shifts moves the whole torus alike, so it loads all links of one direction
-//! alike. Nobody waits for what arrives: one lane sends, another receives.
+//! Balanced shift: an alltoall or allgather in which message k of every rank goes to the rank at the same distance in every
+//! dimension, the coordinates of rank k. Each of these shifts moves the whole torus alike, so it loads all links of one
+//! direction alike. Nobody waits for what arrives: one lane sends, another receives.
 //!
 //! T = alpha + the bytes of the busiest link beta. In one dimension it is the shift pattern of `pairwise` without its rounds.
+//! As an allgather it is what messages between all pairs are: no fewer bytes, but nothing that waits.
 //! Source: Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks", 2013;
 //! "HammingMesh", section 5 (the alltoall by shifts; what is said of dimensions is ours).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Exchange, Flow};
+use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -37,7 +38,7 @@ impl RankAlgorithm for BalancedShift {
     }
 
     fn summary(&self) -> &'static str {
-        "messages in the order of shifts of the whole torus, nobody waiting for another; best for long blocks on networks"
+        "messages in the order of shifts of the whole torus, nobody waiting for another; best for few ranks, and on networks"
     }
 
     fn reference(&self) -> &'static str {
@@ -45,7 +46,7 @@ impl RankAlgorithm for BalancedShift {
     }
 
     fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Alltoall]
+        &[Kind::Allgather, Kind::Alltoall]
     }
 
     fn params(&self) -> &'static [Param] {
@@ -66,15 +67,17 @@ impl RankAlgorithm for BalancedShift {
         let torus = Extents::of(NAME, case, params)?;
         // Stream (k-1) P + r leads from rank r by shift k.
         let ways = (1..p).flat_map(|k| (0..p).map(move |r| (NodeId(r), NodeId(shifted(&torus, r, k)))));
+        // Everyone gets the same of an allgather, and a block of its own of an alltoall.
+        let block = |to: u32| Operand::In(if c.kind == Kind::Allgather { 0 } else { to * len });
         let streams: Vec<Operand> = ways.map(|(from, to)| Operand::Stream(b.stream(from, &[to]))).collect();
         for r in 0..p {
             for k in 1..p {
                 let (to, from) = (shifted(&torus, r, k), origin(&torus, r, k));
                 let (sent, got) = (streams[((k - 1) * p + r) as usize], streams[((k - 1) * p + from) as usize]);
-                b.combine(NodeId(r), 0, len, &[Operand::In(to * len)], &[sent]);
+                b.combine(NodeId(r), 0, len, &[block(to)], &[sent]);
                 b.combine(NodeId(r), 1, len, &[got], &[Operand::Out(from * len)]);
             }
-            b.combine(NodeId(r), 0, len, &[Operand::In(r * len)], &[Operand::Out(r * len)]);
+            b.combine(NodeId(r), 0, len, &[block(r)], &[Operand::Out(r * len)]);
         }
         Ok(())
     }
@@ -85,5 +88,10 @@ impl RankAlgorithm for BalancedShift {
         let bytes = case.bytes(c.elements);
         let flows = (1..c.ranks).map(|k| Flow::new(bytes, 1, move |r| shifted(&torus, r, k))).collect();
         Some(vec![Exchange { flows, reduced: 0 }])
+    }
+
+    fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        Some(vec![Round { messages: c.ranks - 1, bytes: case.bytes(c.elements), reduced: 0, repeat: 1 }])
     }
 }

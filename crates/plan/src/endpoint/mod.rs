@@ -15,6 +15,7 @@ pub use report::{
 };
 pub(crate) use report::{Told, bound_report};
 pub use request::EndpointRequest;
+pub(crate) use request::endpoint_model;
 pub(crate) use stored::store_best;
 pub use stored::stored;
 pub use sweep::{EndpointPoint, endpoint_sweep_point};

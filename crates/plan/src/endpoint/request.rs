@@ -64,7 +64,7 @@ impl EndpointRequest {
 
 /// # Errors
 /// An unknown name.
-fn endpoint_model(name: &str) -> Result<EndpointModel, PlanError> {
+pub(crate) fn endpoint_model(name: &str) -> Result<EndpointModel, PlanError> {
     EndpointModel::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| PlanError::Model {
         found: name.to_owned(),
         accepted: EndpointModel::ALL.iter().map(|m| m.name()).collect::<Vec<_>>().join(", "),

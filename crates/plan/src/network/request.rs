@@ -69,6 +69,20 @@ impl NetworkRequest {
         Ok(Self { collective, machine: machine.clone(), topology, model, extents })
     }
 
+    /// The same collective on other accelerators, in a row: ranks that are only some of a part.
+    ///
+    /// # Errors
+    /// As [`Self::placed`].
+    pub fn on_places(&self, places: Vec<u32>) -> Result<Self, PlanError> {
+        let ranks = self.collective.ranks;
+        let extents = Extents::new(&[ranks]).ok_or_else(|| PlanError::TooManyRanks {
+            ranks,
+            machine: self.machine.name.clone(),
+            accelerators: self.topology.accelerators(),
+        })?;
+        Self::placed(self.collective, &self.machine, places, extents)
+    }
+
     pub fn case(&self) -> Case {
         let injection = 8.0 / self.machine.link_gbps / f64::from(self.topology.ports() * self.machine.planes);
         // A message between any two ranks goes half of the longest way.

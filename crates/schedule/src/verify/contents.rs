@@ -7,7 +7,7 @@
 use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, mix};
 use unisono_collective::{Kind, Source};
 
-use super::Outcome;
+use super::{Demand, Outcome};
 use crate::{
     flow::Flow,
     schedule::{Operand, Schedule},
@@ -82,6 +82,7 @@ pub fn run<D: Domain>(
     flow: &Flow,
     order: &[InstrId],
     domain: &mut D,
+    required: Demand<'_>,
 ) -> Result<Outcome, OverBudget> {
     let nodes = schedule.node_count();
     let mut machine = Machine {
@@ -115,7 +116,7 @@ pub fn run<D: Domain>(
             machine.write(node, row, len, &left);
         }
     }
-    Ok(machine.judge())
+    Ok(machine.judge(required))
 }
 
 impl<D: Domain> Machine<'_, D> {
@@ -223,7 +224,7 @@ impl<D: Domain> Machine<'_, D> {
         }
     }
 
-    fn judge(mut self) -> Outcome {
+    fn judge(mut self, required: Demand<'_>) -> Outcome {
         let c = *self.schedule.collective();
         let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier);
         let mut first: Option<Vec<(Span, u64)>> = None;
@@ -234,7 +235,7 @@ impl<D: Domain> Machine<'_, D> {
             }
             let node = NodeId(rank);
             let mut classes: Vec<(Span, u64)> = Vec::new();
-            for required in c.required(rank) {
+            for required in required(rank) {
                 if self.findings.is_full() {
                     break;
                 }

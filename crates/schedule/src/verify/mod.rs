@@ -22,6 +22,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use unisono_base::{Bytes, Diagnostic, Diagnostics, mix};
+use unisono_collective::Required;
 
 use crate::{flow::Flow, order::topological, schedule::Schedule};
 
@@ -98,6 +99,19 @@ impl Verified {
 
 /// Checks everything and collects what it finds; later checks are left out where earlier ones took their ground away.
 pub fn verify(schedule: &Schedule, method: Method) -> Proof {
+    prove(schedule, method, &|rank| schedule.collective().required(rank).collect())
+}
+
+/// The same where outputs must hold something else than the collective says: of each rank ascending spans, which need not
+/// cover its output. The collective then says no more than how long the buffers are.
+pub fn verify_with(schedule: &Schedule, method: Method, required: &[Vec<Required>]) -> Proof {
+    prove(schedule, method, &|rank| required.get(rank as usize).cloned().unwrap_or_default())
+}
+
+/// What the output of each rank must hold.
+type Demand<'a> = &'a dyn Fn(u32) -> Vec<Required>;
+
+fn prove(schedule: &Schedule, method: Method, required: Demand<'_>) -> Proof {
     let mut found = Diagnostics::default();
     let mut proof = Proof {
         complete: false,
@@ -116,7 +130,7 @@ pub fn verify(schedule: &Schedule, method: Method) -> Proof {
         if proof.deadlock_free {
             race::check(schedule, &flow, &order, &mut found);
             proof.race_free = found.is_empty();
-            let contents = contents(schedule, &flow, &order, method);
+            let contents = contents(schedule, &flow, &order, method, required);
             proof.method = contents.method;
             proof.complete = contents.findings.is_empty();
             proof.repeatable = proof.complete && proof.race_free && contents.repeatable;
@@ -138,12 +152,18 @@ struct Outcome {
     expression: u64,
 }
 
-fn contents(schedule: &Schedule, flow: &Flow, order: &[unisono_base::InstrId], method: Method) -> Outcome {
+fn contents(
+    schedule: &Schedule,
+    flow: &Flow,
+    order: &[unisono_base::InstrId],
+    method: Method,
+    required: Demand<'_>,
+) -> Outcome {
     let c = schedule.collective();
     if method != Method::Fingerprint {
         let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
         let mut domain = exact::Exact::new(c, budget);
-        match contents::run(schedule, flow, order, &mut domain) {
+        match contents::run(schedule, flow, order, &mut domain, required) {
             Ok(done) => return Outcome { method: "exact", ..done },
             // What was found before the budget ran out is definite, and nothing that follows can mend it.
             Err(contents::OverBudget(findings)) if !findings.is_empty() => {
@@ -153,7 +173,7 @@ fn contents(schedule: &Schedule, flow: &Flow, order: &[unisono_base::InstrId], m
         }
     }
     let mut domain = fingerprint::Fingerprint::new(c, seed(schedule));
-    match contents::run(schedule, flow, order, &mut domain) {
+    match contents::run(schedule, flow, order, &mut domain, required) {
         Ok(done) => Outcome { method: "fingerprint", ..done },
         Err(contents::OverBudget(_)) => unreachable!("fingerprints have no budget"),
     }

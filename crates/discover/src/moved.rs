@@ -1,0 +1,129 @@
+//! What a program moves between ranks, for those who put a price on it: each distinct operation once, and how often.
+//!
+//! Operations of one task and buffer that move the same are one row, so a loop has few rows however long it is.
+
+use unisono_base::{BufferId, TaskId};
+
+use crate::{
+    exchange::Operation,
+    pattern::Pattern,
+    plan::{Pushed, ReadPlan},
+    side::{Ranks, Sides},
+};
+
+/// The least and the most elements that one rank of those that take part has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Extremes {
+    pub least: u64,
+    pub most: u64,
+}
+
+impl Extremes {
+    fn of(counts: impl IntoIterator<Item = u64>) -> Self {
+        let found = counts.into_iter().fold(None, |found: Option<Self>, n| match found {
+            Some(Self { least, most }) => Some(Self { least: least.min(n), most: most.max(n) }),
+            None => Some(Self { least: n, most: n }),
+        });
+        found.unwrap_or_default()
+    }
+
+    pub fn alike(self) -> bool {
+        self.least == self.most
+    }
+}
+
+/// A collective, or the messages of one read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct What {
+    /// None for messages between pairs that are no halo.
+    pub pattern: Option<Pattern>,
+    pub participants: Ranks,
+    pub root: Option<u32>,
+    /// What counts as the size of a collective: what each gives of an allgather or gather, what each gets of a scatter or
+    /// reduce-scatter, what each pair exchanges of an alltoall, the whole of the others. Of messages their lengths.
+    pub part: Extremes,
+    /// Sent by each rank, itself left out; of a reduction the partial result.
+    pub gives: Extremes,
+    pub gets: Extremes,
+    /// Elements that ranks receive from others.
+    pub elements: u64,
+    /// `(from, to, elements)`, ascending; of a collective none.
+    pub messages: Vec<(u32, u32, u64)>,
+}
+
+/// What is moved for one read of one buffer by tasks of one name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moved {
+    /// The first such task.
+    pub before: TaskId,
+    pub buffer: BufferId,
+    /// How often.
+    pub count: u64,
+    pub what: What,
+}
+
+/// What one plan of a read moves, in the order of issue.
+pub fn moves(plan: &ReadPlan, sides: &Sides) -> Vec<What> {
+    let operations = plan.operations.iter().map(|operation| collective(operation, sides));
+    let pushed = (!plan.pushed.parts.is_empty()).then(|| messages(&plan.pushed, sides));
+    operations.chain(pushed.filter(|what| what.elements > 0)).collect()
+}
+
+fn collective(operation: &Operation, sides: &Sides) -> What {
+    let given = |k: u32| operation.given(sides, k).volume();
+    let received = |k: u32| operation.received(sides, k).volume();
+    let ranks = || operation.participants.iter();
+    let others = || ranks().filter(|&k| Some(k) != operation.root);
+    let root = operation.root.unwrap_or(0);
+    let part = match operation.pattern {
+        Pattern::Gather => Extremes::of(others().map(given)),
+        Pattern::Allgather => Extremes::of(ranks().map(given)),
+        Pattern::Broadcast => Extremes::of([given(root)]),
+        Pattern::Scatter => Extremes::of(others().map(received)),
+        Pattern::Alltoall => {
+            let pairs = operation.participants.len().saturating_sub(1) as usize;
+            Extremes::of(ranks().flat_map(|k| {
+                let sent = operation.sends(sides, k);
+                // Who gets nothing is a pair too.
+                let nothing = (sent.len() < pairs).then_some(0);
+                sent.into_iter().map(|(_, region)| region.volume()).chain(nothing).collect::<Vec<_>>()
+            }))
+        }
+        Pattern::ReduceScatter => Extremes::of(ranks().map(received)),
+        Pattern::Reduce => Extremes::of([received(root)]),
+        Pattern::Allreduce | Pattern::Halo => Extremes::of(ranks().map(received)),
+    };
+    What {
+        pattern: Some(operation.pattern),
+        participants: operation.participants.clone(),
+        root: operation.root,
+        part,
+        gives: Extremes::of(ranks().map(given)),
+        gets: Extremes::of(ranks().map(received)),
+        elements: operation.elements(sides),
+        messages: Vec::new(),
+    }
+}
+
+fn messages(pushed: &Pushed, sides: &Sides) -> What {
+    let messages = pushed.messages(sides);
+    let last = messages.iter().map(|m| m.0.max(m.1)).max().unwrap_or(0) as usize;
+    let (mut gives, mut gets, mut takes_part) = (vec![0; last + 1], vec![0; last + 1], vec![false; last + 1]);
+    for &(from, to, elements) in &messages {
+        gives[from as usize] += elements;
+        gets[to as usize] += elements;
+        takes_part[from as usize] = true;
+        takes_part[to as usize] = true;
+    }
+    let ranks = || (0..=last).filter(|&k| takes_part[k]);
+    What {
+        pattern: pushed.halo.then_some(Pattern::Halo),
+        participants: Ranks::of(ranks().map(|k| (k as u32, k as u32 + 1)).collect()),
+        root: None,
+        part: Extremes::of(messages.iter().map(|m| m.2)),
+        gives: Extremes::of(ranks().map(|k| gives[k])),
+        gets: Extremes::of(ranks().map(|k| gets[k])),
+        elements: messages.iter().map(|m| m.2).sum(),
+        messages,
+    }
+}

@@ -1,0 +1,160 @@
+//! What ranks tell each other outside of any algorithm, as one schedule: every message by itself, all at one time.
+//!
+//! This is what a program does that looks for no collective, or finds none: non-blocking messages between pairs. A rank
+//! sends its messages one after the other and waits for none; each receive has a lane of its own, so it takes its message
+//! when that comes. Partial results are combined in the order of ranks, as the messages arrive in that order.
+
+use unisono_base::{NodeId, Span};
+use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};
+use unisono_cost::{
+    endpoint::{LevelPrices, ScheduleEvaluator},
+    network::NetworkModel,
+};
+use unisono_machine::{Endpoint, network::Network};
+use unisono_schedule::{BuildError, Builder, Operand, Schedule};
+
+use crate::{PlanError, endpoint::endpoint_model};
+
+/// Elements from one rank to another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Message {
+    pub from: u32,
+    pub to: u32,
+    pub elements: u64,
+}
+
+/// The widest elements that make up elements of so many bytes, and how many of these `count` are. Where that is odd, the
+/// last one is half empty.
+pub fn whole_elements(element_bytes: u64, count: u64) -> (Dtype, u64) {
+    let fits = [Dtype::F64, Dtype::F32, Dtype::F16].into_iter().find(|d| element_bytes.is_multiple_of(d.bytes()));
+    let dtype = fits.unwrap_or(Dtype::F16);
+    (dtype, count.saturating_mul(element_bytes).div_ceil(dtype.bytes()))
+}
+
+/// Messages among `ranks` ranks as a schedule, and what each output must hold. A rank's input has the messages that it sends
+/// one after the other in their order here, its output those that it receives. The collective, an alltoall of enough
+/// elements, says no more than how long these are.
+///
+/// # Errors
+/// A rank gives or gets 2^32 elements or more, or the tables are full.
+pub fn messages_schedule(
+    ranks: u32,
+    dtype: Dtype,
+    messages: &[Message],
+) -> Result<(Schedule, Vec<Vec<Required>>), PlanError> {
+    let (mut given, mut got) = (vec![0_u64; ranks as usize], vec![0_u64; ranks as usize]);
+    for m in messages {
+        given[m.from as usize] += m.elements;
+        got[m.to as usize] += m.elements;
+    }
+    let longest = given.iter().chain(&got).copied().max().unwrap_or(0);
+    let block = longest.div_ceil(u64::from(ranks));
+    let collective = Collective::new(Kind::Alltoall, ranks, block, 0, Operator::Sum, dtype)?;
+    let mut builder = Builder::new(collective);
+    builder.origin("messages");
+    builder.reserve(2 * messages.len(), messages.len());
+    let mut required = vec![Vec::new(); ranks as usize];
+    given.fill(0);
+    got.fill(0);
+    // Sends come before receives in the lanes of a rank.
+    let mut lanes = vec![0; ranks as usize];
+    messages.iter().for_each(|m| lanes[m.from as usize] = 1);
+    let take = |at: &mut u64, elements: u64| {
+        let start = *at as u32;
+        *at += elements;
+        start
+    };
+    for m in messages.iter().filter(|m| m.elements > 0) {
+        let (from, to, len) = (NodeId(m.from), NodeId(m.to), m.elements as u32);
+        let input = take(&mut given[from.index()], m.elements);
+        let output = take(&mut got[to.index()], m.elements);
+        let stream = Operand::Stream(builder.stream(from, &[to]));
+        builder.combine(from, 0, len, &[Operand::In(input)], &[stream]);
+        builder.combine(to, lanes[to.index()], len, &[stream], &[Operand::Out(output)]);
+        lanes[to.index()] += 1;
+        let source = Source::Copy { rank: m.from };
+        required[to.index()].push(Required { span: Span::new(output, len), input_start: input, source });
+    }
+    Ok((builder.finish().map_err(too_large)?, required))
+}
+
+/// A reduction in which every partial result goes straight to every rank that needs it.
+///
+/// # Errors
+/// The collective is no reduction, or the tables are full.
+pub fn direct_reduction(collective: Collective) -> Result<Schedule, PlanError> {
+    let c = collective;
+    let roots = match c.kind {
+        Kind::Reduce => c.root..c.root + 1,
+        Kind::Allreduce | Kind::ReduceScatter => 0..c.ranks,
+        other => {
+            return Err(PlanError::NotTimed {
+                algorithm: other.name().to_owned(),
+                evaluator: "messages",
+                message: "it combines nothing".to_owned(),
+            });
+        }
+    };
+    let mut builder = Builder::new(c);
+    builder.origin("messages");
+    let part = |root: u32| Operand::In(if c.kind == Kind::ReduceScatter { root * c.elements } else { 0 });
+    for root in roots {
+        let to = NodeId(root);
+        let mut sum = None;
+        for rank in 0..c.ranks {
+            let own = if rank == root {
+                part(root)
+            } else {
+                let stream = Operand::Stream(builder.stream(NodeId(rank), &[to]));
+                builder.combine(NodeId(rank), 0, c.elements, &[part(root)], &[stream]);
+                stream
+            };
+            let sources: Vec<Operand> = sum.into_iter().chain([own]).collect();
+            builder.combine(to, 1, c.elements, &sources, &[Operand::Out(0)]);
+            sum = Some(Operand::Out(0));
+        }
+    }
+    builder.finish().map_err(too_large)
+}
+
+fn too_large(error: BuildError) -> PlanError {
+    PlanError::NotTimed { algorithm: "messages".to_owned(), evaluator: "builder", message: error.to_string() }
+}
+
+/// Nanoseconds of a schedule on ranks that reach each other by messages, by `model` or the machine's own, whose name it
+/// returns too.
+///
+/// # Errors
+/// More ranks than the machine has, a model that it does not say the parameters of, a schedule that cannot run.
+pub fn schedule_on_endpoint(
+    schedule: &Schedule,
+    machine: &Endpoint,
+    model: Option<&str>,
+    evaluator: &dyn ScheduleEvaluator,
+) -> Result<f64, PlanError> {
+    let ranks = machine.choose(Some(schedule.collective().ranks))?;
+    let model = model.map_or(Ok(machine.model), endpoint_model)?;
+    let prices = LevelPrices::new(machine, model, ranks)?;
+    evaluator.nanoseconds(schedule, &prices).map_err(|message| PlanError::NotTimed {
+        algorithm: schedule.origin().to_owned(),
+        evaluator: evaluator.name(),
+        message,
+    })
+}
+
+/// The same on a network, rank k on the accelerator `places[k]`.
+///
+/// # Errors
+/// The machine does not have these places, the schedule cannot run.
+pub fn schedule_on_network(schedule: &Schedule, machine: &Network, places: Vec<u32>) -> Result<f64, PlanError> {
+    let accelerators = machine.topology(&machine.name)?.accelerators();
+    let ranks = schedule.collective().ranks;
+    if places.len() != ranks as usize || places.iter().any(|&p| p >= accelerators) {
+        return Err(PlanError::TooManyRanks { ranks, machine: machine.name.clone(), accelerators });
+    }
+    NetworkModel::new(machine, places)?.schedule_ns(schedule).map_err(|message| PlanError::NotTimed {
+        algorithm: schedule.origin().to_owned(),
+        evaluator: "network",
+        message,
+    })
+}

@@ -1,0 +1,64 @@
+"""What a program communicates, told."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from unisono._prediction import Prediction, as_report, total_lines
+
+
+class Explanation:
+    """What a program communicates on so many nodes, and on a machine what that takes; printed as a table."""
+
+    def __init__(
+        self, found: Mapping[str, Any], predicted: Prediction | None = None, by_messages: Prediction | None = None
+    ) -> None:
+        """From the report of a discovery; the predictions come together or not at all."""
+        self.nodes: int = found["nodes"]
+        self.forwards: list[dict[str, Any]] = found["forwards"]
+        self.messages: dict[str, int] = found["messages"]
+        #: The predictions in full: as the program is, and by messages between pairs alone.
+        self.prediction, self.by_messages = predicted, by_messages
+
+    @property
+    def predicted(self) -> float | None:
+        """Seconds that the communication takes, one operation after the other; None where no machine was named."""
+        return None if self.prediction is None else self.prediction.seconds
+
+    @property
+    def operations(self) -> list[dict[str, Any]]:
+        """Each distinct operation on the machine: how often, among whom, by which algorithm, and what it takes."""
+        return [] if self.prediction is None else self.prediction.operations
+
+    def report(self) -> dict[str, Any]:
+        """The same as a dictionary."""
+        found = {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
+        if self.prediction is None or self.by_messages is None:
+            return found
+        return {**found, **as_report(self.prediction, self.by_messages)}
+
+    def __str__(self) -> str:
+        """A line for each kind of forward, or for each operation of a prediction, and the messages of all ranks."""
+        if self.prediction is not None and self.by_messages is not None:
+            titles, rows = self.prediction.table()
+            return "\n".join([*_aligned([titles, *rows]), *total_lines(self.prediction, self.by_messages), self._sum()])
+        kinds = Counter(
+            f"{f['after_task']} -> {f['before_task']}: {f['buffer']} {f['collective'] or 'point-to-point'}"
+            for f in self.forwards
+        )
+        width = len(str(max(kinds.values(), default=0)))
+        lines = [f"{count:>{width}} x {kind}" for kind, count in kinds.items()]
+        return "\n".join([*lines, self._sum()])
+
+    def _sum(self) -> str:
+        m = self.messages
+        collectives = f"{m['collective']} collectives ({m['collective_bytes']} bytes)"
+        messages = f"{m['p2p']} messages ({m['p2p_bytes']} bytes)"
+        return f"{self.nodes} nodes: {collectives}, {messages}"
+
+    __repr__ = __str__
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

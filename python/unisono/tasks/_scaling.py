@@ -1,0 +1,181 @@
+"""Strong scaling of a program on a machine: kernels as measured alone, communication as predicted."""
+
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from unisono._core import Discovery, InputError, Machine, UnsupportedError
+from unisono._files import check_writable, write
+
+if TYPE_CHECKING:
+    from unisono.tasks._program import Program
+
+#: Numbers of nodes where nobody says which.
+NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A program on more and more nodes of a machine; printed as a table.
+
+    Each row has ``nodes``, ``compute_seconds``, ``communication_seconds``, their sum ``seconds``, ``speedup`` over one
+    node and ``efficiency``, and ``by_messages_seconds`` and ``by_messages_speedup`` without collectives; with a
+    simulation ``simulated_seconds`` and ``by_messages_simulated_seconds`` of the communication.
+    """
+
+    machine: str
+    rows: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        """A line for each number of nodes."""
+        simulated = any("simulated_seconds" in row for row in self.rows)
+        titles = ["nodes", "compute", "communication", "simulated", "speed-up", "efficiency", "by messages", "speed-up"]
+        lines = [titles]
+        for row in self.rows:
+            lines.append(
+                [
+                    str(row["nodes"]),
+                    _time(row["compute_seconds"]),
+                    _time(row["communication_seconds"]),
+                    _time(row.get("simulated_seconds", math.nan)),
+                    f"{row['speedup']:.4g}",
+                    f"{row['efficiency']:.1%}",
+                    _time(row["by_messages_seconds"]),
+                    f"{row['by_messages_speedup']:.4g}",
+                ]
+            )
+        if not simulated:
+            lines = [[cell for at, cell in enumerate(line) if at != 3] for line in lines]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+        )
+
+    __repr__ = __str__
+
+    def plot(self, path: str | os.PathLike[str], title: str = "") -> None:
+        """Draws what is left of the ideal speed-up, and the times of computation and communication, as PNG.
+
+        Raises:
+            InputError: the path has another ending.
+            OSError: it cannot be written.
+
+        """
+        # Drawing takes half a second to import.
+        from unisono import scaling_plot
+
+        if not os.fspath(path).endswith(".png"):
+            raise InputError(f"'{path}' does not end in .png, and the picture is one")
+        check_writable(path)
+        write(path, scaling_plot.draw(self.rows, title or f"Predicted on {self.machine}"))
+
+
+def scaling(
+    program: "Program",
+    nodes: Iterable[int],
+    machine: Machine | str | os.PathLike[str],
+    kernels: Mapping[str, float] | None,
+    model: str | None,
+    simulate: bool,
+) -> Scaling:
+    """See :meth:`Program.scaling`."""
+    alone = measured(program) if kernels is None else checked(program, kernels)
+    base = sum(alone.values())
+    rows: list[dict[str, Any]] = []
+    name = ""
+    for count in nodes:
+        explained = program.explain(count, machine=machine, model=model, simulate=simulate)
+        predicted, by_messages = explained.prediction, explained.by_messages
+        assert predicted is not None
+        assert by_messages is not None
+        name = predicted.machine
+        compute = sum(seconds * share for seconds, share in shares(program, count, alone))
+        seconds, otherwise = compute + predicted.seconds, compute + by_messages.seconds
+        row: dict[str, Any] = {
+            "nodes": explained.nodes,
+            "compute_seconds": compute,
+            "communication_seconds": predicted.seconds,
+            "seconds": seconds,
+            "speedup": base / seconds if seconds > 0 else 1.0,
+            "efficiency": base / seconds / count if seconds > 0 else 1.0,
+            "by_messages_seconds": by_messages.seconds,
+            "by_messages_speedup": base / otherwise if otherwise > 0 else 1.0,
+        }
+        if simulate:
+            row["simulated_seconds"] = predicted.simulated_seconds
+            row["by_messages_simulated_seconds"] = by_messages.simulated_seconds
+        rows.append(row)
+    return Scaling(name, rows)
+
+
+def measured(program: "Program") -> dict[str, float]:
+    """CPU seconds of all tasks of each name in this process, on copies of the arrays as they are now.
+
+    Raises:
+        UnsupportedError: the program runs on several ranks, where none has all of the arrays.
+
+    """
+    alone = type(program)()
+    if alone._transport is not None:
+        raise UnsupportedError("kernels are measured by one process alone; run this without mpiexec, or give kernels=")
+    alone._copy_from(program)
+    return alone._timed()
+
+
+def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float]:
+    """The seconds of each task's kernels, as they are given.
+
+    Raises:
+        InputError: a task is missing or unknown, or a time is none.
+
+    """
+    names = dict.fromkeys(task.name for task in program.tasks)
+    if set(kernels) != set(names):
+        given = ", ".join(map(str, kernels)) or "nothing"
+        raise InputError(f"kernels gives the seconds of {given}; the tasks are {', '.join(names)}")
+    for name, seconds in kernels.items():
+        if not 0 <= seconds < math.inf:
+            raise InputError(f"the kernels of '{name}' take {seconds} seconds; accepted are numbers from 0 on")
+    return {name: float(kernels[name]) for name in names}
+
+
+def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
+    """For tasks of each name their seconds alone, and the largest part of them that one of so many nodes does."""
+    done: dict[str, float] = {}
+    whole: dict[str, float] = {}
+    # Parts differ by one granule; the first are the larger ones, and the last may have what is left over.
+    parts = [_parts(program, nodes, rank) for rank in {0, nodes - 1}]
+    for at, task in enumerate(program.tasks):
+        whole[task.name] = whole.get(task.name, 0.0) + math.prod(task.sizes)
+        done[task.name] = done.get(task.name, 0.0) + max(part.get(at, 0) for part in parts)
+    return [(seconds, done[name] / whole[name] if whole[name] else 0.0) for name, seconds in alone.items()]
+
+
+def _parts(program: "Program", nodes: int, rank: int) -> dict[int, int]:
+    """For each task how many points of its range a rank executes."""
+    discovery = Discovery(nodes, rank, "off", rows=True, report=False)
+    program._submit(discovery)
+    executed = (command for command in discovery.commands() if command[0] == "execute")
+    return {
+        command[2]: math.prod(high - low for low, high in zip(command[4], command[5], strict=True))
+        for command in executed
+    }
+
+
+def timed(seconds: dict[str, float], name: str, kernel: Any) -> None:
+    """Adds the CPU time of a call."""
+    begin = time.process_time()
+    kernel()
+    seconds[name] = seconds.get(name, 0.0) + time.process_time() - begin
+
+
+def _time(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "-"
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e6:.4g} µs"
