@@ -260,6 +260,7 @@ class Program:
     def _discovered(self, nodes: int, rules: str) -> Discovery:
         discovery = Discovery(nodes, rules=rules, rows=True)
         self._submit(discovery)
+        discovery.flush()
         return discovery
 
     def graph(
@@ -273,12 +274,11 @@ class Program:
         write_graph(Source(self._submit, nodes, rules, rows=True), file, kind, title or "program of tasks")
 
     def _submit(self, to: Discovery) -> None:
-        """Hands all arrays and tasks to a discovery, and settles them."""
+        """Hands all arrays and tasks to a discovery, or to what takes its place."""
         for array, there in zip(self.arrays, self._initialized, strict=True):
             to.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
         for task in self.tasks:
             task.submit(to)
-        to.flush()
 
     def _add_detail(self, text: str) -> None:
         self._details = zlib.crc32(text.encode(), self._details)

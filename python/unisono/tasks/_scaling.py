@@ -158,6 +158,7 @@ def _parts(program: "Program", nodes: int, rank: int) -> dict[int, int]:
     """For each task how many points of its range a rank executes."""
     discovery = Discovery(nodes, rank, "off", rows=True, report=False)
     program._submit(discovery)
+    discovery.flush()
     executed = (command for command in discovery.commands() if command[0] == "execute")
     return {
         command[2]: math.prod(high - low for low, high in zip(command[4], command[5], strict=True))
