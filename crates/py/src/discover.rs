@@ -411,6 +411,21 @@ impl Discovery {
         boxes(py, &operation.found.received(self.engine.sides(), rank), operation.dims)
     }
 
+    /// The elements that ranks receive from others in an operation; of a reduction, the fewest that can move.
+    fn moved(&self, operation: &Operation) -> u64 {
+        operation.found.elements(self.engine.sides())
+    }
+
+    /// Whether no element goes to two ranks.
+    fn is_disjoint(&self, operation: &Operation) -> bool {
+        operation.found.is_disjoint(self.engine.sides())
+    }
+
+    /// The elements that each participant sends to each other one, where all send alike.
+    fn even(&self, operation: &Operation) -> Option<u64> {
+        operation.found.even(self.engine.sides())
+    }
+
     /// Forwards since last time, and messages of all ranks so far.
     fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &report_of(&mut self.engine))
