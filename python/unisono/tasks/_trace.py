@@ -160,7 +160,7 @@ def trace_text(everyone: Sequence[list[Event]], first: Sequence[_Offset], last: 
     begun = min((clock(e["start"]) for clock, own in zip(clocks, everyone, strict=True) for e in own), default=0.0)
     lines: list[Event] = []
     for rank, (clock, own) in enumerate(zip(clocks, everyone, strict=True)):
-        lines += _of_rank(rank + 1, own, lambda at, clock=clock: (clock(at) - begun) / 1e3)  # type: ignore[misc]
+        lines += _of_rank(rank + 1, own, lambda at, clock=clock: round((clock(at) - begun) / 1e3, 3))  # type: ignore[misc]
     errors = [max(one.error, other.error) for one, other in zip(first, last, strict=True)]
     about = {"time": "of rank 0", "ranks": len(everyone), "clock_error_ns": errors or [0.0]}
     text = ",\n".join(json.dumps(event, ensure_ascii=False) for event in lines)
@@ -181,7 +181,7 @@ def _of_rank(pid: int, own: list[Event], time_of: Callable[[int], float]) -> lis
         start, end = time_of(event["start"]), time_of(event["end"])
         about = {"name": event["name"], "cat": event["cat"]}
         spans.append(
-            {**about, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": event["args"]}
+            {**about, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": round(end - start, 3), "args": event["args"]}
         )
         both = {"name": "message", "cat": "message", "pid": pid, "tid": tid}
         if "to" in event:
