@@ -30,7 +30,8 @@ class Exchanges:
         Communicators are made here and schedules planned, for which ranks wait for each other: with nothing under way,
         and in one order. So what begins later never waits.
         """
-        found = {}
+        found: dict[int, Route] = {}
+        prepared: set[int] = set()
         for command in commands:
             if command[0] == "collective":
                 array, operation = command[4], command[6]
@@ -43,8 +44,9 @@ class Exchanges:
                     data, transport = held[array].data, self._transport
                     about = About(transport, self._discovery, operation, data.dtype, data.shape, key[2])
                     known = self._routes[key] = route(about, self._by_messages)
-                else:
+                elif id(known) not in prepared:
                     known.prepare()
+                prepared.add(id(known))
                 found[command[1]] = known
         return found
 

@@ -29,7 +29,7 @@ class Attended(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing left to carry on."""
+        """Whether there is nothing to carry on while a kernel runs."""
 
     def advance(self) -> bool:
         """Carries on; whether anything was done. It does not wait."""

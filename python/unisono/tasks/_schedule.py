@@ -47,8 +47,8 @@ class Schedule:
 
     @property
     def idle(self) -> bool:
-        """Whether there is no exchange left, and nothing on its way to others."""
-        return not self._others and not self._under_way and not self._exchanges.sending
+        """Whether nothing is under way. Then nothing can begin either before the next kernel has ended."""
+        return not self._under_way and not self._exchanges.sending
 
     def advance(self) -> bool:
         """Ends what is over and begins what may begin, of exchanges; whether there was any. Nothing waits here."""

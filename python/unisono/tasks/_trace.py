@@ -179,10 +179,8 @@ def _of_rank(pid: int, own: list[Event], time_of: Callable[[int], float]) -> lis
             tracks[free : free + 1] = [event["end"]]
             tid = _EXCHANGES + free
         start, end = time_of(event["start"]), time_of(event["end"])
-        about = {"name": event["name"], "cat": event["cat"]}
-        spans.append(
-            {**about, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": round(end - start, 3), "args": event["args"]}
-        )
+        about = {"name": event["name"], "cat": event["cat"], "ph": "X", "pid": pid, "tid": tid}
+        spans.append({**about, "ts": start, "dur": round(end - start, 3), "args": event["args"]})
         both = {"name": "message", "cat": "message", "pid": pid, "tid": tid}
         if "to" in event:
             arrows.append({**both, "id": _id(event["to"]), "ph": "s", "ts": start})
