@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from unisono._core import Discovery, Operation
-from unisono.tasks._held import Held, Pending
-from unisono.tasks._messages import REDUCES
-from unisono.tasks._regions import Boxes, pack, unpack, volume
-from unisono.tasks._routes import About, Route, route
+from unisono.tasks._held import Held, Pending, Route
+from unisono.tasks._messages import REDUCES, receive
+from unisono.tasks._regions import Boxes, pack
+from unisono.tasks._routes import About, route
 from unisono.tasks._transport import PUSH, Transport
 
 #: Routes that are kept.
@@ -69,13 +67,4 @@ class Exchanges:
 
     def receive(self, held: Held, rows: Sequence[tuple[int, Boxes]]) -> Pending:
         """What others push for one read."""
-        got = [(region, np.empty(volume(region), held.data.dtype)) for _, region in rows]
-        requests = []
-        for (source, _), (_, data) in zip(rows, got, strict=True):
-            requests += self._transport.receive(source, data, PUSH)
-
-        def finish() -> None:
-            for region, data in got:
-                unpack(held.data, region, data, region)
-
-        return Pending(self._transport.all_of(requests), finish)
+        return receive(self._transport, held, rows, PUSH)

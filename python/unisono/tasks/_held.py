@@ -1,5 +1,6 @@
-"""Arrays as a rank holds them, and what is under way on them."""
+"""Arrays as a rank holds them, what is under way on them, and ways to begin it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -44,3 +45,26 @@ class Pending:
     served: str = "messages"
     #: Memory that it works on.
     kept: tuple[Any, ...] = ()
+
+
+class Route(ABC):
+    """A way to carry out one collective on one array."""
+
+    #: Whether it takes one of the channels of the world.
+    by_world = False
+    #: Whether it can use the array's memory, where nothing else looks at the array before it is over.
+    in_place = False
+    #: What ranks receive from others.
+    bytes = 0
+
+    def prepare(self) -> None:
+        """Does what participants must do together, before anything is under way; nothing by default."""
+        return
+
+    @abstractmethod
+    def begin(self, held: Held) -> Pending:
+        """Begins the rank's part. What it gives is read meanwhile, what it gets is written; nothing else is touched."""
+
+    def begin_in_place(self, held: Held) -> Pending:
+        """The same in the array's own memory."""
+        return self.begin(held)

@@ -46,6 +46,12 @@ def interval(boxes: Boxes, shape: tuple[int, ...]) -> tuple[int, int] | None:
     return start, start + math.prod(extents)
 
 
+def in_place(data: Data, boxes: Boxes) -> Data | None:
+    """A region where it lies in an array, if it is contiguous there."""
+    found = interval(boxes, data.shape)
+    return None if found is None else data.reshape(-1)[slice(*found)]
+
+
 def pieces(packed: Data, boxes: Boxes) -> Iterator[tuple[Box, Data]]:
     """The part of a packed region that belongs to each of its boxes, in the box's shape."""
     for box, (_, start, end, shape) in zip(boxes, _cuts(boxes), strict=True):

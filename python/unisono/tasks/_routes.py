@@ -14,7 +14,7 @@ import numpy as np
 from unisono._core import Discovery, Operation
 from unisono.mpi import OPERATORS
 from unisono.tasks import _transport
-from unisono.tasks._held import Held, Pending, nothing
+from unisono.tasks._held import Held, Pending, Route, nothing
 from unisono.tasks._messages import Messages
 from unisono.tasks._operators import NEUTRAL, by_mpi
 from unisono.tasks._regions import Boxes, Data, gather_into, interval, pack, pack_into, unpack, volume
@@ -83,21 +83,6 @@ class About:
         return dict(self.discovery.receives(self.operation, self.rank))
 
 
-class Route(Protocol):
-    """A way, for one operation on one array."""
-
-    #: Whether it takes one of the channels of the world.
-    by_world: bool
-    #: What ranks receive from others.
-    bytes: int
-
-    def prepare(self) -> None:
-        """What participants must do together, before anything is under way."""
-
-    def begin(self, held: Held) -> Pending:
-        """Begins the rank's part."""
-
-
 class Way(Protocol):
     """Makes routes."""
 
@@ -117,7 +102,7 @@ def _fits(size: int) -> bool:
     return size <= _transport.LARGEST
 
 
-class _ByWorld:
+class _ByWorld(Route):
     """By a plan where there is one: all ranks take part, with equal parts."""
 
     by_world = True
@@ -136,16 +121,11 @@ class _ByWorld:
         return started, f"plan: {ran.algorithm}" if ran.planned else "library"
 
 
-class _ByLibrary:
+class _ByLibrary(Route):
     """By the MPI library, among the participants."""
-
-    by_world = False
 
     def __init__(self, about: About) -> None:
         self.about, self.bytes, self.mpi, self.comm = about, about.moved, about.transport.mpi, about.comm
-
-    def prepare(self) -> None:
-        """The communicator is there."""
 
 
 class _Parts:
@@ -158,7 +138,8 @@ class _Parts:
         self.wanted = about.receives
         self.mine = about.given(about.rank)
         # What arrives may go to its place at once where the place is contiguous and all of it is wanted: what is not
-        # may be written by a kernel meanwhile.
+        # may be written by a kernel meanwhile. What this rank gives lies in the same memory, which is MPI's while the
+        # call lasts: so this is for arrays that nothing else looks at.
         others = [(k, r) for k, r in zip(about.participants, self.regions, strict=True) if k != about.rank]
         places = [interval(region, about.shape) for region in self.regions]
         wanted = all(self.wanted.get(k, ()) == region for k, region in others)
@@ -190,15 +171,18 @@ class WorldAllgather(_ByWorld):
         self._parts, self._shape = parts, (about.transport.ranks, parts.counts[0])
         at = parts.places
         in_row = at is not None and all(at[k] == at[0] + start for k, start in enumerate(parts.starts[:-1]))
-        self._at = at[0] if at and in_row else None
+        self._at, self.in_place = at[0] if at else 0, in_row
+
+    def begin_in_place(self, held: Held) -> Pending:
+        parts = self._parts
+        mine = pack(held.data, parts.mine).view(np.uint8)
+        into = held.data.reshape(-1).view(np.uint8)[self._at : self._at + parts.starts[-1]]
+        started, served = self.start(mine, into.reshape(self._shape))
+        return Pending(started.test, nothing, served, (mine, into))
 
     def begin(self, held: Held) -> Pending:
         parts, participants = self._parts, self.about.participants
         mine = pack(held.data, parts.mine).view(np.uint8)
-        if self._at is not None:
-            into = held.data.reshape(-1).view(np.uint8)[self._at : self._at + parts.starts[-1]]
-            started, served = self.start(mine, into.reshape(self._shape))
-            return Pending(started.test, nothing, served, (mine, into))
         got = np.empty(parts.starts[-1], np.uint8)
         started, served = self.start(mine, got.reshape(self._shape))
         return Pending(started.test, lambda: parts.unpack(held, got, participants), served, (mine, got))
@@ -217,24 +201,23 @@ class Gather(_ByLibrary):
         super().__init__(about)
         self._parts, self._root = parts, about.operation.root
         self._gets = self._root is None or about.rank == self._root
-        self._base = 0
-        if (places := parts.places) is not None:
+        if (places := parts.places) is not None and self._gets and parts.starts[-1]:
             used = [(at, at + count) for at, count in zip(places, parts.counts, strict=True) if count]
-            self._base = min((low for low, _ in used), default=0)
-            self._span = max((high for _, high in used), default=0) - self._base
-            if self._span > _MOST:
-                parts.places = None
+            base, end = min(low for low, _ in used), max(high for _, high in used)
+            self._memory = slice(base, end)
+            self._places = [at - base if count else 0 for at, count in zip(places, parts.counts, strict=True)]
+            self.in_place = end - base <= _MOST
+
+    def begin_in_place(self, held: Held) -> Pending:
+        into = held.data.reshape(-1).view(np.uint8)[self._memory]
+        return Pending(self._begin(self.mpi.IN_PLACE, into, self._places).Test, nothing, "library", (into,))
 
     def begin(self, held: Held) -> Pending:
-        parts, mpi, participants = self._parts, self.mpi, self.about.participants
+        parts, participants = self._parts, self.about.participants
         if not self._gets:
             mine = pack(held.data, parts.mine).view(np.uint8)
             request = self.comm.Igatherv(mine, None, self.about.place_of(self._root or 0))
             return Pending(request.Test, nothing, "library", (mine,))
-        if parts.places is not None:
-            into = held.data.reshape(-1).view(np.uint8)[self._base : self._base + self._span]
-            places = [at - self._base if count else 0 for at, count in zip(parts.places, parts.counts, strict=True)]
-            return Pending(self._begin(mpi.IN_PLACE, into, places).Test, nothing, "library", (into,))
         mine, got = pack(held.data, parts.mine).view(np.uint8), np.empty(parts.starts[-1], np.uint8)
         request = self._begin(mine, got, parts.starts[:-1])
         return Pending(request.Test, lambda: parts.unpack(held, got, participants), "library", (mine, got))

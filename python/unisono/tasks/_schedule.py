@@ -37,6 +37,9 @@ class Schedule:
         self._open = {command[1] for command in commands}
         self._lowest = min(self._open, default=0)
         self._under_way: dict[int, tuple[Pending, Command, Any]] = {}
+        self._running = False
+        #: Arrays that one exchange has for itself.
+        self._taken: set[int] = set()
         self._held, self._exchanges, self._trace = held, exchanges, trace
         self._routes = exchanges.prepare(commands, held)
 
@@ -62,6 +65,7 @@ class Schedule:
                 pending.finish()
                 if self._trace:
                     self._trace.end(begun, command, pending.served, self._bytes(command))
+                self._taken.discard(command[4])
                 self._close(number)
                 moved = True
         while self._others and self._ready(command := self._others[0]) and self._begin(command):
@@ -71,10 +75,12 @@ class Schedule:
 
     def take_kernel(self) -> Command | None:
         """The next kernel, if it may run."""
-        return self._kernels.popleft() if self._kernels and self._ready(self._kernels[0]) else None
+        self._running = bool(self._kernels) and self._ready(self._kernels[0])
+        return self._kernels.popleft() if self._running else None
 
     def done(self, kernel: Command) -> None:
         """A kernel ran."""
+        self._running = False
         self._close(kernel[1])
 
     def _ready(self, command: Command) -> bool:
@@ -90,7 +96,8 @@ class Schedule:
     def _begin(self, command: Command) -> bool:
         """Unless it would wait. Of a push nothing then is under way, since its data is copied."""
         kind, number, array = command[0], command[1], self._held[command[4]]
-        if kind == "collective" and not self._exchanges.can_begin(self._routes[number]):
+        route = self._routes.get(number)
+        if command[4] in self._taken or (route is not None and not self._exchanges.can_begin(route)):
             return False
         begun = self._trace.begin(command) if self._trace else None
         if kind == "push":
@@ -99,10 +106,21 @@ class Schedule:
                 self._trace.end(begun, command, "messages", self._bytes(command))
             self._close(number)
             return True
-        route = self._routes.get(number)
-        pending = self._exchanges.receive(array, command[5]) if route is None else route.begin(array)
+        if route is None:
+            pending = self._exchanges.receive(array, command[5])
+        else:
+            in_place = route.in_place and self._is_alone(command)
+            if in_place:
+                self._taken.add(command[4])
+            pending = route.begin_in_place(array) if in_place else route.begin(array)
         self._under_way[number] = (pending, command, begun)
         return True
+
+    def _is_alone(self, command: Command) -> bool:
+        """Whether no kernel runs before the exchange is over, and none of the array is under way."""
+        if self._running or not self._kernels or command[1] not in self._kernels[0][3][0]:
+            return False
+        return all(other[4] != command[4] for _, other, _ in self._under_way.values())
 
     def _bytes(self, command: Command) -> int:
         """What moves: of a collective among all ranks."""

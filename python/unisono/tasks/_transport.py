@@ -74,10 +74,13 @@ class Transport:
         return self._groups[participants]
 
     def send(self, to: int, data: Data, tag: int) -> None:
-        """Begins to send; the data must stay as it is."""
+        """Begins to send what nobody else has."""
+        self._sent.extend((request, data) for request in self.start_sending(to, data, tag))
+
+    def start_sending(self, to: int, data: Data, tag: int) -> list[Any]:
+        """Begins to send, and returns the requests; the data must stay as it is."""
         octets = data.view(np.uint8)
-        for at in range(0, octets.size, LARGEST):
-            self._sent.append((self.comm.Isend(octets[at : at + LARGEST], to, tag), data))
+        return [self.comm.Isend(octets[at : at + LARGEST], to, tag) for at in range(0, octets.size, LARGEST)]
 
     def receive(self, source: int, data: Data, tag: int) -> list[Any]:
         """Begins to receive, and returns the requests."""
