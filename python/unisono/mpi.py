@@ -171,6 +171,9 @@ class World:
         ``count`` is that of one rank's piece where ranks have pieces. Where a model plans, ranks wait here for each
         other, and no more when such a call begins.
         """
+        if collective not in _FUNCTIONS or collective == "barrier":
+            known = ", ".join(name for name in _FUNCTIONS if name != "barrier")
+            raise InputError(f"'{collective}' is nothing to prepare; accepted are {known}")
         kind = np.dtype(dtype)
         call = Call(collective, count * kind.itemsize, 1, root)
         if collective in _REDUCES:

@@ -1,6 +1,6 @@
 """Under mpiexec: exchanges while kernels run. Rank 0 prints.
 
-Usage: progress.py steady ARGUMENTS OF tasks.py | overlap FILE | mpi | fail | patterns N FILE [MACHINE]
+Usage: progress.py steady ARGUMENTS OF tasks.py | overlap FILE | mpi | fail | prepare | patterns N FILE [MACHINE]
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
+from unisono import InputError, mpi
 from unisono.tasks import Program, View, _exchange, _held, all_, neighborhood, one_to_one, transposed
 
 WORLD = MPI.COMM_WORLD
@@ -191,7 +192,39 @@ def patterns(n: int, file: str, machine: str | None) -> None:
     say(hashlib.sha256(b"".join(result.tobytes() for result in results)).hexdigest()[:16])
 
 
+def prepare() -> None:
+    """A world says beforehand what later calls run."""
+    ranks = WORLD.size
+    for machine in ("archer", None):
+        world = mpi.world(machine=machine, channels=1)
+        x, rows = np.zeros(60), np.zeros((ranks, 5), np.int32)
+        calls: list[tuple[str, int, Any, dict[str, Any]]] = [
+            ("allreduce", 60, x, {"op": "max"}),
+            ("reduce", 60, x, {"root": ranks - 1}),
+            ("broadcast", 480, x, {"root": 1 % ranks}),
+            ("allgather", 480, x, {}),
+            ("reduce-scatter", 5, rows, {}),
+            ("alltoall", 20, rows, {}),
+        ]
+        for collective, count, array, options in calls:
+            dtype = array.dtype if "reduce" in collective else np.dtype(np.uint8)
+            said = world.prepare(collective, count, dtype, **options)
+            free = world.is_free()
+            started = world.start(collective, array, **options)
+            assert free
+            assert started.ran is said, (started.ran, said)
+            assert said.planned == (machine is not None)
+            started.wait()
+            assert world.is_free()
+    try:
+        world.prepare("barrier", 1)
+    except InputError as error:
+        say(str(error))
+
+
 match sys.argv[1]:
+    case "prepare":
+        prepare()
     case "steady":
         steady(sys.argv[2:])
     case "overlap":

@@ -86,6 +86,10 @@ def test_nobody_waits_where_an_exchange_fails() -> None:
         assert "error: an exchange failed on rank 1; all ranks are ended" in done.stderr
 
 
+def test_a_world_prepares() -> None:
+    assert run(3, SCRIPT, "prepare").stdout.startswith("'barrier' is nothing to prepare; accepted are allgather, ")
+
+
 @pytest.mark.parametrize("n", [12, 13])
 def test_the_trace_says_what_served(tmp_path: Path, n: int) -> None:
     """All patterns among 4 ranks: plans serve equal parts, the library others; the data is the same by all ways."""

@@ -182,11 +182,6 @@ impl Operation {
         self.participants.iter().flat_map(of).sum()
     }
 
-    /// Whether no element goes to two ranks.
-    pub fn is_disjoint(&self, sides: &Sides) -> bool {
-        self.parts.iter().all(|part| sides[self.reader].is_disjoint(&part.region))
-    }
-
     /// How many elements each participant sends to each other one, where all send alike. The answer is the same on all
     /// ranks; ranks are walked, each with those that it sends to.
     pub fn even(&self, sides: &Sides) -> Option<u64> {

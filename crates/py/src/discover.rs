@@ -436,11 +436,6 @@ impl Discovery {
         operation.found.elements(self.engine.sides())
     }
 
-    /// Whether no element goes to two ranks.
-    fn is_disjoint(&self, operation: &Operation) -> bool {
-        operation.found.is_disjoint(self.engine.sides())
-    }
-
     /// The elements that each participant sends to each other one, where all send alike.
     fn even(&self, operation: &Operation) -> Option<u64> {
         operation.found.even(self.engine.sides())

@@ -380,9 +380,7 @@ class Reduction(_ByLibrary):
 
 
 def _shares(about: About) -> tuple[_Partial, list[int]] | None:
-    """Partial results in the order of those who get them, and how much each gets; none where two get the same."""
-    if not about.discovery.is_disjoint(about.operation):
-        return None
+    """Partial results in the order of those who get them, and how much each gets; no element goes to two ranks."""
     regions = [about.received(k) for k in about.participants]
     partial = _Partial.of(about, tuple(box for region in regions for box in region))
     return None if partial is None else (partial, [volume(region) for region in regions])
@@ -393,7 +391,7 @@ class WorldReduceScatter(_ByWorld):
 
     @classmethod
     def of(cls, about: About) -> "WorldReduceScatter | None":
-        """Where each element goes to one rank: of what two had, they could have other bits."""
+        """Where parts are equal."""
         found = _shares(about) if about.everyone else None
         return None if found is None or len(set(found[1])) > 1 else cls(about, *found)
 
@@ -413,7 +411,7 @@ class ReduceScatter(_ByLibrary):
 
     @classmethod
     def of(cls, about: About) -> "ReduceScatter | None":
-        """Where each element goes to one rank."""
+        """Where MPI knows the operator and the elements."""
         found = _shares(about)
         return None if found is None else cls(about, *found)
 
