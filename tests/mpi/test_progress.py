@@ -1,11 +1,13 @@
 """Exchanges of programs of tasks while kernels run, and traces, which show them."""
 
 import json
+import resource
 import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import unisono as un
 from unisono.tasks import Program, View, neighborhood, one_to_one
@@ -117,6 +119,17 @@ def test_the_trace_says_what_served(tmp_path: Path, n: int) -> None:
     assert {(e["cat"], e["args"].get("served", "messages")) for e in spans(file)} == {
         (kind, "messages") for kind in ("kernel", "push", "await", "collective")
     }
+
+
+def test_zeros_take_no_room() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    program = Program()
+    for _ in range(4):
+        program.zeros(1 << 26)
+        program.array(1 << 26, init=0, dtype=np.float32)
+    # Of three gigabytes, in KiB.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
+    assert np.signbit(program.fetch(program.array(4, init=-0.0))).all()
 
 
 def test_a_program_alone_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 import traceback
+import zlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -164,10 +165,7 @@ class Transport:
 
 
 def _number(what: str) -> int:
-    number = 0
-    for byte in what.encode():
-        number = (number * 257 + byte) & 0x7FFF_FFFF
-    return number
+    return zlib.crc32(what.encode())
 
 
 def _first_difference(links: list[list[int]]) -> int | None:
