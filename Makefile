@@ -48,6 +48,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/beyond.py --small
 	$(say) "planned allreduces beside the library's"
 	@$(BIN)/python benches/mpi/allreduce.py
+	$(say) "programs of tasks beside the same by hand"
+	@$(BIN)/python benches/mpi/tasks.py
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 

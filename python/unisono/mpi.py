@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import InputError, Machine
@@ -161,6 +162,29 @@ class World:
         call = self._describe(collective, x, op, root, out)
         result = None if collective == "barrier" else x if collective in _IN_PLACE else call.got
         return self._issue(call, result, wait=False)
+
+    def prepare(
+        self, collective: str, count: int, dtype: npt.DTypeLike = np.uint8, *, op: str = "sum", root: int = 0
+    ) -> Ran:
+        """What later calls of so many elements will run; all ranks call it together.
+
+        ``count`` is that of one rank's piece where ranks have pieces. Where a model plans, ranks wait here for each
+        other, and no more when such a call begins.
+        """
+        if collective not in _FUNCTIONS or collective == "barrier":
+            known = ", ".join(name for name in _FUNCTIONS if name != "barrier")
+            raise InputError(f"'{collective}' is nothing to prepare; accepted are {known}")
+        kind = np.dtype(dtype)
+        call = Call(collective, count * kind.itemsize, 1, root)
+        if collective in _REDUCES:
+            call.elements, call.unit = count, kind.itemsize
+            self._set_operator(call, op, kind)
+        return self._choice(call)[1]
+
+    def is_free(self) -> bool:
+        """Whether the next call that is started begins without waiting for an earlier one."""
+        before = self._pending[self._issued % len(self._channels)]
+        return before is None or before.test()
 
     def close(self) -> None:
         """Ends all calls and frees the world's communicators; all ranks call this together."""

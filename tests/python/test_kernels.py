@@ -278,8 +278,8 @@ def test_regions_subtract() -> None:
     for dims in (1, 2, 3):
         for _ in range(200):
             lows = draw.integers(0, 5, (2, 3, dims))
-            boxes = [[(tuple(low), tuple(low + draw.integers(1, 4, dims))) for low in part] for part in lows]
-            a, b = without([boxes[0][0]], []), boxes[1]
+            boxes = [tuple((tuple(low), tuple(low + draw.integers(1, 4, dims))) for low in part) for part in lows]
+            a, b = without(boxes[0][:1], ()), boxes[1]
             left = without(a, b)
             marks = np.zeros((9,) * dims, int)
             for box in left:
@@ -290,4 +290,4 @@ def test_regions_subtract() -> None:
                     expected[tuple(slice(*ends) for ends in zip(*box, strict=True))] = value
             assert (marks == expected).all()
             assert volume(left) + sum(1 for _ in np.argwhere(expected == 0)) == math.prod((9,) * dims)
-            assert common(left, b) == []
+            assert common(left, b) == ()

@@ -118,6 +118,20 @@ def test_reductions_and_functions() -> None:
         assert np.array_equal(q.fetch(b), np.arange(24).reshape(4, 6).T)
 
 
+def test_what_lies_between_boxes_stays() -> None:
+    """Where a function maps to both ends of an array, a reduction starts from neutral elements there alone."""
+    ends = mapper(lambda low, high, shape: [((0,), (1,)), ((shape[0] - 1,), shape)])
+    p = Program()
+    a, b = p.array(6, init=np.arange(6)), p.array(4, init=[1, 2, 3, 4])
+
+    def add(b: View, a: View) -> None:
+        a[0] += b.sum()
+        a[-1] -= b.sum()
+
+    p.task(add, range=4, reads=[b[one_to_one]], reduces=[a[ends]])
+    assert p.fetch(a).tolist() == [10, 1, 2, 3, 4, -10]
+
+
 def test_what_is_refused() -> None:
     p, q = Program(), Program()
     a, other = p.array(8), q.zeros(8)

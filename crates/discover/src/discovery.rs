@@ -295,9 +295,13 @@ impl Discovery {
         self.shapes.get(self.tasks[task.index()].0).dims()
     }
 
-    /// For each access of a task, the smallest box around what this rank's part of the range touches; nothing where the
-    /// rank has no part.
-    pub fn views(&self, task: TaskId) -> Vec<Box3> {
+    /// Tasks with the same number touch the same.
+    pub fn shape_number(&self, task: TaskId) -> u32 {
+        self.tasks[task.index()].0
+    }
+
+    /// For each access of a task, what this rank's part of the range touches; nothing where the rank has no part.
+    pub fn views(&self, task: TaskId) -> Vec<Region> {
         self.shapes.get(self.tasks[task.index()].0).views.clone()
     }
 

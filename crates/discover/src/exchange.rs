@@ -181,4 +181,23 @@ impl Operation {
         let of = |rank: u32| self.parts.iter().map(move |part| need(sides, rank, self.reader, part).volume());
         self.participants.iter().flat_map(of).sum()
     }
+
+    /// How many elements each participant sends to each other one, where all send alike. The answer is the same on all
+    /// ranks; ranks are walked, each with those that it sends to.
+    pub fn even(&self, sides: &Sides) -> Option<u64> {
+        let others = self.participants.len().saturating_sub(1) as usize;
+        let mut size = None;
+        for rank in self.participants.iter() {
+            let sends = self.sends(sides, rank);
+            if sends.len() != others {
+                return None;
+            }
+            for (_, region) in sends {
+                if *size.get_or_insert_with(|| region.volume()) != region.volume() {
+                    return None;
+                }
+            }
+        }
+        size
+    }
 }

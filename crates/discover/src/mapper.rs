@@ -19,8 +19,9 @@ use crate::{
     split::Geometry,
 };
 
-/// A function of the user's from a chunk and the buffer's box to boxes of the buffer, or why there are none.
-pub type MapFunction = dyn Fn(&Box3, &Box3) -> Result<Vec<Box3>, String> + Send + Sync;
+/// A function of the user's from a chunk's lowest and highest point and the buffer's shape to boxes of the buffer, or why
+/// there are none. Each has as many numbers as the range, or the buffer, has dimensions.
+pub type MapFunction = dyn Fn(&[i64], &[i64], &[i64]) -> Result<Vec<Box3>, String> + Send + Sync;
 
 /// A user's mapper. Two are equal exactly if their numbers are, so one function keeps one number.
 #[derive(Clone)]
@@ -228,7 +229,8 @@ impl Mapper {
         match self {
             Self::EvenSplit(granule) => Ok(even_share(geometry, chunk, buffer, *granule).into()),
             Self::User(user) => {
-                let boxes = (user.function)(chunk, buffer)
+                let range = geometry.dims;
+                let boxes = (user.function)(&chunk.min[..range], &chunk.max[..range], &buffer.max[..dims])
                     .map_err(|why| format!("mapper '{}' for chunk {}: {why}", user.name, chunk.text(geometry.dims)))?;
                 let clamped = Region::of(boxes.iter().map(|b| b.intersect(buffer)));
                 if clamped.is_empty()

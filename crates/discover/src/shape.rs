@@ -40,8 +40,8 @@ pub struct Shape {
     pub touched: Vec<(BufferId, Option<RoleId>, bool, bool)>,
     /// The local rank's part of the range.
     pub chunk: Option<Box3>,
-    /// The smallest box around what that part touches by each access.
-    pub views: Vec<Box3>,
+    /// What that part touches by each access.
+    pub views: Vec<Region>,
     /// Equal on all ranks that submit the same.
     pub digest: u64,
 }
@@ -181,7 +181,7 @@ fn make<'b>(
             let touched = touched(&task.geometry, &chunk, access, about, rows);
             let fault =
                 |what| DiscoverError::Access { task: task.name.to_owned(), buffer: about.name.clone(), rank, what };
-            shape.views.push(touched.map_err(fault)?.bounds());
+            shape.views.push(touched.map_err(fault)?);
         }
     }
     Ok(shape)

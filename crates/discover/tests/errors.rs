@@ -63,7 +63,9 @@ fn wrong_dimensions_and_places() {
     assert_eq!(said, "the number of nodes is 0; accepted are 1 to 1048576");
 }
 
-fn with_function(function: impl Fn(&Box3, &Box3) -> Result<Vec<Box3>, String> + Send + Sync + 'static) -> String {
+fn with_function(
+    function: impl Fn(&[i64], &[i64], &[i64]) -> Result<Vec<Box3>, String> + Send + Sync + 'static,
+) -> String {
     let mut discovery = Discovery::new(Options::report(4, Rules::Full)).expect("the options are sound");
     discovery.buffer(Buffer::new("A", &[64], 8, true).expect("it is sound"));
     let mapper = Mapper::User(UserMapper { number: 1, name: "mine".into(), function: std::sync::Arc::new(function) });
@@ -78,15 +80,15 @@ fn with_function(function: impl Fn(&Box3, &Box3) -> Result<Vec<Box3>, String> + 
 #[test]
 fn functions_of_the_users() {
     let line = |a, b| Ok(vec![Box3 { min: [a, 0, 0], max: [b, 1, 1] }]);
-    assert_eq!(with_function(move |chunk, _| line(chunk.min[0] - 5, chunk.max[0] + 5)), "");
-    let said = with_function(move |chunk, _| line(chunk.min[0] + 64, chunk.max[0] + 64));
+    assert_eq!(with_function(move |low, high, _| line(low[0] - 5, high[0] + 5)), "");
+    let said = with_function(move |low, high, shape| line(low[0] + shape[0], high[0] + shape[0]));
     assert_eq!(
         said,
         "task 't', buffer 'A': mapper 'mine' maps chunk [0, 64) to [64, 128), which is not there; the buffer is [0, 64)"
     );
-    let said = with_function(move |chunk, _| if chunk.max[0] == 64 { line(0, 20) } else { line(0, 30) });
+    let said = with_function(move |_, high, _| if high[0] == 64 { line(0, 20) } else { line(0, 30) });
     assert!(said.starts_with("task 't', buffer 'A', rank 0: its mapper is not monotone: chunk [0, 16)"), "{said}");
-    let said = with_function(|chunk, _| if chunk.min[0] == 32 { Err("no".to_owned()) } else { Ok(Vec::new()) });
+    let said = with_function(|low, ..| if low[0] == 32 { Err("no".to_owned()) } else { Ok(Vec::new()) });
     assert!(said.starts_with("task 't', buffer 'A', rank 2: mapper 'mine' for chunk [32, 48): no"), "{said}");
 }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use pyo3::{
+    intern,
     prelude::*,
     types::{PyDict, PyList, PyTuple},
 };
@@ -181,14 +182,17 @@ impl Mapper {
         }))
     }
 
-    /// A function from `(min, max, shape)` of a chunk and the buffer to a list of `(min, max)` boxes of the buffer.
+    /// A function from `(min, max, shape)` of a chunk and the buffer to a list of `(min, max)` boxes of the buffer. Points are
+    /// tuples with as many numbers as the range or the buffer has dimensions.
     #[staticmethod]
     fn of(name: &str, function: Py<PyAny>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let call = move |chunk: &Box3, buffer: &Box3| -> Result<Vec<Box3>, String> {
+        let call = move |low: &[i64], high: &[i64], shape: &[i64]| -> Result<Vec<Box3>, String> {
             Python::attach(|py| {
-                let found = function.call1(py, (chunk.min, chunk.max, buffer.max));
+                let point = |p: &[i64]| PyTuple::new(py, p);
+                let points = point(low).and_then(|low| Ok((low, point(high)?, point(shape)?)));
+                let found = points.and_then(|points| function.call1(py, points));
                 let found = found.map_err(|e| e.to_string())?;
                 let pairs: Vec<(Vec<i64>, Vec<i64>)> = found
                     .extract(py)
@@ -256,6 +260,9 @@ pub struct Discovery {
     /// Python's objects of regions and operations that came up, by address; what is kept here keeps its address.
     regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
     operations: FxHashMap<usize, (Arc<Found>, Py<Operation>)>,
+    /// The same of boxes of kernels, by number of dimensions, and of what tasks of a shape touch.
+    chunks: FxHashMap<(Box3, usize), (Py<PyTuple>, Py<PyTuple>)>,
+    views: FxHashMap<u32, Py<PyTuple>>,
 }
 
 #[pymethods]
@@ -279,7 +286,13 @@ impl Discovery {
             report,
         };
         let engine = Engine::new(options).map_err(refused)?;
-        Ok(Self { engine, regions: FxHashMap::default(), operations: FxHashMap::default() })
+        Ok(Self {
+            engine,
+            regions: FxHashMap::default(),
+            operations: FxHashMap::default(),
+            chunks: FxHashMap::default(),
+            views: FxHashMap::default(),
+        })
     }
 
     /// Declares a buffer and returns its number.
@@ -376,39 +389,51 @@ impl Discovery {
             match command.action {
                 Action::Push { buffer, to, region } => {
                     let region = self.region(py, &region, buffer)?;
-                    list.append(("push", id, task, waits, buffer.0, to, region))?;
+                    list.append((intern!(py, "push"), id, task, waits, buffer.0, to, region))?;
                 }
                 Action::AwaitPush { buffer, from } => {
                     let rows: PyResult<Vec<_>> =
                         from.iter().map(|(rank, region)| Ok((*rank, self.region(py, region, buffer)?))).collect();
-                    list.append(("await", id, task, waits, buffer.0, PyTuple::new(py, rows?)?))?;
+                    list.append((intern!(py, "await"), id, task, waits, buffer.0, PyTuple::new(py, rows?)?))?;
                 }
                 Action::Collective { buffer, group, operation, given, received } => {
                     let (given, received) = (self.region(py, &given, buffer)?, self.region(py, &received, buffer)?);
                     let operation = self.operation(py, &operation, buffer)?;
-                    list.append(("collective", id, task, waits, buffer.0, group, operation, given, received))?;
+                    let kind = intern!(py, "collective");
+                    list.append((kind, id, task, waits, buffer.0, group, operation, given, received))?;
                 }
                 Action::Execute { chunk } => {
                     let dims = self.engine.range_dims(command.task);
-                    let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
-                    list.append(("execute", id, task, waits, corner(&chunk.min)?, corner(&chunk.max)?))?;
+                    let (low, high) = self.chunk(py, &chunk, dims)?;
+                    list.append((intern!(py, "execute"), id, task, waits, low, high))?;
                 }
             }
         }
         Ok(list)
     }
 
-    /// For each access of a task, the box `(min, max)` that this rank's part of the range touches.
-    fn views<'py>(&self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
+    /// For each access of a task, what this rank's part of the range touches: the smallest box `(min, max)` around it, and
+    /// the boxes of it.
+    fn views<'py>(&mut self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
         let task = TaskId(task);
         if self.engine.find_task(task).is_none() {
             return Err(input(format!("there is no task {}", task.0)));
         }
-        let made = self.engine.views(task).into_iter().zip(self.engine.accessed(task)).map(|(b, buffer)| {
-            let dims = self.dims(buffer);
-            Ok((PyTuple::new(py, &b.min[..dims])?, PyTuple::new(py, &b.max[..dims])?))
+        let shape = self.engine.shape_number(task);
+        if let Some(known) = self.views.get(&shape) {
+            return Ok(known.bind(py).clone());
+        }
+        let made = self.engine.views(task).into_iter().zip(self.engine.accessed(task)).map(|(region, buffer)| {
+            let (dims, around) = (self.dims(buffer), region.bounds());
+            let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
+            Ok(((corner(&around.min)?, corner(&around.max)?), boxes(py, &region, dims)?))
         });
-        PyTuple::new(py, made.collect::<PyResult<Vec<_>>>()?)
+        let made = PyTuple::new(py, made.collect::<PyResult<Vec<_>>>()?)?;
+        if self.views.len() >= MOST_KEPT {
+            self.views.clear();
+        }
+        self.views.insert(shape, made.clone().unbind());
+        Ok(made)
     }
 
     /// To whom a rank sends what in an operation: a list of `(rank, region)`.
@@ -429,6 +454,16 @@ impl Discovery {
     /// What a rank has new afterwards.
     fn received<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
         boxes(py, &operation.found.received(self.engine.sides(), rank), operation.dims)
+    }
+
+    /// The elements that ranks receive from others in an operation; of a reduction, the fewest that can move.
+    fn elements(&self, operation: &Operation) -> u64 {
+        operation.found.elements(self.engine.sides())
+    }
+
+    /// The elements that each participant sends to each other one, where all send alike.
+    fn even(&self, operation: &Operation) -> Option<u64> {
+        operation.found.even(self.engine.sides())
     }
 
     /// Forwards since last time, and messages of all ranks so far.
@@ -482,6 +517,19 @@ fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound
 impl Discovery {
     fn dims(&self, buffer: BufferId) -> usize {
         self.engine.buffers().nth(buffer.index()).map_or(3, |b| b.dims)
+    }
+
+    fn chunk(&mut self, py: Python<'_>, chunk: &Box3, dims: usize) -> PyResult<(Py<PyTuple>, Py<PyTuple>)> {
+        if let Some((low, high)) = self.chunks.get(&(*chunk, dims)) {
+            return Ok((low.clone_ref(py), high.clone_ref(py)));
+        }
+        if self.chunks.len() >= MOST_KEPT {
+            self.chunks.clear();
+        }
+        let corner = |p: &[i64; 3]| Ok::<_, PyErr>(PyTuple::new(py, &p[..dims])?.unbind());
+        let (low, high) = (corner(&chunk.min)?, corner(&chunk.max)?);
+        self.chunks.insert((*chunk, dims), (low.clone_ref(py), high.clone_ref(py)));
+        Ok((low, high))
     }
 
     fn region(&mut self, py: Python<'_>, region: &Arc<Region>, buffer: BufferId) -> PyResult<Py<PyTuple>> {

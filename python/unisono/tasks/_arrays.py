@@ -20,7 +20,8 @@ class View(np.ndarray[Any, np.dtype[Any]]):
         """A view of ``data``."""
         view = data.view(cls)
         view.offset = offset
-        view.flags.writeable = writable
+        if not writable:
+            view.setflags(write=False)
         return view
 
     def __array_finalize__(self, source: object) -> None:

@@ -50,29 +50,37 @@ class Mirror:
         self._host, self._cupy = host, cupy()
         self._span: Box | None = None
         self._data: Any = None
-        self._fresh: list[Box] = []
-        self._newer: list[Box] = []
+        self._fresh: Boxes = ()
+        self._newer: Boxes = ()
         # Messages may be packed by another thread, while a kernel's arrays are brought.
         self._lock, self._device = threading.Lock(), self._cupy.cuda.Device()
 
-    def bring(self, box: Box, *, contents: bool) -> None:
-        """Makes room for a box, and brings what the device lacks of its contents, if they matter."""
+    def cover(self, box: Box) -> None:
+        """Makes room for a box."""
         with self._lock:
-            self._cover(box)
-            missing = without([box], self._fresh)
-            if contents:
-                for piece in missing:
-                    self._at(piece)[...] = self._cupy.asarray(self._host[place(piece)])
-                self._fresh += missing
+            span = around(self._span, box) if self._span else box
+            if span != self._span:
+                data = self._cupy.zeros(tuple(b - a for a, b in zip(*span, strict=True)), self._host.dtype)
+                if self._span:
+                    data[within(self._span, span)] = self._data
+                self._span, self._data = span, data
 
-    def wrote(self, box: Box) -> None:
-        """A kernel on the device writes a box."""
+    def bring(self, region: Boxes) -> None:
+        """Brings what the device lacks of a region that was made room for."""
         with self._lock:
-            for kept in (self._fresh, self._newer):
-                kept += without([box], kept)
+            missing = without(region, self._fresh)
+            for piece in missing:
+                self._at(piece)[...] = self._cupy.asarray(self._host[place(piece)])
+            self._fresh += missing
+
+    def wrote(self, region: Boxes) -> None:
+        """A kernel on the device writes a region."""
+        with self._lock:
+            self._fresh += without(region, self._fresh)
+            self._newer += without(region, self._newer)
 
     def view(self, box: Box) -> Any:
-        """The device's array of a box that was brought."""
+        """The device's array of a box that was made room for."""
         with self._lock:
             return self._at(box)
 
@@ -94,14 +102,6 @@ class Mirror:
         assert self._span is not None
         return self._data[within(box, self._span)]
 
-    def _cover(self, box: Box) -> None:
-        span = around(self._span, box) if self._span else box
-        if span != self._span:
-            data = self._cupy.zeros(tuple(b - a for a, b in zip(*span, strict=True)), self._host.dtype)
-            if self._span:
-                data[within(self._span, span)] = self._data
-            self._span, self._data = span, data
-
 
 def views(parts: Sequence["Part"], operator: str) -> list[Any]:
     """CuPy arrays of what a task touches; none of them is read-only, since CuPy has no such arrays."""
@@ -109,17 +109,19 @@ def views(parts: Sequence["Part"], operator: str) -> list[Any]:
     for part in parts:
         held = part.held
         held.mirror = held.mirror or Mirror(held.data)
-        held.mirror.bring(part.box, contents=part.needs)
+        held.mirror.cover(part.box)
         mirrors.append(held.mirror)
-    # An array that grew is another: views are taken once all is there.
+    # All contents come before the first is written over.
+    for mirror, part in zip(mirrors, parts, strict=True):
+        if part.reads:
+            mirror.bring(part.region)
     for mirror, part in zip(mirrors, parts, strict=True):
         if part.writes:
-            mirror.wrote(part.box)
-    made = [mirror.view(part.box) for mirror, part in zip(mirrors, parts, strict=True)]
-    for view, part in zip(made, parts, strict=True):
+            mirror.wrote(part.region)
         if part.mode == "reduce":
-            view[...] = NEUTRAL[operator](part.held.data.dtype)
-    return made
+            for piece in part.region:
+                mirror.view(piece)[...] = NEUTRAL[operator](part.held.data.dtype)
+    return [mirror.view(part.box) for mirror, part in zip(mirrors, parts, strict=True)]
 
 
 def contents_read(parts: Sequence["Part"]) -> list[list[bytes]]:
@@ -147,5 +149,5 @@ def _contents(part: "Part", parts: Sequence["Part"]) -> list[bytes]:
     mirror = part.held.mirror
     if part.writes or mirror is None:
         return []
-    written = [other.box for other in parts if other.writes and other.held is part.held]
-    return [cupy().asnumpy(mirror.view(box)).tobytes() for box in without([part.box], written)]
+    written = tuple(box for other in parts if other.writes and other.held is part.held for box in other.region)
+    return [cupy().asnumpy(mirror.view(box)).tobytes() for box in without(part.region, written)]

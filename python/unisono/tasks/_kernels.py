@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from unisono._core import InputError
 from unisono.tasks import _device
 from unisono.tasks._arrays import View
-from unisono.tasks._exchange import Held
+from unisono.tasks._held import Held
 from unisono.tasks._operators import NAMES, NEUTRAL
-from unisono.tasks._regions import Box, place
+from unisono.tasks._regions import Box, Boxes, place
 
 Kernel = Callable[..., Any]
 
@@ -25,9 +25,14 @@ class Part(NamedTuple):
     held: Held
     name: str
     mode: str
+    #: What its view shows, and what of that it touches: mappers may leave gaps, which are not the kernel's to see.
     box: Box
-    #: Whether a place needs the latest contents: a kernel reads them, or leaves some of the box as they are.
-    needs: bool
+    region: Boxes
+
+    @property
+    def reads(self) -> bool:
+        """Whether the kernel needs the latest contents."""
+        return self.mode in ("read", "read_write")
 
     @property
     def writes(self) -> bool:
@@ -39,17 +44,18 @@ def _host(parts: Sequence[Part], operator: str) -> list[Any]:
     """Views of the host's arrays; those that are only read are read-only."""
     mirrored = [part for part in parts if part.held.mirror]
     for part in mirrored:
-        if part.needs:
-            part.held.to_host([part.box])
+        if part.reads:
+            part.held.to_host(part.region)
     for part in mirrored:
         if part.writes:
-            part.held.host_wrote([part.box])
+            part.held.host_wrote(part.region)
     views = []
     for part in parts:
-        data = part.held.data[place(part.box)]
+        data = part.held.data
         if part.mode == "reduce":
-            data[...] = NEUTRAL[operator](data.dtype)
-        views.append(View.of(data, part.box[0], writable=part.writes))
+            for piece in part.region:
+                data[place(piece)] = NEUTRAL[operator](data.dtype)
+        views.append(View.of(data[place(part.box)], part.box[0], writable=part.writes))
     return views
 
 
@@ -61,7 +67,8 @@ def call(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, on: st
     """Runs a task's kernel on its parts of arrays."""
     for part in parts:
         if part.mode == "reduce" and part.held.codes is not None:
-            part.held.codes[place(part.box)] = NAMES.index(operator)
+            for piece in part.region:
+                part.held.codes[place(piece)] = NAMES.index(operator)
     views = PLACES[on](parts, operator)
     arguments = [*views, tuple(part.box[0] for part in parts)] if offsets else views
     before = _device.contents_read(parts) if on == "cupy" else None

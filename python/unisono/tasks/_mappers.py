@@ -10,9 +10,6 @@ all_ = Mapper("all")
 #: The same indices; where the array has more dimensions than the range, whole rows.
 one_to_one = Mapper("one_to_one")
 
-#: Mappers that are functions: what they touch may have gaps, which views span.
-_functions: set[Mapper] = set()
-
 
 def fixed(offset: int | Sequence[int], extent: int | Sequence[int]) -> Mapper:
     """Always the box of ``extent`` from ``offset`` on."""
@@ -61,15 +58,10 @@ def even_split(granularity: int = 1) -> Mapper:
 def mapper(function: Callable[..., Any]) -> Mapper:
     """A function as mapper: from ``(min, max, shape)`` of a part and the array to a list of boxes ``(min, max)``.
 
-    It must be pure and monotone. Keep what this returns: a function is equal to itself through one mapper only.
+    ``min`` and ``max`` have as many numbers as the range has dimensions, ``shape`` as the array has. The function must
+    be pure and monotone. A view spans all boxes; what lies between them is not the kernel's to see. Keep what this
+    returns: a function is equal to itself through one mapper only.
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; accepted is one of (min, max, shape)")
-    made = Mapper.of(getattr(function, "__name__", "function"), function)
-    _functions.add(made)
-    return made
-
-
-def fills_its_view(mapper: Mapper) -> bool:
-    """Whether what a mapper touches has no gaps."""
-    return mapper not in _functions
+    return Mapper.of(getattr(function, "__name__", "function"), function)

@@ -15,12 +15,14 @@ from unisono._prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, _recording
 from unisono.tasks._arrays import Access, Array
-from unisono.tasks._exchange import Exchanges, Held
+from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
-from unisono.tasks._mappers import all_, fills_its_view
+from unisono.tasks._held import Held
+from unisono.tasks._mappers import all_
 from unisono.tasks._operators import NAMES
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
-from unisono.tasks._schedule import carry_out
+from unisono.tasks._schedule import Command, Schedule, carry_out
+from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
 
 #: With 1, no collective is made of messages.
@@ -57,9 +59,13 @@ class Program:
     """
 
     def __init__(
-        self, machine: Machine | str | os.PathLike[str] | None = None, plan: str | os.PathLike[str] | None = None
+        self,
+        machine: Machine | str | os.PathLike[str] | None = None,
+        plan: str | os.PathLike[str] | None = None,
+        *,
+        trace: str | os.PathLike[str] | None = None,
     ) -> None:
-        """An empty program."""
+        """An empty program. What its ranks do is recorded for the file ``trace``, which is written at the end."""
         self.arrays: list[Array] = []
         self.tasks: list[Task] = []
         self._numbered: dict[int, Task] = {}
@@ -74,6 +80,9 @@ class Program:
         self._rules = "off" if by_messages else "full"
         self._discovery = Discovery(nodes, rank, self._rules, rows=True, report=False)
         self._exchanges = Exchanges(self._transport, self._discovery, by_messages) if self._transport else None
+        self._trace = None
+        if not _recording.recording():
+            self._trace = recorder(trace, self._transport, self._discovery.task_name, self.arrays)
         _recording.made(self)
 
     def array(
@@ -93,7 +102,8 @@ class Program:
         number = self._discovery.buffer(name, sizes, kind.itemsize, initialized=given is not None)
         made = Array(self, number, name, tuple(map(int, sizes)), kind)
         data = np.zeros(made.shape, kind)
-        if given is not None:
+        # Zeros are there already, on pages that take no room before they are touched.
+        if given is not None and any(given.tobytes() if given.ndim == 0 else b"1"):
             try:
                 data[...] = given
             except ValueError as wrong:
@@ -197,8 +207,17 @@ class Program:
         if not _recording.recording():
             self._carry_out(f"fetch of '{array.name}'")
         held = self._held[array.number]
-        held.to_host([((0,) * len(array.shape), array.shape)])
+        held.to_host((((0,) * len(array.shape), array.shape),))
         return held.data.copy()
+
+    def write_trace(self) -> None:
+        """Writes the trace up to here, which else is written when the process ends. All ranks call it together."""
+        if self._trace is None:
+            raise InputError("the program records no trace; accepted is Program(trace=FILE), or UNISONO_TRACE=FILE")
+        if self._transport:
+            what = f"trace of program {self._number}"
+            self._transport.agree(what, self._discovery, self._details)
+        self._trace.write()
 
     def explain(
         self,
@@ -287,26 +306,38 @@ class Program:
         if self._transport is None or self._exchanges is None:
             for command in self._discovery.commands():
                 # Alone there is nothing but kernels.
-                self._execute(command[2])
+                self._execute_traced(command)
             return
         self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._details)
-        # Fences have no kernel.
-        carry_out(self._discovery.commands(), self._execute_or_end, self._held, self._exchanges)
-        self._transport.finish_sending()
-
-    def _execute_or_end(self, number: int) -> None:
+        schedule = Schedule(self._discovery.commands(), self._held, self._exchanges, self._trace)
         try:
-            self._execute(number)
+            # Fences have no kernel.
+            carry_out(schedule, self._execute_or_end, self._transport.attendant)
+            self._transport.finish_sending()
+        except Exception:
+            self._transport.abort("an exchange")
+
+    def _execute_or_end(self, command: Command) -> None:
+        try:
+            self._execute_traced(command)
         except Exception:
             assert self._transport is not None
-            self._transport.abort(self._discovery.task_name(number))
+            self._transport.abort(f"task '{self._discovery.task_name(command[2])}'")
+
+    def _execute_traced(self, command: Command) -> None:
+        if self._trace is None or command[2] not in self._numbered:
+            self._execute(command[2])
+            return
+        start = self._trace.now()
+        self._execute(command[2])
+        self._trace.kernel(start, *command[2:3], *command[4:6])
 
     def _execute(self, number: int) -> None:
         task = self._numbered.pop(number, None)
         if task is None:
             return
-        parts = []
-        for (buffer, mode, mapper), box in zip(task.accesses, self._discovery.views(number), strict=True):
-            needs = mode in ("read", "read_write") or not fills_its_view(mapper)
-            parts.append(_kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, needs))
+        parts = [
+            _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, region)
+            for (buffer, mode, _), (box, region) in zip(task.accesses, self._discovery.views(number), strict=True)
+        ]
         _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)

@@ -1,7 +1,11 @@
-"""Regions as Discovery tells them, tuples of boxes ``(min, max)``, and their data in one contiguous piece."""
+"""Regions as Discovery tells them, tuples of boxes ``(min, max)``, and their data in one contiguous piece.
 
+Where a region lies is computed once: loops bring the same tuples again and again.
+"""
+
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,56 +13,109 @@ import numpy.typing as npt
 
 Data = npt.NDArray[Any]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
-Boxes = Sequence[Box]
+Boxes = tuple[Box, ...]
+Place = tuple[slice, ...]
+
+#: Computed places that are kept.
+_KEPT = 1 << 14
 
 
-def place(box: Box) -> tuple[slice, ...]:
+@functools.lru_cache(maxsize=_KEPT)
+def place(box: Box) -> Place:
     """A box as an index."""
     return tuple(slice(low, high) for low, high in zip(*box, strict=True))
 
 
+@functools.lru_cache(maxsize=_KEPT)
 def volume(boxes: Boxes) -> int:
     """The elements of a region."""
-    return sum(math.prod(high - low for low, high in zip(*box, strict=True)) for box in boxes)
+    return sum(math.prod(_shape(box)) for box in boxes)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def interval(boxes: Boxes, shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """The first element and the one behind the last, where a region is contiguous in an array of that shape."""
+    if len(boxes) != 1:
+        return None
+    low, extents = boxes[0][0], _shape(boxes[0])
+    cut = next((d for d, extent in enumerate(extents) if extent > 1), len(extents))
+    if extents[cut + 1 :] != shape[cut + 1 :]:
+        return None
+    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    start = sum(at * stride for at, stride in zip(low, strides, strict=True))
+    return start, start + math.prod(extents)
+
+
+def in_place(data: Data, boxes: Boxes) -> Data | None:
+    """A region where it lies in an array, if it is contiguous there."""
+    found = interval(boxes, data.shape)
+    return None if found is None else data.reshape(-1)[slice(*found)]
 
 
 def pieces(packed: Data, boxes: Boxes) -> Iterator[tuple[Box, Data]]:
     """The part of a packed region that belongs to each of its boxes, in the box's shape."""
-    at = 0
-    for box in boxes:
-        shape = tuple(high - low for low, high in zip(*box, strict=True))
-        size = math.prod(shape)
-        yield box, packed[at : at + size].reshape(shape)
-        at += size
+    for box, (_, start, end, shape) in zip(boxes, _cuts(boxes), strict=True):
+        yield box, packed[start:end].reshape(shape)
 
 
 def pack(data: Data, boxes: Boxes) -> Data:
     """A contiguous copy of a region."""
+    cuts = _cuts(boxes)
+    if len(cuts) == 1:
+        return data[cuts[0][0]].flatten()
     packed = np.empty(volume(boxes), data.dtype)
-    for box, piece in pieces(packed, boxes):
-        piece[...] = data[place(box)]
+    pack_into(packed, data, boxes)
     return packed
+
+
+def pack_into(packed: Data, data: Data, boxes: Boxes) -> None:
+    """The same, into memory that is there."""
+    for at, start, end, shape in _cuts(boxes):
+        packed[start:end].reshape(shape)[...] = data[at]
 
 
 def unpack(data: Data, wanted: Boxes, packed: Data, boxes: Boxes) -> None:
     """Puts what is ``wanted`` of a packed region in its place."""
-    for box, piece in pieces(packed, boxes):
-        for other in wanted:
-            if both := _intersection(box, other):
-                data[place(both)] = piece[within(both, box)]
+    for at, start, end, shape, within in _shared(wanted, boxes):
+        data[at] = packed[start:end].reshape(shape)[within]
 
 
 def gather_into(packed: Data, boxes: Boxes, data: Data, wanted: Boxes) -> None:
     """The other way round: puts what is ``wanted`` of the data into a packed region."""
-    for box, piece in pieces(packed, boxes):
-        for other in wanted:
-            if both := _intersection(box, other):
-                piece[within(both, box)] = data[place(both)]
+    for at, start, end, shape, within in _shared(wanted, boxes):
+        packed[start:end].reshape(shape)[within] = data[at]
 
 
-def common(a: Boxes, b: Boxes) -> list[Box]:
+def common(a: Boxes, b: Boxes) -> Boxes:
     """What two regions share."""
-    return [both for one in a for other in b if (both := _intersection(one, other))]
+    return tuple(both for one in a for other in b if (both := _intersection(one, other)))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _cuts(boxes: Boxes) -> list[tuple[Place, int, int, tuple[int, ...]]]:
+    """For each box its index, the part of the packed region that it takes, and its shape."""
+    found, at = [], 0
+    for box in boxes:
+        shape = _shape(box)
+        size = math.prod(shape)
+        found.append((place(box), at, at + size, shape))
+        at += size
+    return found
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _shared(wanted: Boxes, boxes: Boxes) -> list[tuple[Place, int, int, tuple[int, ...], Place]]:
+    """What boxes of a packed region and wanted ones share: its index, and its place in the packed box."""
+    return [
+        (place(both), start, end, shape, within(both, box))
+        for box, (_, start, end, shape) in zip(boxes, _cuts(boxes), strict=True)
+        for other in wanted
+        if (both := _intersection(box, other))
+    ]
+
+
+def _shape(box: Box) -> tuple[int, ...]:
+    return tuple(high - low for low, high in zip(*box, strict=True))
 
 
 def _intersection(a: Box, b: Box) -> Box | None:
@@ -67,12 +124,12 @@ def _intersection(a: Box, b: Box) -> Box | None:
     return (low, high) if all(x < y for x, y in zip(low, high, strict=True)) else None
 
 
-def without(a: Boxes, b: Boxes) -> list[Box]:
+def without(a: Boxes, b: Boxes) -> Boxes:
     """What one region has and another has not."""
     left = list(a)
     for hole in b:
         left = [piece for box in left for piece in _cut(box, hole)]
-    return left
+    return tuple(left)
 
 
 def around(a: Box, b: Box) -> Box:
@@ -80,7 +137,7 @@ def around(a: Box, b: Box) -> Box:
     return tuple(map(min, a[0], b[0])), tuple(map(max, a[1], b[1]))
 
 
-def within(box: Box, outer: Box) -> tuple[slice, ...]:
+def within(box: Box, outer: Box) -> Place:
     """A box as an index into the data of a box around it."""
     return tuple(slice(a - o, b - o) for a, b, o in zip(*box, outer[0], strict=True))
 

@@ -4,6 +4,8 @@ import atexit
 import os
 import sys
 import traceback
+import zlib
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,8 @@ import numpy as np
 from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
 from unisono._mpi import import_mpi
+from unisono.tasks._held import Poll
+from unisono.tasks._progress import Attendant
 from unisono.tasks._regions import Data
 
 #: The longest message in bytes; longer ones go in pieces, since MPI counts with 32 bits.
@@ -23,8 +27,6 @@ _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")
 #: What a rank does at last.
 _END = "the end"
 _shared: dict[tuple[str, str], "Transport"] = {}
-
-Poll = Callable[[], bool]
 
 
 def launched() -> bool:
@@ -53,7 +55,11 @@ class Transport:
         self.rank, self.ranks = int(self.comm.Get_rank()), int(self.comm.Get_size())
         self.world = worlds.world(machine, plan=plan, comm=mpi.COMM_WORLD.Dup(), channels=4)
         self._groups: dict[tuple[int, ...], Any] = {}
-        self._sent: list[tuple[Any, Data]] = []
+        self._sent: deque[tuple[Any, Data]] = deque()
+        #: What all ranks do together at the end.
+        self.at_end: list[Callable[[], None]] = []
+        several = mpi.Query_thread() >= mpi.THREAD_MULTIPLE
+        self.attendant = Attendant(several, lambda: self.abort("an exchange"))
         self._differs = False
         # A rank that ends, by an error too, says so to those that go on: they would wait for ever.
         if self.ranks > 1:
@@ -69,10 +75,13 @@ class Transport:
         return self._groups[participants]
 
     def send(self, to: int, data: Data, tag: int) -> None:
-        """Begins to send; the data must stay as it is."""
+        """Begins to send what nobody else has."""
+        self._sent.extend((request, data) for request in self.start_sending(to, data, tag))
+
+    def start_sending(self, to: int, data: Data, tag: int) -> list[Any]:
+        """Begins to send, and returns the requests; the data must stay as it is."""
         octets = data.view(np.uint8)
-        for at in range(0, octets.size, LARGEST):
-            self._sent.append((self.comm.Isend(octets[at : at + LARGEST], to, tag), data))
+        return [self.comm.Isend(octets[at : at + LARGEST], to, tag) for at in range(0, octets.size, LARGEST)]
 
     def receive(self, source: int, data: Data, tag: int) -> list[Any]:
         """Begins to receive, and returns the requests."""
@@ -81,12 +90,25 @@ class Transport:
 
     def all_of(self, requests: list[Any]) -> Poll:
         """Asks whether all requests are done."""
+        if len(requests) == 1:
+            only: Poll = requests[0].Test
+            return only
         return lambda: bool(self.mpi.Request.Testall(requests))
+
+    @property
+    def sending(self) -> bool:
+        """Whether anything is on its way to others."""
+        return bool(self._sent)
+
+    def carry_sends(self) -> None:
+        """Forgets what has arrived, the oldest first."""
+        while self._sent and self._sent[0][0].Test():
+            self._sent.popleft()
 
     def finish_sending(self) -> None:
         """Returns once nothing is on its way any more."""
         while self._sent:
-            self._sent = [(request, data) for request, data in self._sent if not request.Test()]
+            self.carry_sends()
             os.sched_yield()
 
     def barrier(self) -> None:
@@ -117,10 +139,10 @@ class Transport:
             raise InputError(f"the ranks do different things: {_by_rank(whats)}")
         raise InputError("the ranks' programs differ in a dtype or in the operator of a reduction")
 
-    def abort(self, task: str) -> None:
-        """Ends all ranks, which could wait for this one for ever; called where a kernel failed."""
+    def abort(self, what: str) -> None:
+        """Ends all ranks, which could wait for this one for ever; called where a kernel or an exchange failed."""
         traceback.print_exc()
-        sys.stderr.write(f"error: task '{task}' failed on rank {self.rank}; all ranks are ended\n")
+        sys.stderr.write(f"error: {what} failed on rank {self.rank}; all ranks are ended\n")
         sys.stderr.flush()
         self.mpi.COMM_WORLD.Abort(1)
 
@@ -137,13 +159,13 @@ class Transport:
         if not self._equal([_number(_END), 0, 0, 0, 0]):
             self._differs = True
             self.comm.allgather((_END, 0, []))
+            return
+        for do in self.at_end:
+            do()
 
 
 def _number(what: str) -> int:
-    number = 0
-    for byte in what.encode():
-        number = (number * 257 + byte) & 0x7FFF_FFFF
-    return number
+    return zlib.crc32(what.encode())
 
 
 def _first_difference(links: list[list[int]]) -> int | None:

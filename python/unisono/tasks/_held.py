@@ -1,0 +1,83 @@
+"""Arrays as a rank holds them, what is under way on them, and ways to begin it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono.tasks._device import Mirror
+from unisono.tasks._operators import NAMES
+from unisono.tasks._regions import Boxes, Data
+
+Poll = Callable[[], bool]
+
+
+@dataclass
+class Held:
+    """An array as this rank holds it: in full size, of which memory pages that nothing touches take no room."""
+
+    data: Data
+    #: The operator that combines its partial results.
+    operator: str | None = None
+    #: For each element the last operator's number, where tasks have several.
+    codes: npt.NDArray[np.uint8] | None = None
+    #: Its copy on a device, where kernels there touch it; it may have the latest contents alone.
+    mirror: Mirror | None = None
+
+    def to_host(self, region: Boxes) -> None:
+        """Sees to it that ``data`` has the latest contents of a region."""
+        if self.mirror:
+            self.mirror.to_host(region)
+
+    def host_wrote(self, region: Boxes) -> None:
+        """A region of ``data`` gets new contents."""
+        if self.mirror:
+            self.mirror.host_wrote(region)
+
+    def combine_by(self, operator: str) -> None:
+        """Another task reduces it."""
+        if self.operator not in (None, operator) and self.codes is None:
+            self.codes = np.full(self.data.shape, NAMES.index(self.operator or operator), np.uint8)
+        self.operator = self.operator or operator
+
+
+def nothing() -> None:
+    """Where nothing remains to be done."""
+
+
+@dataclass
+class Pending:
+    """What is under way: whether it is over, and what then remains to be done."""
+
+    poll: Poll
+    finish: Callable[[], None] = nothing
+    #: What serves it, in words.
+    served: str = "messages"
+    #: Memory that it works on.
+    kept: tuple[Any, ...] = ()
+
+
+class Route(ABC):
+    """A way to carry out one collective on one array."""
+
+    #: Whether it takes one of the channels of the world.
+    by_world = False
+    #: Whether it can use the array's memory, where nothing else looks at the array before it is over.
+    in_place = False
+    #: What ranks receive from others.
+    bytes = 0
+
+    def prepare(self) -> None:
+        """Does what participants must do together, before anything is under way; nothing by default."""
+        return
+
+    @abstractmethod
+    def begin(self, held: Held) -> Pending:
+        """Begins the rank's part. What it gives is read meanwhile, what it gets is written; nothing else is touched."""
+
+    def begin_in_place(self, held: Held) -> Pending:
+        """The same in the array's own memory."""
+        return self.begin(held)
