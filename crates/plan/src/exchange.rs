@@ -121,8 +121,7 @@ fn too_large(error: BuildError) -> PlanError {
     PlanError::NotTimed { algorithm: "messages".to_owned(), evaluator: "builder", message: error.to_string() }
 }
 
-/// Nanoseconds of a schedule on ranks that reach each other by messages, by `model` or the machine's own, whose name it
-/// returns too.
+/// Nanoseconds of a schedule on ranks that reach each other by messages, by `model` or the machine's own.
 ///
 /// # Errors
 /// More ranks than the machine has, a model that it does not say the parameters of, a schedule that cannot run.
