@@ -88,7 +88,7 @@ fn functions_of_the_users() {
     );
     let said = with_function(move |_, high, _| if high[0] == 64 { line(0, 20) } else { line(0, 30) });
     assert!(said.starts_with("task 't', buffer 'A', rank 0: its mapper is not monotone: chunk [0, 16)"), "{said}");
-    let said = with_function(|low, ..| if low[0] == 32 { Err("no".to_owned()) } else { Ok(Vec::new()) });
+    let said = with_function(|low, _, _| if low[0] == 32 { Err("no".to_owned()) } else { Ok(Vec::new()) });
     assert!(said.starts_with("task 't', buffer 'A', rank 2: mapper 'mine' for chunk [32, 48): no"), "{said}");
 }
 
