@@ -16,6 +16,9 @@ from unisono._proposals import proposals
 Array = npt.NDArray[Any]
 
 
+BOTH = "a world goes by a machine or by a plan, and both were given; leave one out"
+
+
 @dataclass
 class Call:
     """A collective with this rank's memory; what comes before the memory is the same on all ranks."""
@@ -242,3 +245,19 @@ def _of_ranks(machine: Machine | str | os.PathLike[str], ranks: int) -> Machine:
     if found.kind != "endpoint":
         raise InputError(f"the machine '{found.name}' is of kind {found.kind}; a world needs one of ranks (endpoint)")
     return found
+
+
+def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:
+    """Refuses what a world of any ranks would refuse.
+
+    Raises:
+        InputError: both are given, or one of them cannot be used.
+        OSError: the plan file cannot be read.
+
+    """
+    if machine is not None and plan is not None:
+        raise InputError(BOTH)
+    if machine is not None:
+        _of_ranks(machine, 1)
+    if plan is not None:
+        _read_plan(plan)

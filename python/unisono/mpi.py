@@ -23,7 +23,7 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono._mpi import import_mpi
-from unisono._sources import Array, Call, Group, Model, Nothing, Ran, Source, Table
+from unisono._sources import BOTH, Array, Call, Group, Model, Nothing, Ran, Source, Table
 
 __all__ = ["OPERATORS", "Operation", "Ran", "World", "world"]
 
@@ -351,7 +351,7 @@ def world(
 
     """
     if machine is not None and plan is not None:
-        raise InputError("a world goes by a machine or by a plan, and both were given; leave one out")
+        raise InputError(BOTH)
     if channels < 1:
         raise InputError(f"channels is {channels}; accepted is a whole number from 1 on")
     mpi = import_mpi()

@@ -116,9 +116,10 @@ def test_nobody_waits_for_a_rank_that_ended() -> None:
     done = launch(OPEN_MPI, 3, SCRIPT, "wrong", "end")
     assert done.returncode != 0
     assert done.stderr.count("the end on rank 1") == 2, done.stderr
-    done = launch(OPEN_MPI, 3, SCRIPT, "wrong", "kernel")
-    assert done.returncode != 0
-    assert "task 'step0' failed on rank 1" in done.stderr
+    for how in ("kernel", "exit"):
+        done = launch(OPEN_MPI, 3, SCRIPT, "wrong", how)
+        assert done.returncode != 0
+        assert "task 'step0' failed on rank 1" in done.stderr
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

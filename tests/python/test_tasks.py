@@ -88,6 +88,8 @@ def test_views_have_places_and_reads_are_read_only() -> None:
     p.task(wrong, range=6, reads=[a[one_to_one]])
     with pytest.raises(ValueError, match="read-only"):
         p.run()
+    with pytest.raises(un.InputError, match="task 'wrong' has failed"):
+        p.run()
 
 
 def test_reductions_and_functions() -> None:
@@ -149,6 +151,14 @@ def test_what_is_refused() -> None:
         p.task(print, range=8, reduces=[a[all_]], op="xor")
     with pytest.raises(un.InputError, match="its contents have"):
         p.array((2, 2), init=np.zeros(3))
+    with pytest.raises(un.InputError, match=r"task 'print': range is 2.5; accepted are whole numbers"):
+        p.task(print, range=2.5, writes=[a[one_to_one]])  # type: ignore[arg-type]
+    with pytest.raises(un.InputError, match="'nonsense' is neither a machine preset"):
+        Program(machine="nonsense")
+    with pytest.raises(un.InputError, match="both were given"):
+        Program(machine="archer", plan="t.plan")
+    with pytest.raises(FileNotFoundError):
+        Program(plan="missing.plan")
     with pytest.raises(un.InputError, match="dtypes of fixed size"):
         p.array(2, dtype=object)
 

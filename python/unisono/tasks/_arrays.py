@@ -1,5 +1,6 @@
 """Arrays of a program, and the views of them that kernels get."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,23 @@ class Array:
         if not isinstance(mapper, Mapper):
             raise InputError(f"array '{self.name}' is indexed with {mapper!r}; accepted are mappers, such as all_")
         return Access(self, mapper)
+
+    def __repr__(self) -> str:
+        return f"<array '{self.name}' of shape {self.shape}, {self.dtype}>"
+
+
+def sizes_of(what: str, given: int | Sequence[int]) -> tuple[int, ...]:
+    """A number, or some, as a tuple.
+
+    Raises:
+        InputError: it is neither.
+
+    """
+    sizes = (given,) if not isinstance(given, Iterable) else tuple(given)
+    for size in sizes:
+        if not isinstance(size, int | np.integer):
+            raise InputError(f"{what} is {given!r}; accepted are whole numbers")
+    return tuple(map(int, sizes))
 
 
 @dataclass(frozen=True, eq=False)

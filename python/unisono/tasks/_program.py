@@ -14,7 +14,7 @@ from unisono._core import Discovery, InputError, Machine, Mapper, Moved
 from unisono._prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, _recording
-from unisono.tasks._arrays import Access, Array
+from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._held import Held
@@ -73,6 +73,8 @@ class Program:
         self._initialized: list[bool] = []
         # What a discovery does not look at, and ranks must have in common nevertheless.
         self._details = 0
+        #: The task whose kernel failed, if one has.
+        self._failed: str | None = None
         self._number = next(_numbers)
         self._transport = None if _recording.recording() else transport(machine, plan)
         nodes, rank = (self._transport.ranks, self._transport.rank) if self._transport else (1, 0)
@@ -93,14 +95,14 @@ class Program:
         name: str = "",
     ) -> Array:
         """An array with contents, or without where ``init`` is missing: a task must write those first."""
-        sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        name = name or f"a{len(self.arrays)}"
+        sizes = sizes_of(f"array '{name}': shape", shape)
         given = None if init is None else np.array(init, dtype=dtype)
         kind = np.dtype(float if dtype is None else dtype) if given is None else given.dtype
-        name = name or f"a{len(self.arrays)}"
         if kind.hasobject:
             raise InputError(f"array '{name}' has dtype {kind}; accepted are dtypes of fixed size")
         number = self._discovery.buffer(name, sizes, kind.itemsize, initialized=given is not None)
-        made = Array(self, number, name, tuple(map(int, sizes)), kind)
+        made = Array(self, number, name, sizes, kind)
         data = np.zeros(made.shape, kind)
         # Zeros are there already, on pages that take no room before they are touched.
         if given is not None and any(given.tobytes() if given.ndim == 0 else b"1"):
@@ -154,7 +156,7 @@ class Program:
                 if not isinstance(access, Access) or access.array.program is not self:
                     raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
                 accesses.append((access.array.number, mode, access.mapper))
-        sizes = (range,) if isinstance(range, int | np.integer) else tuple(range)
+        sizes = sizes_of(f"task '{name}': range", range)
         options = {"offset": offset, "granularity": granularity, "split": split}
         task = Task(name, kernel, sizes, accesses, op, options, on, offsets)
         # Wrong tasks are refused here, where the program's line is still known.
@@ -304,9 +306,7 @@ class Program:
 
     def _carry_out(self, what: str) -> None:
         if self._transport is None or self._exchanges is None:
-            for command in self._discovery.commands():
-                # Alone there is nothing but kernels.
-                self._execute_traced(command)
+            self._carry_out_alone()
             return
         self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._details)
         schedule = Schedule(self._discovery.commands(), self._held, self._exchanges, self._trace)
@@ -314,13 +314,26 @@ class Program:
             # Fences have no kernel.
             carry_out(schedule, self._execute_or_end, self._transport.attendant)
             self._transport.finish_sending()
-        except Exception:
+        except BaseException:
             self._transport.abort("an exchange")
+
+    def _carry_out_alone(self) -> None:
+        """Alone there is nothing but kernels."""
+        commands = self._discovery.commands()
+        if self._failed is not None:
+            raise InputError(f"task '{self._failed}' has failed, and what depends on it cannot be done")
+        for command in commands:
+            try:
+                self._execute_traced(command)
+            except BaseException:
+                self._failed = self._discovery.task_name(command[2])
+                raise
 
     def _execute_or_end(self, command: Command) -> None:
         try:
             self._execute_traced(command)
-        except Exception:
+        except BaseException:
+            # An exit or an interrupt too: the others would wait for this rank.
             assert self._transport is not None
             self._transport.abort(f"task '{self._discovery.task_name(command[2])}'")
 

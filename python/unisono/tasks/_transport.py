@@ -14,6 +14,7 @@ import numpy as np
 from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
 from unisono._mpi import import_mpi
+from unisono._sources import check
 from unisono.tasks._held import Poll
 from unisono.tasks._progress import Attendant
 from unisono.tasks._regions import Data
@@ -37,6 +38,8 @@ def launched() -> bool:
 def transport(machine: Any, plan: Any) -> "Transport | None":
     """The one for programs with this machine or plan; None where this process is alone. All ranks call it together."""
     if not launched():
+        # A program that is wrong on many ranks is wrong alone.
+        check(machine, plan)
         return None
     key = (str(machine), str(plan))
     if key not in _shared:
