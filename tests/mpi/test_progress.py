@@ -69,6 +69,8 @@ def test_kernels_never_see_what_an_exchange_changes(ranks: int) -> None:
     for by_messages in ("0", "1"):
         variables = {"UNISONO_PROGRESS": "always", "UNISONO_POINT_TO_POINT": by_messages}
         assert run(ranks, SCRIPT, "steady", "random", "0", "12", **variables).stdout == alone
+        # Of two sides that hold an array, each on its own thread, neither loses what the other has.
+        assert run(ranks, FOLDER / "tasks.py", "mixed", "0", "12", **variables).stdout == alone
 
 
 @pytest.mark.parametrize("mode", ["", "always"])
