@@ -1,6 +1,6 @@
 """Under mpiexec: what a file's program leaves in `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW | tasks.py floats
+Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW | tasks.py floats|ways
 """
 
 import hashlib
@@ -116,6 +116,28 @@ def floats() -> None:
         say(digest(one, other))
 
 
+def ways() -> None:
+    """Sums to which all ranks contribute everywhere, and sums to which neighbors do."""
+    program = Program()
+    ones = program.array(64, init=np.ones(64, int), name="ones")
+    sums, seen = program.zeros(64, dtype=int, name="sums"), program.zeros(64, dtype=int, name="seen")
+
+    def add(ones: View, sums: View) -> None:
+        sums += 1
+
+    def use(sums: View, seen: View) -> None:
+        seen += sums.sum()
+
+    for mapper in (all_, neighborhood(1)):
+        for width, reads in ((64, all_), (1, all_), (64, one_to_one)):
+            program.task(add, range=64, reads=[ones[one_to_one]], reduces=[sums[mapper]])
+            program.task(use, range=width, reads=[sums[reads]], updates=[seen[one_to_one]])
+        program.run()
+    assert program._exchanges
+    found = program._exchanges._routes.items()
+    say(" ".join(f"{key[0].pattern}:{type(route).__name__}" for key, route in found))
+
+
 if sys.argv[1] == "example":
     say(digest(runpy.run_path(sys.argv[2])["result"]))
 elif sys.argv[1] == "random":
@@ -131,5 +153,7 @@ elif sys.argv[1] == "mixed":
     assert copied.down
 elif sys.argv[1] == "floats":
     floats()
+elif sys.argv[1] == "ways":
+    ways()
 else:
     wrong(sys.argv[2])

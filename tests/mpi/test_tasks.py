@@ -127,3 +127,11 @@ def test_sums_have_the_same_bits_on_all_ranks(ranks: int) -> None:
     """`floats` compares them; plans and messages may round otherwise than the library."""
     assert len(said(ranks, "floats")) == 4
     assert len(said(ranks, "floats", UNISONO_POINT_TO_POINT="1")) == 4
+
+
+def test_sums_of_few_go_by_messages() -> None:
+    """Where most ranks contribute nothing to an element, MPI's reductions would move more."""
+    patterns = ("allreduce", "reduce", "reduce-scatter")
+    classes = ("WorldReduction", "WorldReduction", "WorldReduceScatter", *["Messages"] * 3)
+    expected = [f"{pattern}:{name}" for pattern, name in zip(2 * patterns, classes, strict=True)]
+    assert said(4, "ways")[0].split() == expected

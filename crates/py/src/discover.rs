@@ -1,28 +1,23 @@
 //! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use pyo3::{
     intern,
     prelude::*,
-    types::{PyDict, PyList, PyTuple},
+    types::{PyList, PyTuple},
 };
 use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
 use unisono_discover::{
-    Access, Action, Box3, Buffer, DiscoverError, Discovery as Engine, Example, Geometry, Mapper as Description, Mode,
-    Operation as Found, Options, Program, Region, Rules, Split, Task, UserMapper, Waits, report, report_of, sizes3,
+    Access, Action, Box3, Buffer, DiscoverError, Discovery as Engine, Example, Geometry, Mode, Operation as Found,
+    Options, Program, Region, Rules, Split, Task, Waits, report, report_of, sizes3,
 };
 
 use crate::{
     convert::{index, whole},
     errors::{detached, input, to_python},
+    mapper::Mapper,
     moved::Moved,
 };
 
@@ -45,7 +40,7 @@ fn numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     Ok(vec![fits(whole(what, value)?)?])
 }
 
-fn point(what: &str, value: &Bound<'_, PyAny>, missing: i64) -> PyResult<[i64; 3]> {
+pub(crate) fn point(what: &str, value: &Bound<'_, PyAny>, missing: i64) -> PyResult<[i64; 3]> {
     let list = numbers(what, value)?;
     if list.is_empty() || list.len() > 3 {
         return Err(input(format!("{what} has {} dimensions; accepted are 1 to 3", list.len())));
@@ -116,115 +111,6 @@ pub fn discovery_rate(
     };
     let rates: Result<Vec<f64>, DiscoverError> = detached(py, || (0..rounds).map(|_| once()).collect())?;
     Ok(rates.map_err(refused)?.into_iter().fold(0.0, f64::max))
-}
-
-/// A range mapper: which part of a buffer a chunk touches. Equal ones are equal; a function is equal to itself only
-/// through one and the same mapper.
-#[pyclass(frozen, eq, hash, module = "unisono", from_py_object)]
-#[derive(Clone, PartialEq, Hash)]
-pub struct Mapper(Description);
-
-#[pymethods]
-impl Mapper {
-    /// `Mapper("slice", dim=1)`; parameters are those of the JSON form.
-    #[new]
-    #[pyo3(signature = (kind, **params))]
-    fn new(kind: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let given: Vec<String> = params.map_or_else(Vec::new, |p| p.keys().iter().map(|k| k.to_string()).collect());
-        let accepted: &[&str] = match kind {
-            "one_to_one" | "all" => &[],
-            "fixed" => &["offset", "extent"],
-            "slice" => &["dim"],
-            "neighborhood" => &["halo"],
-            "transposed" => &["perm"],
-            "row" => &["index"],
-            "shift" => &["offset"],
-            "project" => &["kernel_dim"],
-            "even_split" => &["granularity"],
-            other => {
-                return Err(input(format!(
-                    "mapper is '{other}'; accepted are one_to_one, all, fixed, slice, neighborhood, transposed, row, shift, \
-                     project, even_split"
-                )));
-            }
-        };
-        if given.len() != accepted.len() || !given.iter().all(|name| accepted.contains(&name.as_str())) {
-            let shown = |list: &[&str]| if list.is_empty() { "nothing".to_owned() } else { list.join(" and ") };
-            let given: Vec<&str> = given.iter().map(String::as_str).collect();
-            return Err(input(format!("mapper {kind} takes {}; given is {}", shown(accepted), shown(&given))));
-        }
-        let param = |name: &str| -> PyResult<Bound<'_, PyAny>> {
-            let found = params.and_then(|p| p.get_item(name).transpose());
-            found.unwrap_or_else(|| Err(input(format!("mapper {kind} lacks {name}"))))
-        };
-        let at = |name: &str, missing: i64| point(&format!("mapper {kind}: {name}"), &param(name)?, missing);
-        let number = |name: &str| Ok::<_, PyErr>(index(name, &param(name)?)? as usize);
-        Ok(Self(match kind {
-            "one_to_one" => Description::OneToOne,
-            "all" => Description::All,
-            "fixed" => {
-                let (min, extent) = (at("offset", 0)?, at("extent", 1)?);
-                Description::Fixed(Box3::new(min, std::array::from_fn(|d| min[d].saturating_add(extent[d]))))
-            }
-            "slice" => Description::Slice(number("dim")?),
-            "neighborhood" => Description::Neighborhood(at("halo", 0)?),
-            "transposed" => {
-                let perm = at("perm", 0)?;
-                if let Some(wrong) = perm.iter().find(|d| !(0..3).contains(*d)) {
-                    return Err(input(format!("mapper transposed names dimension {wrong}; accepted are 0 to 2")));
-                }
-                Description::Transposed(perm.map(|d| d as usize))
-            }
-            "row" => Description::Row(i64::from(index("index", &param("index")?)?)),
-            "shift" => Description::Shift(at("offset", 0)?),
-            "project" => Description::Project(number("kernel_dim")?),
-            _ => Description::EvenSplit(number("granularity")? as i64),
-        }))
-    }
-
-    /// A function from `(min, max, shape)` of a chunk and the buffer to a list of `(min, max)` boxes of the buffer. Points are
-    /// tuples with as many numbers as the range or the buffer has dimensions.
-    #[staticmethod]
-    fn of(name: &str, function: Py<PyAny>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let call = move |low: &[i64], high: &[i64], shape: &[i64]| -> Result<Vec<Box3>, String> {
-            Python::attach(|py| {
-                let point = |p: &[i64]| PyTuple::new(py, p);
-                let points = point(low).and_then(|low| Ok((low, point(high)?, point(shape)?)));
-                let found = points.and_then(|points| function.call1(py, points));
-                let found = found.map_err(|e| e.to_string())?;
-                let pairs: Vec<(Vec<i64>, Vec<i64>)> = found
-                    .extract(py)
-                    .map_err(|_| "it returns no list of boxes; accepted are pairs (min, max) of points".to_owned())?;
-                pairs.iter().map(|(min, max)| corners(min, max)).collect()
-            })
-        };
-        Self(Description::User(UserMapper { number, name: name.into(), function: Arc::new(call) }))
-    }
-
-    #[getter]
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("{:?}", self.0)
-    }
-}
-
-/// A box of a function's, where missing dimensions are single.
-fn corners(min: &[i64], max: &[i64]) -> Result<Box3, String> {
-    if min.len() != max.len() || min.is_empty() || min.len() > 3 {
-        return Err(format!("it returns a box from {min:?} to {max:?}; accepted are 1 to 3 numbers each"));
-    }
-    if let Some(d) = (0..min.len()).find(|&d| min[d] > max[d]) {
-        return Err(format!("it returns a box from {} to {} in dimension {d}", min[d], max[d]));
-    }
-    let (mut low, mut high) = ([0; 3], [1; 3]);
-    low[..min.len()].copy_from_slice(min);
-    high[..max.len()].copy_from_slice(max);
-    Ok(Box3::new(low, high))
 }
 
 /// A collective among some ranks; `Discovery` tells who sends what.

@@ -11,6 +11,7 @@ mod endpoint;
 mod errors;
 mod export;
 mod machine;
+mod mapper;
 mod moved;
 mod mpi;
 mod multiplying;
@@ -43,7 +44,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<schedule::Schedule>()?;
     m.add_class::<simulate::Simulation>()?;
     m.add_class::<endpoint::EndpointSimulation>()?;
-    m.add_class::<discover::Mapper>()?;
+    m.add_class::<mapper::Mapper>()?;
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;

@@ -7,8 +7,8 @@ from unisono._core import Discovery, Operation
 from unisono.tasks._held import Held, Pending, Route
 from unisono.tasks._messages import REDUCES, receive
 from unisono.tasks._regions import Boxes, pack
-from unisono.tasks._routes import About, route
 from unisono.tasks._transport import PUSH, Transport
+from unisono.tasks.routes import About, route
 
 #: Routes that are kept.
 _KEPT = 1 << 14

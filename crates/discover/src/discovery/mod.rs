@@ -14,175 +14,37 @@
 //! **Look-ahead.** Under the full rules the last few tasks wait in a window, so that a read can see who reads the same
 //! contents next. What waits is settled by `flush`, which all ranks must call at the same place.
 
+mod commands;
+mod contents;
+mod options;
+mod reading;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, CommandId, TaskId, mix};
 
+pub use commands::{Action, Command, Forward};
+use contents::{Content, Held, HolderLists, Moving, NONE, Pending, State};
+pub use options::Options;
+use reading::Scratch;
+
 use crate::{
     chain::{Chain, digest_of},
     error::DiscoverError,
-    exchange::{Group, Operation, Piece},
     hazards::{Hazards, Waits},
     mapper::Mapper,
     moved::{Moved, moves},
-    pattern::Pattern,
-    plan::{ReadPlan, Traffic, group_number, plan},
+    plan::{ReadPlan, Traffic},
     region_map::RegionMap,
-    role::{RoleId, Roles},
-    rules::{Read, Rules, Tables},
+    role::Roles,
+    rules::Rules,
     shape::{Played, Setting, Shape, Shapes},
-    side::{SideId, Sides},
+    side::Sides,
     space::{Box3, Region},
     split::Geometry,
     task::{Access, Buffer, Mode, Task},
 };
-
-/// A forward task: data on its way from the task that wrote it to one that reads it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Forward {
-    pub after: TaskId,
-    pub before: TaskId,
-    pub buffer: BufferId,
-    pub region: Arc<Region>,
-    /// None where it does not materialise and messages between pairs of ranks follow, or nothing.
-    pub pattern: Option<Pattern>,
-    /// Forwards that one operation serves have one number.
-    pub group: Option<u32>,
-}
-
-/// What one rank does for one step.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Action {
-    /// One message to one rank. Messages between two ranks come in the order of their commands.
-    Push { buffer: BufferId, to: u32, region: Arc<Region> },
-    /// The messages of one read, by source.
-    AwaitPush { buffer: BufferId, from: Arc<[(u32, Arc<Region>)]> },
-    /// A collective; groups are issued in ascending order on every rank.
-    Collective { buffer: BufferId, group: u32, operation: Arc<Operation>, given: Arc<Region>, received: Arc<Region> },
-    /// The task's kernel on this rank's part of its range.
-    Execute { chunk: Box3 },
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct Command {
-    pub id: CommandId,
-    /// The task that is executed, or that the data is for.
-    pub task: TaskId,
-    pub action: Action,
-    pub waits: Waits,
-}
-
-/// How programs are read.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// The number of ranks.
-    pub nodes: u32,
-    /// Whose commands are wanted.
-    pub rank: Option<u32>,
-    pub rules: Rules,
-    /// How many tasks wait for what follows them; only the full rules look ahead.
-    pub window: usize,
-    /// Whether a range may have fewer dimensions than a buffer, whose other dimensions then are whole.
-    pub rows: bool,
-    /// Whether to keep forwards and count the traffic of all ranks, which walks them once for each new plan.
-    pub report: bool,
-}
-
-impl Options {
-    /// Tasks that wait by default: more than a loop's body has in most programs, and few enough to start early.
-    pub const WINDOW: usize = 16;
-    /// More ranks than this are refused.
-    pub const MOST_NODES: u32 = 1 << 20;
-
-    /// The report of a program on so many ranks.
-    pub fn report(nodes: u32, rules: Rules) -> Self {
-        Self { nodes, rank: None, rules, window: Self::WINDOW, rows: false, report: true }
-    }
-
-    /// The commands of one rank.
-    pub fn commands(nodes: u32, rank: u32, rules: Rules) -> Self {
-        Self { nodes, rank: Some(rank), rules, window: Self::WINDOW, rows: false, report: false }
-    }
-}
-
-const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    Absent,
-    /// The same on every rank from the start.
-    Host,
-    Written,
-    Partial,
-}
-
-/// What is known of a point of a buffer.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Content {
-    state: State,
-    forwarded: bool,
-    task: u32,
-    role: u32,
-    /// A row of the table of lists of sides.
-    holders: u32,
-    promised: Option<(SideId, Pattern, u32)>,
-}
-
-impl Content {
-    fn bare(state: State) -> Self {
-        Self { state, forwarded: false, task: NONE, role: NONE, holders: 0, promised: None }
-    }
-}
-
-struct Held {
-    about: Buffer,
-    content: RegionMap<Content>,
-    /// Points that something has written, by the tasks submitted.
-    defined: Region,
-    hazards: Hazards,
-    /// Accesses of tasks that wait.
-    pending: VecDeque<Pending>,
-    /// Its place in the chain.
-    submission: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Pending {
-    task: u32,
-    read: Option<RoleId>,
-    broadcasts: bool,
-    changes: bool,
-}
-
-/// Reads of a buffer by tasks of one name that go by one plan.
-struct Moving {
-    first: TaskId,
-    buffer: BufferId,
-    plan: Arc<ReadPlan>,
-    count: u64,
-}
-
-/// Lists of sides, each once; row 0 is the empty one.
-struct HolderLists {
-    rows: Vec<Vec<SideId>>,
-    ids: FxHashMap<Vec<SideId>, u32>,
-}
-
-impl HolderLists {
-    fn intern(&mut self, list: &[SideId]) -> u32 {
-        if let Some(&id) = self.ids.get(list) {
-            return id;
-        }
-        let id = u32::try_from(self.rows.len()).expect("fewer than 2^32 lists");
-        self.rows.push(list.to_vec());
-        self.ids.insert(list.to_vec(), id);
-        id
-    }
-}
-
-/// More plans than this are forgotten and made again when needed, which changes no result.
-const MOST_PLANS: usize = 1 << 16;
 
 /// A program under way.
 pub struct Discovery {
@@ -210,15 +72,6 @@ pub struct Discovery {
     bytes: (u64, u64),
     chain: Chain,
     scratch: Scratch,
-}
-
-/// Space that is used again for every read.
-#[derive(Default)]
-struct Scratch {
-    met: Vec<(Box3, Content)>,
-    producers: Vec<u32>,
-    promised: Vec<u32>,
-    key: Vec<u64>,
 }
 
 impl Discovery {
@@ -504,184 +357,5 @@ impl Discovery {
         waits.sort();
         self.commands.push(Command { id: CommandId(self.next_command), task: TaskId(task), action, waits });
         self.next_command += 1;
-    }
-
-    /// Who reads the same contents later, and will have all ranks need everything.
-    fn later(&self, task: u32, read: &Played) -> Option<RoleId> {
-        let mut after = self.buffers[read.buffer.index()].pending.iter().filter(|p| p.task >= task);
-        if after.next().is_some_and(|own| own.changes) {
-            return None;
-        }
-        for next in after {
-            if let Some(role) = next.read.filter(|_| next.broadcasts) {
-                let differs = self.roles[role].side != self.roles[read.role].side;
-                return differs.then_some(role);
-            }
-            if next.changes {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// The exchange before one read.
-    fn read(&mut self, task: u32, read: &Played) {
-        let later = self.later(task, read);
-        let Some((plan, producers, earlier)) = self.plan_of(read, later) else { return };
-        let next_group = self.next_group;
-        if self.options.report {
-            for (listing, region) in &plan.listed {
-                self.forwards.push(Forward {
-                    after: TaskId(producers[listing.producer]),
-                    before: TaskId(task),
-                    buffer: read.buffer,
-                    region: region.clone(),
-                    pattern: listing.pattern,
-                    group: group_number(listing.group, next_group, &earlier),
-                });
-            }
-            if !plan.operations.is_empty() || !plan.pushed.parts.is_empty() {
-                // What is kept keeps its address.
-                let key = (self.tasks[task as usize].1, read.buffer, Arc::as_ptr(&plan).addr());
-                let next = self.moving.len();
-                match *self.moving_ids.entry(key).or_insert(next) {
-                    known if known < next => self.moving[known].count += 1,
-                    _ => {
-                        let (first, buffer, plan) = (TaskId(task), read.buffer, plan.clone());
-                        self.moving.push(Moving { first, buffer, plan, count: 1 });
-                    }
-                }
-            }
-            let bytes = self.buffers[read.buffer.index()].about.element_bytes;
-            self.traffic.pushes += plan.traffic.pushes;
-            self.traffic.pushed_elements += plan.traffic.pushed_elements;
-            self.traffic.collectives += plan.traffic.collectives;
-            self.traffic.collective_elements += plan.traffic.collective_elements;
-            self.bytes.0 += plan.traffic.pushed_elements.saturating_mul(bytes);
-            self.bytes.1 += plan.traffic.collective_elements.saturating_mul(bytes);
-        }
-        self.next_group += plan.groups as u32;
-        let buffer = read.buffer;
-        for share in &plan.shares {
-            let (id, mut waits) = (CommandId(self.next_command), Waits::default());
-            let hazards = &mut self.buffers[buffer.index()].hazards;
-            hazards.read(id, &share.given, &mut waits);
-            hazards.write(id, &share.received, &mut waits);
-            let (group, operation) = (next_group + share.group as u32, share.operation.clone());
-            let (given, received) = (share.given.clone(), share.received.clone());
-            self.push_command(task, Action::Collective { buffer, group, operation, given, received }, waits);
-        }
-        for (to, region) in &plan.pushes {
-            let (id, mut waits) = (CommandId(self.next_command), Waits::default());
-            self.buffers[buffer.index()].hazards.read(id, region, &mut waits);
-            self.push_command(task, Action::Push { buffer, to: *to, region: region.clone() }, waits);
-        }
-        if !plan.awaits.is_empty() {
-            let (id, mut waits) = (CommandId(self.next_command), Waits::default());
-            self.buffers[buffer.index()].hazards.write(id, &plan.awaited, &mut waits);
-            self.push_command(task, Action::AwaitPush { buffer, from: plan.awaits.clone() }, waits);
-        }
-        for piece in &plan.after {
-            let promised = piece.promised.map(|(side, pattern, group)| {
-                let group = group_number(Some(group), next_group, &earlier).unwrap_or(NONE);
-                (side, pattern, group)
-            });
-            let content = Content {
-                state: if piece.partial { State::Partial } else { State::Written },
-                forwarded: piece.forwarded,
-                task: producers[piece.producer],
-                role: piece.owner.0,
-                holders: self.holders.intern(&piece.holders),
-                promised,
-            };
-            let map = &mut self.buffers[buffer.index()].content;
-            piece.region.boxes().iter().for_each(|b| map.set(b, content));
-        }
-        (self.scratch.producers, self.scratch.promised) = (producers, earlier);
-    }
-
-    /// The plan of a read, with the tasks and the groups that it numbers; none where there is nothing to exchange.
-    fn plan_of(&mut self, read: &Played, later: Option<RoleId>) -> Option<(Arc<ReadPlan>, Vec<u32>, Vec<u32>)> {
-        let scratch = &mut self.scratch;
-        let held = &self.buffers[read.buffer.index()];
-        scratch.met.clear();
-        let image = &self.roles[read.role].image;
-        let mut later = later;
-        let wide = later.map(|role| image.union(&self.roles[role].image));
-        for window in wide.as_ref().unwrap_or(image).boxes() {
-            held.content.query(window, |b, content| scratch.met.push((b, content)));
-        }
-        if wide.is_some() && scratch.met.iter().any(|(_, c)| c.state == State::Absent) {
-            // What is still to be written will make another piece.
-            later = None;
-            scratch.met.clear();
-            for window in image.boxes() {
-                held.content.query(window, |b, content| scratch.met.push((b, content)));
-            }
-        }
-        scratch.met.retain(|(_, content)| matches!(content.state, State::Written | State::Partial));
-        if scratch.met.is_empty() {
-            return None;
-        }
-        let (mut producers, mut earlier) =
-            (std::mem::take(&mut scratch.producers), std::mem::take(&mut scratch.promised));
-        producers.clear();
-        producers.extend(scratch.met.iter().map(|(_, c)| c.task));
-        earlier.clear();
-        earlier.extend(scratch.met.iter().filter_map(|(_, c)| c.promised.map(|p| p.2)));
-        for list in [&mut producers, &mut earlier] {
-            list.sort_unstable();
-            list.dedup();
-        }
-        let place = |list: &[u32], id: u32| list.binary_search(&id).unwrap_or(0);
-        scratch.key.clear();
-        scratch.key.extend([u64::from(read.role.0), later.map_or(u64::MAX, |role| u64::from(role.0))]);
-        for (b, content) in &scratch.met {
-            scratch.key.extend(b.min.iter().chain(&b.max).map(|&x| x as u64));
-            let flags = u64::from(content.state == State::Partial) | u64::from(content.forwarded) << 1;
-            scratch.key.push(u64::from(content.role) << 32 | u64::from(content.holders));
-            scratch.key.push((place(&producers, content.task) as u64) << 2 | flags);
-            scratch.key.push(content.promised.map_or(u64::MAX, |(side, pattern, group)| {
-                u64::from(side.0) << 32 | (place(&earlier, group) as u64) << 8 | pattern as u64
-            }));
-        }
-        if let Some(plan) = self.plans.get(&scratch.key[..]) {
-            return Some((plan.clone(), producers, earlier));
-        }
-        let mut pieces: Vec<Piece> = Vec::new();
-        for (b, content) in &scratch.met {
-            let piece = Piece {
-                region: (*b).into(),
-                producer: place(&producers, content.task),
-                owner: RoleId(content.role),
-                owner_side: self.roles[RoleId(content.role)].side,
-                partial: content.state == State::Partial,
-                holders: self.holders.rows[content.holders as usize].clone(),
-                forwarded: content.forwarded,
-                promised: content
-                    .promised
-                    .map(|(side, pattern, g)| (side, pattern, Group::Earlier(place(&earlier, g)))),
-            };
-            match pieces.iter_mut().find(|p| p.is_like(&piece)) {
-                Some(same) => same.region = same.region.union(&piece.region),
-                None => pieces.push(piece),
-            }
-        }
-        pieces.sort_by(|a, b| (a.producer, &a.region).cmp(&(b.producer, &b.region)));
-        let about = Read {
-            reader: read.role,
-            wanted: image.clone(),
-            later,
-            buffer: held.about.shape,
-            nodes: self.options.nodes,
-        };
-        let mut tables = Tables { sides: &mut self.sides, roles: &mut self.roles };
-        let made = plan(self.options.rules, &mut tables, &about, pieces, self.options.rank, self.options.report);
-        let made = Arc::new(made);
-        if self.plans.len() >= MOST_PLANS {
-            self.plans.clear();
-        }
-        self.plans.insert(self.scratch.key.clone().into_boxed_slice(), made.clone());
-        Some((made, producers, earlier))
     }
 }

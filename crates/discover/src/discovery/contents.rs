@@ -1,0 +1,86 @@
+//! What is known of buffers: their contents, who holds them, and who waits to read them.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use rustc_hash::FxHashMap;
+use unisono_base::{BufferId, TaskId};
+
+use crate::{
+    hazards::Hazards, pattern::Pattern, plan::ReadPlan, region_map::RegionMap, role::RoleId, side::SideId,
+    space::Region, task::Buffer,
+};
+
+pub(super) const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Absent,
+    /// The same on every rank from the start.
+    Host,
+    Written,
+    Partial,
+}
+
+/// What is known of a point of a buffer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Content {
+    pub(super) state: State,
+    pub(super) forwarded: bool,
+    pub(super) task: u32,
+    pub(super) role: u32,
+    /// A row of the table of lists of sides.
+    pub(super) holders: u32,
+    pub(super) promised: Option<(SideId, Pattern, u32)>,
+}
+
+impl Content {
+    pub(super) fn bare(state: State) -> Self {
+        Self { state, forwarded: false, task: NONE, role: NONE, holders: 0, promised: None }
+    }
+}
+
+pub(super) struct Held {
+    pub(super) about: Buffer,
+    pub(super) content: RegionMap<Content>,
+    /// Points that something has written, by the tasks submitted.
+    pub(super) defined: Region,
+    pub(super) hazards: Hazards,
+    /// Accesses of tasks that wait.
+    pub(super) pending: VecDeque<Pending>,
+    /// Its place in the chain.
+    pub(super) submission: u64,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Pending {
+    pub(super) task: u32,
+    pub(super) read: Option<RoleId>,
+    pub(super) broadcasts: bool,
+    pub(super) changes: bool,
+}
+
+/// Reads of a buffer by tasks of one name that go by one plan.
+pub(super) struct Moving {
+    pub(super) first: TaskId,
+    pub(super) buffer: BufferId,
+    pub(super) plan: Arc<ReadPlan>,
+    pub(super) count: u64,
+}
+
+/// Lists of sides, each once; row 0 is the empty one.
+pub(super) struct HolderLists {
+    pub(super) rows: Vec<Vec<SideId>>,
+    pub(super) ids: FxHashMap<Vec<SideId>, u32>,
+}
+
+impl HolderLists {
+    pub(super) fn intern(&mut self, list: &[SideId]) -> u32 {
+        if let Some(&id) = self.ids.get(list) {
+            return id;
+        }
+        let id = u32::try_from(self.rows.len()).expect("fewer than 2^32 lists");
+        self.rows.push(list.to_vec());
+        self.ids.insert(list.to_vec(), id);
+        id
+    }
+}
