@@ -1,4 +1,4 @@
-"""A picture of strong scaling: what is left of the ideal speed-up on more nodes, and why."""
+"""A picture of strong scaling: parallel efficiency on more nodes, and why."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ def draw(rows: Sequence[Mapping[str, Any]], title: str) -> bytes:
     left.plot(nodes, found, color=_FOUND, marker="o", label="collectives found")
     left.plot(nodes, alone, color=_ALONE, marker="s", label="messages alone")
     left.set_ylim(0, 105)
-    left.set_ylabel("speed-up over nodes (%)")
+    left.set_ylabel("parallel efficiency (%)")
     several = [row for row in rows if row["nodes"] > 1]
     some = [row["nodes"] for row in several]
     right.plot(some, [row["compute_seconds"] for row in several], color=_COMPUTE, marker="^", label="computation")

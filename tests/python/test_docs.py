@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 import unisono as un
+import unisono.tasks
 from unisono.cli import COMMANDS
 
 from .conftest import ROOT
@@ -55,12 +56,27 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_python_page_runs() -> None:
-    """Every example of docs/python.md, in order, as one program."""
-    text = (ROOT / "docs" / "python.md").read_text()
+@pytest.mark.parametrize("page", ["python.md", "tasks.md"])
+def test_examples_run(page: str) -> None:
+    """Every example of a page, in order, as one program."""
+    text = (ROOT / "docs" / page).read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert program
-    exec(compile(program, "docs/python.md", "exec"), {})
+    exec(compile(program, f"docs/{page}", "exec"), {})
+
+
+def test_pages_are_listed() -> None:
+    listed = (ROOT / "docs" / "README.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in listed, page.name
+
+
+def test_mappers_are_documented() -> None:
+    text = (ROOT / "docs" / "tasks.md").read_text()
+    for name in unisono.tasks.__all__:
+        assert (
+            f"`{name}" in text or f".{name}" in text or name in ("Access", "Array", "Explanation", "Scaling", "View")
+        ), name
 
 
 def test_public_names_are_documented() -> None:
