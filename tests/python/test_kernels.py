@@ -106,7 +106,8 @@ def test_numba_kernels_that_write_what_they_read() -> None:
     def offset(a: Any) -> None:
         a[0] = a.offset[0]
 
-    program.task(offset, 4, updates=[third[one_to_one]], name="told")
+    program = Program()
+    program.task(offset, 4, updates=[program.zeros(4)[one_to_one]], name="told")
     with pytest.raises(
         un.InputError, match=r"task 'told': Numba cannot compile its kernel; offsets come .* offsets=True"
     ):
