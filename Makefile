@@ -50,6 +50,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/mpi/allreduce.py
 	$(say) "programs of tasks beside the same by hand"
 	@$(BIN)/python benches/mpi/tasks.py
+	$(say) "strong scaling of programs of tasks, predicted"
+	@$(BIN)/python benches/scaling.py --most 64
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 
