@@ -1,6 +1,6 @@
 """Under mpiexec: what a file's program leaves in `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW | tasks.py floats|ways
+Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW | tasks.py floats|rounded|ways
 """
 
 import hashlib
@@ -116,6 +116,25 @@ def floats() -> None:
         say(digest(one, other))
 
 
+def rounded() -> None:
+    """A sum and a product of numbers that are rounded, as their bits."""
+    program = Program()
+    drawn = np.random.default_rng(0).normal(size=10_007)
+    x, near = program.array(drawn.size, init=drawn, name="x"), program.array(drawn.size, init=1 + drawn / 100)
+    total, product = program.array(1, name="total"), program.array(1, name="product")
+
+    def add(x: View, total: View) -> None:
+        total += x.sum()
+
+    def multiply(near: View, product: View) -> None:
+        product *= near.prod()
+
+    program.task(add, range=drawn.size, reads=[x[one_to_one]], reduces=[total[all_]])
+    program.task(multiply, range=drawn.size, reads=[near[one_to_one]], reduces=[product[all_]], op="prod")
+    found = program.fetch(total)[0], program.fetch(product)[0]
+    say(" ".join(float(value).hex() for value in found))
+
+
 def ways() -> None:
     """Sums to which all ranks contribute everywhere, and sums to which neighbors do."""
     program = Program()
@@ -153,6 +172,8 @@ elif sys.argv[1] == "mixed":
     assert copied.down
 elif sys.argv[1] == "floats":
     floats()
+elif sys.argv[1] == "rounded":
+    rounded()
 elif sys.argv[1] == "ways":
     ways()
 else:

@@ -1,8 +1,10 @@
 """Programs of tasks under mpiexec: the same data on any number of ranks, and errors instead of waiting for ever."""
 
 import hashlib
+import math
 import runpy
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from unisono.tasks import Program
 
 from ..python.conftest import ROOT
-from ..python.test_mpi import OPEN_MPI
+from ..python.test_mpi import MPICH, OPEN_MPI
 from .random_tasks import RandomProgram
 from .test_world import launch
 
@@ -127,6 +129,26 @@ def test_sums_have_the_same_bits_on_all_ranks(ranks: int) -> None:
     """`floats` compares them; plans and messages may round otherwise than the library."""
     assert len(said(ranks, "floats")) == 4
     assert len(said(ranks, "floats", UNISONO_POINT_TO_POINT="1")) == 4
+
+
+def test_rounded_results_are_within_the_bound_of_any_order() -> None:
+    """Of n terms (n - 1) u times the sum of magnitudes; of n factors (n - 1) u of the product, to first order."""
+    drawn = np.random.default_rng(0).normal(size=10_007)
+    errors = (drawn.size - 1) * 2.0**-53
+    exact = math.prod(Fraction(x) for x in (1 + drawn / 100).tolist())
+    for ranks in (1, 2, 3, 4):
+        for messages in ("0", "1"):
+            (line,) = said(ranks, "rounded", UNISONO_POINT_TO_POINT=messages)
+            total, product = map(float.fromhex, line.split())
+            assert abs(total - math.fsum(drawn)) <= errors * math.fsum(abs(drawn)), ranks
+            assert abs(Fraction(product) / exact - 1) <= 1.01 * errors, ranks
+
+
+def test_random_programs_under_mpich() -> None:
+    """Another library, with other collectives."""
+    done = launch(MPICH, 3, SCRIPT, "random", "0", "100")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == said(1, "random", "0", "100")
 
 
 def test_sums_of_few_go_by_messages() -> None:
