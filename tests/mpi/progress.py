@@ -5,6 +5,7 @@ Usage: progress.py steady ARGUMENTS OF tasks.py | overlap FILE | mpi | fail | pr
 
 import hashlib
 import itertools
+import os
 import runpy
 import sys
 import time
@@ -15,6 +16,7 @@ import numpy as np
 from mpi4py import MPI
 from unisono import InputError, mpi
 from unisono.tasks import Program, View, _exchange, _held, all_, neighborhood, one_to_one, transposed
+from unisono.tasks._schedule import Schedule
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.Get_rank()
@@ -70,10 +72,17 @@ def overlap(file: str) -> None:
             view[...] = RANK + k
 
     def long(view: View) -> None:
-        end = time.monotonic() + 0.3
-        while time.monotonic() < end:
+        # Without the thread, time enough for what it would do; with it, until it has done it.
+        end = time.monotonic() + (0.3 if os.environ["UNISONO_PROGRESS"] == "off" else 60)
+        while time.monotonic() < end and not over():
             np.sin(view)
         view += 1
+
+    def over() -> bool:
+        """Of the exchanges only that of the fetch has not begun, and none is under way."""
+        assert program._transport
+        schedule = program._transport.attendant._schedule
+        return isinstance(schedule, Schedule) and len(schedule._others) == 1 and schedule.idle
 
     def add(*views: View) -> None:
         views[-1][...] = sum(view.sum() for view in views[:-1])
