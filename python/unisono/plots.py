@@ -131,6 +131,7 @@ def curves(
     source: str = "",
     *,
     log_x: bool = False,
+    log_y: bool = False,
 ) -> bytes:
     """Named curves in one plot, one color and marker each."""
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
@@ -142,6 +143,8 @@ def curves(
         axes.plot(*zip(*points, strict=True), color=shades[at], marker=marker, markersize=4, linewidth=1.4, label=name)
     if log_x:
         axes.set_xscale("log", base=2)
+    if log_y:
+        axes.set_yscale("log")
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     axes.grid(color="0.9", linewidth=0.6)

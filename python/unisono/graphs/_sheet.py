@@ -1,6 +1,7 @@
 """What pictures of programs share: colors, boxes, the sheet and its file."""
 
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ WAIT, MESSAGE = "0.55", "#3b6fb6"
 #: Inches: the height of a box, and from row to row.
 HEIGHT, ROW = 0.36, 0.58
 _DPI = 150
+#: About the width of a letter of the title.
+_LETTER = 0.078
 
 
 def sheet(width: float, height: float) -> tuple[Figure, Axes]:
@@ -51,7 +54,9 @@ def left_out(shown: int, total: int, what: str) -> list[str]:
 def file(figure: Figure, title: str, parts: Sequence[str], handles: Sequence[Any], form: str) -> bytes:
     """The picture with its title, what it leaves out, and its legend."""
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
-    figure.suptitle("\n".join([title, *([f"shown: {', '.join(parts)}"] if parts else [])]), fontsize=10)
+    wide = max(20, int(figure.get_figwidth() / _LETTER))
+    lines = [title, *([f"shown: {', '.join(parts)}"] if parts else [])]
+    figure.suptitle("\n".join(textwrap.fill(line, wide) for line in lines), fontsize=10)
     written = io.BytesIO()
     # No date, no version, no random names in the file: same input, same bytes.
     metadata = {"Software": None} if form == "png" else {"Date": None, "Creator": None}

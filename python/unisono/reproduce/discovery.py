@@ -55,7 +55,7 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
     ratios = {example: [(nodes, paper / off) for nodes, off, paper, _ in row] for example, row in rates.items()}
     image = plots.curves(
         ratios, "nodes M", "tasks per second over point-to-point", "Discovery's effect on the scheduler's throughput",
-        f"after Fig. 3 of {_PAPER}", log_x=True,
+        f"after Fig. 3 of {_PAPER}", log_x=True, log_y=True,
     )  # fmt: skip
     table = [[example, *row] for example, rows in rates.items() for row in rows]
     names = ["example", "nodes", "off_tasks_per_second", "paper_tasks_per_second", "full_tasks_per_second"]
