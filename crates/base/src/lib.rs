@@ -2,6 +2,8 @@
 
 mod diagnostic;
 mod id;
+pub mod interrupt;
+pub mod limits;
 mod mix;
 mod span;
 mod units;

@@ -1,0 +1,100 @@
+//! Interruption of long work.
+//!
+//! Loops that can run for more than a moment call [`poll`]. Whoever starts the work wraps it in [`watch`] with a hook that
+//! reports whether the user asked to stop. When the hook says so, [`poll`] unwinds with the payload [`Interrupted`], so
+//! memory is freed on the way and no function between the two needs an error for it. Without a watch [`poll`] does nothing.
+//!
+//! Both belong to one thread; a thread that the work itself starts has no watch.
+
+use std::{
+    cell::{Cell, RefCell},
+    panic::resume_unwind,
+    time::{Duration, Instant},
+};
+
+/// The payload of the unwinding that [`poll`] starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interrupted;
+
+/// Reports whether the user asked to stop.
+pub type Hook = Box<dyn FnMut() -> bool>;
+
+/// Time between two calls of the hook.
+const PERIOD: Duration = Duration::from_millis(50);
+/// Calls of [`poll`] between two looks at the clock, which costs more than a poll.
+const POLLS: u32 = 64;
+
+thread_local! {
+    static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+    static WATCH: RefCell<Option<(Hook, Instant)>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` while [`poll`] asks `hook`. A watch inside another one replaces it until it ends.
+pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
+    /// Puts the outer watch back, also when `work` unwinds.
+    struct Restore(Option<(Hook, Instant)>, u32);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            WATCH.set(self.0.take());
+            LEFT.set(self.1);
+        }
+    }
+    let _restore = Restore(WATCH.replace(Some((hook, Instant::now()))), LEFT.replace(POLLS));
+    work()
+}
+
+/// Unwinds with [`Interrupted`] if the watch of this thread was asked to stop. Costs a few instructions.
+#[inline]
+pub fn poll() {
+    let left = LEFT.get();
+    if left == 0 {
+        look();
+    } else {
+        LEFT.set(left - 1);
+    }
+}
+
+#[cold]
+fn look() {
+    LEFT.set(POLLS);
+    let stop = WATCH.with_borrow_mut(|watch| match watch {
+        Some((hook, last)) if last.elapsed() >= PERIOD => {
+            *last = Instant::now();
+            hook()
+        }
+        Some(_) => false,
+        None => {
+            LEFT.set(u32::MAX);
+            false
+        }
+    });
+    if stop {
+        resume_unwind(Box::new(Interrupted));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_poll_unwinds_when_the_hook_says_so() {
+        let mut asked = 0;
+        let hook = Box::new(move || {
+            asked += 1;
+            asked == 2
+        });
+        let work = || loop {
+            poll();
+        };
+        let stopped = catch_unwind(AssertUnwindSafe(|| watch(hook, work))).unwrap_err();
+        assert_eq!(stopped.downcast_ref(), Some(&Interrupted));
+    }
+
+    #[test]
+    fn without_a_watch_polls_do_nothing() {
+        (0..1000).for_each(|_| poll());
+    }
+}
