@@ -24,7 +24,7 @@ pub struct Failed(pub c_int);
 impl Failed {
     /// `MPI_ERR_COUNT` of every library at hand: a number does not fit an `int`.
     pub const COUNT: Self = Self(2);
-    /// An error without a class of its own, in every library at hand: no memory, or a call that failed before.
+    /// `MPI_ERR_OTHER` of Open MPI and of the standard ABI, `MPI_ERR_INTERN` of MPICH: no memory, or an earlier failure.
     pub const OTHER: Self = Self(16);
 }
 
@@ -37,14 +37,28 @@ pub fn int(number: impl TryInto<c_int>) -> Outcome<c_int> {
     number.try_into().map_err(|_| Failed::COUNT)
 }
 
-/// How many threads may call MPI, and when.
+/// The threads that may call MPI, as it was initialised.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ThreadLevel {
-    /// The thread that initialised MPI: `MPI_THREAD_SINGLE` and `MPI_THREAD_FUNNELED`.
-    Main,
+    /// The program has one thread.
+    Single,
+    /// The thread that initialised MPI.
+    Funneled,
     /// Any thread, one at a time.
     Serialized,
     Multiple,
+}
+
+impl ThreadLevel {
+    /// The name of MPI's constant.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "MPI_THREAD_SINGLE",
+            Self::Funneled => "MPI_THREAD_FUNNELED",
+            Self::Serialized => "MPI_THREAD_SERIALIZED",
+            Self::Multiple => "MPI_THREAD_MULTIPLE",
+        }
+    }
 }
 
 pub type Outcome<T = ()> = Result<T, Failed>;
@@ -242,7 +256,8 @@ impl Library {
         Ok(match if level >= 1024 { level / 1024 } else { level } {
             3 => ThreadLevel::Multiple,
             2 => ThreadLevel::Serialized,
-            _ => ThreadLevel::Main,
+            1 => ThreadLevel::Funneled,
+            _ => ThreadLevel::Single,
         })
     }
 
