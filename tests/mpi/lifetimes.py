@@ -64,6 +64,8 @@ def guards() -> list[np.ndarray]:
 def others_get_their_result() -> None:
     """Rank 0 makes other calls meanwhile, which carry its dropped one on."""
     mine = guards() if rank == 0 else []
+    # Not before rank 0 has given its call up.
+    comm.Barrier()
     taken = begin() if rank else None
     while True:
         done = np.array([1.0 if taken is None or taken.test() else 0.0], np.float32)
