@@ -1,4 +1,4 @@
-"""Writes docs/algorithms.md from the registry, and the picture of the README.
+"""Writes docs/algorithms.md from the registry, docs/unsafe.md from the sources, and the picture of the README.
 
 With --check it writes nothing and fails where the page is out of date.
 """
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import unisono as un
+import unsafe_page
 from unisono import plots
 from unisono._files import write
 from unisono.cli.algorithms import param_names
@@ -43,9 +44,12 @@ def _cell(text: str) -> str:
 def main() -> None:
     if "--check" not in sys.argv[1:]:
         write(PAGE, page())
+        write(unsafe_page.PAGE, unsafe_page.page())
         write(PICTURE, plots.speedup_map(wafer.figure_8(), "The best fixed AllReduce on a row of PEs"))
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-        sys.exit(f"{PAGE.name} is out of date: run 'python docs/generate.py'")
+        return
+    for path, text in ((PAGE, page()), (unsafe_page.PAGE, unsafe_page.page())):
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path.name} is out of date: run 'python docs/generate.py'")
 
 
 if __name__ == "__main__":

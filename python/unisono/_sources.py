@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import Error, InputError, Machine
+from unisono._files import check_regular
 from unisono._machines import machine as find_machine
 from unisono._machines import with_shape
 from unisono._proposals import proposals
@@ -173,6 +174,7 @@ class Table:
 
 
 def _read_plan(path: str | os.PathLike[str]) -> bytes:
+    check_regular(path)
     raw = Path(path).read_bytes()
     try:
         _core.decode_plan(raw)

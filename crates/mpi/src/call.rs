@@ -33,11 +33,12 @@ pub struct Call {
     pub reduction: Option<Reduction>,
     pub input: *const u8,
     pub output: *mut u8,
-    /// The input lies in the output where MPI's `MPI_IN_PLACE` has it. For entries that [`crate::Planned::runs_in_place`].
+    /// The input lies in the output where MPI's `MPI_IN_PLACE` has it. For entries that [`crate::Rows::runs_in_place`].
     pub in_place: bool,
 }
 
-// SAFETY: the addresses are the caller's, who keeps the memory as long as the call may run, on whichever thread.
+// SAFETY: addresses are only numbers here. Who runs the call promises that the memory is there (`Planned::run`), on
+// whichever thread that is.
 unsafe impl Send for Call {}
 
 impl Call {
@@ -47,6 +48,18 @@ impl Call {
             Some(reduction) if reduction.commutes => OperatorClass::Commutative,
             Some(_) => OperatorClass::Ordered,
         }
+    }
+
+    /// Bytes of the input and of the output of a rank that has both; none where they are more than memory has.
+    pub fn sizes(&self, ranks: u32) -> Option<(usize, usize)> {
+        let piece = self.elements.checked_mul(self.element_bytes)?;
+        let all = piece.checked_mul(usize::try_from(ranks).ok()?)?;
+        Some(match self.kind {
+            Kind::Allgather => (piece, all),
+            Kind::ReduceScatter => (all, piece),
+            Kind::Alltoall => (all, all),
+            _ => (piece, piece),
+        })
     }
 
     /// Bytes as decision tables count them.

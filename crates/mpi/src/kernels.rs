@@ -13,19 +13,26 @@ use crate::abi::{Element, Number, Op};
 #[inline]
 pub unsafe fn combine(element: Element, op: Op, left: *const u8, right: *const u8, to: *mut u8, count: usize) -> bool {
     use Number::{Bits, Float, Signed, Unsigned};
-    // SAFETY: the caller's promise is that of each kernel.
-    unsafe {
-        match (element.number, element.bytes) {
-            (Float, 4) => float::<f32>(op, left, right, to, count),
-            (Float, 8) => float::<f64>(op, left, right, to, count),
-            (Signed, 4) => integer::<i32>(op, left, right, to, count),
-            (Signed, 8) => integer::<i64>(op, left, right, to, count),
-            (Unsigned, 4) => integer::<u32>(op, left, right, to, count),
-            (Unsigned, 8) => integer::<u64>(op, left, right, to, count),
-            (Bits, 1) if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor) => integer::<u8>(op, left, right, to, count),
-            _ => false,
-        }
+    let x = Operands { left, right, to, count, bytes: element.bytes };
+    match (element.number, element.bytes) {
+        (Float, 4) => x.float::<f32>(op),
+        (Float, 8) => x.float::<f64>(op),
+        (Signed, 4) => x.integer::<i32>(op),
+        (Signed, 8) => x.integer::<i64>(op),
+        (Unsigned, 4) => x.integer::<u32>(op),
+        (Unsigned, 8) => x.integer::<u64>(op),
+        (Bits, 1) if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor) => x.integer::<u8>(op),
+        _ => false,
     }
+}
+
+/// Three addresses of `count` elements of `bytes` bytes each, as the caller of [`combine`] promised.
+struct Operands {
+    left: *const u8,
+    right: *const u8,
+    to: *mut u8,
+    count: usize,
+    bytes: usize,
 }
 
 trait Arithmetic: Copy {
@@ -65,42 +72,43 @@ macro_rules! integers {
 floats!(f32, f64);
 integers!(i32, i64, u8, u32, u64);
 
-unsafe fn float<T: Arithmetic>(op: Op, left: *const u8, right: *const u8, to: *mut u8, count: usize) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe {
+impl Operands {
+    fn float<T: Arithmetic>(&self, op: Op) -> bool {
         match op {
-            Op::Sum => each(left, right, to, count, T::add),
-            Op::Prod => each(left, right, to, count, T::mul),
+            Op::Sum => self.each(T::add),
+            Op::Prod => self.each(T::mul),
             _ => return false,
         }
+        true
     }
-    true
-}
 
-unsafe fn integer<T: Integer>(op: Op, left: *const u8, right: *const u8, to: *mut u8, count: usize) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe {
+    fn integer<T: Integer>(&self, op: Op) -> bool {
         match op {
-            Op::Sum => each(left, right, to, count, T::add),
-            Op::Prod => each(left, right, to, count, T::mul),
-            Op::Min => each(left, right, to, count, T::min),
-            Op::Max => each(left, right, to, count, T::max),
-            Op::BitAnd => each(left, right, to, count, T::and),
-            Op::BitOr => each(left, right, to, count, T::or),
-            Op::BitXor => each(left, right, to, count, T::xor),
+            Op::Sum => self.each(T::add),
+            Op::Prod => self.each(T::mul),
+            Op::Min => self.each(T::min),
+            Op::Max => self.each(T::max),
+            Op::BitAnd => self.each(T::and),
+            Op::BitOr => self.each(T::or),
+            Op::BitXor => self.each(T::xor),
             Op::And | Op::Or | Op::Xor => return false,
         }
+        true
     }
-    true
-}
 
-/// Users' memory need not be aligned; unaligned loads cost nothing on the machines at hand and vectorise.
-#[inline(always)]
-unsafe fn each<T: Copy>(left: *const u8, right: *const u8, to: *mut u8, count: usize, f: impl Fn(T, T) -> T) {
-    let (left, right, to) = (left.cast::<T>(), right.cast::<T>(), to.cast::<T>());
-    for k in 0..count {
-        // SAFETY: k < count, and the caller promises so many elements; element k is read before it is written.
-        unsafe { to.add(k).write_unaligned(f(left.add(k).read_unaligned(), right.add(k).read_unaligned())) }
+    /// Users' memory need not be aligned; unaligned loads cost nothing on the machines at hand and vectorise.
+    #[inline(always)]
+    fn each<T: Copy>(&self, f: impl Fn(T, T) -> T) {
+        assert_eq!(size_of::<T>(), self.bytes, "the kernel is that of the element");
+        let (left, right, to) = (self.left.cast::<T>(), self.right.cast::<T>(), self.to.cast::<T>());
+        for k in 0..self.count {
+            // SAFETY: k < count, and each address holds `count` elements of so many bytes; element k is read before it is
+            // written.
+            #[expect(clippy::multiple_unsafe_ops_per_block, reason = "two loads and a store of one element")]
+            unsafe {
+                to.add(k).write_unaligned(f(left.add(k).read_unaligned(), right.add(k).read_unaligned()));
+            }
+        }
     }
 }
 
@@ -111,7 +119,7 @@ mod tests {
     fn run<T: Copy + Default>(number: Number, op: Op, left: &[T], right: &[T]) -> Option<Vec<T>> {
         let mut to = vec![T::default(); left.len()];
         let element = Element { number, bytes: size_of::<T>() };
-        // SAFETY: three slices of one length.
+        // SAFETY: three slices of one length, of elements of so many bytes.
         let known = unsafe {
             combine(element, op, left.as_ptr().cast(), right.as_ptr().cast(), to.as_mut_ptr().cast(), left.len())
         };
@@ -132,6 +140,28 @@ mod tests {
         assert_eq!(run(Number::Float, Op::Sum, &[0.5f64], &[0.25]), Some(vec![0.75]));
         assert_eq!(run(Number::Float, Op::Min, &[0.5f32], &[0.25]), None, "left to the library");
         assert_eq!(run(Number::Signed, Op::And, &[1i64], &[2]), None);
+    }
+
+    #[test]
+    fn kernels_stay_within_unaligned_memory() {
+        let ops = [Op::Sum, Op::Prod, Op::Min, Op::Max, Op::BitAnd, Op::BitOr, Op::BitXor, Op::And, Op::Or, Op::Xor];
+        for number in [Number::Signed, Number::Unsigned, Number::Float, Number::Bits, Number::Other] {
+            for bytes in [1, 2, 4, 8, 16] {
+                for (count, at) in (0..20).flat_map(|count| (0..3).map(move |at| (count, at))) {
+                    // Boxed slices have no spare room, so that a tool that watches memory sees what lies beyond.
+                    let given = || vec![1u8; at + count * bytes].into_boxed_slice();
+                    let (left, right, mut to) = (given(), given(), given());
+                    for op in ops {
+                        let element = Element { number, bytes };
+                        let (a, b) = (left[at..].as_ptr(), right[at..].as_ptr());
+                        // SAFETY: from `at` on, each slice has `count` elements of so many bytes.
+                        let known = unsafe { combine(element, op, a, b, to[at..].as_mut_ptr(), count) };
+                        assert!(!known || bytes == 4 || bytes == 8 || number == Number::Bits);
+                    }
+                    assert!(to[..at].iter().all(|&byte| byte == 1));
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! MPICH, the MPI 5 standard ABI and Open MPI behind one transport.
 //!
 //! Nothing is linked. Handles pass through as machine words, functions are found by name in whichever MPI library the
-//! process has loaded, and a small table per ABI holds the few constants that are needed ([`Abi`]).
+//! process has loaded, and a small table per ABI holds the few constants that are needed ([`Abi`]). docs/unsafe.md lists
+//! every unsafe block.
 
 mod abi;
 mod call;
@@ -14,5 +15,5 @@ mod symbols;
 pub use abi::{Abi, Constants, Element, Number, Op};
 pub use call::{Call, Reduction};
 pub use kernels::combine;
-pub use library::{Comm, Count, Datatype, Failed, Library, OpHandle, Outcome, library};
-pub use planned::{Agreement, Planned};
+pub use library::{Comm, Datatype, Failed, Library, OpHandle, Outcome, ThreadLevel, int, library};
+pub use planned::{Agreement, Planned, Rows};

@@ -16,12 +16,50 @@ use crate::{
 pub type Comm = usize;
 pub type Datatype = usize;
 pub type OpHandle = usize;
-/// `MPI_Count`.
-pub type Count = i64;
 
 /// An error code of MPI, not `MPI_SUCCESS`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failed(pub c_int);
+
+impl Failed {
+    /// `MPI_ERR_COUNT` of every library at hand: a number does not fit an `int`.
+    pub const COUNT: Self = Self(2);
+    /// `MPI_ERR_OTHER` of Open MPI and of the standard ABI, `MPI_ERR_INTERN` of MPICH: no memory, or an earlier failure.
+    pub const OTHER: Self = Self(16);
+}
+
+/// The number as an `int`, as MPI counts.
+///
+/// # Errors
+/// [`Failed::COUNT`]: it does not fit.
+#[inline]
+pub fn int(number: impl TryInto<c_int>) -> Outcome<c_int> {
+    number.try_into().map_err(|_| Failed::COUNT)
+}
+
+/// The threads that may call MPI, as it was initialised.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ThreadLevel {
+    /// The program has one thread.
+    Single,
+    /// The thread that initialised MPI.
+    Funneled,
+    /// Any thread, one at a time.
+    Serialized,
+    Multiple,
+}
+
+impl ThreadLevel {
+    /// The name of MPI's constant.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "MPI_THREAD_SINGLE",
+            Self::Funneled => "MPI_THREAD_FUNNELED",
+            Self::Serialized => "MPI_THREAD_SERIALIZED",
+            Self::Multiple => "MPI_THREAD_MULTIPLE",
+        }
+    }
+}
 
 pub type Outcome<T = ()> = Result<T, Failed>;
 
@@ -36,7 +74,7 @@ macro_rules! functions {
         /// pointers travel in the same registers.
         #[allow(non_snake_case, reason = "the names of MPI")]
         pub struct Functions {
-            $(pub $name: $type,)*
+            $(pub(crate) $name: $type,)*
         }
 
         impl Functions {
@@ -70,8 +108,10 @@ functions! {
     Initialized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Initialized";
     Irecv: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Irecv";
     Isend: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Isend";
+    Is_thread_main: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Is_thread_main";
     Op_commutative: unsafe extern "C" fn(OpHandle, *mut c_int) -> c_int, c"PMPI_Op_commutative";
     Pack: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, *mut c_int, Comm) -> c_int, c"PMPI_Pack";
+    Query_thread: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Query_thread";
     Reduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm) -> c_int, c"PMPI_Reduce";
     Reduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter_block";
     Reduce_local: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle) -> c_int, c"PMPI_Reduce_local";
@@ -84,16 +124,15 @@ functions! {
     Wait: unsafe extern "C" fn(*mut usize, usize) -> c_int, c"PMPI_Wait";
 }
 
+/// The functions of the loaded library.
+///
+/// Handles (communicators, datatypes, operators) are those that the program has from this library, as in a call of MPI
+/// itself: a number that is none is the program's error, which the library finds or not.
 pub struct Library {
     pub constants: Constants,
-    pub functions: Functions,
+    pub(crate) functions: Functions,
     scope: Scope,
 }
-
-// SAFETY: function addresses and a handle of the loader, none of which is ever changed.
-unsafe impl Send for Library {}
-// SAFETY: as above.
-unsafe impl Sync for Library {}
 
 /// The loaded MPI library, looked for until there is one.
 #[inline]
@@ -108,6 +147,10 @@ pub fn library() -> Option<&'static Library> {
 
 impl Library {
     fn find() -> Option<Self> {
+        // Handles of 32 bits are read from words of 64, and integers from slots of the stack, as these platforms have it.
+        if !cfg!(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")) {
+            return None;
+        }
         let scope = Scope::with(c"PMPI_Allreduce")?;
         let functions = Functions::find(&scope)?;
         let file = file_of(functions.Allreduce as *const c_void);
@@ -124,14 +167,14 @@ impl Library {
         let mut size = 0;
         // SAFETY: one integer is written.
         check(unsafe { (self.functions.Comm_size)(comm, &raw mut size) })?;
-        Ok(size as u32)
+        u32::try_from(size).map_err(|_| Failed::OTHER)
     }
 
     pub fn rank(&self, comm: Comm) -> Outcome<u32> {
         let mut rank = 0;
         // SAFETY: one integer is written.
         check(unsafe { (self.functions.Comm_rank)(comm, &raw mut rank) })?;
-        Ok(rank as u32)
+        u32::try_from(rank).map_err(|_| Failed::OTHER)
     }
 
     pub fn is_inter(&self, comm: Comm) -> Outcome<bool> {
@@ -162,7 +205,7 @@ impl Library {
         let here = self.size(node)?;
         self.free(node)?;
         let (_, most) = self.bounds(u64::from(here), comm)?;
-        Ok(most as u32)
+        u32::try_from(most).map_err(|_| Failed::OTHER)
     }
 
     /// Whether an operator's operands may be swapped, as the program said when it made it.
@@ -194,12 +237,39 @@ impl Library {
     /// MPI can be called: it was initialised, and not ended.
     pub fn is_running(&self) -> bool {
         let (mut initialized, mut finalized) = (0, 0);
-        // SAFETY: integers are written; both may be called at any time.
-        unsafe {
-            (self.functions.Initialized)(&raw mut initialized);
-            (self.functions.Finalized)(&raw mut finalized);
-        }
+        // SAFETY: one integer is written; this may be called at any time.
+        unsafe { (self.functions.Initialized)(&raw mut initialized) };
+        // SAFETY: as above.
+        unsafe { (self.functions.Finalized)(&raw mut finalized) };
         initialized != 0 && finalized == 0
+    }
+
+    /// What MPI grants the threads of the program.
+    ///
+    /// # Errors
+    /// MPI is not running.
+    pub fn thread_level(&self) -> Outcome<ThreadLevel> {
+        let mut level = 0;
+        // SAFETY: one integer is written.
+        check(unsafe { (self.functions.Query_thread)(&raw mut level) })?;
+        // The constants are those of every library at hand: 0 to 3, and multiples of 1024 in the standard ABI.
+        Ok(match if level >= 1024 { level / 1024 } else { level } {
+            3 => ThreadLevel::Multiple,
+            2 => ThreadLevel::Serialized,
+            1 => ThreadLevel::Funneled,
+            _ => ThreadLevel::Single,
+        })
+    }
+
+    /// Whether the calling thread is the one that initialised MPI.
+    ///
+    /// # Errors
+    /// MPI is not running.
+    pub fn is_main_thread(&self) -> Outcome<bool> {
+        let mut is_main = 0;
+        // SAFETY: one integer is written.
+        check(unsafe { (self.functions.Is_thread_main)(&raw mut is_main) })?;
+        Ok(is_main != 0)
     }
 
     /// Sums up vectors of `count` elements of a floating-point type over all ranks.
@@ -207,9 +277,9 @@ impl Library {
     /// # Safety
     /// `values` holds so many.
     pub unsafe fn sum_in_place(&self, values: *mut u8, count: usize, datatype: Datatype, comm: Comm) -> Outcome {
-        let c = &self.constants;
+        let (c, count) = (&self.constants, int(count)?);
         // SAFETY: as the caller promises.
-        check(unsafe { (self.functions.Allreduce)(c.in_place, values as usize, count as c_int, datatype, c.sum, comm) })
+        check(unsafe { (self.functions.Allreduce)(c.in_place, values as usize, count, datatype, c.sum, comm) })
     }
 
     /// A reduction by the library itself, out of place.
@@ -218,15 +288,15 @@ impl Library {
     /// The call's input and output hold what its kind and count say, and do not overlap.
     pub unsafe fn reduce(&self, call: &Call, reduction: &Reduction, comm: Comm) -> Outcome {
         let f = &self.functions;
-        let (from, to, count) = (call.input as usize, call.output as usize, call.elements as c_int);
-        let (datatype, op) = (reduction.datatype, reduction.op_handle);
-        // SAFETY: as the caller promises.
-        check(unsafe {
-            match call.kind {
-                Kind::Reduce => (f.Reduce)(from, to, count, datatype, op, call.root as c_int, comm),
-                Kind::ReduceScatter => (f.Reduce_scatter_block)(from, to, count, datatype, op, comm),
-                _ => (f.Allreduce)(from, to, count, datatype, op, comm),
-            }
+        let (from, to, count) = (call.input as usize, call.output as usize, int(call.elements)?);
+        let (datatype, op, root) = (reduction.datatype, reduction.op_handle, int(call.root)?);
+        check(match call.kind {
+            // SAFETY: as the caller promises.
+            Kind::Reduce => unsafe { (f.Reduce)(from, to, count, datatype, op, root, comm) },
+            // SAFETY: as the caller promises.
+            Kind::ReduceScatter => unsafe { (f.Reduce_scatter_block)(from, to, count, datatype, op, comm) },
+            // SAFETY: as the caller promises.
+            _ => unsafe { (f.Allreduce)(from, to, count, datatype, op, comm) },
         })
     }
 
@@ -239,18 +309,28 @@ impl Library {
         let (from, to) = (&raw const length as usize, lengths.as_mut_ptr() as usize);
         // SAFETY: one word of each rank.
         check(unsafe { (f.Gather)(from, 1, word, to, 1, word, 0, comm) })?;
-        let counts: Vec<c_int> = lengths.iter().map(|&n| n as c_int).collect();
-        let starts: Vec<c_int> = counts.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + n))).collect();
-        let mut all = vec![0u64; lengths.iter().sum::<u64>() as usize];
-        let (from, to) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize);
-        // SAFETY: the root's vector holds the sum of the lengths it was told.
-        check(unsafe {
-            (f.Gatherv)(from, length as c_int, word, to, counts.as_ptr(), starts.as_ptr(), word, 0, comm)
-        })?;
+        let (mut counts, mut starts, mut end) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks), 0u64);
+        for &length in &lengths {
+            starts.push(int(end)?);
+            counts.push(int(length)?);
+            end += length;
+        }
+        let mut all = vec![0u64; usize::try_from(end).map_err(|_| Failed::COUNT)?];
+        let (from, to, length) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize, int(length)?);
+        // SAFETY: the root's vector holds the sum of the lengths that the ranks gave it.
+        check(unsafe { (f.Gatherv)(from, length, word, to, counts.as_ptr(), starts.as_ptr(), word, 0, comm) })?;
         if rank != 0 {
             return Ok(Vec::new());
         }
-        Ok(starts.iter().zip(&counts).map(|(&at, &n)| all[at as usize..(at + n) as usize].to_vec()).collect())
+        let mut rest = all.as_slice();
+        Ok(lengths
+            .iter()
+            .map_while(|&n| {
+                let (own, others) = rest.split_at_checked(usize::try_from(n).ok()?)?;
+                rest = others;
+                Some(own.to_vec())
+            })
+            .collect())
     }
 
     pub fn dup(&self, comm: Comm) -> Outcome<Comm> {
@@ -271,10 +351,9 @@ impl Library {
         if let Some(element) = self.constants.element(datatype) {
             return Ok(element.bytes);
         }
-        let (mut lower, mut extent) = (0, 0);
-        // SAFETY: two addresses are written.
-        check(unsafe { (self.functions.Type_get_extent)(datatype, &raw mut lower, &raw mut extent) })?;
-        Ok(extent as usize)
+        let (_, extent) = self.bounds_of(datatype)?;
+        // A negative one goes backwards in memory, as sums of addresses that wrap do.
+        Ok(extent.cast_unsigned())
     }
 
     /// Copies elements without their gaps.
@@ -290,11 +369,9 @@ impl Library {
         bytes: usize,
         comm: Comm,
     ) -> Outcome {
-        let mut at = 0;
+        let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
         // SAFETY: as the caller promises.
-        check(unsafe {
-            (self.functions.Pack)(from, count as c_int, datatype, to as usize, bytes as c_int, &raw mut at, comm)
-        })
+        check(unsafe { (self.functions.Pack)(from, count, datatype, to as usize, bytes, &raw mut at, comm) })
     }
 
     /// Copies bytes to elements with gaps.
@@ -310,11 +387,9 @@ impl Library {
         datatype: Datatype,
         comm: Comm,
     ) -> Outcome {
-        let mut at = 0;
+        let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
         // SAFETY: as the caller promises.
-        check(unsafe {
-            (self.functions.Unpack)(from as usize, bytes as c_int, &raw mut at, to, count as c_int, datatype, comm)
-        })
+        check(unsafe { (self.functions.Unpack)(from as usize, bytes, &raw mut at, to, count, datatype, comm) })
     }
 
     /// Bytes of one element, and whether elements lie one after the other in the order of their signature.
@@ -332,30 +407,39 @@ impl Library {
         if plain {
             return Ok((size, true));
         }
-        let (mut lower, mut extent) = (0, 0);
+        let (lower, extent) = self.bounds_of(datatype)?;
         let (mut true_lower, mut true_extent) = (0, 0);
-        // SAFETY: four addresses are written.
-        unsafe {
-            check((self.functions.Type_get_extent)(datatype, &raw mut lower, &raw mut extent))?;
-            check((self.functions.Type_get_true_extent)(datatype, &raw mut true_lower, &raw mut true_extent))?;
-        }
-        let dense = lower == 0 && true_lower == 0 && extent == size as isize && true_extent == extent;
+        // SAFETY: two addresses are written.
+        check(unsafe {
+            (self.functions.Type_get_true_extent)(datatype, &raw mut true_lower, &raw mut true_extent)
+        })?;
+        let dense = lower == 0 && true_lower == 0 && usize::try_from(extent) == Ok(size) && true_extent == extent;
         Ok((size, dense && size > 0))
     }
 
     #[cold]
     fn layout_asked(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
-        let f = &self.functions;
-        let (mut size, mut lower, mut extent) = (0, 0, 0);
+        let mut size = 0;
+        // SAFETY: one integer is written.
+        check(unsafe { (self.functions.Type_size)(datatype, &raw mut size) })?;
+        // MPI_UNDEFINED, which is negative: more bytes than an `int` holds. No call of so many is served.
+        let Ok(size) = usize::try_from(size) else { return Ok((usize::MAX, false)) };
+        let (lower, extent) = self.bounds_of(datatype)?;
         let (mut a, mut b, mut c, mut combiner) = (0, 0, 0, 0);
-        // SAFETY: integers and addresses are written, each to its own place.
-        unsafe {
-            check((f.Type_size)(datatype, &raw mut size))?;
-            check((f.Type_get_extent)(datatype, &raw mut lower, &raw mut extent))?;
-            check((f.Type_get_envelope)(datatype, &raw mut a, &raw mut b, &raw mut c, &raw mut combiner))?;
-        }
+        // SAFETY: four integers are written, each to its own place.
+        check(unsafe {
+            (self.functions.Type_get_envelope)(datatype, &raw mut a, &raw mut b, &raw mut c, &raw mut combiner)
+        })?;
         let named = combiner == self.constants.combiner_named;
-        Ok((size as usize, named && lower == 0 && extent == size as isize))
+        Ok((size, named && lower == 0 && usize::try_from(extent) == Ok(size)))
+    }
+
+    /// The lower bound and the extent of a datatype.
+    fn bounds_of(&self, datatype: Datatype) -> Outcome<(isize, isize)> {
+        let (mut lower, mut extent) = (0, 0);
+        // SAFETY: two addresses are written.
+        check(unsafe { (self.functions.Type_get_extent)(datatype, &raw mut lower, &raw mut extent) })?;
+        Ok((lower, extent))
     }
 }
 

@@ -7,7 +7,8 @@ use unisono_runtime::{Buffer, Slice, Transport};
 use crate::{
     call::Call,
     kernels,
-    library::{Comm, Failed, Library, Outcome, check},
+    library::{Comm, Failed, Library, Outcome, check, int},
+    planned::grow,
 };
 
 /// The transport of one call.
@@ -34,15 +35,15 @@ impl Port<'_> {
         base.wrapping_add(slice.start * self.call.element_bytes)
     }
 
+    /// The length of a message, which a plan that nobody proved may make longer than an `int` holds.
     #[inline]
-    fn bytes(&self, slice: Slice) -> c_int {
-        // Calls beyond 2^31 - 1 bytes are not served.
-        (slice.len * self.call.element_bytes) as c_int
+    fn bytes(&self, slice: Slice) -> Outcome<c_int> {
+        slice.len.checked_mul(self.call.element_bytes).ok_or(Failed::COUNT).and_then(int)
     }
 
     #[inline]
-    fn peer(&self, rank: u32) -> c_int {
-        ((rank + self.shift) % self.ranks) as c_int
+    fn peer(&self, rank: u32) -> Outcome<c_int> {
+        int((u64::from(rank) + u64::from(self.shift)) % u64::from(self.ranks))
     }
 }
 
@@ -53,20 +54,21 @@ impl Transport for Port<'_> {
     #[inline]
     fn send(&mut self, peer: u32, tag: u32, from: Slice) -> Outcome<usize> {
         let (f, byte) = (&self.library.functions, self.library.constants.byte);
-        let (address, bytes, peer) = (self.address(from) as usize, self.bytes(from), self.peer(peer));
-        let mut request = 0;
-        // SAFETY: the slice lies in the call's memory, which outlives the run; the runtime leaves it alone meanwhile.
-        check(unsafe { (f.Isend)(address, bytes, byte, peer, tag as c_int, self.comm, &raw mut request) })?;
+        let (address, bytes, peer) = (self.address(from) as usize, self.bytes(from)?, self.peer(peer)?);
+        let (tag, mut request) = (int(tag)?, 0);
+        // SAFETY: the slice lies in the call's memory or the scratch, which are kept until the request has ended
+        // (`Planned::run`); the runtime leaves the slice alone meanwhile.
+        check(unsafe { (f.Isend)(address, bytes, byte, peer, tag, self.comm, &raw mut request) })?;
         Ok(request)
     }
 
     #[inline]
     fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Outcome<usize> {
         let (f, byte) = (&self.library.functions, self.library.constants.byte);
-        let (address, bytes, peer) = (self.address(into) as usize, self.bytes(into), self.peer(peer));
-        let mut request = 0;
+        let (address, bytes, peer) = (self.address(into) as usize, self.bytes(into)?, self.peer(peer)?);
+        let (tag, mut request) = (int(tag)?, 0);
         // SAFETY: as for sends; nothing else reads or writes the slice until the request has ended.
-        check(unsafe { (f.Irecv)(address, bytes, byte, peer, tag as c_int, self.comm, &raw mut request) })?;
+        check(unsafe { (f.Irecv)(address, bytes, byte, peer, tag, self.comm, &raw mut request) })?;
         Ok(request)
     }
 
@@ -117,7 +119,7 @@ impl Transport for Port<'_> {
             (_, true) => (left, target),
             (true, _) if reduction.commutes => (right, target),
             (true, _) => {
-                self.spare.resize(self.spare.len().max(bytes.div_ceil(size_of::<u128>())), 0);
+                grow(self.spare, bytes)?;
                 (left, self.spare.as_mut_ptr().cast())
             }
             _ => (left, target),
@@ -128,8 +130,9 @@ impl Transport for Port<'_> {
         }
         let f = &self.library.functions;
         let (datatype, op) = (reduction.datatype, reduction.op_handle);
-        // SAFETY: as above; the count fits, because calls beyond 2^31 - 1 bytes are not served.
-        check(unsafe { (f.Reduce_local)(given as usize, result as usize, count as c_int, datatype, op) })?;
+        let count = int(count)?;
+        // SAFETY: `count` elements of the datatype lie at both places, as above.
+        check(unsafe { (f.Reduce_local)(given as usize, result as usize, count, datatype, op) })?;
         if result != target {
             // SAFETY: as above.
             unsafe { std::ptr::copy(result, target, bytes) };

@@ -23,6 +23,11 @@ const RTLD_NOLOAD: c_int = 4;
 /// Where symbols are looked up: the global scope, or one library that was loaded outside it, as Python loads modules.
 pub struct Scope(*mut c_void);
 
+// SAFETY: the handle is never changed or closed, and the loader serves all threads.
+unsafe impl Send for Scope {}
+// SAFETY: as above.
+unsafe impl Sync for Scope {}
+
 /// The names under which MPI libraries are loaded.
 const LIBRARIES: [&CStr; 3] = [c"libmpi_abi.so.1", c"libmpi.so.12", c"libmpi.so.40"];
 
@@ -34,7 +39,7 @@ impl Scope {
             return Some(global);
         }
         LIBRARIES.iter().find_map(|library| {
-            // SAFETY: a valid name; the library is loaded already, so no foreign code runs.
+            // SAFETY: a string that ends with a zero; the library is loaded already (NOLOAD), so no foreign code runs.
             let handle = unsafe { dlopen(library.as_ptr(), RTLD_NOW | RTLD_NOLOAD) };
             let scope = (!handle.is_null()).then_some(Scope(handle))?;
             scope.find(name).map(|_| scope)

@@ -73,6 +73,17 @@ impl Arguments {
         } else {
             None
         };
+        let in_place = self.send == c.in_place;
+        let is_root = rank == root;
+        let has_output = match self.kind {
+            Kind::Barrier => false,
+            Kind::Reduce => is_root,
+            _ => true,
+        };
+        // A result has an address, and MPI_IN_PLACE is none; of a reduce only the root can be in place.
+        if (has_output && self.recv == c.in_place) || (in_place && !has_output) {
+            return Ok(None);
+        }
         let users = reduction.is_some_and(|r| r.op.is_none());
         let memory = |address: usize, count: i64, pieces: usize, datatype: Datatype| -> Outcome<Option<Memory>> {
             let datatype = c.handle(datatype);
@@ -80,16 +91,16 @@ impl Arguments {
             let (size, plain) = if users { library.layout_of_all(datatype) } else { library.layout(datatype) }?;
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
-            Ok(count.zip(bytes).map(|(count, bytes)| Memory { address, count, datatype, bytes, plain }))
+            let memory = count.zip(bytes).map(|(count, bytes)| Memory { address, count, datatype, bytes, plain });
+            // No address: the library says so. A datatype may hold addresses of its own (MPI_BOTTOM).
+            Ok(memory.filter(|m| m.address != 0 || !m.plain || m.bytes == 0))
         };
-        let in_place = self.send == c.in_place;
         let (pieces_in, pieces_out) = match self.kind {
             Kind::Allgather => (1, peers),
             Kind::Alltoall => (peers, peers),
             Kind::ReduceScatter => (peers, 1),
             _ => (1, 1),
         };
-        let is_root = rank == root;
         let (input, output) = match self.kind {
             Kind::Barrier => (None, None),
             Kind::Broadcast => {
@@ -100,14 +111,15 @@ impl Arguments {
                 let input = if in_place {
                     // The whole vector lies where the result goes, and of a gathered one this rank's piece.
                     let piece = if self.kind == Kind::Allgather { me } else { 0 };
-                    let offset = if piece == 0 { 0 } else { piece * self.recv_count.max(0) as usize };
-                    let address = self.recv.wrapping_add(offset * library.extent(c.handle(self.recv_type))?);
+                    let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
+                    let Some(offset) = count else { return Ok(None) };
+                    let extent = if offset == 0 { 0 } else { library.extent(c.handle(self.recv_type))? };
+                    let address = self.recv.wrapping_add(offset.wrapping_mul(extent));
                     memory(address, self.recv_count, pieces_in, self.recv_type)?
                 } else {
                     memory(self.send, self.send_count, pieces_in, self.send_type)?
                 };
                 let Some(input) = input else { return Ok(None) };
-                let has_output = self.kind != Kind::Reduce || is_root;
                 let output =
                     if has_output { memory(self.recv, self.recv_count, pieces_out, self.recv_type)? } else { None };
                 if has_output && output.is_none() {
@@ -147,6 +159,6 @@ impl Arguments {
     /// Bytes for a report, of a call that no plan describes.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
         let size = library.layout(library.constants.handle(self.recv_type)).map_or(0, |(size, _)| size as u64);
-        if self.kind == Kind::Barrier { 0 } else { size.saturating_mul(self.recv_count.max(0) as u64) }
+        if self.kind == Kind::Barrier { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }
     }
 }

@@ -52,7 +52,7 @@ pub fn both(
         return Ok(code);
     }
     COMPARED.fetch_add(1, Ordering::Relaxed);
-    let row = served.planned.row(call.kind, entry);
+    let row = served.planned.rows().row(call.kind, entry);
     report::count(call.kind, call.bytes(), known.ranks, Some(row), seconds);
     let comm = served.planned.comm();
     let (mut wrong, mut differs) = (None, false);
@@ -62,10 +62,7 @@ pub fn both(
     if let Some(output) = described.output {
         let to = theirs.bytes(output.bytes);
         copy_out(library, &output, to, comm)?;
-        // SAFETY: both buffers hold the output's bytes.
-        let (ours, theirs) = unsafe {
-            (std::slice::from_raw_parts(call.output, output.bytes), std::slice::from_raw_parts(to, output.bytes))
-        };
+        let (ours, theirs) = (served.buffers.output.seen(output.bytes), theirs.seen(output.bytes));
         wrong = compare(ours, theirs, call.reduction, &scale, known.ranks);
         differs = rounded_otherwise(ours, theirs, call.reduction);
         library_has = theirs;
@@ -81,7 +78,7 @@ pub fn both(
             wrong.get_or_insert_with(|| "the library adds in the same order, and has other bits".to_owned());
         }
     }
-    if call.kind == Kind::Allreduce && served.planned.is_repeatable(call.kind, entry) {
+    if call.kind == Kind::Allreduce && served.planned.rows().is_repeatable(call.kind, entry) {
         let (least, most) = library.bounds(hash, comm)?;
         if least != most {
             wrong.get_or_insert_with(|| "the ranks' results differ in their bits".to_owned());
@@ -121,27 +118,46 @@ fn magnitudes(
     let at = words.bytes(input.bytes);
     let count = input.bytes / bytes;
     for k in 0..count {
-        // SAFETY: the input and its copy hold `count` floats of this size.
-        unsafe {
-            match bytes {
-                4 => at.cast::<f32>().add(k).write(call.input.cast::<f32>().add(k).read_unaligned().abs()),
-                _ => at.cast::<f64>().add(k).write(call.input.cast::<f64>().add(k).read_unaligned().abs()),
-            }
-        }
+        let (from, to) = (call.input.wrapping_add(k * bytes), at.wrapping_add(k * bytes));
+        // SAFETY: the input holds `count` floats of so many bytes.
+        let value = unsafe { read_float(from, bytes) };
+        // SAFETY: its copy has room for them.
+        unsafe { write_float(to, bytes, value.abs()) };
     }
     // SAFETY: as above.
     unsafe { library.sum_in_place(at, count, datatype, served.planned.comm())? };
     let first = if call.kind == Kind::ReduceScatter { known.rank as usize * call.elements } else { 0 };
     let value = |k: usize| {
         // SAFETY: as above.
-        unsafe {
-            match bytes {
-                4 => f64::from(at.cast::<f32>().add(k).read()),
-                _ => at.cast::<f64>().add(k).read(),
-            }
-        }
+        unsafe { read_float(at.wrapping_add(k * bytes), bytes) }
     };
     Ok((first..first + call.elements).map(value).collect())
+}
+
+/// A float of 4 or 8 bytes.
+///
+/// # Safety
+/// It lies there.
+pub unsafe fn read_float(at: *const u8, bytes: usize) -> f64 {
+    match bytes {
+        // SAFETY: as the caller promises.
+        4 => f64::from(unsafe { at.cast::<f32>().read_unaligned() }),
+        // SAFETY: as the caller promises.
+        _ => unsafe { at.cast::<f64>().read_unaligned() },
+    }
+}
+
+/// Writes a float of 4 or 8 bytes; of 4, the nearest.
+///
+/// # Safety
+/// There is room for it.
+pub unsafe fn write_float(at: *mut u8, bytes: usize, value: f64) {
+    match bytes {
+        // SAFETY: as the caller promises.
+        4 => unsafe { at.cast::<f32>().write_unaligned(value as f32) },
+        // SAFETY: as the caller promises.
+        _ => unsafe { at.cast::<f64>().write_unaligned(value) },
+    }
 }
 
 /// Whether a finite sum or product has other bits.

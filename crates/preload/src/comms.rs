@@ -11,7 +11,7 @@ use std::{
 use unisono_mpi::{Agreement, Comm, Library, Outcome, Planned};
 
 use crate::{
-    intercept::Buffers,
+    intercept::{Buffers, guarded},
     settings::{say, settings},
 };
 
@@ -32,6 +32,11 @@ pub struct Served {
 impl Known {
     pub fn is_planned(&self) -> bool {
         self.planned.is_some()
+    }
+
+    /// A planned call failed midway.
+    fn has_failed(&self) -> bool {
+        self.serve().is_some_and(|served| served.planned.is_running())
     }
 
     /// None where the communicator is unplanned, or where a call on it is under way: then this one was made from inside.
@@ -134,6 +139,11 @@ extern "C" fn freed(comm: usize, _: c_int, _: *mut c_void, _: *mut c_void) -> c_
         let Some(at) = comms.iter().position(|(handle, _)| *handle == comm) else { return };
         let (_, known) = comms.swap_remove(at);
         drop(comms);
+        if known.has_failed() {
+            // Messages of the call that failed may still arrive in its memory.
+            std::mem::forget(known);
+            return;
+        }
         // MPI frees what is left when it ends, and may by then refuse to be called.
         if let Some(private) = known.private
             && !FINALIZING.load(Ordering::Relaxed)
@@ -141,7 +151,7 @@ extern "C" fn freed(comm: usize, _: c_int, _: *mut c_void, _: *mut c_void) -> c_
             let _ = library.free(private);
         }
     };
-    let _ = std::panic::catch_unwind(forget);
+    guarded(forget, ());
     0
 }
 

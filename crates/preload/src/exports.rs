@@ -9,7 +9,7 @@ use unisono_mpi::library;
 use crate::{
     arguments::Arguments,
     comms,
-    intercept::{SERVED, collective},
+    intercept::{SERVED, collective, guarded},
     original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
     report,
     settings::settings,
@@ -104,7 +104,7 @@ pub extern "C" fn unisono_served() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Init(argc: usize, argv: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Init");
-    let code = call_original!(ORIGINAL, argc, argv);
+    let code = guarded(|| call_original!(ORIGINAL, argc, argv), NO_FUNCTION);
     ready();
     code
 }
@@ -112,33 +112,32 @@ pub extern "C" fn MPI_Init(argc: usize, argv: usize) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: c_int, provided: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Init_thread");
-    let code = call_original!(ORIGINAL, argc, argv, required as usize, provided);
+    let code = guarded(|| call_original!(ORIGINAL, argc, argv, required as usize, provided), NO_FUNCTION);
     ready();
     code
 }
 
 /// Reads the plan while nothing is timed yet. It would be read at the first collective all the same.
 fn ready() {
-    let _ = std::panic::catch_unwind(|| {
-        settings();
-    });
+    guarded(
+        || {
+            settings();
+        },
+        (),
+    );
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Finalize() -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Finalize");
-    let _ = std::panic::catch_unwind(|| {
-        if settings().off {
-            return;
-        }
-        if let Some(library) = library().filter(|library| library.is_running()) {
+    let report = || {
+        if !settings().off
+            && let Some(library) = library().filter(|library| library.is_running())
+        {
             report::finish(library);
         }
-        comms::finalizing();
-    });
-    match ORIGINAL.address() {
-        // SAFETY: MPI's function of this name, which takes nothing.
-        Some(address) => unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> c_int>(address)() },
-        None => NO_FUNCTION,
-    }
+    };
+    guarded(report, ());
+    comms::finalizing();
+    guarded(|| call_original!(ORIGINAL,), NO_FUNCTION)
 }

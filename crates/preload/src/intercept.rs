@@ -37,22 +37,26 @@ impl Words {
         }
         self.0.as_mut_ptr().cast()
     }
+
+    /// The first bytes; there are so many, since [`Words::bytes`] made room for them.
+    pub fn seen(&self, bytes: usize) -> &[u8] {
+        assert!(bytes <= size_of_val(self.0.as_slice()), "room for these bytes was made");
+        // SAFETY: the words are memory of so many initialised bytes, borrowed as long as the slice is.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), bytes) }
+    }
 }
 
 /// Planned calls that this process has made.
 pub static SERVED: AtomicU64 = AtomicU64::new(0);
 
-/// Serves a call, by the plan where it can.
+/// Serves a call, by the plan where it can. No panic leaves it.
 #[inline]
 pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
-    if settings().off {
-        return original();
-    }
     let started = Cell::new(false);
-    let serve = || serve(&arguments, &original, &started);
+    let serve = || if settings().off { original() } else { serve(&arguments, &original, &started) };
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
         Ok(code) => code,
-        Err(_) if !started.get() => original(),
+        Err(_) if !started.get() => guarded(&original, crate::original::NO_FUNCTION),
         Err(_) => {
             // Other ranks wait for messages that will not come.
             say("an internal failure in the midst of a planned collective; the program is ended");
@@ -62,6 +66,11 @@ pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
             crate::original::NO_FUNCTION
         }
     }
+}
+
+/// What `work` returns; `otherwise` where it panicked. C code cannot be unwound.
+pub fn guarded<T>(work: impl FnOnce() -> T, otherwise: T) -> T {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(otherwise)
 }
 
 #[inline]
@@ -109,11 +118,15 @@ fn planned(
 ) -> Outcome<Option<c_int>> {
     let Some(mut served) = known.serve() else { return Ok(None) };
     let Some(described) = arguments.describe(library, known.ranks, known.rank)? else { return Ok(None) };
-    let Some(entry) = served.planned.find(&described.call) else { return Ok(None) };
+    let Some(entry) = served.planned.rows().find(&described.call) else { return Ok(None) };
     if !described.fits(known.ranks) {
         return Ok(None);
     }
     let served = &mut *served;
+    if served.planned.is_running() {
+        // A call on it failed: messages of it may still arrive.
+        return Err(Failed::OTHER);
+    }
     started.set(true);
     SERVED.fetch_add(1, Ordering::Relaxed);
     if settings().check {
@@ -122,7 +135,8 @@ fn planned(
     }
     let start = settings().report.is_some().then(Instant::now);
     let call = prepare(library, &described, served, Some(entry))?;
-    // SAFETY: `prepare` gave the call memory of the sizes that the program states.
+    // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI; our
+    // own is kept in `Served`, which `comms::freed` never frees after a failure.
     unsafe { served.planned.run(library, call, entry)? };
     if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
         let comm = served.planned.comm();
@@ -130,7 +144,7 @@ fn planned(
         unsafe { library.unpack(call.output, output.bytes, output.address, output.count, output.datatype, comm)? };
     }
     if let Some(start) = start {
-        let row = served.planned.row(described.call.kind, entry);
+        let row = served.planned.rows().row(described.call.kind, entry);
         report::count(described.call.kind, call.bytes(), known.ranks, Some(row), start.elapsed());
     }
     Ok(Some(0))
@@ -150,7 +164,7 @@ pub fn prepare(library: &Library, described: &Described, served: &mut Served, en
     call.in_place = described.in_place
         && plain(described.input)
         && plain(described.output)
-        && entry.is_some_and(|entry| planned.runs_in_place(call.kind, entry));
+        && entry.is_some_and(|entry| planned.rows().runs_in_place(call.kind, entry));
     if let Some(input) = described.input {
         call.input = if input.plain && (call.in_place || !described.in_place) {
             input.address as *const u8
@@ -184,14 +198,7 @@ pub fn copy_out(library: &Library, memory: &Memory, to: *mut u8, comm: usize) ->
 impl Described {
     /// Whether the program's memory holds what the collective needs: a wrong call is the library's to refuse.
     fn fits(&self, ranks: u32) -> bool {
-        let unit = self.call.elements * self.call.element_bytes;
-        let all = unit * ranks as usize;
-        let (input, output) = match self.call.kind {
-            Kind::Allgather => (unit, all),
-            Kind::ReduceScatter => (all, unit),
-            Kind::Alltoall => (all, all),
-            _ => (unit, unit),
-        };
+        let Some((input, output)) = self.call.sizes(ranks) else { return false };
         self.input.is_none_or(|m| m.bytes == input) && self.output.is_none_or(|m| m.bytes == output)
     }
 }

@@ -46,15 +46,19 @@ impl Original {
 macro_rules! call_original {
     ($original:expr, $($argument:expr),*) => {
         match $original.address() {
-            // SAFETY: the address is that of the MPI function of this name; integers and handles of up to 64 bits each
-            // take a register or a stack slot of their own, of which the callee reads as much as it declares.
-            Some(address) => unsafe {
-                let function = std::mem::transmute::<
-                    usize,
-                    unsafe extern "C" fn($(call_original!(@word $argument)),*) -> std::ffi::c_int,
-                >(address);
-                function($($argument),*)
-            },
+            Some(address) => {
+                // SAFETY: the address is that of the MPI function of this name; integers and handles of up to 64 bits each
+                // take a register or a stack slot of their own, of which the callee reads as much as it declares
+                // (`Library::find` refuses platforms where they do not).
+                let function = unsafe {
+                    std::mem::transmute::<
+                        usize,
+                        unsafe extern "C" fn($(call_original!(@word $argument)),*) -> std::ffi::c_int,
+                    >(address)
+                };
+                // SAFETY: the arguments are the program's own, passed on as they came.
+                unsafe { function($($argument),*) }
+            }
             None => $crate::original::NO_FUNCTION,
         }
     };

@@ -8,7 +8,10 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::original::{COUNT_TOO_LARGE, Original, call_original};
+use crate::{
+    intercept::guarded,
+    original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
+};
 
 macro_rules! passed {
     ($($name:ident $pmpi:literal ($($a:ident),*);)*) => {
@@ -25,7 +28,7 @@ macro_rules! passed {
             pub extern "C" fn $name($($a: usize),*) -> c_int {
                 static ORIGINAL: Original = Original::new($pmpi);
                 COUNTS[Place::$name as usize].fetch_add(1, Ordering::Relaxed);
-                call_original!(ORIGINAL, $($a),*)
+                guarded(|| call_original!(ORIGINAL, $($a),*), NO_FUNCTION)
             }
         )*
     };
@@ -40,13 +43,16 @@ macro_rules! passed_wide {
             static ORIGINAL: Original = Original::new($pmpi);
             static NARROW: Original = Original::new($narrow);
             COUNTS[Place::$place as usize].fetch_add(1, Ordering::Relaxed);
-            if ORIGINAL.address().is_some() {
-                return call_original!(ORIGINAL, $($a),*);
-            }
-            if [$($count),*].iter().any(|&count| i32::try_from(count as i64).is_err()) {
-                return COUNT_TOO_LARGE;
-            }
-            call_original!(NARROW, $($a),*)
+            let pass = || {
+                if ORIGINAL.address().is_some() {
+                    return call_original!(ORIGINAL, $($a),*);
+                }
+                if [$($count),*].iter().any(|&count: &usize| i32::try_from(count.cast_signed()).is_err()) {
+                    return COUNT_TOO_LARGE;
+                }
+                call_original!(NARROW, $($a),*)
+            };
+            guarded(pass, NO_FUNCTION)
         }
     )*};
 }

@@ -9,6 +9,7 @@ use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Element, Library, Number, Op, Outcome, Reduction};
 
 use crate::{
+    check::write_float,
     comms::{Known, Served},
     intercept::Words,
 };
@@ -52,7 +53,8 @@ pub fn same_order(
     let mut same = true;
     for turn in 0..ELEMENTS.div_ceil(call.elements.max(1)) {
         let from = input.bytes(given * bytes);
-        fill(from, given, bytes, op, (turn * known.ranks as usize + known.rank as usize) as u64);
+        // SAFETY: the buffer was made for so many.
+        unsafe { fill(from, given, bytes, op, (turn * known.ranks as usize + known.rank as usize) as u64) };
         call.input = from;
         call.output = ours.bytes(got * bytes);
         // SAFETY: the buffers were made for this rank's sizes.
@@ -60,8 +62,7 @@ pub fn same_order(
         call.output = theirs.bytes(got * bytes);
         // SAFETY: as above.
         unsafe { library.reduce(&call, &reduction, comm)? };
-        // SAFETY: both hold the output's bytes.
-        same &= unsafe { bytes_of(ours.bytes(0), got * bytes) == bytes_of(call.output, got * bytes) };
+        same &= ours.seen(got * bytes) == theirs.seen(got * bytes);
     }
     let (least, _) = library.bounds(u64::from(same), comm)?;
     Ok(least == 1)
@@ -78,21 +79,16 @@ pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm
     let call = Call { output: again.bytes(got * bytes), in_place: false, ..*call };
     // SAFETY: the input is the program's, or its copy; the output was made for this rank's size.
     unsafe { library.reduce(&call, &reduction, comm)? };
-    // SAFETY: as above.
-    let differs = got > 0 && unsafe { bytes_of(call.output, got * bytes) != before };
+    let differs = got > 0 && again.seen(got * bytes) != before;
     let (_, most) = library.bounds(u64::from(differs), comm)?;
     Ok(most != 0)
 }
 
-/// # Safety
-/// So many bytes lie there.
-unsafe fn bytes_of<'a>(at: *const u8, bytes: usize) -> &'a [u8] {
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts(at, bytes) }
-}
-
 /// Numbers of both signs; of sums over 24 powers of two, of products near 1, so that none overflows.
-fn fill(to: *mut u8, count: usize, bytes: usize, op: Op, seed: u64) {
+///
+/// # Safety
+/// There is room for `count` floats of so many bytes.
+unsafe fn fill(to: *mut u8, count: usize, bytes: usize, op: Op, seed: u64) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for k in 0..count {
         // Knuth's multiplier; the high bits are the random ones.
@@ -101,12 +97,7 @@ fn fill(to: *mut u8, count: usize, bytes: usize, op: Op, seed: u64) {
         let sign = if state >> 63 == 0 { 1.0 } else { -1.0 };
         let value =
             sign * (0.5 + ((state >> 11) & 0xf_ffff_ffff) as f64 / 2f64.powi(36)) * 2f64.powi(spread as i32 - 1);
-        // SAFETY: the caller made room for `count` elements of so many bytes.
-        unsafe {
-            match bytes {
-                4 => to.cast::<f32>().add(k).write(value as f32),
-                _ => to.cast::<f64>().add(k).write(value),
-            }
-        }
+        // SAFETY: as the caller promises.
+        unsafe { write_float(to.wrapping_add(k * bytes), bytes, value) };
     }
 }

@@ -3,6 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
+    fs::OpenOptions,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
     sync::{Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
@@ -12,7 +16,7 @@ use unisono_mpi::Library;
 
 use crate::{
     check, passed,
-    settings::{Report, say, settings},
+    settings::{NONBLOCK, Report, say, settings},
 };
 
 /// Kind, power of two of its bytes, ranks, and the row of the plan plus one (0: the library's own).
@@ -29,13 +33,13 @@ pub fn count(kind: Kind, bytes: u64, ranks: u32, row: Option<usize>, took: Durat
     let mut ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = ran.entry((kind as usize, class, ranks, row.map_or(0, |r| r + 1))).or_default();
     entry.0 += 1;
-    entry.1 += took.as_nanos() as u64;
+    entry.1 = entry.1.saturating_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
 
 /// The algorithm of a row of the plan.
 pub fn name_of(row: usize) -> String {
     let plan = settings().plan.as_ref();
-    plan.map_or_else(String::new, |plan| plan.table().rows()[row].choice.to_string())
+    plan.and_then(|plan| plan.table().rows().get(row)).map_or_else(String::new, |row| row.choice.to_string())
 }
 
 /// Words of one row that ranks send: the key, calls, nanoseconds.
@@ -57,7 +61,8 @@ pub fn finish(library: &Library) {
         mine.extend([kind as u64, u64::from(class), u64::from(ranks), row as u64, calls, nanoseconds]);
     }
     let Ok(all) = library.gather(&mine, world) else { return };
-    if all.is_empty() {
+    // A rank with another version of this library has other words.
+    if all.is_empty() || all.iter().any(|words| words.len() < 2 + passed::NAMES.len()) {
         return;
     }
     let compared: u64 = all.iter().map(|words| words[0]).max().unwrap_or(0);
@@ -70,11 +75,29 @@ pub fn finish(library: &Library) {
     match target {
         Report::Stderr => text.lines().for_each(say),
         Report::File(path) => {
-            if let Err(e) = std::fs::write(path, text) {
+            if let Err(e) = write(path, &text) {
                 say(&format!("the report '{}' cannot be written: {e}", path.display()));
             }
         }
     }
+}
+
+/// Writes a file; a FIFO that nobody reads is an error, where a plain open would wait for ever.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(NONBLOCK)
+        .open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// The key that a rank sent; none where it is that of no row.
+fn key(row: &[u64]) -> Option<Key> {
+    let (kind, class) = (usize::try_from(row[0]).ok()?, u32::try_from(row[1]).ok()?);
+    let (ranks, number) = (u32::try_from(row[2]).ok()?, usize::try_from(row[3]).ok()?);
+    (kind < Kind::ALL.len() && class <= u64::BITS).then_some((kind, class, ranks, number))
 }
 
 fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
@@ -86,7 +109,7 @@ fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
             *other = count.max(*other);
         }
         for row in words[2 + passed..].chunks_exact(ROW) {
-            let key = (row[0] as usize, row[1] as u32, row[2] as u32, row[3] as usize);
+            let Some(key) = key(row) else { continue };
             let entry = rows.entry(key).or_default();
             // Communicators of the same size may each have made calls; the busiest rank stands for all.
             *entry = (entry.0.max(row[4]), entry.1.max(row[5]));

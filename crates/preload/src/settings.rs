@@ -1,9 +1,12 @@
 //! What the environment asks for, read once.
 
 use std::{
-    ffi::OsString,
-    io::Write,
-    path::PathBuf,
+    ffi::{OsStr, OsString},
+    fs::OpenOptions,
+    io::{Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    panic::catch_unwind,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
@@ -31,10 +34,14 @@ pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(Settings::read)
 }
 
+/// `O_NONBLOCK` of Linux: opening a FIFO does not wait for its other end.
+pub const NONBLOCK: i32 = 0o4000;
+/// The largest plan that is read: 1 GiB.
+const MOST_BYTES: u64 = 1 << 30;
+
 impl Settings {
     fn read() -> Self {
         let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let flag = |name: &str| named(name).is_some_and(|value| value != "0");
         if flag("UNISONO_OFF") {
             return Self { off: true, ..Self::default() };
         }
@@ -51,10 +58,57 @@ impl Settings {
     }
 }
 
+/// A switch of the environment. A value that is neither on nor off counts as on, and the first rank says so.
+fn flag(name: &str) -> bool {
+    let Some(value) = std::env::var_os(name) else { return false };
+    switch(&value).unwrap_or_else(|| {
+        if is_first() {
+            say(&format!("{name} is {value:?}, which counts as 1; accepted are 0, 1, false, true, off and on"));
+        }
+        true
+    })
+}
+
+fn switch(value: &OsStr) -> Option<bool> {
+    match value.to_str()?.to_ascii_lowercase().as_str() {
+        "" | "0" | "false" | "off" => Some(false),
+        "1" | "true" | "on" => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.
+fn is_first() -> bool {
+    ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
+        .iter()
+        .find_map(std::env::var_os)
+        .is_none_or(|rank| rank == "0")
+}
+
 fn read_plan(path: OsString) -> Result<PlanFile, String> {
     let path = PathBuf::from(path);
-    let bytes = std::fs::read(&path).map_err(|e| format!("plan '{}' cannot be read: {e}", path.display()))?;
-    PlanFile::read(bytes).map_err(|e| format!("plan '{}': {e}", path.display()))
+    let bytes = read_regular(&path).map_err(|e| format!("plan '{}' cannot be read: {e}", path.display()))?;
+    let read = catch_unwind(|| PlanFile::read(bytes).map_err(|e| e.to_string()));
+    let read = read.unwrap_or_else(|_| Err("reading it failed inside; please report it with the file".to_owned()));
+    read.map_err(|e| format!("plan '{}': {e}", path.display()))
+}
+
+/// The bytes of a regular file. A device may never end, and a FIFO may never begin.
+fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    let size = found.len();
+    if size > MOST_BYTES {
+        let problem = format!("it has {size} bytes, and plans are read up to {MOST_BYTES} bytes");
+        return Err(std::io::Error::other(problem));
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// One line on standard error, where there is one.

@@ -1,0 +1,295 @@
+"""Under mpiexec: calls that the program drops, interrupts or leaves behind. Usage: lifetimes.py CASE PLAN FOLDER.
+
+Rank 0 begins a call and gives it up in one way or another; other ranks take part in it later. Whatever rank 0 does, its
+own arrays do not change, and the others get their result.
+"""
+
+import contextlib
+import gc
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import mpi4py
+import numpy as np
+
+case, plan, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+if case.startswith("level-"):
+    mpi4py.rc.thread_level = case.removeprefix("level-")
+
+from mpi4py import MPI  # noqa: E402
+from unisono import Error, mpi  # noqa: E402
+
+#: Long enough that no message is delivered before its receiver waits for it.
+COUNT = 1 << 18
+comm = MPI.COMM_WORLD
+rank = comm.rank
+world = mpi.world(plan=plan) if plan != "-" else mpi.world()
+other = mpi.world(plan=plan)
+operation: mpi.Operation | None = None
+
+
+@contextlib.contextmanager
+def raises(kind: type[BaseException] | tuple[type[BaseException], ...], match: str = "") -> Iterator[None]:
+    """As that of pytest, which only one of the environments has."""
+    try:
+        yield
+    except kind as error:
+        assert re.search(match, str(error)), error
+    else:
+        raise AssertionError(f"nothing was raised; expected was {match!r}")
+
+
+def vector() -> np.ndarray:
+    return np.full(COUNT, 1000.0 if rank else 1.0, np.float32)
+
+
+def begin() -> mpi.Operation:
+    begun = world.start("allreduce", vector())
+    assert world.last is not None
+    assert world.last.planned == (plan != "-")
+    return begun
+
+
+def guards() -> list[np.ndarray]:
+    """Arrays that are likely to lie where others were freed."""
+    return [np.full(size, 7.0, np.float32) for size in [COUNT] * 8 + [COUNT // 4] * 32]
+
+
+def others_get_their_result() -> None:
+    """Rank 0 makes other calls meanwhile, which carry its dropped one on."""
+    mine = guards() if rank == 0 else []
+    # Not before rank 0 has given its call up.
+    comm.Barrier()
+    taken = begin() if rank else None
+    while True:
+        done = np.array([1.0 if taken is None or taken.test() else 0.0], np.float32)
+        if other.allreduce(done)[0] == comm.size:
+            break
+    if taken is not None:
+        assert taken.result is not None
+        assert (taken.result == 1 + 1000 * (comm.size - 1)).all()
+    assert all((array == 7).all() for array in mine), "an array changed under its owner"
+
+
+def waits(channel: int = 0) -> None:
+    """Returns when another thread is in a call."""
+    while world._channels[channel].poll():
+        time.sleep(0.001)
+
+
+def dropped() -> None:
+    global world
+    if rank == 0:
+        begin()
+        del world
+        gc.collect()
+    others_get_their_result()
+
+
+def dropped_in_a_thread() -> None:
+    global world, operation
+    if rank == 0:
+        operation = begin()
+
+        def drop() -> None:
+            global world, operation
+            operation = None
+            del world
+
+        thread = threading.Thread(target=drop)
+        thread.start()
+        thread.join()
+    others_get_their_result()
+
+
+def dropped_in_a_cycle() -> None:
+    global world
+    if rank == 0:
+        cycle: list[object] = [begin(), world]
+        cycle.append(cycle)
+        del cycle, world
+        gc.collect()
+    others_get_their_result()
+
+
+def dropped_by_an_error() -> None:
+    global world
+    if rank == 0:
+
+        def fails(_: mpi.Operation, own: mpi.World) -> None:
+            raise ValueError(own.ranks)
+
+        with raises(ValueError, match=str(comm.size)):
+            fails(begin(), world)
+        del world
+        gc.collect()
+    others_get_their_result()
+
+
+def left_behind() -> None:
+    """The program ends, and the end of it ends the call."""
+    global operation
+    operation = begin()
+    if rank:
+        result = operation.wait()
+        assert result is not None
+        assert (result == 1 + 1000 * (comm.size - 1)).all()
+
+
+def left_and_dropped() -> None:
+    global world
+    if rank:
+        left_behind()
+    else:
+        begin()
+        del world
+
+
+def never_met() -> None:
+    """The others do not take part at all."""
+    global operation
+    if rank == 0:
+        operation = world.start("broadcast", vector(), root=1)
+        assert not operation.test()
+
+
+def finalized() -> None:
+    """MPI ends before the call."""
+    global operation, world
+    never_met()
+    comm.Barrier()
+    MPI.Finalize()
+    if rank == 0:
+        assert operation is not None
+        with raises((Error, MPI.Exception), match="MPI was finalized|MPI_ERR|MPI error|finali"):
+            operation.test()
+        with raises((Error, MPI.Exception)):
+            other.allreduce(np.ones(4, np.float32))
+        operation = None
+        del world
+        gc.collect()
+
+
+def used_by_two_threads() -> None:
+    """A second thread is refused, and no thread waits for another one with Python's lock."""
+    if rank:
+        comm.Barrier()
+        world.allreduce(vector())
+        return
+    found: list[np.ndarray] = []
+    thread = threading.Thread(target=lambda: found.append(world.allreduce(vector())))
+    thread.start()
+    waits()
+    with raises(Error, match="in another thread"):
+        world.start("allreduce", vector())
+    with raises(Error, match="in another thread"):
+        world._channels[0].close()
+    # Looking at the plan needs no turn.
+    assert world._channels[0].find(0, "allreduce", 0, 8, 4, MPI._handleof(MPI.FLOAT), MPI._handleof(MPI.SUM)) == 0
+    comm.Barrier()
+    thread.join()
+    assert (found[0] == 1 + 1000 * (comm.size - 1)).all()
+
+
+def interrupted() -> None:
+    """Ctrl-C ends the wait, and not the call."""
+    if rank == 0:
+
+        def interrupt() -> None:
+            waits()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with raises(KeyboardInterrupt):
+            world.allreduce(vector())
+        thread.join()
+        for _ in range(2):
+            with raises(Error, match="was interrupted"):
+                world.allreduce(vector())
+    others_get_their_result()
+    if rank == 0:
+        with raises(Error, match="was interrupted"):
+            world._channels[0].poll()
+
+
+def level_serialized() -> None:
+    """One thread at a time: another one is refused while the first waits."""
+    assert MPI.Query_thread() == MPI.THREAD_SERIALIZED
+    go = folder / "go"
+    if rank:
+        while not go.exists():
+            time.sleep(0.01)
+        world.allreduce(vector())
+        return
+    thread = threading.Thread(target=lambda: world.allreduce(vector()))
+    thread.start()
+    while True:
+        try:
+            world._channels[0].poll()
+        except Error as error:
+            assert "MPI_THREAD_SERIALIZED" in str(error), error
+            break
+        time.sleep(0.001)
+    go.touch()
+    thread.join()
+
+
+def level_funneled() -> None:
+    """Only the thread that initialised MPI is served."""
+    assert MPI.Query_thread() == MPI.THREAD_FUNNELED
+    said: list[str] = []
+
+    def call() -> None:
+        try:
+            world.allreduce(vector())
+        except Error as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert "MPI_THREAD_FUNNELED" in said[0], said
+    world.allreduce(vector())
+
+
+def a_daemon_waits() -> None:
+    """The program ends while a thread waits for a call that the others never make."""
+    if rank == 0:
+        threading.Thread(target=lambda: world.bcast(vector(), root=1), daemon=True).start()
+        waits()
+
+
+def wrong_arguments() -> None:
+    """What no world passes is refused, as it would reach beyond the arrays."""
+    channel = other._channels[0]
+    double, single, total = (MPI._handleof(h) for h in (MPI.DOUBLE, MPI.FLOAT, MPI.SUM))
+    x, small = np.ones(8, np.float32), np.ones(4, np.float32)
+    for arguments, why in (
+        ((0, "allreduce", 0, 8, 4, double, total, x, x, True, True), "datatype of 8 bytes"),
+        ((0, "allreduce", 0, 8, 4, single, total, x, small, False, True), "32 bytes long"),
+        ((0, "allreduce", 0, 8, 4, single, total, x, x, False, True), "share memory"),
+        ((0, "allreduce", 0, 4, 4, single, total, x[4:], x, True, True), "in place"),
+        ((0, "allreduce", 0, 8, 4, single, None, x, x, True, True), "takes an operator"),
+        ((0, "allreduce", 0, 1 << 62, 4, single, total, x, x, True, True), "too many|bytes long"),
+        ((0, "allreduce", 0, 8, 4, single, total, None, x, False, True), "is missing"),
+        ((9, "allreduce", 0, 8, 4, single, total, x, x, True, True), "no row"),
+        ((0, "broadcast", 99, 8, 4, 0, None, x, None, False, True), "root is 99"),
+    ):
+        with raises(Error, match=why):
+            channel.start(*arguments)  # type: ignore[arg-type]
+
+
+CASES = {
+    name.replace("_", "-"): value
+    for name, value in list(globals().items())
+    if callable(value) and getattr(value, "__module__", "") == "__main__"
+}
+CASES[case]()
+print("ok", flush=True)
