@@ -5,11 +5,13 @@ mod id;
 pub mod interrupt;
 pub mod limits;
 mod mix;
+mod narrow;
 mod span;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use id::{BufferId, CommandId, InstrId, LaneId, NodeId, PhaseId, StreamId, TaskId};
 pub use mix::mix;
+pub use narrow::{narrow, rounded};
 pub use span::Span;
 pub use units::{Bytes, Cycles, Wavelets};

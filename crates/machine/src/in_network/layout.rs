@@ -3,6 +3,8 @@
 //! Switches are numbered as cores: node by node, socket by socket, row-major on the mesh. All nodes have the same ports; of a
 //! dimension's ports the one with a node's own coordinate leads nowhere.
 
+use unisono_base::narrow;
+
 use super::InNetwork;
 
 /// A port of a switch; links are numbered from 0, mesh first, then sockets, then nodes.
@@ -54,7 +56,7 @@ impl Layout {
         let locals = cores * sockets;
         let mut ends: Vec<Vec<End>> = vec![Vec::new(); locals as usize];
         let mut join = |a: u32, b: u32, level: LevelOf| {
-            let (pa, pb) = (ends[a as usize].len() as Port, ends[b as usize].len() as Port);
+            let (pa, pb) = (narrow(ends[a as usize].len()), narrow(ends[b as usize].len()));
             ends[a as usize].push(End::Local { switch: b, port: pb, level });
             ends[b as usize].push(End::Local { switch: a, port: pa, level });
         };
@@ -83,7 +85,7 @@ impl Layout {
             let mut of_dim = Vec::with_capacity(size as usize);
             for coordinate in 0..size {
                 let at = (link % sockets) * cores + pick(&machine.node_ports, link / sockets);
-                of_dim.push((at, ends[at as usize].len() as Port));
+                of_dim.push((at, narrow(ends[at as usize].len())));
                 ends[at as usize].push(End::Node { dim, coordinate });
                 link += 1;
             }
@@ -143,7 +145,7 @@ impl Layout {
 
     /// Ports of a switch beside its memory; some of them may lead nowhere.
     pub fn ports(&self, switch: u32) -> Port {
-        self.ends[self.local_of(switch) as usize].len() as Port
+        narrow(self.ends[self.local_of(switch) as usize].len())
     }
 
     pub fn most_ports(&self) -> usize {
