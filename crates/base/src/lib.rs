@@ -1,6 +1,7 @@
 //! What every other crate speaks in: dense ids, units, element spans, diagnostics.
 
 mod diagnostic;
+mod excerpt;
 mod id;
 pub mod interrupt;
 pub mod limits;
@@ -10,6 +11,7 @@ mod span;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use excerpt::excerpt;
 pub use id::{BufferId, CommandId, InstrId, LaneId, NodeId, PhaseId, StreamId, TaskId};
 pub use mix::mix;
 pub use narrow::{narrow, rounded};

@@ -28,7 +28,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     let mut places: Vec<Option<Gpu>> = vec![None; gpus.len()];
     for element in gpus {
         let id = element.number("id", 0, stated - 1)?;
-        let place = &mut places[narrow(id)];
+        let place = &mut places[narrow::<usize>(id)];
         if place.is_some() {
             return Err(ImportError::new(element.line, format!("gpu {id} is there twice")));
         }

@@ -58,7 +58,7 @@ impl<'a> Run<'a> {
         let (mut pe_of_thread, mut pe_of_route, mut first_route, mut at) = (vec![], vec![], vec![], vec![]);
         for pe in 0..program.pe_count() {
             first_route.push(narrow(pe_of_route.len()));
-            pe_of_route.extend(program.routes(pe).iter().map(|_| narrow(pe)));
+            pe_of_route.extend(program.routes(pe).iter().map(|_| narrow::<u32>(pe)));
             for thread in program.threads(pe) {
                 pe_of_thread.push(narrow(pe));
                 let first = program.thread_ops(thread).start;
