@@ -193,7 +193,7 @@ impl MapperJson {
                 if let Some(wrong) = extent.iter().find(|&&n| n < 0) {
                     return Err(format!("mapper fixed has an extent of {wrong}; accepted are 0 and more"));
                 }
-                Mapper::Fixed(Box3::new(min, std::array::from_fn(|d| min[d] + extent[d])))
+                Mapper::Fixed(Box3::new(min, std::array::from_fn(|d| min[d].saturating_add(extent[d]))))
             }
             Self::Slice { dim } => Mapper::Slice(*dim),
             Self::Neighborhood { halo } => Mapper::Neighborhood(point("neighborhood: halo", halo, 0)?),
