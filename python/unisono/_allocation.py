@@ -6,8 +6,9 @@ from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
-from unisono._files import read_text
-from unisono._inputs import checked_seed, items, whole
+from unisono._files import read_text, title
+from unisono._inputs import checked_seed, items, named, whole
+from unisono._messages import shown
 from unisono._machines import with_shape
 
 #: The name of the job sizes of a trace, in place of a file.
@@ -39,15 +40,15 @@ def allocate(
     listed: tuple[str, str] | None = None
     if isinstance(jobs, str | os.PathLike):
         if os.fspath(jobs) != TRACE:
-            listed = (read_text(jobs), os.fspath(jobs))
+            listed = (read_text(jobs), title(jobs))
     else:
-        message = f"jobs is {jobs!r}, and must be '{TRACE}', a file or a list of jobs"
+        message = f"jobs is {shown(jobs)}, and must be '{TRACE}', a file or a list of jobs"
         listed = ("\n".join(str(job) for job in items(jobs, message)), "jobs")
     counts = {"fail": whole("fail", fail), "samples": whole("samples", samples)}
     for name, count in counts.items():
         if not 0 <= count < 2**32:
             raise InputError(f"{name} is {count}, and must be a whole number from 0 on")
-    return _core.allocate(with_shape(machine, None), listed, heuristic, seed=checked_seed(seed), **counts)
+    return _core.allocate(with_shape(machine, None), listed, named("heuristic", heuristic), seed=checked_seed(seed), **counts)
 
 
 def submesh(
@@ -64,7 +65,7 @@ def submesh(
     """
     sides = {}
     for name, side in (("rows", rows), ("columns", columns)):
-        sides[name] = [whole(f"one of the {name}", at) for at in items(side, f"{name} is {side!r}, and must be a list")]
+        sides[name] = [whole(f"one of the {name}", at) for at in items(side, f"{name} is {shown(side)}, and must be a list")]
         if any(not 0 <= at < 2**32 for at in sides[name]):
             raise InputError(f"{name} of a sub-mesh are {sides[name]}; accepted are boards from 0 on in rising order")
     places, extents = _core.submesh(with_shape(machine, None), sides["rows"], sides["columns"])

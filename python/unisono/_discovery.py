@@ -3,16 +3,16 @@
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
+from unisono._files import read_text
 from unisono._prediction import as_report, predictions, without_machine
 
 
 def discover(
-    program: Mapping[str, Any] | str | Path,
+    program: Mapping[str, Any] | str | os.PathLike[str],
     nodes: SupportsIndex,
     rules: str = "full",
     *,
@@ -34,14 +34,13 @@ def discover(
     """
     if isinstance(program, Mapping):
         try:
-            text = json.dumps(program)
-        except TypeError as wrong:
+            text = json.dumps(dict(program))
+        except (TypeError, ValueError) as wrong:
             raise InputError(f"the program does not have JSON's types: {wrong}") from wrong
+        except RecursionError:
+            raise InputError("the program is not read: it nests too deeply") from None
     else:
-        try:
-            text = Path(program).read_text(encoding="utf-8")
-        except UnicodeDecodeError as wrong:
-            raise InputError(f"'{program}' is not a text file: {wrong.reason}") from wrong
+        text = read_text(program)
     if machine is None:
         without_machine(model, simulate)
         return _core.discover(text, nodes, rules)

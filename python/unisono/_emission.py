@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unisono import _core
 from unisono._core import Schedule
-from unisono._files import check_folder, check_writable, read_text, write, write_folder
+from unisono._files import check_folder, check_writable, read_text, title, write, write_folder
 
 
 def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
@@ -82,4 +82,4 @@ def import_schedule(
         OSError: it cannot be read.
 
     """
-    return _core.import_schedule(read_text(path), source, os.fspath(path), elements, dtype, op, root)
+    return _core.import_schedule(read_text(path), source, title(path), elements, dtype, op, root)

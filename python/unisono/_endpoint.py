@@ -2,18 +2,22 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import EndpointSimulation, InputError, Machine, NetworkSimulation, Schedule
-from unisono._files import check_regular, check_writable, write
-from unisono._inputs import checked_seed
-from unisono._simulation import TimedRun, checked_pes, metadata, sample
+from unisono._files import check_regular, check_writable, file_name, title, write
+from unisono._inputs import checked_seed, finite, items, named, whole
+from unisono._machines import with_shape
+from unisono._messages import shown
+from unisono._simulation import TimedRun, checked_pes, listed_pes, metadata, sample
 
 #: Ranks of a trace where nobody says which.
 SAMPLED = 256
+#: The most ranks of a collective.
+_MOST_RANKS = 2**22
 
 #: ``("uniform", most)``, ``("normal", mean, deviation)`` or ``("exponential", mean)``, nanoseconds.
 Noise = tuple[str, float] | tuple[str, float, float]
@@ -82,9 +86,9 @@ class EndpointRun(TimedRun):
         """
         from unisono import timeline
 
-        kind = Path(path).suffix.removeprefix(".").lower()
+        kind = Path(file_name(path)).suffix.removeprefix(".").lower()
         if kind not in ("png", "svg"):
-            raise InputError(f"'{path}' ends in neither .png nor .svg, and a timeline is one of these")
+            raise InputError(f"'{title(path)}' ends in neither .png nor .svg, and a timeline is one of these")
         check_writable(path)
         ranks = len(self.finish_ns)
         if ranks > timeline.MOST_RANKS:
@@ -169,7 +173,7 @@ def simulate_ranks(
 def simulate_goal(
     path: str | os.PathLike[str],
     *,
-    machine: Machine | None = None,
+    machine: Machine | str | os.PathLike[str] | None = None,
     L: int | None = None,  # noqa: N803 - the field's own names
     o: int | None = None,
     g: int | None = None,
@@ -197,7 +201,7 @@ def simulate_goal(
     """
     given = []
     for name, value in (("L", L), ("o", o), ("g", g), ("G", G), ("O", O), ("S", S)):
-        if value is not None and not 0 <= value < 2**63:
+        if value is not None and not 0 <= whole(name, value) < 2**63:
             raise InputError(f"{name} is {value}; accepted are whole numbers from 0 to 2^63 - 1")
         given.append(value)
     if machine is not None:
@@ -206,40 +210,54 @@ def simulate_goal(
 
         if zero_byte != "wrapped" or any(value is not None for value in given):
             raise InputError("a machine has its own prices; L, o, g, G, O, S and zero_byte are for a run without one")
-        return simulate_goal_on_network(path, machine, late, noise, seed, trace_ranks)
+        return simulate_goal_on_network(path, with_shape(machine, None), late, noise, seed, trace_ranks)
     if zero_byte not in ("wrapped", "sane"):
-        raise InputError(f"zero_byte is '{zero_byte}'; accepted are wrapped and sane")
+        raise InputError(f"zero_byte is {shown(zero_byte)}; accepted are wrapped and sane")
     checked = checked_seed(seed)
     starts = as_starts(late)
     check_regular(path)
 
     def run(ranks: list[int]) -> EndpointSimulation:
         return _core.simulate_goal(
-            os.fspath(path), tuple(given), zero_byte == "sane", starts, as_noise(noise), checked, ranks
+            file_name(path), tuple(given), zero_byte == "sane", starts, as_noise(noise), checked, ranks
         )
 
-    traced = [] if trace_ranks is None else list(trace_ranks)
-    return EndpointRun(Path(path).name, run(traced), run, traced)
+    traced = [] if trace_ranks is None else listed_pes(trace_ranks)
+    return EndpointRun(os.path.basename(title(path)), run(traced), run, traced)
 
 
 def as_starts(late: Sequence[float] | None) -> list[float] | None:
-    """When ranks begin, as the extension module takes it."""
-    return None if late is None else [float(time) for time in late]
+    """When ranks begin, as the extension module takes it.
+
+    Raises:
+        InputError: it is not a list of at most 2^22 times.
+
+    """
+    if late is None:
+        return None
+    message = f"late is {shown(late)}, and must be a list of nanoseconds, one of each rank"
+    if isinstance(late, Sized) and len(late) > _MOST_RANKS:
+        raise InputError(message)
+    return [finite("the time when a rank begins", time) for time in items(late, message)]
 
 
 def as_noise(noise: Noise | None) -> tuple[str, float, float] | None:
     """Noise as the extension module takes it.
 
     Raises:
-        InputError: a parameter is missing.
+        InputError: a parameter is missing, or is not a number.
 
     """
     if noise is None:
         return None
-    kind, first, *second = noise
+    message = f"noise is {shown(noise)}; accepted is a name and its numbers, as in ('normal', 100, 20)"
+    kind, *numbers = items(noise, message) or [None]
+    if not isinstance(kind, str) or len(numbers) not in (1, 2):
+        raise InputError(message)
+    first, *second = (finite("a parameter of the noise", value) for value in numbers)
     if kind == "normal" and not second:
         raise InputError("normal noise has a mean and a deviation, as in ('normal', 100, 20)")
-    return kind, float(first), float(second[0]) if second else 0.0
+    return named("the kind of noise", kind), first, second[0] if second else 0.0
 
 
 def _trace_text(title: str, run: EndpointRun) -> str:

@@ -6,11 +6,13 @@ from typing import Any
 
 from unisono import _core, _libraries
 from unisono._core import InputError
-from unisono._files import write
+from unisono._files import read_bytes, write
 from unisono._tables import read_table
 
 #: The library that a format can be shown to be in effect with, where that is installed.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
+#: The largest library that is read.
+MOST_LIBRARY_BYTES = 2**30
 _STATIC = "names, ranges and completeness checked"
 
 
@@ -33,7 +35,7 @@ def export_table(
         found = Path(library) if library is not None else _libraries.mpich_image()
         if found is None:
             raise InputError("no MPICH was found, whose table the file must hold; name its libmpi.so.12 with --library")
-        image = found.read_bytes()
+        image = read_bytes(found, MOST_LIBRARY_BYTES)
     return _core.export_table(rows, target, image)
 
 

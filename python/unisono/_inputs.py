@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex, TypeGuard
 
 from unisono._core import InputError
+from unisono._messages import shown
 
 #: An index in row-major order, or a row and a column.
 Root = SupportsIndex | Sequence[SupportsIndex]
@@ -33,9 +34,12 @@ def parse_bytes(text: str) -> int:
     unit = {name.lower(): name for name in _UNITS}.get(match[2].lower()) if match else None
     if match is None or unit is None:
         raise InputError(
-            f"'{text}' is not a size in bytes; accepted is a whole number from 0 on, alone or with B, kB, MB, GB, KiB, "
+            f"{shown(text)} is not a size in bytes; accepted is a whole number from 0 on, alone or with B, kB, MB, GB, KiB, "
             "MiB or GiB, as in 64KiB"
         )
+    # Python reads at most 4300 digits, and no size has more than 19.
+    if len(match[1]) > 19:
+        raise InputError(f"{shown(text)} is not a size in bytes: it has more than 19 digits")
     return int(match[1]) * _UNITS[unit]
 
 
@@ -49,8 +53,8 @@ def element_count(
             are no whole number of elements.
 
     """
-    if dtype not in DTYPE_BYTES:
-        raise InputError(f"'{dtype}' is not a datatype; accepted are {', '.join(DTYPE_BYTES)}")
+    if named("the datatype", dtype) not in DTYPE_BYTES:
+        raise InputError(f"{shown(dtype)} is not a datatype; accepted are {', '.join(DTYPE_BYTES)}")
     if collective == "barrier" and elements is None and bytes is None:
         return 0
     if (elements is None) == (bytes is None):
@@ -89,7 +93,7 @@ def checked_root(root: Root) -> int | tuple[int, int]:
         InputError: it is neither an index nor a row and a column, or a part of it is out of range.
 
     """
-    message = f"the root is {root!r}, and must be an index or a row and a column, all from 0 on"
+    message = f"the root is {shown(root)}, and must be an index or a row and a column, all from 0 on"
     match [root] if is_whole(root) else items(root, message):
         case [index] if _fits(index):
             return operator.index(index)
@@ -122,7 +126,7 @@ def checked_probability(name: str, value: float) -> float:
         InputError: it is not.
 
     """
-    if not 0 <= value < 1:
+    if not 0 <= finite(name, value) < 1:
         raise InputError(f"{name} is {value}, and must be at least 0 and below 1")
     return value
 
@@ -147,8 +151,39 @@ def whole(what: str, value: object) -> int:
 
     """
     if not is_whole(value):
-        raise InputError(f"{what} is {value!r}, and must be a whole number")
-    return operator.index(value)
+        raise InputError(f"{what} is {shown(value)}, and must be a whole number")
+    number = operator.index(value)
+    # A message could not say it: Python writes at most 4300 digits.
+    if abs(number) >= 2**127:
+        raise InputError(f"{what} is {shown(number)}, and no whole number of so many digits is accepted")
+    return number
+
+
+def finite(what: str, value: object) -> float:
+    """The value as a floating-point number of Python.
+
+    Raises:
+        InputError: it is not one number.
+
+    """
+    try:
+        if isinstance(value, str | bytes | bytearray | bool):
+            raise TypeError
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} is {shown(value)}, and must be a number") from None
+
+
+def named(what: str, value: object) -> str:
+    """The value, once it is text that is valid Unicode.
+
+    Raises:
+        InputError: it is not text, or holds halves of characters.
+
+    """
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InputError(f"{what} is {shown(value)}, and must be text")
+    return value
 
 
 def items(values: object, message: str) -> list[Any]:

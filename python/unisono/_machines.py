@@ -3,12 +3,12 @@
 import os
 import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import SupportsIndex
 
 from unisono._core import InputError, Machine, machine_presets, parse_shape
-from unisono._files import read_text
+from unisono._files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
 from unisono._inputs import is_whole, items, whole
+from unisono._messages import shown
 
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
 Shape = str | SupportsIndex | Sequence[SupportsIndex]
@@ -23,7 +23,7 @@ def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
     """
     if shape is None or isinstance(shape, str):
         return None if shape is None else parse_shape(shape)
-    message = f"{shape!r} is not a shape; accepted are N, (rows, columns), and text such as '4x4'"
+    message = f"{shown(shape)} is not a shape; accepted are N, (rows, columns), and text such as '4x4'"
     sides = [shape] if is_whole(shape) else items(shape, message)
     # The text form is the one place that says what a shape may be.
     return parse_shape("x".join(str(whole("a side of the shape", side)) for side in sides))
@@ -60,30 +60,34 @@ def _node(what: str, value: SupportsIndex) -> int:
 
 
 def _machine(name: str | os.PathLike[str], sides: tuple[int, ...] | None) -> Machine:
-    text = os.fspath(name)
+    if not isinstance(name, str | os.PathLike):
+        raise InputError(f"{shown(name)} is not a machine; accepted are the name of a preset, a path and a Machine")
+    text = file_name(name)
     presets = [preset["name"] for preset in machine_presets()]
     looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)
-    if text in presets or not (looks_like_a_path or Path(text).is_file()):
-        return Machine.preset(text, sides)
-    if not Path(text).exists():
-        raise InputError(f"the machine file '{text}' does not exist; the presets are {', '.join(presets)}")
-    description = read_text(text)
-    return Machine.from_toml(description, text, sides, _named_files(description, Path(text).parent))
+    if text in presets or not (looks_like_a_path or is_file(text)):
+        return Machine.preset(title(text), sides)
+    if not exists(text):
+        raise InputError(f"the machine file '{title(text)}' does not exist; the presets are {', '.join(presets)}")
+    description = read_text(text, MOST_DESCRIPTION_BYTES)
+    return Machine.from_toml(description, title(text), sides, _named_files(description, os.path.dirname(text)))
 
 
-def _named_files(description: str, folder: Path) -> dict[str, str]:
-    """The text of the file with the cables of a graph, where a description names one; its place is seen from there."""
+def _named_files(description: str, folder: str) -> dict[str, str]:
+    """The text of the file with the cables of a graph, where a description names one; it lies in the same folder.
+
+    Raises:
+        InputError: it lies elsewhere, or does not exist.
+
+    """
     try:
         topology = tomllib.loads(description).get("topology")
-    except tomllib.TOMLDecodeError:
-        return {}  # The one who reads the description says so, with the line.
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}  # The extension module reads the description again and reports the error, with the line.
     named = topology.get("file") if isinstance(topology, dict) else None
     if not isinstance(named, str):
         return {}
-    path = folder / named
-    if not path.exists():
-        raise InputError(f"the file '{path}' with the cables of the topology does not exist")
-    return {named: read_text(path)}
+    return {named: read_inside(folder or ".", named, "the file of the cables of the topology,")}
 
 
 def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape | None) -> Machine:

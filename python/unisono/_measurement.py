@@ -1,11 +1,14 @@
 """Collectives timed as on hardware, where PEs have no common clock, on the simulated fabric of a wafer."""
 
+import os
 from dataclasses import dataclass
 from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine, Schedule
 from unisono._inputs import checked_probability, checked_seed, whole
+from unisono._machines import with_shape
+from unisono._messages import shown
 
 _MOST = 2**32 - 1
 
@@ -34,7 +37,7 @@ class Measurement:
 
 def measure(
     schedule: Schedule,
-    machine: Machine | None = None,
+    machine: Machine | str | os.PathLike[str] | None = None,
     *,
     queue_depth: int | None = None,
     noop_probability: float = 0.0,
@@ -56,7 +59,9 @@ def measure(
         SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
 
     """
-    placed = schedule if machine is None else schedule.on(machine)
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
+    placed = schedule if machine is None else schedule.on(with_shape(machine, None))
     if placed.machine is not None and placed.machine.kind != "wafer":
         raise InputError(f"measured is on a wafer, and this machine is of kind {placed.machine.kind}; see simulate")
     limits = [("clock_skew", clock_skew), *([] if wanted_spread is None else [("wanted_spread", wanted_spread)])]

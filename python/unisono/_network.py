@@ -10,8 +10,10 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import InputError, Machine, NetworkSimulation, Schedule
 from unisono._endpoint import EndpointRun, Noise, as_noise, as_starts
-from unisono._files import check_regular
-from unisono._inputs import checked_seed, whole
+from unisono._files import check_regular, file_name, title
+from unisono._inputs import checked_seed, items, whole
+from unisono._messages import shown
+from unisono._simulation import listed_pes
 
 
 @final
@@ -61,7 +63,8 @@ def simulate_on_network(
     """Runs a schedule on its network; see :func:`unisono.simulate`."""
     checked = checked_seed(seed)
     starts = as_starts(late)
-    lie = None if places is None else [_place(place) for place in places]
+    message = f"places is {shown(places)}, and must be a list of accelerators"
+    lie = None if places is None else [_place(place) for place in items(places, message)]
 
     def run(ranks: list[int]) -> NetworkSimulation:
         return _core.simulate_network(schedule, starts, as_noise(noise), checked, ranks, lie)
@@ -110,7 +113,7 @@ def simulate_goal_on_network(
     starts = as_starts(late)
 
     def run(ranks: list[int]) -> NetworkSimulation:
-        return _core.simulate_network_goal(machine, os.fspath(path), starts, as_noise(noise), checked, ranks)
+        return _core.simulate_network_goal(machine, file_name(path), starts, as_noise(noise), checked, ranks)
 
-    traced = [] if trace_ranks is None else list(trace_ranks)
-    return NetworkRun(os.fspath(path), run(traced), run, traced)
+    traced = [] if trace_ranks is None else listed_pes(trace_ranks)
+    return NetworkRun(title(path), run(traced), run, traced)

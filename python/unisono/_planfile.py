@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from unisono import _core
 from unisono._core import InputError, Plan, Schedule
-from unisono._files import write
+from unisono._files import read_bytes, title, write
+from unisono._inputs import items
+from unisono._messages import shown
 
 #: What serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)``: the MPI library.
 Serves = Plan | Schedule | tuple[str, int]
@@ -33,7 +34,12 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
         UnsupportedError: a plan for a wafer, or a schedule that message passing cannot run.
 
     """
-    write(path, _core.encode_plan([row if len(row) == 4 else (*row, None) for row in rows]))
+    listed = []
+    for row in items(rows, f"rows is {shown(rows)}, and must be a list of rows"):
+        if not isinstance(row, tuple | list) or len(row) not in (3, 4):
+            raise InputError(f"{shown(row)} is not a row; accepted is (serves, first, last) or with ranks per node")
+        listed.append((*row, None) if len(row) == 3 else tuple(row))
+    write(path, _core.encode_plan(listed))
 
 
 def load_plans(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -44,6 +50,6 @@ def load_plans(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     """
     try:
-        return _core.decode_plan(Path(path).read_bytes())
+        return _core.decode_plan(read_bytes(path))
     except InputError as error:
-        raise InputError(f"'{os.fspath(path)}': {error}") from None
+        raise InputError(f"'{title(path)}': {error}") from None

@@ -5,7 +5,7 @@ from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import Machine, Plan
-from unisono._inputs import Root, checked_root, element_count
+from unisono._inputs import Root, checked_root, element_count, named
 from unisono._machines import Shape, with_shape
 
 
@@ -34,6 +34,7 @@ def plan(
         UnsupportedError: the algorithm does not support this case.
 
     """
+    named("the collective", collective)
     count = element_count(elements, bytes, dtype, collective)
     return _core.plan(
         collective, with_shape(machine, shape), count, dtype, op, checked_root(root), algorithm, params, model
@@ -59,5 +60,6 @@ def bounds(
         InputError: a name, size, shape or root that does not exist.
 
     """
+    named("the collective", collective)
     count = element_count(elements, bytes, dtype, collective)
     return _core.bounds(collective, with_shape(machine, shape), count, dtype, checked_root(root), model)

@@ -11,7 +11,9 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import InputError, Machine, Registers, Schedule, Simulation, UnsupportedError
 from unisono._files import check_writable, write
-from unisono._inputs import checked_probability, checked_seed
+from unisono._inputs import checked_probability, checked_seed, items, named, whole
+from unisono._machines import with_shape
+from unisono._messages import shown
 
 #: The most PEs that one trace records.
 MOST_TRACED = 4096
@@ -148,7 +150,7 @@ class TimedRun(Run):
 
 def simulate(
     schedule: Schedule | Registers,
-    machine: Machine | None = None,
+    machine: Machine | str | os.PathLike[str] | None = None,
     *,
     queue_depth: int | None = None,
     noop_probability: float = 0.0,
@@ -179,6 +181,12 @@ def simulate(
         SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
 
     """
+    if not isinstance(schedule, Schedule | Registers):
+        raise InputError(f"{shown(schedule)} is not a schedule; accepted are a Schedule and Registers, as of a plan")
+    if machine is not None:
+        machine = with_shape(machine, None)
+    if model is not None:
+        named("the model", model)
     registers = schedule if isinstance(schedule, Registers) else schedule.registers
     where = machine or (None if isinstance(schedule, Registers) else schedule.machine)
     if registers is not None and (where is None or where.kind == "in-network"):
@@ -191,7 +199,7 @@ def simulate(
             "a schedule says nothing of ports: switches that reduce run a plan, its .registers, or a .registers file"
         )
     placed = schedule if machine is None else schedule.on(machine)
-    traced = [] if trace_pes is None else list(trace_pes)
+    traced = [] if trace_pes is None else listed_pes(trace_pes)
     kind = None if placed.machine is None else placed.machine.kind
     if places is not None and kind != "network":
         raise InputError("places are accelerators of a network, and this machine is none")
@@ -212,8 +220,23 @@ def simulate(
         return simulate_on_network(placed, late, noise, seed, checked_pes(traced, placed.nodes), places)
     if model is not None or late is not None or noise is not None:
         raise InputError("model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability")
+    if queue_depth is not None and not 0 <= whole("queue_depth", queue_depth) < 2**32:
+        raise InputError(f"queue_depth is {queue_depth}; accepted are whole numbers of 32 bits from 0 on")
     options = (queue_depth, checked_probability("noop_probability", noop_probability), checked_seed(seed))
     return Run(placed, _core.simulate(placed, *options, checked_pes(traced, placed.nodes)), options, traced)
+
+
+def listed_pes(pes: Sequence[int]) -> list[int]:
+    """The PEs or ranks of a trace as a list; a range stays short until it is known to be.
+
+    Raises:
+        InputError: they are not a list of whole numbers.
+
+    """
+    message = f"the PEs of a trace are {shown(pes)}, and must be a list"
+    if isinstance(pes, range) and len(pes) > MOST_TRACED:
+        raise InputError(f"a trace of {len(pes)} PEs was asked for, and at most {MOST_TRACED} are recorded")
+    return [whole("a PE of the trace", pe) for pe in items(pes, message)]
 
 
 def checked_pes(pes: Sequence[int], count: int) -> list[int]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import Error, InputError, Machine
-from unisono._files import check_regular
+from unisono._files import read_bytes, title
 from unisono._machines import machine as find_machine
 from unisono._machines import with_shape
 from unisono._proposals import proposals
@@ -174,12 +174,11 @@ class Table:
 
 
 def _read_plan(path: str | os.PathLike[str]) -> bytes:
-    check_regular(path)
-    raw = Path(path).read_bytes()
+    raw = read_bytes(path)
     try:
         _core.decode_plan(raw)
     except InputError as error:
-        raise InputError(f"'{os.fspath(path)}': {error}") from None
+        raise InputError(f"'{title(path)}': {error}") from None
     return raw
 
 

@@ -6,7 +6,8 @@ from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
-from unisono._inputs import Root, checked_count, checked_root, items
+from unisono._inputs import Root, checked_count, checked_root, items, named
+from unisono._messages import shown
 from unisono._machines import Shape, with_shape
 
 
@@ -37,11 +38,13 @@ def sweep(
         UnsupportedError: no algorithm supports a point.
 
     """
-    listed = items(shapes, f"shapes is {shapes!r}, and must be a list of shapes")
-    lengths = items(elements, f"elements is {elements!r}, and must be a list of numbers of elements")
+    listed = items(shapes, f"shapes is {shown(shapes)}, and must be a list of shapes")
+    lengths = items(elements, f"elements is {shown(elements)}, and must be a list of numbers of elements")
     if not listed or not lengths:
         raise InputError("a sweep needs at least one shape and one number of elements")
-    chosen = None if algorithms is None else list(algorithms)
+    named("the collective", collective)
+    names = None if algorithms is None else items(algorithms, f"algorithms is {shown(algorithms)}, and must be a list")
+    chosen = None if names is None else [named("an algorithm", name) for name in names]
     counts = [checked_count(count) for count in lengths]
     points = []
     for shape in listed:

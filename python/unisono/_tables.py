@@ -1,12 +1,11 @@
 """Decision tables from files."""
 
-import json
 import os
-from pathlib import Path
 from typing import Any
 
 from unisono._core import InputError
-from unisono._files import read_text
+from unisono._files import is_file, read_bytes, read_json, title
+from unisono._messages import shown
 from unisono._planfile import load_plans
 
 _KEYS = {"collective", "ranks", "per_node", "class", "first_bytes", "last_bytes", "algorithm", "params"}
@@ -25,23 +24,19 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         OSError: it cannot be read.
 
     """
-    name = os.fspath(path)
-    if Path(path).is_file() and not _starts_like_json(path):
+    name = title(path)
+    if is_file(path) and not _starts_like_json(path):
         kept = ("collective", "ranks", "per_node", "first_bytes", "last_bytes", "params")
         rows = load_plans(path)
         return [{key: r[key] for key in kept} | {"class": r["operators"], "algorithm": _chosen(r)} for r in rows]
-    try:
-        found = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"'{name}' is no decision table in JSON: {error}") from None
+    found = read_json(path)
     if not isinstance(found, dict) or found.get("unisono_table") != 1 or not isinstance(found.get("rows"), list):
         raise InputError(f'\'{name}\' is no decision table: it needs "unisono_table": 1 and a list "rows"')
     return [_row(row, f"'{name}', row {at}") for at, row in enumerate(found["rows"])]
 
 
 def _starts_like_json(path: str | os.PathLike[str]) -> bool:
-    with Path(path).open("rb") as file:
-        return file.read(64).lstrip()[:1] in (b"{", b"[")
+    return read_bytes(path)[:64].lstrip()[:1] in (b"{", b"[")
 
 
 def _chosen(row: dict[str, Any]) -> str:
@@ -50,12 +45,12 @@ def _chosen(row: dict[str, Any]) -> str:
 
 def _row(row: Any, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise InputError(f"{where}: {row!r} is not an object")
+        raise InputError(f"{where}: {shown(row)} is not an object")
     if unknown := sorted(set(row) - _KEYS):
-        raise InputError(f"{where} has the key '{unknown[0]}'; accepted are {', '.join(sorted(_KEYS))}")
+        raise InputError(f"{where} has the key {shown(unknown[0])}; accepted are {', '.join(sorted(_KEYS))}")
     params = row.get("params") or {}
     if not isinstance(params, dict):
-        raise InputError(f"{where}: params are {params!r}, not an object")
+        raise InputError(f"{where}: params are {shown(params)}, not an object")
     return {
         "collective": _text(row, "collective", where),
         "ranks": _number(row, "ranks", where, 1, 2**22),
@@ -71,12 +66,12 @@ def _row(row: Any, where: str) -> dict[str, Any]:
 def _text(row: dict[str, Any], key: str, where: str) -> str:
     value = row.get(key)
     if not isinstance(value, str):
-        raise InputError(f"{where}: {key} is {value!r}; accepted is a name")
+        raise InputError(f"{where}: {key} is {shown(value)}; accepted is a name")
     return value
 
 
 def _number(row: dict[str, Any], key: str, where: str, low: int, high: int) -> int:
     value = row.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InputError(f"{where}: {key} is {value!r}; accepted is a whole number from {low} to {high}")
+        raise InputError(f"{where}: {key} is {shown(value)}; accepted is a whole number from {low} to {high}")
     return value

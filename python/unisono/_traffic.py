@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import InputError, Machine
-from unisono._inputs import checked_seed, parse_bytes, whole
+from unisono._inputs import checked_seed, named, parse_bytes, whole
 from unisono._machines import with_shape
+from unisono._messages import shown
 from unisono._network import simulate_on_network
 from unisono._planning import plan
 
@@ -110,8 +111,8 @@ def traffic(
         UnsupportedError: the algorithm does not support the machine.
 
     """
-    if pattern not in PATTERNS:
-        raise InputError(f"'{pattern}' is no traffic; accepted are {', '.join(PATTERNS)}")
+    if named("the pattern", pattern) not in PATTERNS:
+        raise InputError(f"{shown(pattern)} is no traffic; accepted are {', '.join(PATTERNS)}")
     if pattern != "allreduce" and (algorithm is not None or params):
         raise InputError(f"an algorithm is for allreduce; {pattern} has none")
     network = with_shape(machine, None)
@@ -126,7 +127,7 @@ def traffic(
     if level is None:
         level = "packet" if accelerators <= MOST_BY_PACKETS else "flow"
     if level not in LEVELS:
-        raise InputError(f"'{level}' is no level; accepted are {' and '.join(LEVELS)}")
+        raise InputError(f"{shown(level)} is no level; accepted are {' and '.join(LEVELS)}")
 
     def done(seconds: float, finish: npt.NDArray[np.float64], wall_seconds: float, **counts: Any) -> Traffic:
         known: dict[str, Any] = {"algorithm": None, "params": {}, "packets": None, "events": None, "hops": None}

@@ -1,12 +1,12 @@
 """Training workloads: one iteration of compute and communication on a network."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 from unisono import _core
 from unisono._core import InputError, Machine, workload_presets
-from unisono._files import read_text
+from unisono._files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
+from unisono._inputs import named
 from unisono._machines import machine as machine_of
 
 
@@ -30,12 +30,12 @@ def workload(
         SimulationError: the packets stop.
 
     """
-    text = os.fspath(name)
+    text = file_name(name)
     presets = [preset["name"] for preset in workload_presets()]
     read = None
-    if text not in presets and (text.endswith(".toml") or os.sep in text or Path(text).is_file()):
-        if not Path(text).exists():
-            raise InputError(f"the workload file '{text}' does not exist; the workloads are {', '.join(presets)}")
-        read = read_text(text)
+    if text not in presets and (text.endswith(".toml") or os.sep in text or is_file(text)):
+        if not exists(text):
+            raise InputError(f"the workload file '{title(text)}' does not exist; the workloads are {', '.join(presets)}")
+        read = read_text(text, MOST_DESCRIPTION_BYTES)
     where = machine if isinstance(machine, Machine) else machine_of(machine)
-    return _core.workload(text, read, where, level, overlap)
+    return _core.workload(title(text), read, where, named("level", level), overlap)

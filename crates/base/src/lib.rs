@@ -1,15 +1,19 @@
 //! What every other crate speaks in: dense ids, units, element spans, diagnostics.
 
 mod diagnostic;
+mod excerpt;
 mod id;
 pub mod interrupt;
 pub mod limits;
 mod mix;
+mod narrow;
 mod span;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use excerpt::excerpt;
 pub use id::{BufferId, CommandId, InstrId, LaneId, NodeId, PhaseId, StreamId, TaskId};
 pub use mix::mix;
+pub use narrow::{narrow, rounded};
 pub use span::Span;
 pub use units::{Bytes, Cycles, Wavelets};

@@ -3,6 +3,9 @@
 //!
 //! Nothing here knows an algorithm or a time.
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod decision;
 mod dtype;
 mod error;

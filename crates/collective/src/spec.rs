@@ -4,7 +4,7 @@
 //! allgather and gather what one rank gives; for scatter and reduce-scatter what one rank keeps; for alltoall one
 //! block per pair. A barrier carries one element of no meaning, so that "has heard of every rank" is data flow.
 
-use unisono_base::Span;
+use unisono_base::{Span, narrow};
 
 use crate::{CollectiveError, Dtype, Kind, Operator};
 
@@ -77,8 +77,8 @@ impl Collective {
         Ok(Self {
             kind,
             ranks,
-            elements: elements as u32,
-            root: if kind.has_root() { root as u32 } else { 0 },
+            elements: narrow(elements),
+            root: if kind.has_root() { narrow(root) } else { 0 },
             operator,
             dtype,
         })

@@ -5,6 +5,9 @@
 //! finds the collectives in it, in one order. Source: "Automatic Discovery of Collective Communication Patterns in
 //! Parallelized Task Graphs" (Knorr, Salzmann, Thoman, Fahringer, 2024), with `papers/discovery/errata.md`.
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod chain;
 mod discovery;
 mod error;

@@ -262,7 +262,7 @@ impl Mapper {
             Self::User(_) => Vec::new(),
         };
         let letters = self.name().bytes().fold(0xd15c, |h, b| mix(h ^ u64::from(b)).wrapping_add(1));
-        numbers.iter().fold(letters, |h, &n| mix(h ^ n as u64).wrapping_add(1))
+        numbers.iter().fold(letters, |h, &n| mix(h ^ n.cast_unsigned()).wrapping_add(1))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Operations of one task and buffer that move the same are one row, so a loop has few rows however long it is.
 
-use unisono_base::{BufferId, TaskId};
+use unisono_base::{BufferId, TaskId, narrow};
 
 use crate::{
     exchange::Operation,
@@ -118,7 +118,7 @@ fn messages(pushed: &Pushed, sides: &Sides) -> What {
     let ranks = || (0..=last).filter(|&k| takes_part[k]);
     What {
         pattern: pushed.halo.then_some(Pattern::Halo),
-        participants: Ranks::of(ranks().map(|k| (k as u32, k as u32 + 1)).collect()),
+        participants: Ranks::of(ranks().map(|k| (narrow(k), narrow::<u32>(k) + 1)).collect()),
         root: None,
         part: Extremes::of(messages.iter().map(|m| m.2)),
         gives: Extremes::of(ranks().map(|k| gives[k])),

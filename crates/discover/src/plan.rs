@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use unisono_base::narrow;
+
 use crate::{
     exchange::{Group, Operation, Part, Piece, by_rank, need, sources, targets},
     pattern::Pattern,
@@ -165,7 +167,7 @@ fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
 /// The place of a forward's group among all groups: new ones are numbered from `next` on.
 pub fn group_number(group: Option<Group>, next: u32, earlier: &[u32]) -> Option<u32> {
     group.map(|group| match group {
-        Group::New(k) => next + k as u32,
+        Group::New(k) => next + narrow::<u32>(k),
         Group::Earlier(k) => earlier[k],
     })
 }

@@ -4,7 +4,7 @@
 //! accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is one dimension.
 
 use serde::Deserialize;
-use unisono_base::BufferId;
+use unisono_base::{BufferId, narrow};
 
 use crate::{
     discovery::Discovery,
@@ -193,7 +193,7 @@ impl MapperJson {
                 if let Some(wrong) = extent.iter().find(|&&n| n < 0) {
                     return Err(format!("mapper fixed has an extent of {wrong}; accepted are 0 and more"));
                 }
-                Mapper::Fixed(Box3::new(min, std::array::from_fn(|d| min[d] + extent[d])))
+                Mapper::Fixed(Box3::new(min, std::array::from_fn(|d| min[d].saturating_add(extent[d]))))
             }
             Self::Slice { dim } => Mapper::Slice(*dim),
             Self::Neighborhood { halo } => Mapper::Neighborhood(point("neighborhood: halo", halo, 0)?),
@@ -202,7 +202,7 @@ impl MapperJson {
                 if let Some(wrong) = perm.iter().find(|&&d| !(0..3).contains(&d)) {
                     return Err(format!("mapper transposed names dimension {wrong}; the buffer has 0 to {}", dims - 1));
                 }
-                Mapper::Transposed(perm.map(|d| d as usize))
+                Mapper::Transposed(perm.map(narrow))
             }
             Self::Row { index } => Mapper::Row(*index),
             Self::Shift { offset } => Mapper::Shift(point("shift: offset", offset, 0)?),

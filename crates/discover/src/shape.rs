@@ -268,7 +268,7 @@ fn digest(task: &Task<'_>) -> u64 {
     let Geometry { dims, offset, size, granularity, split } = task.geometry;
     let numbers =
         [dims as i64, i64::from(split == Split::TwoD)].into_iter().chain(offset).chain(size).chain(granularity);
-    let mut h = numbers.fold(0x7a5c, |h, n| mix(h ^ n as u64).wrapping_add(1));
+    let mut h = numbers.fold(0x7a5c, |h, n| mix(h ^ n.cast_unsigned()).wrapping_add(1));
     for access in task.accesses {
         h = mix(h ^ u64::from(access.buffer.0) ^ ((access.mode as u64) << 32) ^ access.mapper.digest()).wrapping_add(1);
     }

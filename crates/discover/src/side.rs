@@ -6,6 +6,7 @@
 //! the split does not cut is a constant.
 
 use rustc_hash::FxHashMap;
+use unisono_base::narrow;
 
 use crate::{
     mapper::{DimRule, Mapper},
@@ -380,7 +381,7 @@ impl Side {
                 (affine.axes[0].parts * affine.axes[1].parts, common)
             }
             Form::Table(rows) => {
-                let ranks = rows.len() as u32;
+                let ranks = narrow(rows.len());
                 // A rank in between that touches nothing leaves nothing in common.
                 let dense = rows.last().is_some_and(|&(last, _)| last + 1 == ranks);
                 let mut regions = rows.iter().map(|(_, region)| region);

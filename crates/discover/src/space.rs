@@ -53,7 +53,7 @@ impl Box3 {
 
     /// How many points; spaces are checked to have fewer than 2^63.
     pub fn volume(&self) -> u64 {
-        (0..3).map(|d| (self.max[d] - self.min[d]) as u64).product()
+        (0..3).map(|d| (self.max[d] - self.min[d]).cast_unsigned()).product()
     }
 
     /// Appends what is left of this box without `other`, as at most six boxes.

@@ -4,6 +4,8 @@
 //! along dimension 0, or along 0 and 1 as tiles; chunk i goes to rank i; the first chunks have one granule more. Source:
 //! Celerity's default split, `papers/discovery/errata.md`.
 
+use unisono_base::narrow;
+
 use crate::space::{Box3, Point};
 
 /// How a task's range is split.
@@ -62,7 +64,7 @@ impl Geometry {
 
     /// How `nodes` ranks share the range.
     pub fn layout(&self, nodes: u32) -> Layout {
-        let granules = |d: usize| (self.size[d] / self.granularity[d]).clamp(1, i64::from(u32::MAX)) as u32;
+        let granules = |d: usize| narrow((self.size[d] / self.granularity[d]).clamp(1, i64::from(u32::MAX)));
         let (rows, columns) = match self.split {
             _ if self.is_unsplittable() => (1, 1),
             Split::TwoD if self.dims > 1 => tiles(nodes, granules(0), granules(1)),
@@ -138,7 +140,7 @@ impl Axis {
         let granule = ((x - self.offset).max(0) / self.granule).min(small * i64::from(self.parts) + larger - 1);
         let in_larger = larger * (small + 1);
         let part = if granule < in_larger { granule / (small + 1) } else { larger + (granule - in_larger) / small };
-        part as u32
+        narrow(part)
     }
 
     /// The parts that meet `[low, high)`, as a half-open interval.
@@ -149,7 +151,7 @@ impl Axis {
 
     /// The first part that is smaller than part 0.
     pub fn bend(&self) -> u32 {
-        self.shares().1 as u32
+        narrow(self.shares().1)
     }
 
     /// The length of the smallest part.

@@ -56,7 +56,8 @@ const MOST_BYTES: u128 = 1 << 62;
 impl Buffer {
     pub fn new(name: &str, sizes: &[i64], element_bytes: u64, initialized: bool) -> Result<Self, DiscoverError> {
         let size = sizes3(&format!("buffer '{name}': shape"), sizes, 1)?;
-        let bytes = size.iter().map(|&n| n as u128).product::<u128>().saturating_mul(u128::from(element_bytes));
+        let times = |all: u128, &n: &i64| all.saturating_mul(u128::from(n.unsigned_abs()));
+        let bytes = size.iter().fold(u128::from(element_bytes), times);
         if element_bytes == 0 || bytes >= MOST_BYTES {
             let what = format!("buffer '{name}' has {bytes} bytes; accepted are 1 to {}", MOST_BYTES - 1);
             return Err(DiscoverError::Input(what));

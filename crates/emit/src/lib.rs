@@ -2,6 +2,9 @@
 //! never alters its meaning. What reads other tools' schedules is registered in [`IMPORTERS`], and what writes decision
 //! tables for other libraries in [`tuning::TUNINGS`].
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 pub mod csl;
 pub mod goal;
 pub mod msccl;

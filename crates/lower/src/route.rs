@@ -1,6 +1,6 @@
 //! The way of a stream over the grid: straight segments that form a tree rooted at the source's PE.
 
-use unisono_base::StreamId;
+use unisono_base::{StreamId, narrow};
 use unisono_machine::{Direction, Grid};
 
 /// `hops` links from `from` in one direction.
@@ -80,8 +80,8 @@ pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: boo
         let line = reach[l as usize].get_or_insert((across, across));
         *line = (line.0.min(a), line.1.max(a));
     }
-    let first = reach.iter().position(Option::is_some).map_or(along, |l| l as u32).min(along);
-    let last = reach.iter().rposition(Option::is_some).map_or(along, |l| l as u32).max(along);
+    let first = reach.iter().position(Option::is_some).map_or(along, narrow).min(along);
+    let last = reach.iter().rposition(Option::is_some).map_or(along, narrow).max(along);
     let mut push = |from: u32, direction, hops| {
         if hops > 0 {
             into.push(Segment { from, direction, hops });
@@ -91,7 +91,7 @@ pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: boo
     push(source, forth, last - along);
     for (l, line) in reach.iter().enumerate() {
         if let Some((low, high)) = *line {
-            let at = join(across, l as u32);
+            let at = join(across, narrow(l));
             push(at, up, across - low);
             push(at, down, high - across);
         }

@@ -1,5 +1,8 @@
 //! Machine descriptions: what a machine is, in numbers with units, read from TOML. No instruction is known here.
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod endpoint;
 mod error;
 mod grid;

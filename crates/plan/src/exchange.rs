@@ -4,7 +4,7 @@
 //! sends its messages one after the other and waits for none; each receive has a lane of its own, so it takes its message
 //! when that comes. Partial results are combined in the order of ranks, as the messages arrive in that order.
 
-use unisono_base::{NodeId, Span};
+use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};
 use unisono_cost::{
     endpoint::{LevelPrices, ScheduleEvaluator},
@@ -60,12 +60,12 @@ pub fn messages_schedule(
     let mut lanes = vec![0; ranks as usize];
     messages.iter().for_each(|m| lanes[m.from as usize] = 1);
     let take = |at: &mut u64, elements: u64| {
-        let start = *at as u32;
+        let start = narrow(*at);
         *at += elements;
         start
     };
     for m in messages.iter().filter(|m| m.elements > 0) {
-        let (from, to, len) = (NodeId(m.from), NodeId(m.to), m.elements as u32);
+        let (from, to, len) = (NodeId(m.from), NodeId(m.to), narrow(m.elements));
         let input = take(&mut given[from.index()], m.elements);
         let output = take(&mut got[to.index()], m.elements);
         let stream = Operand::Stream(builder.stream(from, &[to]));

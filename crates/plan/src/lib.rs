@@ -1,5 +1,8 @@
 //! The planner: every algorithm that applies, over its parameters, ranked by the model it is handed.
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 pub mod endpoint;
 mod error;
 pub mod exchange;

@@ -5,6 +5,7 @@ use pyo3::{
     types::{PyBool, PyDict},
 };
 use unisono_algorithms::Params;
+use unisono_base::narrow;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Grid, Machine as Description, Shape};
 use unisono_plan::{Request, endpoint::EndpointRequest, in_network::InNetworkRequest, network::NetworkRequest};
@@ -84,7 +85,7 @@ pub fn request(
         Description::Wafer(wafer) => wafer,
         Description::Endpoint(endpoint) => {
             let root = count("root", root)?;
-            let ranks = machine.asked().map(|s| s.grid.count() as u32);
+            let ranks = machine.asked().map(|s| narrow(s.grid.count()));
             let made = EndpointRequest::new(kind, endpoint, ranks, elements, root, operator, dtype, model);
             return made.map(|made| AnyRequest::Endpoint(Box::new(made))).map_err(plan_error);
         }

@@ -4,6 +4,7 @@ use std::{fs::File as OsFile, io::BufReader, time::Instant};
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use unisono_base::rounded;
 use unisono_cost::endpoint::{Goal, LevelPrices, Prices, ScheduleEvaluator, TICKS_PER_NS, ZeroBytes};
 use unisono_lower::tasks::{TaskGraph, from_schedule};
 use unisono_machine::{EndpointModel, Machine as Description};
@@ -184,7 +185,7 @@ pub fn options(
     ranks.sort_unstable();
     ranks.dedup();
     Ok(Options {
-        start: start.iter().map(|t| (t * ticks_per_ns).round() as u64).collect(),
+        start: start.iter().map(|t| rounded(t * ticks_per_ns)).collect(),
         noise,
         seed,
         trace: TraceRequest { ranks },

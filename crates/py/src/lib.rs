@@ -2,6 +2,9 @@
 //!
 //! The interpreter lock is released while planning, proving and interpreting. A panic becomes `unisono.Error`.
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod allocate;
 mod builder;
 mod convert;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pyo3::prelude::*;
 use unisono_algorithms::switches::Site;
+use unisono_base::narrow;
 use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer};
 use unisono_plan::in_network::Part;
 
@@ -127,7 +128,7 @@ impl Machine {
             Description::Wafer(wafer) => wafer.choose(self.shape).ok(),
             Description::Endpoint(endpoint) => self.shape.or(endpoint.ranks.map(Shape::line)),
             Description::InNetwork(machine) => Some(self.shape.unwrap_or_else(|| {
-                let nodes = self.subset.as_ref().map_or(machine.nodes(), |nodes| nodes.len() as u32);
+                let nodes = self.subset.as_ref().map_or(machine.nodes(), |nodes| narrow(nodes.len()));
                 Shape::line(nodes * machine.cores_per_node())
             })),
             Description::Network(network) => {

@@ -9,6 +9,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
+use unisono_base::narrow;
 use unisono_discover::{Box3, Mapper as Description, UserMapper};
 
 use crate::{convert::index, discover::point, errors::input};
@@ -68,7 +69,7 @@ impl Mapper {
                 if let Some(wrong) = perm.iter().find(|d| !(0..3).contains(*d)) {
                     return Err(input(format!("mapper transposed names dimension {wrong}; accepted are 0 to 2")));
                 }
-                Description::Transposed(perm.map(|d| d as usize))
+                Description::Transposed(perm.map(|d| narrow(d)))
             }
             "row" => Description::Row(i64::from(index("index", &param("index")?)?)),
             "shift" => Description::Shift(at("offset", 0)?),

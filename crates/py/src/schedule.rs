@@ -5,6 +5,7 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use unisono_base::narrow;
 use unisono_collective::{Dtype, Required};
 use unisono_lower::{File, FileError, Placed, Placement, from_json, parse, print, to_json};
 use unisono_machine::Machine as Description;
@@ -175,7 +176,7 @@ impl Schedule {
         let wafer = machine.wafer()?;
         let shape = match wafer.choose(machine.asked()) {
             Ok(shape) if machine.asked().is_some() || shape.grid.count() == nodes as u64 => shape,
-            _ => wafer.choose(Some(unisono_machine::Shape::line(nodes as u32))).map_err(input)?,
+            _ => wafer.choose(Some(unisono_machine::Shape::line(narrow(nodes)))).map_err(input)?,
         };
         if shape.grid.count() != nodes as u64 {
             return Err(input(format!("the schedule has {nodes} nodes, shape {shape} has {} PEs", shape.grid.count())));

@@ -4,6 +4,7 @@ use std::{fs::File as OsFile, io::BufReader, time::Instant};
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use unisono_base::rounded;
 use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::tasks::{TaskError, TaskGraph, from_schedule, pattern};
 use unisono_machine::{Machine as Description, network::Network};
@@ -157,7 +158,7 @@ pub fn simulate_network_goal(
     let graph =
         detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
     let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
-    simulated(py, network, &graph, &Options { hosts, ps_per_calc: TICKS_PER_NS as u64, ..Options::default() })
+    simulated(py, network, &graph, &Options { hosts, ps_per_calc: rounded(TICKS_PER_NS), ..Options::default() })
 }
 
 /// Runs traffic among all accelerators packet by packet: `alltoall` with `bytes` for each pair, or `permutation` with

@@ -3,7 +3,7 @@
 //! The builder refuses only what the tables cannot hold; whether the schedule is right is for [`crate::verify`].
 
 use rustc_hash::FxHashMap;
-use unisono_base::{InstrId, NodeId, PhaseId, StreamId};
+use unisono_base::{InstrId, NodeId, PhaseId, StreamId, narrow};
 use unisono_collective::Collective;
 
 use crate::schedule::{Instr, Operand, PhaseId16, Schedule, Stream};
@@ -85,7 +85,7 @@ impl Builder {
             to_output[node.index()] = gained && fits;
             for (lane, id) in schedule.lanes(node).enumerate() {
                 let rows = schedule.lane_instrs(unisono_base::LaneId::new(id));
-                b.places.extend(rows.map(|_| (node, lane as u32)));
+                b.places.extend(rows.map(|_| (node, narrow(lane))));
             }
         }
         b.last.resize(schedule.node_count(), NOTHING);
@@ -171,7 +171,7 @@ impl Builder {
         if at > usize::from(u16::MAX) {
             self.fail(BuildError::TooMany { what: "phases", found: at as u64 + 1, most: u64::from(u16::MAX) });
         } else {
-            self.phase = at as u16;
+            self.phase = narrow(at);
         }
         PhaseId::new(at)
     }
@@ -187,7 +187,7 @@ impl Builder {
             return StreamId(0);
         }
         let id = StreamId::new(self.streams.len());
-        let first_sink = self.sinks.len() as u32;
+        let first_sink = narrow(self.sinks.len());
         self.sinks.extend_from_slice(sinks);
         self.sinks[first_sink as usize..].sort_unstable();
         for &node in std::iter::once(&source).chain(sinks) {
@@ -249,7 +249,7 @@ impl Builder {
             let name = self.collective.kind.name();
             self.phase(name);
         }
-        let first_operand = self.operands.len() as u32;
+        let first_operand = narrow(self.operands.len());
         for &operand in sources.iter().chain(sinks) {
             if let Operand::Stream(s) = operand
                 && s.index() >= self.streams.len()
@@ -278,8 +278,8 @@ impl Builder {
         }
         self.instrs.push(Instr {
             first_operand,
-            sources: sources.len() as u16,
-            sinks: sinks.len() as u16,
+            sources: narrow(sources.len()),
+            sinks: narrow(sinks.len()),
             len,
             phase: PhaseId16(self.phase),
         });
@@ -402,7 +402,7 @@ impl Builder {
     }
 
     fn sort(&mut self) {
-        let mut order: Vec<u32> = (0..self.instrs.len() as u32).collect();
+        let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
         order.sort_by_key(|&i| self.places[i as usize]);
         let mut renamed = vec![InstrId(0); order.len()];
         let mut operands = Vec::with_capacity(self.operands.len());
@@ -412,7 +412,7 @@ impl Builder {
             let mut instr = self.instrs[old as usize];
             let count = usize::from(instr.sources) + usize::from(instr.sinks);
             let first = instr.first_operand as usize;
-            instr.first_operand = operands.len() as u32;
+            instr.first_operand = narrow(operands.len());
             operands.extend_from_slice(&self.operands[first..first + count]);
             instrs.push(instr);
         }
@@ -439,7 +439,7 @@ impl Builder {
         for (at, stream) in self.streams.iter().enumerate().filter(|&(at, _)| used[at]) {
             renamed[at] = StreamId::new(streams.len());
             let end = self.streams.get(at + 1).map_or(self.sinks.len(), |s| s.first_sink as usize);
-            let first_sink = sinks.len() as u32;
+            let first_sink = narrow(sinks.len());
             sinks.extend_from_slice(&self.sinks[stream.first_sink as usize..end]);
             streams.push(Stream { first_sink, ..*stream });
         }
@@ -458,15 +458,15 @@ impl Builder {
         let mut last = None;
         for (i, &place) in self.places.iter().enumerate() {
             while node_lanes.len() <= place.0.index() {
-                node_lanes.push(lane_instrs.len() as u32);
+                node_lanes.push(narrow(lane_instrs.len()));
             }
             if last != Some(place) {
-                lane_instrs.push(i as u32);
+                lane_instrs.push(narrow(i));
                 last = Some(place);
             }
         }
-        node_lanes.resize(self.scratch.len() + 1, lane_instrs.len() as u32);
-        lane_instrs.push(self.instrs.len() as u32);
+        node_lanes.resize(self.scratch.len() + 1, narrow(lane_instrs.len()));
+        lane_instrs.push(narrow(self.instrs.len()));
         (node_lanes, lane_instrs)
     }
 }

@@ -1,6 +1,6 @@
 //! A finished schedule as a part of a larger one: the reduce of an allreduce, the stage of one level of a hierarchy.
 
-use unisono_base::{InstrId, LaneId, NodeId, StreamId};
+use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 
 use crate::{
     builder::{BuildError, Builder},
@@ -52,7 +52,7 @@ impl Builder {
                 Operand::Stream(s) => Ok(Operand::Stream(streams[s.index()])),
             };
             for (lane, row) in part.lanes(node).enumerate() {
-                let lane = lane as u32;
+                let lane = narrow(lane);
                 for (n, id) in part.lane_instrs(LaneId::new(row)).map(InstrId::new).enumerate() {
                     if phase.replace(part.phase(id)) != Some(part.phase(id)) {
                         self.phase(&part.phases()[part.phase(id).index()]);

@@ -1,7 +1,7 @@
 //! The JSON form of a schedule, version 1: the same tables with names, for tools.
 
 use serde::{Deserialize, Serialize};
-use unisono_base::{InstrId, LaneId, NodeId, StreamId};
+use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 use unisono_collective::Collective;
 
 use crate::{
@@ -118,7 +118,7 @@ impl<P> Document<P> {
             },
             origin: schedule.origin().to_owned(),
             phases: schedule.phases().to_vec(),
-            nodes: schedule.node_count() as u32,
+            nodes: narrow(schedule.node_count()),
             streams,
             programs,
             machine: None,
@@ -195,7 +195,7 @@ impl<P> Document<P> {
                     b.phase(phase);
                     let sources: Vec<Operand> = instr.sources.iter().map(|&p| operand(p)).collect();
                     let sinks: Vec<Operand> = instr.sinks.iter().map(|&p| operand(p)).collect();
-                    let id = b.combine(node, n as u32, instr.length, &sources, &sinks);
+                    let id = b.combine(node, narrow(n), instr.length, &sources, &sinks);
                     for &earlier in &instr.after {
                         b.after(id, InstrId(earlier));
                     }

@@ -13,15 +13,22 @@
 //! [`verify`] proves them, [`stored`] has them in the form that message passing
 //! runs, and [`plan_file`] keeps tables of those.
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod builder;
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod embed;
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod flow;
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub mod interpret;
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub mod json;
 mod order;
 pub mod plan_file;
 mod schedule;
 pub mod stored;
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub mod text;
 pub mod verify;
 

@@ -6,6 +6,7 @@ import sys
 import click
 
 from unisono import Error, InputError, UnsupportedError
+from unisono._messages import sentence
 
 NO, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 _PATH_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -36,6 +37,10 @@ def report(failure: BaseException) -> int:
             about = f"'{failure.filename}': " if failure.filename else ""
             text = f"{about}{failure.strerror or failure}"
             return say(text, WRONG_INPUT if isinstance(failure, _PATH_ERRORS) else NO)
+        case UnicodeError():
+            return say("an argument or a name is not valid text; accepted is UTF-8", WRONG_INPUT)
+        case RecursionError():
+            return say("the input nests too deeply", WRONG_INPUT)
         case OverflowError():
             return say(f"a number is too large: {failure}", WRONG_INPUT)
         case MemoryError():
@@ -54,6 +59,6 @@ def _with_help(failure: click.UsageError) -> str:
 
 def say(text: str, code: int) -> int:
     """Prints the sentence on standard error and returns the code."""
-    # The messages of parsers may span lines; users and scripts read one.
-    print("error:", " ".join(text.split()), file=sys.stderr)  # noqa: T201
+    # The messages of parsers may span lines; users and scripts read one, which no value makes endless.
+    print("error:", sentence(text), file=sys.stderr)  # noqa: T201
     return code

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
+from unisono._files import exists, is_file
 from unisono._inputs import DTYPE_BYTES, element_count
 from unisono.cli._output import working
 from unisono.cli._types import Nodes, Param, Root
@@ -72,13 +72,13 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
     # A barrier is told from a file by its machine: it has no size.
     barrier = what == "barrier" and machine is not None
     sized = barrier or options["elements"] is not None or options["bytes"] is not None
-    if sized and not Path(what).is_file():
+    if sized and not is_file(what):
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must say where")
         return Request(collective=what, machine=machine, **options).plan().schedule
     if sized:
         raise InputError(f"'{what}' is a file, and a file has its size; drop --elements or --bytes")
-    if not Path(what).exists():
+    if not exists(what):
         raise InputError(
             f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
         )

@@ -1,13 +1,12 @@
 """`unisono discover`: the collectives in a program of tasks."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 import unisono
-from unisono._files import read_text
+from unisono._files import read_json
 from unisono._prediction import Prediction, total_lines
 from unisono.cli._options import json_option
 from unisono.cli._output import print_json, print_lines, print_table, working
@@ -53,7 +52,7 @@ def discover(
         if program.endswith(".py"):
             recorded.graph(nodes, graph, graph_kind, rules, name)
         else:
-            write_graph(Source(of_json(json.loads(read_text(program))), nodes, rules), graph, graph_kind, name)
+            write_graph(Source(of_json(read_json(program)), nodes, rules), graph, graph_kind, name)
     if as_json:
         print_json({"program": program, "rules": rules, **found, **({"graph": graph} if graph else {})})
         return

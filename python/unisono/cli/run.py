@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from unisono import InputError
-from unisono._files import check_writable
+from unisono._files import check_writable, is_file
 from unisono._mpirun import environment, find_launcher, variables
 from unisono.cli._output import print_lines
 
@@ -37,7 +37,7 @@ def run(
     """Runs an MPI PROGRAM as it is, with collectives by the plan; the exit code is the program's."""
     if ranks < 1:
         raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
-    if plan is not None and not Path(plan).is_file():
+    if plan is not None and not is_file(plan):
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
     if report is not None and report != "stderr":
         check_writable(report)

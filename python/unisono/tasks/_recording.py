@@ -4,10 +4,10 @@ import contextlib
 import runpy
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono._core import Error, InputError
+from unisono._files import check_regular
 
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
@@ -39,8 +39,7 @@ def _record() -> Iterator[list["Program"]]:
 
 def record(path: str) -> "Program":
     """Executes a file without running its program, and returns that. What it prints goes to standard error."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(2, "No such file or directory", path)
+    check_regular(path)
     with _record() as found, contextlib.redirect_stdout(sys.stderr):
         try:
             runpy.run_path(path, run_name="__main__")

@@ -22,7 +22,7 @@ mod reading;
 use std::{collections::VecDeque, sync::Arc};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{BufferId, CommandId, TaskId, mix};
+use unisono_base::{BufferId, CommandId, TaskId, mix, narrow};
 
 pub use commands::{Action, Command, Forward};
 use contents::{Content, Held, HolderLists, Moving, NONE, Pending, State};
@@ -114,7 +114,8 @@ impl Discovery {
     }
 
     pub fn buffer(&mut self, buffer: Buffer) -> BufferId {
-        let numbers = buffer.shape.max.iter().map(|&n| n as u64).chain([buffer.dims as u64, buffer.element_bytes]);
+        let numbers =
+            buffer.shape.max.iter().map(|&n| n.cast_unsigned()).chain([buffer.dims as u64, buffer.element_bytes]);
         let digest = numbers.fold(digest_of(&buffer.name), |h, n| mix(h ^ n).wrapping_add(1));
         self.chain.push(mix(digest ^ u64::from(buffer.initialized)));
         let submission = self.chain.len() - 1;
@@ -319,7 +320,7 @@ impl Discovery {
 
     /// The next task's exchanges and its kernel.
     fn settle(&mut self, shape: &Shape) {
-        let task = self.settled as u32;
+        let task = narrow(self.settled);
         self.settled += 1;
         for read in &shape.reads {
             self.read(task, read);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unisono_base::{CommandId, TaskId};
+use unisono_base::{CommandId, TaskId, narrow};
 
 use super::{
     Discovery,
@@ -86,14 +86,14 @@ impl Discovery {
             self.bytes.0 += plan.traffic.pushed_elements.saturating_mul(bytes);
             self.bytes.1 += plan.traffic.collective_elements.saturating_mul(bytes);
         }
-        self.next_group += plan.groups as u32;
+        self.next_group += narrow::<u32>(plan.groups);
         let buffer = read.buffer;
         for share in &plan.shares {
             let (id, mut waits) = (CommandId(self.next_command), Waits::default());
             let hazards = &mut self.buffers[buffer.index()].hazards;
             hazards.read(id, &share.given, &mut waits);
             hazards.write(id, &share.received, &mut waits);
-            let (group, operation) = (next_group + share.group as u32, share.operation.clone());
+            let (group, operation) = (next_group + narrow::<u32>(share.group), share.operation.clone());
             let (given, received) = (share.given.clone(), share.received.clone());
             self.push_command(task, Action::Collective { buffer, group, operation, given, received }, waits);
         }
@@ -163,7 +163,7 @@ impl Discovery {
         scratch.key.clear();
         scratch.key.extend([u64::from(read.role.0), later.map_or(u64::MAX, |role| u64::from(role.0))]);
         for (b, content) in &scratch.met {
-            scratch.key.extend(b.min.iter().chain(&b.max).map(|&x| x as u64));
+            scratch.key.extend(b.min.iter().chain(&b.max).map(|&x| x.cast_unsigned()));
             let flags = u64::from(content.state == State::Partial) | u64::from(content.forwarded) << 1;
             scratch.key.push(u64::from(content.role) << 32 | u64::from(content.holders));
             scratch.key.push((place(&producers, content.task) as u64) << 2 | flags);

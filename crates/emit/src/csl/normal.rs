@@ -4,7 +4,7 @@
 //! without operations; waits for an earlier operation of the same thread. A fabric source stands behind a memory source:
 //! `@fadds` takes them in that order, and all operators that are emitted commute.
 
-use unisono_base::InstrId;
+use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
 /// The program that reading an emitted project gives back.
@@ -25,7 +25,7 @@ pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
         }
         for op in ops.clone() {
             let others = program.waits(op).filter(|w| !(ops.start..op).contains(w));
-            waits.extend(others.map(|w| ((op - first) as u32, (w.wrapping_sub(first)) as u32)));
+            waits.extend(others.map(|w| (narrow(op - first), narrow::<u32>(w).wrapping_sub(narrow(first)))));
         }
         let steps = ops.map(|op| {
             let mut o = *program.op(op);

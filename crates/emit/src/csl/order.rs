@@ -1,6 +1,8 @@
 //! Which steps of a PE's threads may run at the same time: those of different threads that no chain of program order
 //! and waits puts one after the other.
 
+use unisono_base::narrow;
+
 /// Steps numbered over all threads; `before[a]` holds the steps that have completed when `a` starts.
 pub struct Order {
     thread: Vec<u32>,
@@ -13,11 +15,11 @@ impl Order {
     /// waits form a cycle or name a step that does not exist.
     pub fn new(lengths: &[usize], waits: &[(u32, u32)]) -> Option<Self> {
         let thread: Vec<u32> =
-            lengths.iter().enumerate().flat_map(|(t, &n)| std::iter::repeat_n(t as u32, n)).collect();
+            lengths.iter().enumerate().flat_map(|(t, &n)| std::iter::repeat_n(narrow(t), n)).collect();
         let n = thread.len();
         let mut after = vec![Vec::new(); n];
         let mut missing = vec![0u32; n];
-        let in_threads = (1..n).filter(|&s| thread[s] == thread[s - 1]).map(|s| (s as u32, s as u32 - 1));
+        let in_threads = (1..n).filter(|&s| thread[s] == thread[s - 1]).map(|s| (narrow(s), narrow::<u32>(s) - 1));
         for (step, earlier) in in_threads.chain(waits.iter().copied()) {
             *missing.get_mut(step as usize)? += 1;
             after.get_mut(earlier as usize)?.push(step as usize);

@@ -14,7 +14,7 @@
 use std::io::{BufRead, Read};
 
 use rustc_hash::FxHashMap;
-use unisono_base::TaskId;
+use unisono_base::{TaskId, narrow};
 use unisono_lower::tasks::{ANY, Builder, Task, TaskGraph};
 
 use super::{
@@ -197,7 +197,7 @@ impl Reader {
                 if line.option("tag") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
             let cpu = if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 };
             let nic = if line.option("nic") { small(&mut line, "the number of an interface")? } else { 0 };
-            Task { tag: tag.map_or(ANY, |tag| tag as u32), cpu, nic, ..task }
+            Task { tag: tag.map_or(ANY, |tag| narrow(tag)), cpu, nic, ..task }
         };
         line.end()?;
         Ok(self.builder.task(task))
@@ -222,7 +222,7 @@ fn num_ranks(line: &mut Line) -> Result<u32, Wrong> {
     line.keyword("num_ranks")?;
     match line.number("the number of ranks", u64::from(ANY - 1))? {
         0 => Err("num_ranks is 0; at least 1 is needed".to_owned()),
-        ranks => Ok(ranks as u32),
+        ranks => Ok(narrow(ranks)),
     }
 }
 
@@ -234,7 +234,7 @@ fn peer(rank: u64, ranks: u32) -> Result<u32, Wrong> {
 }
 
 fn small(line: &mut Line, what: &str) -> Result<u8, Wrong> {
-    Ok(line.number(what, u64::from(u8::MAX))? as u8)
+    Ok(narrow(line.number(what, u64::from(u8::MAX))?))
 }
 
 /// The labels of a rank.

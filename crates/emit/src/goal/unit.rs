@@ -1,5 +1,6 @@
 //! GOAL as a registered emitter.
 
+use unisono_base::rounded;
 use unisono_lower::{
     File,
     tasks::{Kind, Task, from_schedule},
@@ -38,7 +39,7 @@ impl Emitter for Goal {
             _ => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints says how long".to_owned()),
         };
         let ns = |task: Task| match task.kind {
-            Kind::Reduce => (fixed_ns + ns_per_byte * task.amount as f64).round() as u64,
+            Kind::Reduce => rounded(fixed_ns + ns_per_byte * task.amount as f64),
             _ => task.amount,
         };
         let mut text = format!("// {}; {remark}\n", remark_of(file));

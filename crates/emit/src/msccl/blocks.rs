@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use unisono_base::{InstrId, LaneId, NodeId};
+use unisono_base::{InstrId, LaneId, NodeId, narrow};
 use unisono_collective::Kind;
 use unisono_schedule::{Flow, Operand, Schedule};
 
@@ -162,7 +162,7 @@ impl Maker<'_> {
         // Where the operations of each thread block come to stand among the steps.
         let mut at: Vec<Vec<u32>> = vec![Vec::new(); made.len()];
         for (work, waits) in works.iter().zip(waits(works, blocks.ends.len(), alias)) {
-            let target = |(block, step): (usize, usize)| (block as u32, at[block][step]);
+            let target = |(block, step): (usize, usize)| (narrow(block), at[block][step]);
             let mut waits: Vec<(u32, u32)> = waits.into_iter().map(target).collect();
             for &(block, step) in &waits {
                 made[block as usize].steps[step as usize].is_awaited = true;
@@ -171,7 +171,7 @@ impl Maker<'_> {
             let steps = &mut made[work.block].steps;
             steps.extend(waits.into_iter().map(|wait| step(None, 0, Some(wait))));
             unfuse(steps, work, last.is_some());
-            at[work.block].push(steps.len() as u32);
+            at[work.block].push(narrow(steps.len()));
             steps.push(step(Some(&work.op), work.count, last));
         }
         made
@@ -253,7 +253,7 @@ fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
     if let Some(b) = blocks.iter().find(|b| b.channel as usize >= limits::CHANNELS) {
         return Err(format!("{node} would take channel {}; there are {}", b.channel, limits::CHANNELS));
     }
-    for channel in 0..limits::CHANNELS as u32 {
+    for channel in 0..narrow::<u32>(limits::CHANNELS) {
         let of = blocks.iter().filter(|b| b.channel == channel);
         let (sends, receives) =
             of.fold((0, 0), |(s, r), b| (s + usize::from(b.send.is_some()), r + usize::from(b.receive.is_some())));

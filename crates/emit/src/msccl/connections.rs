@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unisono_base::{InstrId, NodeId, Span, StreamId};
+use unisono_base::{InstrId, NodeId, Span, StreamId, narrow};
 use unisono_schedule::{Flow, Operand, Schedule};
 
 use super::pieces::Pieces;
@@ -35,7 +35,7 @@ impl Connections {
     pub fn new(schedule: &Schedule, flow: &Flow, order: &[InstrId], pieces: &Pieces, fuse: bool) -> Self {
         let mut rank = vec![0u32; schedule.instr_count()];
         for (at, id) in order.iter().enumerate() {
-            rank[id.index()] = at as u32;
+            rank[id.index()] = narrow(at);
         }
         let mut c = Self { first: Vec::new(), of_edge: Vec::new(), all: Vec::new(), joined: Vec::new() };
         let mut of_pair: BTreeMap<(u32, u32), Vec<Known>> = BTreeMap::new();
@@ -133,7 +133,7 @@ impl Connections {
                     taken.push(BTreeSet::new());
                 }
                 taken[free].extend(&pairs[group]);
-                free as u32
+                narrow(free)
             });
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use unisono_base::{InstrId, NodeId, StreamId};
+use unisono_base::{InstrId, NodeId, StreamId, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{Builder, Operand, Schedule};
 
@@ -31,7 +31,7 @@ pub fn import(text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
 /// # Errors
 /// One sentence with the line.
 pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Schedule, ImportError> {
-    let ranks = p.gpus.len() as u32;
+    let ranks = narrow(p.gpus.len());
     let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };
     if !p.chunks.is_multiple_of(parts) {
         let message =
@@ -63,7 +63,7 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Sc
     if in_place && matches!(p.kind, Kind::Alltoall | Kind::Gather | Kind::Scatter) {
         return Err(ImportError::new(0, format!("a program for {} in place is not read", p.kind)));
     }
-    let unit = (elements / u64::from(chunks)) as u32;
+    let unit = narrow(elements / u64::from(chunks));
     let mut made = Making { p, b: Builder::new(collective), unit, in_place, memory: Vec::new() };
     if !p.name.is_empty() {
         made.b.origin(&p.name);
@@ -101,8 +101,8 @@ impl Making<'_> {
         let mut ends: BTreeMap<(u32, u32, u32), Ends> = BTreeMap::new();
         for (g, gpu) in self.p.gpus.iter().enumerate() {
             for (t, block) in gpu.blocks.iter().enumerate() {
-                let out = block.send.map(|to| ((g as u32, to, block.channel), 0, "send to"));
-                let into = block.receive.map(|from| ((from, g as u32, block.channel), 1, "receive from"));
+                let out = block.send.map(|to| ((narrow(g), to, block.channel), 0, "send to"));
+                let into = block.receive.map(|from| ((from, narrow(g), block.channel), 1, "receive from"));
                 for (key, end, does) in out.into_iter().chain(into) {
                     let place = &mut ends.entry(key).or_default()[end];
                     if let Some((_, other)) = *place {
@@ -215,7 +215,7 @@ impl Making<'_> {
                 let mut of_block = Vec::with_capacity(block.steps.len());
                 for step in &block.steps {
                     if step.kind != Type::Nothing && step.count > 0 {
-                        let id = self.step(node, t as u32 + 1, step, from, to)?;
+                        let id = self.step(node, narrow::<u32>(t) + 1, step, from, to)?;
                         if last.is_none() {
                             self.b.after(id, copied);
                         }

@@ -1,6 +1,8 @@
 //! A file as a program: its elements and attributes, each with its range. What only msccl-tools leave out has the
 //! executor's meaning.
 
+use unisono_base::narrow;
+
 use super::{
     limits,
     ops::{Buffer, Place},
@@ -26,7 +28,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     let mut places: Vec<Option<Gpu>> = vec![None; gpus.len()];
     for element in gpus {
         let id = element.number("id", 0, stated - 1)?;
-        let place = &mut places[id as usize];
+        let place = &mut places[narrow::<usize>(id)];
         if place.is_some() {
             return Err(ImportError::new(element.line, format!("gpu {id} is there twice")));
         }
@@ -42,12 +44,12 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     let in_place = has("inplace") && algo.number("inplace", 0, 1)? == 1;
     // msccl-tools writes neither this nor the sizes.
     let out_of_place = if has("outofplace") { algo.number("outofplace", 0, 1)? == 1 } else { !in_place };
-    let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n as u64) } else { Ok(0) };
+    let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned()) } else { Ok(0) };
     Ok(Program {
         name: algo.find("name").unwrap_or_default().to_owned(),
         protocol: algo.find("proto").unwrap_or("Simple").to_owned(),
-        channels: algo.number("nchannels", 0, limits::CHANNELS as i64)? as u32,
-        chunks: algo.number("nchunksperloop", 1, i64::from(i32::MAX))? as u32,
+        channels: narrow(algo.number("nchannels", 0, limits::CHANNELS as i64)?),
+        chunks: narrow(algo.number("nchunksperloop", 1, i64::from(i32::MAX))?),
         kind,
         in_place,
         out_of_place,
@@ -61,7 +63,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
 /// Our own attributes, where the file has them.
 fn meaning(algo: &Element) -> Result<Meaning, ImportError> {
     let wrong = |e: unisono_collective::CollectiveError| ImportError::new(algo.line, e.to_string());
-    let number = |key| algo.find(key).map(|_| algo.number(key, 0, i64::MAX).map(|n| n as u64)).transpose();
+    let number = |key| algo.find(key).map(|_| algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned())).transpose();
     Ok(Meaning {
         elements: number("elements")?,
         dtype: algo.find("dtype").map(str::parse).transpose().map_err(wrong)?,
@@ -71,7 +73,7 @@ fn meaning(algo: &Element) -> Result<Meaning, ImportError> {
 }
 
 fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
-    let chunks = |key| element.number(key, 0, i64::from(i32::MAX)).map(|n| n as u32);
+    let chunks = |key| element.number(key, 0, i64::from(i32::MAX)).map(narrow);
     let mut blocks = Vec::new();
     for tb in element.children.iter().filter(|e| e.name == "tb") {
         tb.number("id", blocks.len() as i64, blocks.len() as i64)?;
@@ -84,7 +86,7 @@ fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
         };
         let (send, receive) = (peer("send")?, peer("recv")?);
         // A thread block that only copies may say -1.
-        let channel = tb.number("chan", -1, limits::CHANNELS as i64 - 1)?.max(0) as u32;
+        let channel = narrow(tb.number("chan", -1, limits::CHANNELS as i64 - 1)?.max(0));
         let steps: Vec<&Element> = tb.children.iter().filter(|e| e.name == "step").collect();
         let steps = steps.into_iter().enumerate().map(|(at, e)| step(e, at)).collect::<Result<Vec<_>, _>>()?;
         let block = Block { line: tb.line, send, receive, channel, steps };
@@ -127,7 +129,7 @@ fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
             }
         };
         let chunk = e.number(off, if used { 0 } else { -1 }, i64::from(i32::MAX))?;
-        Ok(Place { buffer, chunk: chunk.max(0) as u32 })
+        Ok(Place { buffer, chunk: narrow(chunk.max(0)) })
     };
     let (block, earlier) = (e.number("depid", -1, 1 << 20)?, e.number("deps", -1, 1 << 20)?);
     Ok(Step {
@@ -135,8 +137,8 @@ fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
         kind,
         source: place("srcbuf", "srcoff", kind.reads())?,
         destination: place("dstbuf", "dstoff", kind.writes())?,
-        count: e.number("cnt", 0, i64::from(limits::COUNT))? as u32,
-        waits_for: u32::try_from(block).ok().map(|b| (b, earlier.max(0) as u32)),
+        count: narrow(e.number("cnt", 0, i64::from(limits::COUNT))?),
+        waits_for: u32::try_from(block).ok().map(|b| (b, narrow(earlier.max(0)))),
         is_awaited: e.number("hasdep", 0, 1)? == 1,
     })
 }

@@ -1,6 +1,8 @@
 //! Reads the part of XML that the format uses: elements with attributes, comments, no text. The executor's own parser
 //! reads less (no tabs, one space between attributes), which the writer keeps to.
 
+use unisono_base::narrow;
+
 use crate::ImportError;
 
 /// An element with its attributes in order, and the line it starts on.
@@ -81,7 +83,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn advance(&mut self, bytes: usize) {
         let lines = self.rest.as_bytes()[..bytes].iter().filter(|b| **b == b'\n').count();
-        self.line = self.line.saturating_add(lines as u32);
+        self.line = self.line.saturating_add(narrow(lines));
         self.rest = &self.rest[bytes..];
     }
 

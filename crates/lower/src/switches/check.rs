@@ -10,7 +10,7 @@
 //!
 //! Of all embeddings together: segments cover the vector once.
 
-use unisono_base::{Diagnostic, Diagnostics, NodeId};
+use unisono_base::{Diagnostic, Diagnostics, NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_machine::{
     InNetwork,
@@ -57,7 +57,7 @@ fn rank_of(layout: &Layout, configured: &Configured, found: &mut Diagnostics) ->
             Some(place) if *place != u32::MAX => {
                 found.push("ranks", None, None, || format!("ranks {place} and {rank} are both at core {switch}"));
             }
-            Some(place) => *place = rank as u32,
+            Some(place) => *place = narrow(rank),
         }
     }
     of

@@ -1,6 +1,6 @@
 //! How embeddings share links: of one collective, and of several at once.
 
-use unisono_base::{Diagnostic, Diagnostics, NodeId};
+use unisono_base::{Diagnostic, Diagnostics, NodeId, narrow};
 use unisono_machine::in_network::{Layout, MEMORY, Port};
 
 use super::{
@@ -26,7 +26,7 @@ impl LinkLoads {
         }
         let links = first[layout.locals() as usize];
         let all = u64::from(links) * u64::from(layout.nodes());
-        Self { first, links, locals: layout.locals(), loads: vec![0; all as usize] }
+        Self { first, links, locals: layout.locals(), loads: vec![0; narrow(all)] }
     }
 
     fn row(&self, switch: u32, port: Port) -> usize {

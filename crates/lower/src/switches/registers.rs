@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use unisono_base::narrow;
 use unisono_collective::{Collective, Operator};
 use unisono_machine::in_network::{MEMORY, Port};
 
@@ -90,7 +91,7 @@ impl Embedding {
         let mut places = vec![u32::MAX; switches as usize];
         for (at, &(switch, _)) in self.registers.iter().enumerate() {
             if let Some(place) = places.get_mut(switch as usize) {
-                *place = at as u32;
+                *place = narrow(at);
             }
         }
         places

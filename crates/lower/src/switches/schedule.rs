@@ -1,7 +1,7 @@
 //! The schedule that registers are: ranks give and take their vectors, and a switch is a node whose `combine` has streams on
 //! both sides.
 
-use unisono_base::{NodeId, StreamId};
+use unisono_base::{NodeId, StreamId, narrow};
 use unisono_machine::in_network::{Layout, MEMORY};
 use unisono_schedule::{BuildError, Builder, Operand, Schedule};
 
@@ -28,12 +28,12 @@ pub fn schedule(layout: &Layout, configured: &Configured) -> Result<Schedule, Bu
     }
     let mut rank_of = vec![u32::MAX; layout.switches() as usize];
     for (rank, &switch) in configured.ranks.iter().enumerate() {
-        rank_of[switch as usize] = rank as u32;
+        rank_of[switch as usize] = narrow(rank);
     }
     let instrs: usize = configured.embeddings.iter().map(|e| 2 * (e.registers.len() + configured.ranks.len())).sum();
     b.reserve(instrs, instrs);
     for (at, e) in configured.embeddings.iter().enumerate() {
-        let (requests, responses) = (2 * at as u32, 2 * at as u32 + 1);
+        let (requests, responses) = (2 * narrow::<u32>(at), 2 * narrow::<u32>(at) + 1);
         let places = e.places(layout.switches());
         let mut streams = Streams::default();
         for &(switch, r) in &e.registers {

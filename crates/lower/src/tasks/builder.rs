@@ -1,6 +1,6 @@
 //! Builds a task graph rank by rank, so that the edges of one rank at most are held beside the tables.
 
-use unisono_base::TaskId;
+use unisono_base::{TaskId, narrow};
 
 use super::{
     ANY, Kind, Task, TaskError, TaskGraph,
@@ -41,7 +41,7 @@ impl Builder {
             self.fail(TaskError::TooMany { what: "ranks", found: u64::from(ANY), most: u64::from(ANY - 1) });
             return;
         }
-        self.graph.rank_rows.push(self.graph.rows.len() as u32);
+        self.graph.rank_rows.push(narrow(self.graph.rows.len()));
     }
 
     /// Adds a task to the rank in work. Tasks that are free at one time start in the order: sends, receives, others; and
@@ -67,7 +67,7 @@ impl Builder {
         self.graph.cpus = self.graph.cpus.max(u32::from(task.cpu) + 1);
         self.graph.nics = self.graph.nics.max(u32::from(task.nic) + 1);
         self.graph.pack(task);
-        TaskId(count as u32)
+        TaskId(narrow(count))
     }
 
     /// `later` may start only when `earlier` is done.
@@ -104,8 +104,8 @@ impl Builder {
             self.edges.sort_by_key(key);
         }
         let mut next = self.edges.iter().peekable();
-        for task in first..self.graph.rows.len() as u32 {
-            self.graph.edge_rows.push(self.graph.edges.len() as u32);
+        for task in first..narrow(self.graph.rows.len()) {
+            self.graph.edge_rows.push(narrow(self.graph.edges.len()));
             while let Some(&(_, edge)) = next.next_if(|(earlier, _)| *earlier == task) {
                 self.graph.edges.push(edge);
             }
@@ -121,8 +121,8 @@ impl Builder {
     /// The first thing that the tables could not hold, or a rank that does not exist.
     pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
         self.end_rank();
-        self.graph.edge_rows.push(self.graph.edges.len() as u32);
-        self.graph.rank_rows.push(self.graph.rows.len() as u32);
+        self.graph.edge_rows.push(narrow(self.graph.edges.len()));
+        self.graph.rank_rows.push(narrow(self.graph.rows.len()));
         let ranks = self.graph.rank_count();
         if let Some((kind, peer)) = self.greatest_peer
             && peer >= ranks

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use unisono_base::TaskId;
+use unisono_base::{TaskId, narrow};
 
 /// Any source, or any tag.
 pub const ANY: u32 = u32::MAX;
@@ -112,7 +112,7 @@ pub struct TaskGraph {
 impl TaskGraph {
     pub(super) fn pack(&mut self, task: Task) {
         let wide = task.amount > u64::from(u32::MAX);
-        let amount = if wide { self.wide.len() as u32 } else { task.amount as u32 };
+        let amount = if wide { narrow(self.wide.len()) } else { narrow(task.amount) };
         if wide {
             self.wide.push(task.amount);
         }
@@ -121,7 +121,7 @@ impl TaskGraph {
     }
 
     pub fn rank_count(&self) -> u32 {
-        self.rank_rows.len() as u32 - 1
+        narrow::<u32>(self.rank_rows.len()) - 1
     }
 
     pub fn task_count(&self) -> usize {

@@ -6,7 +6,7 @@
 //! the reduce are done and sends have started: a send leaves its operand behind when it is issued. All lanes of a node
 //! share one CPU and one network interface. Message i of stream s is the i-th of tag s.
 
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, narrow};
 use unisono_schedule::{Flow, Schedule};
 
 use super::{Builder, Kind, Task, TaskError, TaskGraph};
@@ -68,7 +68,7 @@ impl<'a> Part<'a> {
 
     /// Tags that its messages need.
     pub fn tags(&self) -> u32 {
-        self.schedule.stream_count() as u32
+        narrow(self.schedule.stream_count())
     }
 
     /// Adds what `node` does to the rank in work, all of it after `after`; gives a task that is done when all of it is.
@@ -205,7 +205,7 @@ impl Lower<'_> {
 
     /// Adds tasks that each wait for all of `before`.
     fn follow(&mut self, stage: &[Task], before: Tasks) -> Tasks {
-        let mut added = Tasks { kind: stage[0].kind, first: 0, count: stage.len() as u32 };
+        let mut added = Tasks { kind: stage[0].kind, first: 0, count: narrow(stage.len()) };
         for (n, &task) in stage.iter().enumerate() {
             let id = self.builder.task(task.on(self.among.cpu, self.among.nic));
             if n == 0 {

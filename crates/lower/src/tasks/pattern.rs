@@ -2,7 +2,7 @@
 //!
 //! They carry no proof and no data. They exist to compare with that simulator, and to load a machine.
 
-use unisono_base::mix;
+use unisono_base::{mix, narrow};
 
 use super::{Builder, MOST_TASKS, Task, TaskError, TaskGraph};
 
@@ -62,7 +62,7 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
     let to = cycle(ranks, seed);
     let mut from = vec![0; to.len()];
     for (rank, &to) in to.iter().enumerate() {
-        from[to as usize] = rank as u32;
+        from[to as usize] = narrow(rank);
     }
     for rank in 0..ranks as usize {
         b.rank();
@@ -79,7 +79,7 @@ pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
     let mut to: Vec<u32> = (0..ranks).collect();
     for at in (1..to.len()).rev() {
         let random = mix(seed.wrapping_add(mix(at as u64)));
-        to.swap(at, (random % at as u64) as usize);
+        to.swap(at, narrow(random % at as u64));
     }
     to
 }
@@ -164,6 +164,6 @@ fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskEr
         return Err(TaskError::TooMany { what: "tasks", found, most: MOST_TASKS });
     }
     let mut b = Builder::new();
-    b.reserve(ranks as usize, found as usize, (u64::from(ranks) * edges_each) as usize);
+    b.reserve(ranks as usize, narrow(found), narrow(u64::from(ranks) * edges_each));
     Ok(b)
 }

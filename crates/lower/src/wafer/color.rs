@@ -1,7 +1,7 @@
 //! Colors: those that the placement gives, and for all other streams one of their own along the whole route, so that
 //! two streams that share a router differ and no router ever switches.
 
-use unisono_base::StreamId;
+use unisono_base::{StreamId, narrow};
 use unisono_machine::Wafer;
 
 use super::{
@@ -24,7 +24,7 @@ impl Colors {
 pub fn allocate(placed: &Placed, wafer: &Wafer) -> Result<Colors, LowerError> {
     let schedule = &placed.schedule;
     let usable: Vec<Color> =
-        (0..wafer.colors.min(128)).filter(|c| !wafer.reserved_colors.contains(c)).map(|c| c as Color).collect();
+        (0..wafer.colors.min(128)).filter(|c| !wafer.reserved_colors.contains(c)).map(narrow).collect();
     let too_many = |found: usize| LowerError::TooMany {
         what: "colors",
         place: format!(" beside the {} reserved ones", wafer.reserved_colors.len()),

@@ -11,7 +11,7 @@
 //! last child of a PE sends a control wavelet. Source: "Near-Optimal Wafer-Scale Reduce", sections 5 and 8.2.
 
 use rustc_hash::FxHashSet;
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, narrow};
 use unisono_machine::Wafer;
 use unisono_schedule::{Flow, Operand, Schedule, topological, topological_with};
 
@@ -58,7 +58,7 @@ pub fn lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError>
     }
     let mut rank = vec![0u32; schedule.instr_count()];
     for (at, id) in order.iter().enumerate() {
-        rank[id.index()] = at as u32;
+        rank[id.index()] = narrow(at);
     }
     let colors = allocate(placed, wafer)?;
     let mut visits = visits(placed, &flow, &rank, &colors);
@@ -214,7 +214,7 @@ fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: 
         Operand::Tmp(start) => End::Tmp(start),
         Operand::Stream(s) => End::Fabric(colors.of(s)),
     };
-    let mut op = Op { instr: id, phase: schedule.phase(id).0 as u16, ..Op::plain(schedule.instr(id).len) };
+    let mut op = Op { instr: id, phase: narrow(schedule.phase(id).0), ..Op::plain(schedule.instr(id).len) };
     // Only leaves are paced, which send what they were given; all others take the pace of what arrives, and a flood of the
     // result after the reduce has none.
     let memory = |o: &Operand| !matches!(o, Operand::Stream(_));
@@ -240,7 +240,7 @@ fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: 
 
 /// Explicit dependencies, as operations of the PE counted over its threads.
 fn waits(schedule: &Schedule, flow: &Flow, node: NodeId, pe: &mut PeProgram) -> Result<(), LowerError> {
-    let first = schedule.node_instrs(node).start as u32;
+    let first = narrow::<u32>(schedule.node_instrs(node).start);
     for id in schedule.node_instrs(node).map(InstrId::new) {
         for &(_, earlier) in schedule.after(id) {
             if flow.node_of(earlier) != node {

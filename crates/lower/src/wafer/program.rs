@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use unisono_base::InstrId;
+use unisono_base::{InstrId, narrow};
 use unisono_collective::Collective;
 use unisono_machine::{Direction, Grid};
 
@@ -113,7 +113,7 @@ impl ColorRoute {
         assert!((1..=4).contains(&positions.len()), "a color has one to four positions");
         let mut all = [Position::default(); 4];
         all[..positions.len()].copy_from_slice(positions);
-        Self { color, len: positions.len() as u8, positions: all }
+        Self { color, len: narrow(positions.len()), positions: all }
     }
 
     pub fn positions(&self) -> &[Position] {
@@ -231,19 +231,19 @@ impl WaferProgram {
         };
         for pe in pes {
             p.routes.extend(&pe.routes);
-            p.pe_routes.push(p.routes.len() as u32);
-            let first = p.ops.len() as u32;
+            p.pe_routes.push(narrow(p.routes.len()));
+            let first = narrow::<u32>(p.ops.len());
             p.waits.extend(pe.waits.iter().map(|&(a, b)| (first + a, first + b)));
             for thread in pe.threads {
                 for (op, sources, sinks) in thread {
-                    let first_end = p.ends.len() as u32;
+                    let first_end = narrow::<u32>(p.ends.len());
                     p.ends.extend(&sources);
                     p.ends.extend(&sinks);
-                    p.ops.push(Op { first_end, sources: sources.len() as u8, sinks: sinks.len() as u8, ..op });
+                    p.ops.push(Op { first_end, sources: narrow(sources.len()), sinks: narrow(sinks.len()), ..op });
                 }
-                p.thread_ops.push(p.ops.len() as u32);
+                p.thread_ops.push(narrow(p.ops.len()));
             }
-            p.pe_threads.push(p.thread_ops.len() as u32 - 1);
+            p.pe_threads.push(narrow::<u32>(p.thread_ops.len()) - 1);
             p.scratch.push(pe.scratch);
         }
         p.waits.sort_unstable();

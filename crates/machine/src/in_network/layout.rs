@@ -54,7 +54,7 @@ impl Layout {
         let locals = cores * sockets;
         let mut ends: Vec<Vec<End>> = vec![Vec::new(); locals as usize];
         let mut join = |a: u32, b: u32, level: LevelOf| {
-            let (pa, pb) = (ends[a as usize].len() as Port, ends[b as usize].len() as Port);
+            let (pa, pb) = (port(&ends[a as usize]), port(&ends[b as usize]));
             ends[a as usize].push(End::Local { switch: b, port: pb, level });
             ends[b as usize].push(End::Local { switch: a, port: pa, level });
         };
@@ -83,7 +83,7 @@ impl Layout {
             let mut of_dim = Vec::with_capacity(size as usize);
             for coordinate in 0..size {
                 let at = (link % sockets) * cores + pick(&machine.node_ports, link / sockets);
-                of_dim.push((at, ends[at as usize].len() as Port));
+                of_dim.push((at, port(&ends[at as usize])));
                 ends[at as usize].push(End::Node { dim, coordinate });
                 link += 1;
             }
@@ -143,7 +143,7 @@ impl Layout {
 
     /// Ports of a switch beside its memory; some of them may lead nowhere.
     pub fn ports(&self, switch: u32) -> Port {
-        self.ends[self.local_of(switch) as usize].len() as Port
+        port(&self.ends[self.local_of(switch) as usize])
     }
 
     pub fn most_ports(&self) -> usize {
@@ -171,6 +171,12 @@ impl Layout {
 }
 
 /// Port lists repeat; a list of cores is never empty, [`InNetwork::check`] sees to it.
+/// The next port of a switch. Numbers end at 255: a machine with more links at one switch than 60 is refused once its
+/// layout is known.
+fn port(ends: &[End]) -> Port {
+    Port::try_from(ends.len()).unwrap_or(Port::MAX)
+}
+
 fn pick(cores: &[u32], at: u32) -> u32 {
     cores.get(at as usize % cores.len().max(1)).copied().unwrap_or(0)
 }

@@ -1,5 +1,7 @@
 //! Boards of accelerators in rows and columns, of which any rows and columns join to a smaller network.
 
+use unisono_base::narrow;
+
 /// Row-major everywhere: boards in the grid, accelerators over the global grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Boards {
@@ -26,7 +28,7 @@ impl Boards {
         let (down, across) = (along(rows, high), along(columns, wide));
         let width = self.count[1] * wide;
         let places = down.iter().flat_map(|r| across.iter().map(move |c| r * width + c)).collect();
-        (places, [down.len() as u32, across.len() as u32])
+        (places, [narrow(down.len()), narrow(across.len())])
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use unisono_base::narrow;
+
 use super::{Header, Hop, Plane, Routing};
 
 /// What is wrong with a routing.
@@ -113,7 +115,7 @@ impl Dependencies {
                 while let Some(id) = open.pop() {
                     let at = plane.link(id / virtual_channels).to;
                     if at != to {
-                        follow(at, (id % virtual_channels) as u8, Some(id), &mut open)?;
+                        follow(at, narrow(id % virtual_channels), Some(id), &mut open)?;
                     }
                 }
             }
@@ -129,7 +131,7 @@ impl Dependencies {
     }
 
     fn hop(&self, id: u32) -> Hop {
-        Hop { link: id / self.virtual_channels, vc: (id % self.virtual_channels) as u8 }
+        Hop { link: id / self.virtual_channels, vc: narrow(id % self.virtual_channels) }
     }
 
     /// A cycle, by depth first search with a stack of its own.
@@ -141,7 +143,7 @@ impl Dependencies {
             Done,
         }
         let mut marks = vec![Mark::New; self.next.len()];
-        for start in 0..self.next.len() as u32 {
+        for start in 0..narrow::<u32>(self.next.len()) {
             if marks[start as usize] != Mark::New {
                 continue;
             }

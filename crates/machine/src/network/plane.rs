@@ -1,5 +1,7 @@
 //! One plane of a network: accelerators and switches, and the links between them.
 
+use unisono_base::narrow;
+
 use crate::MachineError;
 
 /// What a link runs over, as far as price and place depend on it.
@@ -40,7 +42,7 @@ impl Plane {
     }
 
     pub fn nodes(&self) -> u32 {
-        self.first.len() as u32 - 1
+        narrow::<u32>(self.first.len()) - 1
     }
 
     pub fn switches(&self) -> u32 {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
+use unisono_base::narrow;
 
 use super::{Boards, Plane, Routing};
 use crate::MachineError;
@@ -80,7 +81,7 @@ pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> R
 pub(super) fn accelerators(sizes: &[u32], origin: &str) -> Result<u32, MachineError> {
     let product = sizes.iter().try_fold(1_u64, |n, &size| n.checked_mul(u64::from(size)));
     match product {
-        Some(n @ 1..=MOST_ACCELERATORS) => Ok(n as u32),
+        Some(n @ 1..=MOST_ACCELERATORS) => Ok(narrow(n)),
         _ => Err(refused(
             origin,
             format!(

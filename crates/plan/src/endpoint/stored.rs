@@ -5,6 +5,7 @@
 //! recursive doubling one, a pipeline as many as it has segments; and each serves every count.
 
 use unisono_algorithms::Case;
+use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_schedule::{
     Schedule,
@@ -78,7 +79,7 @@ fn counts(c: &Collective, segment: Option<&str>) -> Vec<u32> {
     let units = [1, ranks, whole, 2 * ranks, 4 * ranks, ranks * whole].into_iter().chain(pieces);
     let up = units.filter(|&unit| unit > 0).map(|unit| asked.div_ceil(unit) * unit);
     let near = up.filter(|&n| n <= asked + asked / 4 + 2 * ranks * ranks && n * ranks <= u64::from(u32::MAX));
-    let mut counts: Vec<u32> = near.map(|n| n as u32).collect();
+    let mut counts: Vec<u32> = near.map(narrow).collect();
     counts.sort_unstable();
     counts.dedup();
     counts

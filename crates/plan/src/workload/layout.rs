@@ -5,6 +5,7 @@
 //! together; elsewhere rank r is on accelerator r.
 
 use unisono_algorithms::ranks::Extents;
+use unisono_base::narrow;
 
 use super::{Communication, Dimension, Workload, WorkloadError};
 
@@ -58,7 +59,7 @@ impl Groups {
     }
 
     pub fn ranks(&self) -> u32 {
-        self.of.len() as u32
+        narrow(self.of.len())
     }
 
     /// The place of a rank in its group.

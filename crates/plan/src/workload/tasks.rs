@@ -4,7 +4,7 @@
 //! those of [`super::iterate`].
 
 use unisono_algorithms::resolve;
-use unisono_base::{NodeId, TaskId};
+use unisono_base::{NodeId, TaskId, rounded};
 use unisono_lower::tasks::{Among, Builder, Part, Task, TaskGraph};
 use unisono_schedule::Schedule;
 
@@ -102,7 +102,7 @@ fn one_rank(
     let (mut computed, mut blocked, mut free) = (None, None, None);
     let (mut next, mut tag) = (0, 0);
     for step in &workload.steps {
-        let compute = b.task(Task::calc((step.compute_us * TICKS_PER_US).round() as u64));
+        let compute = b.task(Task::calc(rounded(step.compute_us * TICKS_PER_US)));
         let held_by = if step.waits || !overlap { free } else { blocked };
         for before in [computed, held_by].into_iter().flatten() {
             b.requires(compute, before);

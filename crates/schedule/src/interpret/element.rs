@@ -59,7 +59,7 @@ integer!(i32: |_, _| unreachable!("Element::knows was asked"), i64: compose);
 /// The affine map `x -> (v >> 32) x + (v & 0xffff_ffff)` over the prime 2^31 - 1: first `f`, then `g`.
 fn compose(f: i64, g: i64) -> i64 {
     const PRIME: u64 = (1 << 31) - 1;
-    let parts = |v: i64| ((v as u64 >> 32) % PRIME, (v as u64 & 0xffff_ffff) % PRIME);
+    let parts = |v: i64| ((v.cast_unsigned() >> 32) % PRIME, (v.cast_unsigned() & 0xffff_ffff) % PRIME);
     let ((fa, fb), (ga, gb)) = (parts(f), parts(g));
     let (slope, offset) = (ga * fa % PRIME, (ga * fb + gb) % PRIME);
     (slope << 32 | offset) as i64

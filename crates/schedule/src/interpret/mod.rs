@@ -7,7 +7,7 @@
 mod element;
 
 pub use element::Element;
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, narrow};
 
 use crate::{
     flow::Flow,
@@ -55,7 +55,7 @@ pub fn run<T: Element>(
         return Err(InterpretError::InputCount { found: inputs.len(), expected: c.ranks as usize });
     }
     for (rank, input) in inputs.iter().enumerate() {
-        let expected = c.input_len(rank as u32) as usize;
+        let expected = c.input_len(narrow(rank)) as usize;
         if input.len() != expected {
             return Err(InterpretError::InputLength { rank, found: input.len(), expected });
         }
@@ -140,7 +140,7 @@ impl<'a, T: Element> Machine<'a, T> {
         while !self.ready.is_empty() {
             // SplitMix64: every seed gives another order of lanes.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let pick = (unisono_base::mix(self.random) % self.ready.len() as u64) as usize;
+            let pick = narrow(unisono_base::mix(self.random) % self.ready.len() as u64);
             let lane = self.ready.swap_remove(pick);
             self.queued[lane.index()] = false;
             self.step(lane);

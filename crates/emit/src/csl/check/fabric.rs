@@ -1,6 +1,7 @@
 //! Checks 3 and 7: links between neighbors, circles, and how far switches have to go.
 
 use rustc_hash::FxHashMap;
+use unisono_base::narrow;
 use unisono_lower::wafer::{Color, ColorRoute, Port, Ports, Position, WaferProgram};
 
 use super::Findings;
@@ -17,15 +18,15 @@ pub fn check(program: &WaferProgram, found: &mut Findings) -> bool {
 }
 
 pub fn place(program: &WaferProgram, pe: usize) -> String {
-    let (row, col) = program.grid.row_col(pe as u32);
+    let (row, col) = program.grid.row_col(narrow(pe));
     format!("PE ({row}, {col})")
 }
 
 /// The PE at the other end of a link; none at the edge of the grid.
 pub fn neighbor(program: &WaferProgram, pe: usize, port: Port) -> Option<usize> {
     let direction = port.direction()?;
-    let inside = program.grid.room(pe as u32, direction) > 0;
-    inside.then(|| program.grid.step(pe as u32, direction, 1) as usize)
+    let inside = program.grid.room(narrow(pe), direction) > 0;
+    inside.then(|| program.grid.step(narrow(pe), direction, 1) as usize)
 }
 
 pub fn route(program: &WaferProgram, pe: usize, color: Color) -> Option<usize> {

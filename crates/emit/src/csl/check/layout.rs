@@ -1,5 +1,7 @@
 //! Checks 1, 2 and 8 of the layout: the rectangle, its programs, colors, parameters and the names the host uses.
 
+use unisono_base::narrow;
+
 use super::Findings;
 use crate::csl::{
     Project, Target,
@@ -59,7 +61,7 @@ fn colors(layout: &Layout, target: &Target, found: &mut Findings) {
 fn once_each(project: &Project, pes: u64, found: &mut Findings) {
     let layout = &project.layout;
     // Reading bounded the rectangle.
-    let mut seen = vec![false; pes as usize];
+    let mut seen = vec![false; narrow(pes)];
     for &(x, y, _) in &layout.tiles {
         match project.pe(x, y) {
             None => found.add("tile", PLACE, format!("a program for ({x}, {y}), outside the rectangle")),

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
+use unisono_base::narrow;
 use unisono_lower::wafer::{End, Port, WaferProgram};
 
 use super::{Findings, fabric};
@@ -56,16 +57,16 @@ impl<'a> Run<'a> {
     fn new(program: &'a WaferProgram) -> Self {
         let (mut pe_of_thread, mut pe_of_route, mut first_route, mut at) = (vec![], vec![], vec![], vec![]);
         for pe in 0..program.pe_count() {
-            first_route.push(pe_of_route.len() as u32);
-            pe_of_route.extend(program.routes(pe).iter().map(|_| pe as u32));
+            first_route.push(narrow(pe_of_route.len()));
+            pe_of_route.extend(program.routes(pe).iter().map(|_| narrow::<u32>(pe)));
             for thread in program.threads(pe) {
-                pe_of_thread.push(pe as u32);
+                pe_of_thread.push(narrow(pe));
                 let first = program.thread_ops(thread).start;
                 let len = if program.thread_ops(thread).is_empty() { 0 } else { program.op(first).len };
-                at.push((first as u32, u64::from(len)));
+                at.push((narrow(first), u64::from(len)));
             }
         }
-        let work = (0..pe_of_thread.len() as u32).rev().map(Work::Thread).collect();
+        let work = (0..narrow::<u32>(pe_of_thread.len())).rev().map(Work::Thread).collect();
         Self {
             program,
             position: vec![0; pe_of_route.len()],
@@ -83,7 +84,7 @@ impl<'a> Run<'a> {
 
     fn route(&self, pe: u32, color: u8) -> Option<u32> {
         let local = fabric::route(self.program, pe as usize, color)?;
-        Some(self.first_route[pe as usize] + local as u32)
+        Some(self.first_route[pe as usize] + narrow::<u32>(local))
     }
 
     fn push(&mut self, route: u32, port: Port, item: Item) {
@@ -142,10 +143,10 @@ impl<'a> Run<'a> {
             self.ended[number] = true;
             let next = number + 1;
             let len = if next < ops.end { self.program.op(next).len } else { 0 };
-            self.at[thread] = (next as u32, u64::from(len));
+            self.at[thread] = (narrow(next), u64::from(len));
             // Others may have waited for this one.
             for other in self.program.threads(pe as usize).filter(|&t| t != thread) {
-                self.work.push(Work::Thread(other as u32));
+                self.work.push(Work::Thread(narrow(other)));
             }
         }
     }
@@ -175,7 +176,7 @@ impl<'a> Run<'a> {
                 }
             }
             if !matches!(item, Item::Data(_)) {
-                let last = r.positions().len() as u8 - 1;
+                let last = narrow::<u8>(r.positions().len()) - 1;
                 let now = &mut self.position[route as usize];
                 *now = (*now + 1).min(last);
             }
@@ -187,12 +188,12 @@ impl<'a> Run<'a> {
             if let Item::Data(n) = item {
                 self.arrived[route as usize] += n;
                 let threads = self.program.threads(pe as usize);
-                self.work.extend(threads.map(|t| Work::Thread(t as u32)));
+                self.work.extend(threads.map(|t| Work::Thread(narrow(t))));
             }
             return;
         }
         let next = fabric::neighbor(self.program, pe as usize, port);
-        match next.and_then(|q| self.route(q as u32, color)) {
+        match next.and_then(|q| self.route(narrow(q), color)) {
             Some(there) => self.push(there, port.opposite(), item),
             None => self.lost.push((route, port)),
         }
@@ -234,7 +235,7 @@ impl<'a> Run<'a> {
             );
         }
         for (route, &n) in self.arrived.iter().enumerate().filter(|a| *a.1 > 0) {
-            let (place, color) = self.color(route as u32);
+            let (place, color) = self.color(narrow(route));
             found.add("left-over", place, format!("{n} wavelets of color {color} arrived and are not received"));
         }
     }

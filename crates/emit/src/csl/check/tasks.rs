@@ -1,5 +1,7 @@
 //! Check 6: operations that may run together, tasks and their ids, who waits and who wakes.
 
+use unisono_base::narrow;
+
 use super::Findings;
 use crate::csl::{
     Project, Target,
@@ -71,7 +73,7 @@ fn signals(file: &str, code: &Code, found: &mut Findings) {
     for (t, step) in threads.steps.iter().enumerate().flat_map(|(t, s)| s.iter().map(move |s| (t, s))) {
         for &(earlier, ended) in &step.waits {
             let told = threads.signals.get(earlier as usize);
-            if !told.is_some_and(|s| s.contains(&(ended, t as u32))) {
+            if !told.is_some_and(|s| s.contains(&(ended, narrow(t)))) {
                 let place = format!("{file}, line {}", step.run.line);
                 found.add("wake", place, format!("thread {earlier} does not wake thread {t} after {ended} steps"));
             }
@@ -110,7 +112,7 @@ fn live(file: &str, code: &Code, found: &mut Findings) {
             let last = usize::try_from(ended).ok().and_then(|e| e.checked_sub(1));
             let known = last.filter(|&l| lengths.get(thread as usize).is_some_and(|&n| l < n));
             match known {
-                Some(last) => waits.push((number as u32, (first[thread as usize] + last) as u32)),
+                Some(last) => waits.push((narrow(number), narrow(first[thread as usize] + last))),
                 None => found.add("wake", file, format!("a wait for step {ended} of thread {thread}, which has none")),
             }
         }

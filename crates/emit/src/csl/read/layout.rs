@@ -1,5 +1,6 @@
 //! The layout with its loops unrolled: what each PE runs, and the routes of each router.
 
+use unisono_base::narrow;
 use unisono_collective::Collective;
 
 use super::{
@@ -207,7 +208,7 @@ fn intern<T: PartialEq>(table: &mut Vec<T>, row: T) -> u32 {
     if number == table.len() {
         table.push(row);
     }
-    number as u32
+    narrow(number)
 }
 
 /// The numbers of `@range(T, end)` or `@range(T, start, end, step)`.

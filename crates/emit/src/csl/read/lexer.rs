@@ -1,5 +1,7 @@
 //! Words of CSL. Comments are dropped, but for those that open with `//~`: they carry what CSL has no place for.
 
+use unisono_base::narrow;
+
 use super::ReadError;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -22,7 +24,7 @@ const SYMBOLS: [&str; 22] =
 pub fn lex(file: &str, text: &str) -> Result<Vec<(u32, Token)>, ReadError> {
     let mut tokens = Vec::new();
     for (n, line) in text.lines().enumerate() {
-        let line_number = n as u32 + 1;
+        let line_number = narrow::<u32>(n) + 1;
         let mut rest = line.trim_start();
         while !rest.is_empty() {
             if let Some(note) = rest.strip_prefix("//") {

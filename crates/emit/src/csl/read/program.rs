@@ -1,6 +1,7 @@
 //! The wafer program of a parsed project.
 
 use rustc_hash::FxHashMap;
+use unisono_base::narrow;
 use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, Ports, Position, Step, WaferProgram};
 use unisono_machine::Grid;
 
@@ -40,14 +41,14 @@ impl Project {
         if pes == 0 || u64::from(collective.ranks) != pes {
             return Err(whole(format!("{} ranks on {pes} PEs", collective.ranks)));
         }
-        let mut specs: Vec<Option<u32>> = vec![None; pes as usize];
+        let mut specs: Vec<Option<u32>> = vec![None; narrow(pes)];
         for &(x, y, spec) in &layout.tiles {
             let pe = self.pe(x, y).ok_or_else(|| whole(format!("a program for ({x}, {y}), which is no PE")))?;
             if specs[pe].replace(spec).is_some() {
                 return Err(whole(format!("two programs for PE ({x}, {y})")));
             }
         }
-        let mut routes: Vec<Vec<ColorRoute>> = vec![Vec::new(); pes as usize];
+        let mut routes: Vec<Vec<ColorRoute>> = vec![Vec::new(); narrow(pes)];
         let known = layout.config_specs.iter().map(|c| self.route(c)).collect::<Result<Vec<_>, _>>()?;
         for &(x, y, config) in &layout.configs {
             let pe = self.pe(x, y).ok_or_else(|| whole(format!("a route at ({x}, {y}), which is no PE")))?;
@@ -61,14 +62,14 @@ impl Project {
         for (file, code) in &self.codes {
             templates.insert(file.as_str(), template(file, code, &collective)?);
         }
-        let mut all = Vec::with_capacity(pes as usize);
+        let mut all = Vec::with_capacity(narrow(pes));
         for (pe, mut routes) in routes.into_iter().enumerate() {
             let spec = specs[pe].ok_or_else(|| whole(format!("no program for PE {pe}, row by row")))?;
             let spec = &layout.tile_specs[spec as usize];
             let (Some(code), Some(template)) = (self.codes.get(&spec.file), templates.get(spec.file.as_str())) else {
                 return Err(whole(format!("the project has no file `{}`", spec.file)));
             };
-            let wanted = vectors(&collective, pe as u32);
+            let wanted = vectors(&collective, narrow(pe));
             if (template.input, template.output) != (u64::from(wanted.0), u64::from(wanted.1)) {
                 return Err(ReadError::new(
                     &spec.file,
@@ -89,7 +90,7 @@ impl Project {
     /// The number of the PE at a place.
     pub(in crate::csl) fn pe(&self, x: u64, y: u64) -> Option<usize> {
         let &(width, height) = self.layout.rectangles.first()?;
-        (x < width && y < height).then(|| (y * width + x) as usize)
+        (x < width && y < height).then(|| narrow(y * width + x))
     }
 
     /// The program's number of a color's name.

@@ -1,5 +1,6 @@
 //! The operations of a program file, with colors as numbers of its parameters.
 
+use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_lower::wafer::{Color, End, Op, Step};
 
@@ -26,9 +27,9 @@ pub fn template(file: &str, code: &Code, collective: &Collective) -> Result<Temp
         for step in steps {
             let fail = |message| ReadError::new(file, step.run.line, message);
             add(code, &step.run, collective, &mut ops).map_err(fail)?;
-            numbers.push(first + ops.len() as u32 - 1);
+            numbers.push(first + narrow::<u32>(ops.len()) - 1);
         }
-        first += ops.len() as u32;
+        first += narrow::<u32>(ops.len());
         op_of_step.push(numbers);
         if !ops.is_empty() {
             threads.push(ops);

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use unisono_base::narrow;
 use unisono_lower::wafer::{ColorRoute, Port, Ports};
 
 use super::{
@@ -41,7 +42,7 @@ pub fn print(plan: &Plan, target: &Target) -> String {
     );
     let mut cells: Vec<Vec<(u32, u32)>> = vec![Vec::new(); plan.kinds.len()];
     for (pe, &kind) in plan.kind_of.iter().enumerate() {
-        cells[kind as usize].push(grid.row_col(pe as u32));
+        cells[kind as usize].push(grid.row_col(narrow(pe)));
     }
     for (kind, cells) in plan.kinds.iter().zip(&cells) {
         text.push('\n');

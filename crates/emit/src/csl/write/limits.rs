@@ -1,5 +1,6 @@
 //! What the target cannot express, found before anything is written. Each answer names what was found and the limit.
 
+use unisono_base::narrow;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{ColorRoute, End, Op, WaferProgram};
 
@@ -10,7 +11,7 @@ type Check = Result<(), String>;
 pub fn check(program: &WaferProgram, target: &Target) -> Check {
     whole(program, target)?;
     for pe in 0..program.pe_count() {
-        let (row, col) = program.grid.row_col(pe as u32);
+        let (row, col) = program.grid.row_col(narrow(pe));
         let at = |e: String| format!("PE ({row}, {col}): {e}");
         memory(program, pe, target).map_err(at)?;
         for route in program.routes(pe) {
@@ -77,7 +78,7 @@ pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
 }
 
 fn memory(program: &WaferProgram, pe: usize, target: &Target) -> Check {
-    let (input, output) = vectors(&program.collective, pe as u32);
+    let (input, output) = vectors(&program.collective, narrow(pe));
     let scratch = program.scratch_elements(pe);
     let elements = u64::from(input) + u64::from(output) + u64::from(scratch);
     let bytes = target.data_bytes(elements);
@@ -214,7 +215,7 @@ fn switching(o: &Op, sink: End) -> Check {
 
 /// A slice lies in its vector; a color has a route here.
 fn place(program: &WaferProgram, pe: usize, end: End, len: u32) -> Check {
-    let (input, output) = vectors(&program.collective, pe as u32);
+    let (input, output) = vectors(&program.collective, narrow(pe));
     let (name, start, size) = match end {
         End::In(start) => ("input", start, input),
         End::Out(start) => ("output", start, output),

@@ -2,6 +2,7 @@
 //! routes of its router. A row of a chain has four kinds (both ends, even and odd), whatever its length.
 
 use rustc_hash::FxHashMap;
+use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
 use unisono_machine::Grid;
@@ -84,9 +85,9 @@ impl Plan {
             let class = match class_of.get(&key) {
                 Some(&class) => class,
                 None => {
-                    let (row, col) = program.grid.row_col(pe as u32);
+                    let (row, col) = program.grid.row_col(narrow(pe));
                     let queues = Queues::assign(&key, target).map_err(|e| format!("PE ({row}, {col}): {e}"))?;
-                    let class = plan.classes.len() as u32;
+                    let class = narrow(plan.classes.len());
                     class_of.insert(key.clone(), class);
                     plan.classes.push(Class { key, queues, pes: 0 });
                     class
@@ -94,7 +95,7 @@ impl Plan {
             };
             plan.classes[class as usize].pes += 1;
             let kind = Kind { class, colors, routes: program.routes(pe).to_vec() };
-            let next = kind_of.len() as u32;
+            let next = narrow(kind_of.len());
             plan.kind_of.push(*kind_of.entry(kind).or_insert(next));
         }
         let mut ordered: Vec<(u32, Kind)> = kind_of.into_iter().map(|(k, n)| (n, k)).collect();
@@ -130,7 +131,7 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
                 colors.push(color);
                 colors.len() - 1
             });
-            End::Fabric(number as Color)
+            End::Fabric(narrow(number))
         }
         memory => memory,
     };
@@ -149,7 +150,7 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
             operations.collect()
         })
         .collect();
-    let (input, output) = limits::vectors(&program.collective, pe as u32);
-    let key = ClassKey { input, output, scratch, colors: colors.len() as u8, threads, waits };
+    let (input, output) = limits::vectors(&program.collective, narrow(pe));
+    let key = ClassKey { input, output, scratch, colors: narrow(colors.len()), threads, waits };
     (key, colors)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use unisono_base::narrow;
+
 /// `start, start + step, ..`, `count` numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Progression {
@@ -21,7 +23,7 @@ fn progressions(sorted: &[u32]) -> Vec<Progression> {
         if count < 3 {
             count = 1;
         }
-        runs.push(Progression { start: rest[0], count: count as u32, step: if count == 1 { 1 } else { step } });
+        runs.push(Progression { start: rest[0], count: narrow(count), step: if count == 1 { 1 } else { step } });
         at += count;
     }
     runs

@@ -1,5 +1,7 @@
 //! What is to be placed: jobs of a file, or drawn from the sizes of a trace.
 
+use unisono_base::rounded;
+
 use super::super::Boards;
 use crate::MachineError;
 
@@ -32,7 +34,10 @@ impl Job {
         };
         let (low, high) = (f64::from(smallest), f64::from(largest));
         let size = low * (high / low).powf((share - from) / (to - from));
-        Self { boards: (size.ceil() as u32).clamp(smallest + 1, largest), shape: None }
+        Self {
+            boards: u32::try_from(rounded(size.ceil())).unwrap_or(largest).clamp(smallest + 1, largest),
+            shape: None,
+        }
     }
 }
 

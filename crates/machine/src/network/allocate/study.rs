@@ -1,7 +1,7 @@
 //! How much of a machine jobs use, over many samples of failures and, from a trace, of jobs.
 
 use serde::Serialize;
-use unisono_base::mix;
+use unisono_base::{mix, narrow};
 
 use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, UpperShare};
 use crate::MachineError;
@@ -139,11 +139,11 @@ fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
 /// Different boards, sorted: the first of a random order.
 fn failures(boards: &Boards, count: u64, draws: &mut Draws) -> Vec<u32> {
     let all = boards.all();
-    let mut order: Vec<u32> = (0..all as u32).collect();
+    let mut order: Vec<u32> = (0..narrow::<u32>(all)).collect();
     for at in 0..count {
-        order.swap(at as usize, (at + draws.below(all - at)) as usize);
+        order.swap(narrow(at), narrow(at + draws.below(all - at)));
     }
-    order.truncate(count as usize);
+    order.truncate(narrow(count));
     order.sort_unstable();
     order
 }
@@ -155,7 +155,7 @@ fn trace(boards: &Boards, healthy: u64, draws: &mut Draws) -> Vec<Job> {
     let mut jobs = Vec::new();
     while left > 0 {
         let size = Job::at(draws.share()).boards.min(most);
-        let boards = u64::from(size).min(left) as u32;
+        let boards = narrow(u64::from(size).min(left));
         jobs.push(Job { boards, shape: None });
         left -= u64::from(boards);
     }

@@ -11,6 +11,7 @@ mod edges;
 mod routing;
 
 use serde::Deserialize;
+use unisono_base::narrow;
 
 use super::super::{Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology, cut, topology};
 use crate::MachineError;
@@ -88,7 +89,7 @@ fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineE
     if u64::from(root) >= nodes {
         return Err(refused(format!("root is {root}; accepted are the nodes 0 to {}", nodes - 1)));
     }
-    let mut plane = PlaneBuilder::new(accelerators, nodes as u32 - accelerators);
+    let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators);
     for edge in &edges {
         if edge.a == edge.b {
             return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));
@@ -139,7 +140,7 @@ impl Topology for Graph {
 
     /// Of the accelerator that has most.
     fn ports(&self) -> u32 {
-        (0..self.accelerators).map(|node| self.plane.leaving(node).len() as u32).max().unwrap_or(0)
+        (0..self.accelerators).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
     }
 
     fn bill(&self) -> Bill {
@@ -149,7 +150,7 @@ impl Topology for Graph {
             switches: u64::from(self.plane.switches()),
             dac: cables(Cable::Dac),
             aoc: cables(Cable::Aoc),
-            switch_ports: switches.map(|node| self.plane.leaving(node).len() as u32).max().unwrap_or(0),
+            switch_ports: switches.map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0),
         }
     }
 

@@ -6,6 +6,7 @@
 //! so it rises on the way. (The 2D HyperX of "HammingMesh", Table 2, is priced as boards of 1x1: family hxmesh.)
 
 use serde::Deserialize;
+use unisono_base::narrow;
 
 use super::super::{
     Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
@@ -107,7 +108,7 @@ impl Topology for HyperX {
     }
 
     fn diameter(&self) -> u32 {
-        self.switches.dims.len() as u32 + 2
+        narrow::<u32>(self.switches.dims.len()) + 2
     }
 
     /// One dimension is cut in halves: K S^2/4 cables a line for the injection of S T/2 accelerators. Exact where that S is even.
@@ -176,7 +177,7 @@ impl Routing for MinimalAdaptive {
     }
 
     fn virtual_channels(&self) -> u8 {
-        self.bases.len() as u8
+        narrow(self.bases.len())
     }
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
@@ -192,7 +193,7 @@ impl Routing for MinimalAdaptive {
             return;
         }
         let (here, there) = (self.coordinates.of(switch), self.coordinates.of(home));
-        let vc = here.iter().zip(there).filter(|(a, b)| a == b).count() as u8;
+        let vc = narrow(here.iter().zip(there).filter(|(a, b)| a == b).count());
         for (dim, (&here, &there)) in here.iter().zip(there).enumerate().filter(|(_, (a, b))| a != b) {
             let rank = if there < here { there } else { there - 1 };
             let link = first + self.bases[dim] + rank * self.cables[dim];

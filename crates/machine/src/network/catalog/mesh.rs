@@ -3,6 +3,8 @@
 //! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1. Links on a board are free, all
 //! others optical, as for the torus. Routing: dimension order, which needs one virtual channel.
 
+use unisono_base::narrow;
+
 use super::super::{
     Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
     lattice::{Coordinates, Lattice},
@@ -35,7 +37,7 @@ impl Topology for Mesh {
 
     /// Those of an accelerator in the middle.
     fn ports(&self) -> u32 {
-        2 * self.0.dims.len() as u32
+        2 * narrow::<u32>(self.0.dims.len())
     }
 
     fn bill(&self) -> Bill {

@@ -4,6 +4,8 @@
 //! Routing: dimension order, the shorter way round, either one halfway. A packet with the wrap of its dimension ahead is on
 //! the first virtual channel, all others on the second (Dally, Seitz, 1987).
 
+use unisono_base::narrow;
+
 use super::super::{
     Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
     lattice::{Coordinates, Lattice},
@@ -36,7 +38,7 @@ impl Topology for Torus {
     }
 
     fn ports(&self) -> u32 {
-        2 * self.0.dims.len() as u32
+        2 * narrow::<u32>(self.0.dims.len())
     }
 
     fn bill(&self) -> Bill {
@@ -61,7 +63,7 @@ impl Topology for Torus {
     fn plane(&self) -> Result<Plane, MachineError> {
         let mut plane = PlaneBuilder::new(self.accelerators(), 0);
         for (dim, &extent) in self.0.dims.iter().enumerate() {
-            let (stride, port) = (self.0.stride(dim), 2 * dim as u32);
+            let (stride, port) = (self.0.stride(dim), 2 * narrow::<u32>(dim));
             for node in 0..self.accelerators() {
                 let at = self.0.at(node, dim);
                 let next = node - at * stride + (at + 1) % extent * stride;
@@ -96,7 +98,7 @@ impl Routing for DimensionOrder {
         let (here, there) = (self.coordinates.of(at)[dim], self.coordinates.of(header.to)[dim]);
         let n = self.dims[dim];
         let up = if there > here { there - here } else { there + n - here };
-        let link = (at * self.dims.len() as u32 + dim as u32) * 2;
+        let link = (at * narrow::<u32>(self.dims.len()) + narrow::<u32>(dim)) * 2;
         // The wrap of a way lies ahead until it is taken.
         if 2 * up >= n {
             hops.push(Hop { link, vc: u8::from(there < here || here == 0) });

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use unisono_base::narrow;
+
 use super::{Dragonfly, Way};
 use crate::network::{Header, Hop, Plane, Routing, Topology};
 
@@ -73,7 +75,7 @@ impl Routing for ByGroups {
     fn choose(&self, from: u32, to: u32, random: u64) -> u32 {
         self.between(from, to).map_or(0, |(low, high, others)| {
             let n = (u128::from(random) * u128::from(others)) >> 64;
-            Self::way(n as u32, low, high)
+            Self::way(narrow(n), low, high)
         })
     }
 

@@ -1,5 +1,7 @@
 //! The lines of a graph.
 
+use unisono_base::excerpt;
+
 use super::Cable;
 
 /// A cable between two nodes, with its kind where a line says one.
@@ -29,7 +31,7 @@ pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
             let wrong = || {
                 format!(
                     "line {number} of the cables is '{}'; accepted is 'A B', two nodes, and then dac, aoc or board",
-                    line.trim()
+                    excerpt(line.trim())
                 )
             };
             edges.push(edge(&said).ok_or_else(wrong)?);

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use unisono_base::narrow;
+
 use crate::network::{Header, Hop, Plane, Routing};
 
 /// Cables from every node to one.
@@ -42,10 +44,10 @@ impl Table {
             table.fill(to, |node, next| {
                 let left = distance[next as usize];
                 most = most.max(left + 1);
-                (left + 1 == distance[node as usize]).then_some(left as u8)
+                (left + 1 == distance[node as usize]).then_some(narrow(left))
             });
         }
-        table.finish("shortest ways", most.min(u32::from(u8::MAX)) as u8)
+        table.finish("shortest ways", narrow(most.min(u32::from(u8::MAX))))
     }
 
     /// Down as soon as a way that only goes down leads to the end, so a packet on its way down stays on it; else up, towards
@@ -122,10 +124,10 @@ impl<'a> Builder<'a> {
         for node in (0..self.plane.nodes()).filter(|&node| node != to) {
             let hop = |link: u32| Some(Hop { link, vc: channel(node, self.plane.link(link).to)? });
             let found: Vec<Hop> = self.plane.leaving(node).filter_map(hop).collect();
-            let new = self.known.len() as u32;
+            let new = narrow(self.known.len());
             let list = *self.known.entry(found).or_insert_with_key(|hops| {
                 self.hops.extend(hops);
-                self.first.push(self.hops.len() as u32);
+                self.first.push(narrow(self.hops.len()));
                 new
             });
             self.lists[node as usize * self.plane.accelerators() as usize + to as usize] = list;

@@ -8,6 +8,8 @@
 //! boards, whose turns North-last leaves without a cycle: a packet takes the trace North only when it has nothing left to
 //! do East or West, and going North changes nothing about that.
 
+use unisono_base::narrow;
+
 use super::{DOWN, Dimension, HxMesh, PORTS};
 use crate::network::{Header, Hop, Plane, Routing, Topology};
 
@@ -53,7 +55,7 @@ impl Ways {
 
 impl MinimalAdaptive {
     pub fn new(mesh: &HxMesh) -> Self {
-        let spot = |at: u32, d: Dimension| Spot { board: (at / d.board) as u16, offset: (at % d.board) as u16 };
+        let spot = |at: u32, d: Dimension| Spot { board: narrow(at / d.board), offset: narrow(at % d.board) };
         let [rows, columns] = mesh.dims;
         let spots = (0..rows.extent())
             .flat_map(|r| (0..columns.extent()).map(move |c| [spot(r, rows), spot(c, columns)]))
@@ -64,11 +66,11 @@ impl MinimalAdaptive {
             let leaves = (0..tree.sources).map(|leaf| {
                 let left = d.ports() - leaf * DOWN;
                 let down = if tree.targets == 0 { left } else { left.min(DOWN) };
-                Part::Leaf { index: leaf as u16, down: down as u8 }
+                Part::Leaf { index: narrow(leaf), down: narrow(down) }
             });
-            let line: Vec<Part> = leaves.chain((0..tree.targets).map(|i| Part::Above { index: i as u16 })).collect();
+            let line: Vec<Part> = leaves.chain((0..tree.targets).map(|i| Part::Above { index: narrow(i) })).collect();
             for _ in 0..mesh.lines(dim) {
-                switches.extend(line.iter().map(|&part| Switch { dim: dim as u8, part }));
+                switches.extend(line.iter().map(|&part| Switch { dim: narrow(dim), part }));
             }
         }
         let plane = mesh.plane().expect("a plane that was built before");

@@ -1,0 +1,38 @@
+//! Text of users and of their files in messages.
+
+/// The most characters of it that a message shows.
+const MOST: usize = 40;
+
+/// Returns the beginning of a text for a message: at most 40 characters, those that act on a terminal as escapes.
+///
+/// A message must stay one readable line whatever a file holds, and must not show more of a file than its reader needs.
+pub fn excerpt(text: &str) -> String {
+    let mut shown: String = text.chars().take(MOST).flat_map(escaped).collect();
+    if text.chars().nth(MOST).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escaped(c: char) -> impl Iterator<Item = char> {
+    let plain =
+        !c.is_control() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    let escape = (!plain).then(|| c.escape_default());
+    plain.then_some(c).into_iter().chain(escape.into_iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::excerpt;
+
+    #[test]
+    fn short_text_is_shown_as_it_is() {
+        assert_eq!(excerpt("0 1 dac é"), "0 1 dac é");
+    }
+
+    #[test]
+    fn long_text_is_cut_and_controls_are_escaped() {
+        assert_eq!(excerpt(&"x".repeat(5000)).chars().count(), 41);
+        assert_eq!(excerpt("\u{1b}[31m\u{202e}"), "\\u{1b}[31m\\u{202e}");
+    }
+}

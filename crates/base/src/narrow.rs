@@ -1,0 +1,56 @@
+//! Narrowing of numbers, in place of `as`, which drops bits without a word.
+//!
+//! A number from input is converted by `try_from` where it enters, with an error that names it. What is narrowed here has
+//! been bounded before: rows of tables stay below 2^32, ranks and accelerators below 2^22, and so on.
+
+use std::fmt::Display;
+
+/// Returns the number in a type that holds it.
+///
+/// # Panics
+/// The number does not fit, because a check at the border is missing.
+#[inline]
+#[track_caller]
+pub fn narrow<T>(number: impl TryInto<T> + Copy + Display) -> T {
+    match number.try_into() {
+        Ok(narrowed) => narrowed,
+        Err(_) => too_large(&number),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn too_large(number: &dyn Display) -> ! {
+    panic!("{number} is beyond the numbers that its table holds")
+}
+
+/// Returns the nearest whole number: 0 for what is negative or not a number, and 2^64 - 1 for all that is larger.
+#[inline]
+pub fn rounded(value: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, as the comment says")]
+    {
+        value.round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{narrow, rounded};
+
+    #[test]
+    fn what_fits_is_kept() {
+        assert_eq!(narrow::<u32>(u64::from(u32::MAX)), u32::MAX);
+        assert_eq!(narrow::<u8>(255usize), 255);
+    }
+
+    #[test]
+    #[should_panic(expected = "4294967296 is beyond")]
+    fn what_does_not_fit_is_not_cut() {
+        narrow::<u32>(1u64 << 32);
+    }
+
+    #[test]
+    fn rounding_saturates() {
+        assert_eq!([1.5, -3.0, f64::NAN, 1e300].map(rounded), [2, 0, 0, u64::MAX]);
+    }
+}
