@@ -10,6 +10,7 @@ mod emit;
 mod endpoint;
 mod errors;
 mod export;
+mod limits;
 mod machine;
 mod mapper;
 mod moved;
@@ -58,6 +59,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::trace_quantiles, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::default_steps, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::limits_follow, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::limits_now, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::set_limits, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
