@@ -1,6 +1,12 @@
 //! Limits on memory and work, compared with an estimate before the work starts.
+//!
+//! Where the size of work is known only while it is done, [`spend`] counts its steps instead; [`counted`] encloses such work.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    cell::Cell,
+    panic::resume_unwind,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 /// An estimate that is over a limit. The message names the work, the estimate and the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,8 +66,49 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
     Ok(())
 }
 
+thread_local! {
+    /// Steps of the work under way; none where nothing counts them.
+    static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Runs `work` with a count of its steps for [`spend`].
+pub fn counted<R>(work: impl FnOnce() -> R) -> R {
+    /// Puts the outer count back, also when `work` unwinds.
+    struct Restore(Option<u64>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SPENT.set(self.0);
+        }
+    }
+    let _restore = Restore(SPENT.replace(Some(0)));
+    work()
+}
+
+/// Adds steps to the count of [`counted`], and unwinds with the payload [`OverLimit`] when the count is over the limit.
+/// Without [`counted`] nothing happens.
+pub fn spend(what: &'static str, steps: u64) {
+    let Some(spent) = SPENT.get() else { return };
+    let spent = spent.saturating_add(steps);
+    SPENT.set(Some(spent));
+    if let Err(over) = admit(what, 0, spent.into()) {
+        resume_unwind(Box::new(over));
+    }
+}
+
+/// As [`admit`] for memory that a function without errors is about to take: unwinds with the payload [`OverLimit`]. Without
+/// [`counted`] nothing happens.
+pub fn take(what: &'static str, bytes: u128) {
+    if SPENT.get().is_some()
+        && let Err(over) = admit(what, bytes, 0)
+    {
+        resume_unwind(Box::new(over));
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     #[test]
@@ -72,5 +119,14 @@ mod tests {
             "a test needs about 1.100e12 steps, and the limit is 6.872e10; ask for less, or lift all limits (--no-limit)"
         );
         assert!(admit("a test", 1 << 60, 1 << 30).is_ok());
+    }
+
+    #[test]
+    fn counted_steps_unwind_over_the_limit() {
+        spend("a test", u64::MAX);
+        let work = || counted(|| (0..4).for_each(|_| spend("a test", DEFAULT_STEPS / 2)));
+        let over = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+        assert!(over.downcast_ref::<OverLimit>().is_some_and(|over| over.to_string().contains("1.031e11")));
+        spend("a test", u64::MAX);
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use unisono_base::{
     Diagnostic,
     interrupt::{Interrupted, watch},
+    limits::{OverLimit, counted},
 };
 use unisono_plan::PlanError;
 
@@ -67,7 +68,8 @@ pub fn quiet_panics() {
 /// Runs `f` without the interpreter lock. A panic becomes an error that says so.
 ///
 /// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises, as that of Ctrl-C does,
-/// `f` ends and its exception is returned. Python handles signals in its main thread only.
+/// `f` ends and its exception is returned. Python handles signals in its main thread only. Work that goes over a limit
+/// ([`unisono_base::limits`]) is wrong input.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
     limits::refresh();
     py.detach(|| {
@@ -80,7 +82,10 @@ pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResu
                 true
             }
         };
-        catch_unwind(AssertUnwindSafe(|| watch(Box::new(signalled), f))).map_err(|payload| {
+        catch_unwind(AssertUnwindSafe(|| counted(|| watch(Box::new(signalled), f)))).map_err(|payload| {
+            if let Some(over) = payload.downcast_ref::<OverLimit>() {
+                return input(over);
+            }
             if let (true, Some(error)) = (payload.is::<Interrupted>(), raised.take()) {
                 return error;
             }
