@@ -62,6 +62,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(limits::default_steps, m)?)?;
     m.add_function(wrap_pyfunction!(limits::limits_follow, m)?)?;
     m.add_function(wrap_pyfunction!(limits::limits_now, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::note_large_work, m)?)?;
     m.add_function(wrap_pyfunction!(limits::set_limits, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;

@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     fs::read_to_string,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -15,7 +16,7 @@ const SHARE: f64 = 0.8;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Whether the limit on memory follows the free memory; otherwise the user has set it.
-static FOLLOWS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+static FOLLOWS: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
     static READ: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -23,7 +24,7 @@ thread_local! {
 
 /// Sets the limit on memory to 80 % of what is free, unless the user has set one.
 pub fn refresh() {
-    if !FOLLOWS.load(std::sync::atomic::Ordering::Relaxed) || READ.get().is_some_and(|read| read.elapsed() < PERIOD) {
+    if !FOLLOWS.load(Relaxed) || READ.get().is_some_and(|read| read.elapsed() < PERIOD) {
         return;
     }
     READ.set(Some(Instant::now()));
@@ -72,9 +73,8 @@ fn unclaimed_by_groups() -> Option<u64> {
     let second = groups("/sys/fs/cgroup", of("0::")).into_iter();
     let second = second.filter_map(|folder| left(folder, "memory.max", "memory.current", "inactive_file "));
     let first = groups("/sys/fs/cgroup/memory", of(":memory:")).into_iter();
-    let first = first.filter_map(|folder| {
-        left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
-    });
+    let first = first
+        .filter_map(|folder| left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "));
     second.chain(first).min()
 }
 
@@ -96,16 +96,27 @@ pub fn limits_now() -> (Option<u64>, Option<u64>) {
 /// Whether the limit on memory follows the free memory.
 #[pyfunction]
 pub fn limits_follow() -> bool {
-    FOLLOWS.load(std::sync::atomic::Ordering::Relaxed)
+    FOLLOWS.load(Relaxed)
 }
 
-/// Sets the limits: bytes, or None for no limit, or "free" to follow the free memory; steps, or None for no limit.
+/// Sets the limits: bytes and steps, None for no limit; `follow`: bytes follow the free memory, whatever is given.
 #[pyfunction]
+#[pyo3(signature = (bytes, steps, follow))]
 pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
-    FOLLOWS.store(follow, std::sync::atomic::Ordering::Relaxed);
+    FOLLOWS.store(follow, Relaxed);
     limits::set(bytes.unwrap_or(u64::MAX), steps.unwrap_or(u64::MAX));
     READ.set(None);
     refresh();
+}
+
+/// Calls `note` with a sentence about each work that is admitted and large; None: calls nothing.
+#[pyfunction]
+#[pyo3(signature = (note))]
+pub fn note_large_work(note: Option<Py<PyAny>>) {
+    limits::set_note(note.map(|note| -> limits::Note {
+        // A note that fails is lost; the work goes on.
+        Box::new(move |sentence| drop(Python::attach(|py| note.call1(py, (sentence,)))))
+    }));
 }
 
 /// The limit on steps unless something else is set.

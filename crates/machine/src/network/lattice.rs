@@ -36,7 +36,8 @@ impl Lattice {
         let Self { dims, board } = &lattice;
         if !(1..=MOST_DIMENSIONS).contains(&dims.len()) || dims.iter().any(|&d| d < least) {
             let found = listed(dims);
-            let message = format!("dims is {found}; accepted are 1 to {MOST_DIMENSIONS} extents, each at least {least}");
+            let message =
+                format!("dims is {found}; accepted are 1 to {MOST_DIMENSIONS} extents, each at least {least}");
             return Err(topology::refused(origin, message));
         }
         let closes = |(n, b): (&u32, &u32)| *b > 0 && n % b == 0;

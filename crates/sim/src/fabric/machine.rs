@@ -405,8 +405,7 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     let pes = 0..program.pe_count();
     // Outputs and scratch memory lie there as a whole, inputs are computed from a table of all elements.
     let output = |pe: usize| if (pe as u32) < c.ranks { c.output_len(pe as u32) } else { 0 };
-    let elements: u128 =
-        pes.clone().map(|pe| u128::from(output(pe)) + u128::from(program.scratch_elements(pe))).sum();
+    let elements: u128 = pes.clone().map(|pe| u128::from(output(pe)) + u128::from(program.scratch_elements(pe))).sum();
     let inputs = (0..c.ranks).map(|rank| c.input_len(rank)).max().unwrap_or(0);
     let ops = program.op_count() as u128;
     let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();

@@ -74,7 +74,11 @@ fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
         Jobs::List(jobs) => jobs.len() as u128,
         Jobs::Trace => all / TRACED + 1,
     };
-    let shapes = if study.heuristic >= Heuristic::Locality { 4 * u128::from(boards.count[0].div_ceil(boards.leaf[0].max(1))) } else { 1 };
+    let shapes = if study.heuristic >= Heuristic::Locality {
+        4 * u128::from(boards.count[0].div_ceil(boards.leaf[0].max(1)))
+    } else {
+        1
+    };
     let scan = u128::from(boards.count[0]) * u128::from(boards.count[1].div_ceil(64));
     let samples = u128::from(study.samples);
     // The first sample is kept, with the rows and columns of its jobs.

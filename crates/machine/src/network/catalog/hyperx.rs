@@ -59,8 +59,10 @@ fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineE
         cables = vec![1; dims.len()];
     }
     if cables.len() != dims.len() || cables.iter().any(|k| !(1..=64).contains(k)) {
-        let message =
-            format!("cables is {}; accepted is a number of 1 to 64 for each extent of dims, {dims:?}", lattice::listed(&cables));
+        let message = format!(
+            "cables is {}; accepted is a number of 1 to 64 for each extent of dims, {dims:?}",
+            lattice::listed(&cables)
+        );
         return Err(topology::refused(origin, message));
     }
     let switches = Lattice::of(dims);
