@@ -12,7 +12,7 @@ _LARGEST = 2**64 - 2
 
 
 class Limits:
-    """The limits as they were when :func:`limits` returned; on leaving ``with`` the limits before are in force again."""
+    """The limits in force when :func:`limits` returned; leaving ``with`` puts those before back."""
 
     memory: int | None
     steps: int | None
@@ -40,8 +40,8 @@ def limits(*, memory: int | str | EllipsisType | None = ..., steps: int | Ellips
     given stays as it is, so ``limits()`` tells the limits in force.
 
     Args:
-        memory: bytes, or a size such as ``"2GiB"``; ``None``: no limit; ``"free"``, the default: 80 % of the memory that
-            is free when the work starts.
+        memory: bytes, or a size such as ``"2GiB"``; ``None``: no limit; ``"free"``, the default: 80 % of the memory
+            that is free when the work starts.
         steps: elementary steps, a few nanoseconds each; ``None``: no limit. The default is 2^36.
 
     Raises:

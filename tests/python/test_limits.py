@@ -1,7 +1,7 @@
 """Inputs that ask for much are refused in one sentence or served within bounds; Ctrl-C ends long work soon.
 
-Each input runs in a process of its own with 1.5 GB of memory more than it begins with, and with a bound on its CPU time, so
-that an estimate that is missing shows as a process that dies.
+Each input runs in a process of its own with 1.5 GB of memory more than it begins with, and with a bound on its CPU
+time, so that an estimate that is missing shows as a process that dies.
 """
 
 import os
@@ -57,11 +57,24 @@ def goal(folder: Path, size: int) -> str:
     return str(path)
 
 
-SCRATCH = """
-schedule reduce sum f32 ranks=1 elements=1
-machine wse2 shape=1
-node n0 tmp=4294967295
+#: A reduce whose root has scratch memory of 16 GiB.
+SCRATCH = """unisono-schedule 1
+collective reduce ranks=2 elements=1 root=0 operator=sum dtype=f32
+phases p
+nodes 2
+stream s0: 1 -> 0
+node 0: tmp=4294967295
+  i0: in[0..1] + s0 -> out[0..1]
+node 1:
+  i1: in[0..1] -> s0
 """
+
+
+def scratch(folder: Path) -> un.Schedule:
+    """That schedule on a wafer."""
+    path = folder / "tmp.sched"
+    path.write_text(SCRATCH)
+    return un.load(path).on(un.machine("wse2", shape=2))
 
 
 #: Inputs below a megabyte, each with words of its refusal; None: it is served.
@@ -127,6 +140,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
         lambda folder: un.simulate_goal(goal(folder, 2**63 - 1), machine=network('name = "torus"\ndims = [4, 4]')),
         "packets of a message",
     ),
+    "scratch memory of 16 GiB": (lambda folder: un.simulate(scratch(folder)), "GB of memory"),
     "a halo that reaches half of all nodes": (lambda _: un.discover(halo(2**30), 2**20), "steps"),
     "the schedule of an alltoall among 4096": (
         lambda _: un.simulate(un.plan("alltoall", "archer", shape=4096, elements=1).schedule),
