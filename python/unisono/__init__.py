@@ -39,6 +39,7 @@ from unisono._emission import emit, emit_files, import_schedule
 from unisono._endpoint import EndpointRun, simulate_goal
 from unisono._export import export
 from unisono._files import load, save
+from unisono._limits import Limits, limits
 from unisono._machines import machine
 from unisono._measurement import Measurement, measure
 from unisono._network import NetworkRun
@@ -56,6 +57,7 @@ __all__ = [
     "EngineRun",
     "Error",
     "InputError",
+    "Limits",
     "Machine",
     "Measurement",
     "NetworkRun",
@@ -80,6 +82,7 @@ __all__ = [
     "emit_files",
     "export",
     "import_schedule",
+    "limits",
     "load",
     "load_plans",
     "machine",

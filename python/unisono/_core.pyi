@@ -37,6 +37,7 @@ __all__ = [
     "bounds",
     "check_routing",
     "decode_plan",
+    "default_steps",
     "discover",
     "discover_moved",
     "discovery_rate",
@@ -47,6 +48,8 @@ __all__ = [
     "import_schedule",
     "importers",
     "injection",
+    "limits_follow",
+    "limits_now",
     "machine_presets",
     "measure",
     "multiplying_best",
@@ -54,12 +57,14 @@ __all__ = [
     "multiplying_count",
     "multiplying_fan_out",
     "multiplying_schedules",
+    "note_large_work",
     "paper_claims",
     "parse_shape",
     "plan",
     "plane",
     "reduce_optimality",
     "schedule_seconds",
+    "set_limits",
     "simulate",
     "simulate_endpoint",
     "simulate_goal",
@@ -527,6 +532,11 @@ def schedule_seconds(schedule: Schedule, model: str | None = None, places: list[
 def discover_moved(program: str, nodes: SupportsIndex, rules: str = "full") -> tuple[dict[str, Any], list[Moved]]: ...
 def discover(program: str, nodes: SupportsIndex, rules: str = "full") -> dict[str, Any]: ...
 def discovery_rate(example: str, nodes: SupportsIndex, rules: str, tasks: int, rounds: int) -> float: ...
+def default_steps() -> int: ...
+def limits_follow() -> bool: ...
+def limits_now() -> tuple[int | None, int | None]: ...
+def note_large_work(note: Callable[[str], object] | None) -> None: ...
+def set_limits(bytes: int | None, steps: int | None, follow: bool) -> None: ...
 def machine_presets() -> list[dict[str, str]]: ...
 def allocate(
     machine: Machine,

@@ -1,6 +1,15 @@
 //! Limits on memory and work, compared with an estimate before the work starts.
+//!
+//! Where the size of work is known only while it is done, [`spend`] counts its steps instead; [`counted`] encloses such work.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    cell::Cell,
+    panic::resume_unwind,
+    sync::{
+        RwLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 /// An estimate that is over a limit. The message names the work, the estimate and the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,18 +20,24 @@ pub struct OverLimit {
     memory: bool,
 }
 
+/// An amount for a sentence.
+fn amount(memory: bool, count: f64) -> String {
+    match (memory, count) {
+        (true, bytes) if bytes < 1e8 => format!("{:.1} MB", bytes / 1e6),
+        (true, bytes) => format!("{:.1} GB", bytes / 1e9),
+        (false, steps) => format!("{steps:.1e} steps"),
+    }
+}
+
 impl std::fmt::Display for OverLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, needs, limit, .. } = self;
-        if self.memory {
-            let (needs, limit) = (*needs as f64 / 1e9, *limit as f64 / 1e9);
-            write!(f, "{what} needs about {needs:.3} GB of memory, and the limit is {limit:.3} GB; ")?;
-            write!(f, "ask for less, raise the limit (--limit-memory), or lift all limits (--no-limit)")
-        } else {
-            let (needs, limit) = (*needs as f64, *limit as f64);
-            write!(f, "{what} needs about {needs:.3e} steps, and the limit is {limit:.3e}; ")?;
-            write!(f, "ask for less, or lift all limits (--no-limit)")
-        }
+        let Self { what, memory, .. } = *self;
+        let (needs, limit) = (amount(memory, self.needs as f64), amount(memory, self.limit as f64));
+        let (of, raise) = if memory { (" of memory", "raise the limit (--limit-memory), ") } else { ("", "") };
+        write!(
+            f,
+            "{what} needs about {needs}{of}, and the limit is {limit}; ask for less, {raise}or lift all limits (--no-limit)"
+        )
     }
 }
 
@@ -30,6 +45,27 @@ impl std::error::Error for OverLimit {}
 
 /// Steps that are admitted unless [`set`] says otherwise: about a minute of one core.
 pub const DEFAULT_STEPS: u64 = 1 << 36;
+
+/// Estimates that are noted: memory of a gigabyte, and work of tens of seconds.
+const NOTED_BYTES: u128 = 1_000_000_000;
+const NOTED_STEPS: u128 = 1 << 34;
+
+/// Receives a sentence about large work that is admitted.
+pub type Note = Box<dyn Fn(String) + Send + Sync>;
+
+static NOTE: RwLock<Option<Note>> = RwLock::new(None);
+
+/// Sets who receives a sentence about admitted work that takes a gigabyte or tens of seconds.
+pub fn set_note(note: Option<Note>) {
+    *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
+}
+
+fn note(what: &str, memory: bool, needs: u128) {
+    if let Some(note) = &*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        let of = if memory { " of memory" } else { " and may take a minute or more" };
+        note(format!("{what} needs about {}{of}", amount(memory, needs as f64)));
+    }
+}
 
 static BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
 static STEPS: AtomicU64 = AtomicU64::new(DEFAULT_STEPS);
@@ -57,11 +93,63 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
     if most_steps < u64::MAX && steps > u128::from(most_steps) {
         return Err(OverLimit { what, needs: steps, limit: most_steps, memory: false });
     }
+    if bytes >= NOTED_BYTES {
+        note(what, true, bytes);
+    }
+    if steps >= NOTED_STEPS {
+        note(what, false, steps);
+    }
     Ok(())
+}
+
+thread_local! {
+    /// Steps of the work under way; none where nothing counts them.
+    static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Runs `work` with a count of its steps for [`spend`].
+pub fn counted<R>(work: impl FnOnce() -> R) -> R {
+    /// Puts the outer count back, also when `work` unwinds.
+    struct Restore(Option<u64>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SPENT.set(self.0);
+        }
+    }
+    let _restore = Restore(SPENT.replace(Some(0)));
+    work()
+}
+
+/// Adds steps to the count of [`counted`], and unwinds with the payload [`OverLimit`] when the count is over the limit.
+/// Without [`counted`] nothing happens.
+pub fn spend(what: &'static str, steps: u64) {
+    let Some(spent) = SPENT.get() else { return };
+    let before = spent;
+    let spent = before.saturating_add(steps);
+    SPENT.set(Some(spent));
+    let limit = STEPS.load(Relaxed);
+    if spent > limit && limit < u64::MAX {
+        resume_unwind(Box::new(OverLimit { what, needs: spent.into(), limit, memory: false }));
+    }
+    if u128::from(before) < NOTED_STEPS && u128::from(spent) >= NOTED_STEPS {
+        note(what, false, spent.into());
+    }
+}
+
+/// As [`admit`] for memory that a function without errors is about to take: unwinds with the payload [`OverLimit`]. Without
+/// [`counted`] nothing happens.
+pub fn take(what: &'static str, bytes: u128) {
+    if SPENT.get().is_some()
+        && let Err(over) = admit(what, bytes, 0)
+    {
+        resume_unwind(Box::new(over));
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     #[test]
@@ -69,8 +157,17 @@ mod tests {
         let refused = admit("a test", 0, 1 << 40).unwrap_err().to_string();
         assert_eq!(
             refused,
-            "a test needs about 1.100e12 steps, and the limit is 6.872e10; ask for less, or lift all limits (--no-limit)"
+            "a test needs about 1.1e12 steps, and the limit is 6.9e10 steps; ask for less, or lift all limits (--no-limit)"
         );
         assert!(admit("a test", 1 << 60, 1 << 30).is_ok());
+    }
+
+    #[test]
+    fn counted_steps_unwind_over_the_limit() {
+        spend("a test", u64::MAX);
+        let work = || counted(|| (0..4).for_each(|_| spend("a test", DEFAULT_STEPS / 2)));
+        let over = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+        assert!(over.downcast_ref::<OverLimit>().is_some_and(|over| over.to_string().contains("1.0e11")));
+        spend("a test", u64::MAX);
     }
 }

@@ -1,5 +1,7 @@
 //! What a read needs from other ranks, in terms of sides: the pieces of what is there, and operations that bring it.
 
+use unisono_base::{interrupt::poll, limits::spend};
+
 use crate::{
     pattern::Pattern,
     role::RoleId,
@@ -61,8 +63,18 @@ pub struct Operation {
     pub root: Option<u32>,
 }
 
+/// Steps of a comparison of two ranks.
+const STEPS: u64 = 128;
+
+/// Counts a comparison of two ranks, of which there may be as many as pairs.
+fn step() {
+    poll();
+    spend("the messages between all pairs of nodes", STEPS);
+}
+
 /// What `rank` must receive of a part to hold all that its side of `reader` covers.
 pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &Part) -> Region {
+    step();
     let mut rest = sides[reader].at(rank).intersect(&part.region);
     for &holder in std::iter::once(&part.owner).chain(&part.holders) {
         if rest.is_empty() {
@@ -79,6 +91,7 @@ pub fn sources(sides: &Sides, rank: u32, owner: SideId, need: &Region) -> Vec<(u
     let from = owner.touching(need);
     from.iter()
         .filter(|&k| k != rank)
+        .inspect(|_| step())
         .map(|k| (k, owner.at(k).intersect(need)))
         .filter(|(_, r)| !r.is_empty())
         .collect()

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use unisono_base::narrow;
+use unisono_base::{limits::take, narrow};
 
 use crate::{
     exchange::{Group, Operation, Part, Piece, by_rank, need, sources, targets},
@@ -51,6 +51,7 @@ impl Pushed {
         let mut rows = Vec::new();
         for to in self.readers.iter() {
             let from = by_rank(self.parts.iter().flat_map(|part| received(sides, to, self.reader, part)));
+            take("the list of messages", 32 * (rows.len() + from.len()) as u128);
             rows.extend(from.into_iter().map(|(from, region)| (from, to, region.volume())));
         }
         rows.sort_unstable();

@@ -1,5 +1,7 @@
 //! What is wrong with a machine that was asked for.
 
+use unisono_base::limits::OverLimit;
+
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MachineError {
     #[error("'{found}' is neither a machine preset nor a machine file; presets are {presets}")]
@@ -17,7 +19,9 @@ pub enum MachineError {
     #[error("ranks is {found}; say how many ranks of {machine} to use, at least 1")]
     NoRanks { machine: String, found: String },
     #[error("the network has {found} cables in a plane; at most {most} fit")]
-    TooManyCables { found: usize, most: usize },
+    TooManyCables { found: u64, most: u64 },
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
     #[error("{machine} has no boards whose rows and columns join freely; jobs are placed on an hxmesh")]
     NoBoards { machine: String },
     #[error("{found} of {machine}'s {boards} boards fail; accepted are 0 to {}", boards - 1)]

@@ -1,6 +1,7 @@
 //! Why there is no plan.
 
 use unisono_algorithms::AlgorithmError;
+use unisono_base::limits::OverLimit;
 use unisono_collective::CollectiveError;
 use unisono_machine::MachineError;
 use unisono_schedule::stored::StoreError;
@@ -9,6 +10,8 @@ use crate::workload::WorkloadError;
 
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum PlanError {
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
     #[error(transparent)]
     Collective(#[from] CollectiveError),
     #[error(transparent)]

@@ -3,7 +3,10 @@
 use std::sync::OnceLock;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, resolve};
-use unisono_base::Cycles;
+use unisono_base::{
+    Cycles, interrupt,
+    limits::{self, OverLimit},
+};
 use unisono_cost::{Evaluator, Model, measure, models::Modelled};
 use unisono_lower::{Estimate, Placed};
 use unisono_schedule::verify::{Method, Verified};
@@ -54,7 +57,21 @@ impl Plan {
     }
 }
 
+/// Bytes and steps of an instruction while a schedule is built, with the streams that it writes.
+const INSTRUCTION_BYTES: u128 = 96;
+const INSTRUCTION_STEPS: u128 = 200;
+
+/// Admits a schedule before it is built, where its size is known.
+///
+/// # Errors
+/// The schedule is over a limit.
+pub(crate) fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), OverLimit> {
+    let instructions = algorithm.instructions(case, params).map_or(0, u128::from);
+    limits::admit("the schedule", INSTRUCTION_BYTES * instructions, INSTRUCTION_STEPS * instructions)
+}
+
 fn build(chosen: &Chosen, case: &Case) -> Result<Placed, PlanError> {
+    admit(chosen.algorithm, case, &chosen.params)?;
     let mut placed = chosen.algorithm.build(case, &chosen.params)?;
     placed.schedule.set_origin(&format!("{} {}", chosen.algorithm.name(), chosen.params));
     Ok(placed)
@@ -67,9 +84,11 @@ pub fn evaluate(
     case: &Case,
     model: &'static dyn Model,
 ) -> Result<Chosen, PlanError> {
+    interrupt::check();
     let estimate = match algorithm.estimate(case, &params) {
         Some(estimate) => estimate,
         None => {
+            admit(algorithm, case, &params)?;
             let placed = algorithm.build(case, &params)?;
             let phases = measure(&placed).map_err(|found| PlanError::NotProved {
                 algorithm: algorithm.name().to_owned(),
@@ -110,6 +129,7 @@ pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algo
     let mut candidates = Vec::new();
     for &algorithm in ALGORITHMS.iter().filter(|a| a.collectives().contains(&case.collective.kind)) {
         for params in algorithm.candidates(case) {
+            interrupt::check();
             let mut merged = params.clone();
             for (k, v) in wanted.iter() {
                 merged = merged.with(k, v);

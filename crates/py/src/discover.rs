@@ -16,7 +16,7 @@ use unisono_discover::{
 
 use crate::{
     convert::{index, whole},
-    errors::{detached, input, to_python},
+    errors::{Error, detached, input, to_python},
     mapper::Mapper,
     moved::Moved,
 };
@@ -143,6 +143,8 @@ impl Operation {
 #[pyclass(module = "unisono")]
 pub struct Discovery {
     engine: Engine,
+    /// A call was interrupted, so the engine has taken in a part of a task.
+    broken: bool,
     /// Python's objects of regions and operations that came up, by address; what is kept here keeps its address.
     regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
     operations: FxHashMap<usize, (Arc<Found>, Py<Operation>)>,
@@ -174,6 +176,7 @@ impl Discovery {
         let engine = Engine::new(options).map_err(refused)?;
         Ok(Self {
             engine,
+            broken: false,
             regions: FxHashMap::default(),
             operations: FxHashMap::default(),
             chunks: FxHashMap::default(),
@@ -233,8 +236,7 @@ impl Discovery {
             })
             .collect();
         let accesses = accesses?;
-        let engine = &mut self.engine;
-        let submitted = detached(py, || engine.submit(&Task { name, geometry, accesses: &accesses }))?;
+        let submitted = self.whole(py, |engine| engine.submit(&Task { name, geometry, accesses: &accesses }))?;
         Ok(submitted.map_err(refused)?.0)
     }
 
@@ -248,15 +250,13 @@ impl Discovery {
         high: &Bound<'_, PyAny>,
     ) -> PyResult<u32> {
         let window = Box3::new(point("low", low, 0)?, point("high", high, 1)?);
-        let engine = &mut self.engine;
-        let submitted = detached(py, || engine.fence(name, BufferId(buffer), window))?;
+        let submitted = self.whole(py, |engine| engine.fence(name, BufferId(buffer), window))?;
         Ok(submitted.map_err(refused)?.0)
     }
 
     /// Settles what waits for later tasks. All ranks call it at the same places.
     fn flush(&mut self, py: Python<'_>) -> PyResult<()> {
-        let engine = &mut self.engine;
-        detached(py, || engine.flush())
+        self.whole(py, Engine::flush)
     }
 
     /// This rank's commands since last time, in the order of issue. Each is a tuple of its name, its number, its task,
@@ -401,6 +401,22 @@ fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound
 }
 
 impl Discovery {
+    /// Has the engine do something that must not stop half-way.
+    ///
+    /// # Errors
+    /// The call was interrupted, or an earlier one was.
+    fn whole<R: Send>(&mut self, py: Python<'_>, act: impl FnOnce(&mut Engine) -> R + Send) -> PyResult<R> {
+        if self.broken {
+            return Err(Error::new_err(
+                "this discovery was interrupted within a task and cannot go on; make a new one",
+            ));
+        }
+        let engine = &mut self.engine;
+        let done = detached(py, || act(engine));
+        self.broken = done.is_err();
+        done
+    }
+
     fn dims(&self, buffer: BufferId) -> usize {
         self.engine.buffers().nth(buffer.index()).map_or(3, |b| b.dims)
     }

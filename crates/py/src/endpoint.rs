@@ -212,6 +212,9 @@ pub fn failed(py: Python<'_>, error: &SimError) -> PyErr {
             simulation_error(py, error.to_string(), stuck.iter().map(ToString::to_string).collect())
         }
         SimError::Jammed { stuck, .. } => simulation_error(py, error.to_string(), stuck.clone()),
-        SimError::Unsupported { .. } | SimError::Overflow { .. } | SimError::Routing { .. } => input(error),
+        SimError::Unsupported { .. }
+        | SimError::Overflow { .. }
+        | SimError::Routing { .. }
+        | SimError::OverLimit(_) => input(error),
     }
 }

@@ -3,12 +3,19 @@
 use std::{
     cell::RefCell,
     panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
 };
 
 use pyo3::{create_exception, exceptions::PyException, prelude::*};
 use serde::Serialize;
-use unisono_base::Diagnostic;
+use unisono_base::{
+    Diagnostic,
+    interrupt::{Interrupted, watch},
+    limits::{OverLimit, counted},
+};
 use unisono_plan::PlanError;
+
+use crate::limits;
 
 create_exception!(unisono, Error, PyException, "Base of all errors of unisono.");
 create_exception!(unisono, InputError, Error, "Wrong input: the message names the value and what is accepted.");
@@ -58,8 +65,32 @@ pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())));
 }
 
-/// Runs `f` without the interpreter lock; a panic becomes an error that says so.
+/// Runs `f` without the interpreter lock. A panic becomes an error that says so.
+///
+/// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises, as that of Ctrl-C does,
+/// `f` ends and its exception is returned. Python handles signals in its main thread only. Work that goes over a limit
+/// ([`unisono_base::limits`]) is wrong input.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
-    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(f)).map_err(|_| PANIC.with(|p| p.replace(String::new()))));
-    outcome.map_err(|what| Error::new_err(format!("an internal fault of unisono, please report it: {what}")))
+    limits::refresh();
+    py.detach(|| {
+        let raised = Rc::new(RefCell::new(None));
+        let keep = Rc::clone(&raised);
+        let signalled = move || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                *keep.borrow_mut() = Some(error);
+                true
+            }
+        };
+        catch_unwind(AssertUnwindSafe(|| counted(|| watch(Box::new(signalled), f)))).map_err(|payload| {
+            if let Some(over) = payload.downcast_ref::<OverLimit>() {
+                return input(over);
+            }
+            if let (true, Some(error)) = (payload.is::<Interrupted>(), raised.take()) {
+                return error;
+            }
+            let what = PANIC.with(|p| p.replace(String::new()));
+            Error::new_err(format!("an internal fault of unisono, please report it: {what}"))
+        })
+    })
 }

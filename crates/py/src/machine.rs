@@ -10,7 +10,7 @@ use unisono_plan::in_network::Part;
 
 use crate::{
     convert,
-    errors::{input, to_python},
+    errors::{detached, input, to_python},
 };
 
 /// A machine; for a grid of PEs with the shape used, `(n,)` or `(rows, columns)`.
@@ -81,13 +81,15 @@ impl Machine {
     #[staticmethod]
     #[pyo3(signature = (text, origin, shape = None, files = None))]
     fn from_toml(
+        py: Python<'_>,
         text: &str,
         origin: &str,
         shape: Option<&Bound<'_, PyAny>>,
         files: Option<BTreeMap<String, String>>,
     ) -> PyResult<Self> {
         let named = |name: &str| files.as_ref()?.get(name).cloned();
-        Self::new(Description::from_toml_with(text, origin, &named).map_err(input)?, convert::shape(shape)?)
+        let description = detached(py, || Description::from_toml_with(text, origin, &named))?.map_err(input)?;
+        Self::new(description, convert::shape(shape)?)
     }
 
     /// The same machine with so many nodes, and only some of them taking part.
@@ -132,7 +134,8 @@ impl Machine {
                 Shape::line(nodes * machine.cores_per_node())
             })),
             Description::Network(network) => {
-                let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
+                let topology = detached(py, || network.topology(&network.name))?.map_err(input)?;
+                let accelerators = topology.accelerators();
                 Some(self.shape.unwrap_or(Shape::line(accelerators)))
             }
         };
@@ -148,7 +151,10 @@ impl Machine {
     #[getter]
     fn topology<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &*self.description {
-            Description::Network(network) => to_python(py, &network.facts().map_err(input)?).map(Some),
+            Description::Network(network) => {
+                let facts = detached(py, || network.facts())?.map_err(input)?;
+                to_python(py, &facts).map(Some)
+            }
             _ => Ok(None),
         }
     }

@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
-    Machine as Description,
+    Machine as Description, MachineError,
     network::{FAMILIES, Network, deadlock},
 };
 
@@ -48,9 +48,14 @@ pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyD
 #[pyfunction]
 pub fn check_routing<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;
-    let topology = network.topology(&network.name).map_err(input)?;
-    let (plane, routing) = (topology.plane().map_err(input)?, topology.routing());
-    let found = detached(py, || deadlock::check(&plane, &*routing))?;
+    let (routing, found) = detached(py, || {
+        let topology = network.topology(&network.name)?;
+        let (plane, routing) = (topology.plane()?, topology.routing());
+        deadlock::admit(&*topology, &plane, &*routing)?;
+        let found = deadlock::check(&plane, &*routing);
+        Ok::<_, MachineError>((routing, found))
+    })?
+    .map_err(input)?;
     let dict = PyDict::new(py);
     dict.set_item("name", routing.name())?;
     dict.set_item("virtual_channels", routing.virtual_channels())?;

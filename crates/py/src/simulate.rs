@@ -212,7 +212,8 @@ enum Failure {
 impl Failure {
     fn into_python(self, py: Python<'_>) -> PyErr {
         match self {
-            Self::Lower(e @ LowerError::Wrong(_)) => input(e),
+            Self::Lower(e @ (LowerError::Wrong(_) | LowerError::OverLimit(_))) => input(e),
+            Self::Run(e @ SimError::OverLimit(_)) => input(e),
             Self::Lower(e) => UnsupportedError::new_err(e.to_string()),
             Self::Run(e @ SimError::Unsupported { .. }) => UnsupportedError::new_err(e.to_string()),
             Self::Run(e) => {

@@ -173,7 +173,7 @@ pub fn traffic_packets(
     seed: u64,
 ) -> PyResult<NetworkSimulation> {
     let network = network_of(Some(machine.description()))?;
-    let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
+    let accelerators = detached(py, || network.topology(&network.name))?.map_err(input)?.accelerators();
     let graph: Result<TaskGraph, TaskError> = detached(py, || match pattern {
         "alltoall" => Ok(pattern::linear_alltoall(accelerators, bytes)),
         "permutation" => Ok(pattern::permutation(accelerators, bytes, messages, seed)),
@@ -199,10 +199,10 @@ pub fn traffic_flows<'py>(
     let fluid = detached(py, || {
         let interconnect = Interconnect::new(network).map_err(input)?;
         match pattern {
-            "alltoall" => Ok(network::flow::alltoall(&interconnect, bytes)),
+            "alltoall" => network::flow::alltoall(&interconnect, bytes).map_err(input),
             "permutation" => {
                 let to = pattern::cycle(interconnect.plane.accelerators(), seed);
-                Ok(network::flow::permutation(&interconnect, &to, bytes))
+                network::flow::permutation(&interconnect, &to, bytes).map_err(input)
             }
             other => Err(input(format!("'{other}' is no pattern; accepted are alltoall and permutation"))),
         }

@@ -3,7 +3,7 @@
 //! The builder refuses only what the tables cannot hold; whether the schedule is right is for [`crate::verify`].
 
 use rustc_hash::FxHashMap;
-use unisono_base::{InstrId, NodeId, PhaseId, StreamId, narrow};
+use unisono_base::{InstrId, NodeId, PhaseId, StreamId, interrupt::poll, narrow};
 use unisono_collective::Collective;
 
 use crate::schedule::{Instr, Operand, PhaseId16, Schedule, Stream};
@@ -226,6 +226,7 @@ impl Builder {
     /// [`Builder::after`] takes the id of nothing as a wait for nothing.
     /// Ids count instructions as they are made; [`Builder::finish`] renumbers by node and lane.
     pub fn combine(&mut self, node: NodeId, lane: u32, len: u32, sources: &[Operand], sinks: &[Operand]) -> InstrId {
+        poll();
         if len == 0 || !self.check_node(node) {
             return NOTHING;
         }

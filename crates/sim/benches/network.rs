@@ -74,13 +74,13 @@ fn flows(machine: &str) {
     let net = interconnect(machine);
     let injection = f64::from(net.planes) * net.plane.leaving(0).len() as f64 / net.timing.ps_per_byte;
     let begin = cpu_seconds();
-    let alltoall = flow::alltoall(&net, MI);
+    let alltoall = flow::alltoall(&net, MI).unwrap();
     let seconds = cpu_seconds() - begin;
     let bytes = f64::from(net.plane.accelerators() - 1) * MI as f64;
     let share = bytes / injection / alltoall.makespan_ps;
     println!("flows-{machine}: alltoall of 1 MiB blocks {:.4} of injection in {seconds:.2} s", share);
     let begin = cpu_seconds();
-    let permutation = flow::permutation(&net, &pattern::cycle(net.plane.accelerators(), 1), 64 * MI);
+    let permutation = flow::permutation(&net, &pattern::cycle(net.plane.accelerators(), 1), 64 * MI).unwrap();
     let seconds = cpu_seconds() - begin;
     let rate = |ps: f64| 64.0 * MI as f64 / injection / ps;
     let mean = permutation.finish_ps.iter().map(|&ps| rate(ps)).sum::<f64>() / permutation.finish_ps.len() as f64;

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from unisono import __version__
+from unisono._core import note_large_work
 from unisono.cli import _failures
 from unisono.cli.algorithms import algorithms
 from unisono.cli.allocate import allocate
@@ -71,10 +72,21 @@ for _command in COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program on the arguments of the process, or on these, and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # Work that one command does in several parts is noted once.
+    noted: set[str] = set()
+    note_large_work(lambda sentence: _note(sentence, noted))
     try:
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
         sys.stdout.flush()
     except BaseException as failure:
         return _failures.report(failure)
+    finally:
+        note_large_work(None)
     return code if isinstance(code, int) else 0
+
+
+def _note(sentence: str, noted: set[str]) -> None:
+    if sentence not in noted:
+        noted.add(sentence)
+        click.echo(f"note: {sentence}", err=True)

@@ -9,6 +9,7 @@ import click
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
 from unisono._files import exists, is_file
+from unisono._core import default_steps
 from unisono._inputs import DTYPE_BYTES, element_count
 from unisono.cli._output import working
 from unisono.cli._types import Nodes, Param, Root
@@ -121,6 +122,45 @@ def _stack(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+
+_MEMORY, _NO_LIMIT = "unisono.limit_memory", "unisono.no_limit"
+
+
+def _apply_limits(context: click.Context) -> None:
+    """Sets the limits of the process as far as the options are read."""
+    memory, lifted = context.meta.get(_MEMORY), context.meta.get(_NO_LIMIT, False)
+    if memory is not None and lifted:
+        raise click.UsageError("--limit-memory sets a limit and --no-limit lifts all; give one")
+    unisono.limits(memory=None if lifted else memory or "free", steps=None if lifted else default_steps())
+
+
+def _limit_memory(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[_MEMORY] = value
+    _apply_limits(context)
+
+
+def _no_limit(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[_NO_LIMIT] = value
+    _apply_limits(context)
+
+
+#: Of every command that computes; commands need no parameter for them.
+limit_options = _stack(
+    click.option(
+        "--limit-memory",
+        metavar="SIZE",
+        expose_value=False,
+        callback=_limit_memory,
+        help="Refuse work that needs more memory, as in 2GiB [80 % of what is free].",
+    ),
+    click.option(
+        "--no-limit",
+        is_flag=True,
+        expose_value=False,
+        callback=_no_limit,
+        help="Lift the limits on memory and on steps.",
+    ),
+)
 
 machine_option = click.option(
     "--machine", metavar="NAME|FILE", required=True, help="A preset (see 'unisono machines') or a TOML file."

@@ -4,7 +4,7 @@ import click
 
 import unisono
 from unisono._files import check_writable, write
-from unisono.cli._options import json_option, machine_option
+from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import print_fields, print_json, print_lines, working
 
 
@@ -29,6 +29,7 @@ from unisono.cli._output import print_fields, print_json, print_lines, working
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the samples.")
 @click.option("--plot", metavar="FILE.png", help="Draw which board each job of the first sample has.")
 @json_option
+@limit_options
 def allocate(
     machine: str, jobs: str, fail: int, heuristic: str, samples: int, seed: int, plot: str | None, as_json: bool
 ) -> None:

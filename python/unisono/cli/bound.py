@@ -9,6 +9,7 @@ from unisono.cli._options import (
     Request,
     data_options,
     json_option,
+    limit_options,
     machine_option,
     model_option,
     root_option,
@@ -27,6 +28,7 @@ from unisono.cli._output import number, print_json, print_table
 @root_option
 @model_option
 @json_option
+@limit_options
 def bound(as_json: bool, **options: Any) -> None:
     """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
     request = Request(**options)

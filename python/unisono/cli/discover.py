@@ -8,7 +8,7 @@ import click
 import unisono
 from unisono._files import read_json
 from unisono._prediction import Prediction, total_lines
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks._recording import record
@@ -24,6 +24,7 @@ from unisono.tasks._recording import record
 @click.option("--graph", metavar="FILE.dot|svg|png", help="Write what each rank does: for Graphviz, or a picture.")
 @click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
 @json_option
+@limit_options
 def discover(
     program: str,
     nodes: int,

@@ -7,7 +7,7 @@ import click
 from unisono import UnsupportedError, emit_files
 from unisono._emission import check_target, write_target
 from unisono.cli._failures import NO, say
-from unisono.cli._options import file_or_plan_options, json_option, schedule_of
+from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_json, print_lines, working
 
 
@@ -22,6 +22,7 @@ from unisono.cli._output import print_json, print_lines, working
     help="The folder to write to, made if it is missing; or the file, where the target is one.",
 )
 @json_option
+@limit_options
 def emit(file_or_collective: str, machine: str | None, target: str, output: str, as_json: bool, **options: Any) -> int:
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
     check_target(output)

@@ -7,7 +7,7 @@ from unisono._export import export_table, loading, shown
 from unisono._files import check_writable, write
 from unisono._tables import read_table
 from unisono.cli._failures import NO, say
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, working
 
 
@@ -24,6 +24,7 @@ from unisono.cli._output import print_json, print_lines, working
 @click.option("--library", metavar="FILE", help="For mpich-json: the libmpi.so.12 that is to read it, or its table.")
 @click.option("--check/--no-check", default=True, help="Run the library, where it is here, and see.")
 @json_option
+@limit_options
 def export(table: str, target: str, output: str, library: str | None, check: bool, as_json: bool) -> int:
     """Writes the decision TABLE as a file for the user's own library."""
     check_writable(output)

@@ -5,7 +5,7 @@ import click
 from unisono._emission import import_schedule
 from unisono._files import check_writable, save
 from unisono._inputs import element_count
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, working
 
 
@@ -19,6 +19,7 @@ from unisono.cli._output import print_json, print_lines, working
 @click.option("--op", metavar="NAME", help="The operator [the file's, or sum].")
 @click.option("--root", type=int, metavar="INDEX", help="The root [the file's, or 0].")
 @json_option
+@limit_options
 def import_(
     file: str,
     source: str,

@@ -7,7 +7,7 @@ import click
 from unisono import InputError, save_plans
 from unisono._files import check_writable, save, write
 from unisono._inputs import DTYPE_BYTES, parse_bytes
-from unisono.cli._options import Request, plan_options
+from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
     json_text,
@@ -35,6 +35,7 @@ _SHOWN = 10
     metavar="FIRST-LAST|all",
     help="Of a .plan: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any [the size planned for].",
 )
+@limit_options
 def plan(as_json: bool, show_all: bool, output: str | None, serve: str | None, **options: Any) -> None:
     """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
     if output is not None:

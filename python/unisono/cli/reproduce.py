@@ -7,7 +7,7 @@ import click
 
 from unisono import InputError
 from unisono.cli._failures import NO
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
 from unisono.reproduce import PAPERS, Claim, multiplying_measured, reproduce_paper
 
@@ -18,6 +18,7 @@ from unisono.reproduce import PAPERS, Claim, multiplying_measured, reproduce_pap
 @click.option("--full", is_flag=True, help="The largest simulations too (512 x 512 PEs), which take minutes.")
 @click.option("-o", "--output", metavar="DIR", help="Where the figures go [default: out/PAPER].")
 @json_option
+@limit_options
 def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, as_json: bool) -> int:
     """Checks every numeric claim of PAPER (all papers by default) that needs no hardware."""
     if paper is not None and paper not in PAPERS:

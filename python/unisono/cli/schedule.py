@@ -6,7 +6,7 @@ import click
 
 from unisono import InputError, Plan
 from unisono._files import check_writable, save, write
-from unisono.cli._options import Request, plan_options
+from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import print_json, print_lines
 
 
@@ -20,6 +20,7 @@ from unisono.cli._output import print_json, print_lines
     required=True,
     help="Where to: text (.sched), JSON where FILE ends in .json, or the registers of switches (.registers).",
 )
+@limit_options
 def schedule(as_json: bool, output: str, **options: Any) -> None:
     """Writes the best schedule for COLLECTIVE, with its machine and placement."""
     check_writable(output)

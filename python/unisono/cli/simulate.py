@@ -12,7 +12,7 @@ from unisono._inputs import DTYPE_BYTES
 from unisono._simulation import SAMPLED, checked_pes
 from unisono.cli import _simulate_ranks, _simulate_switches
 from unisono.cli._failures import NO, say
-from unisono.cli._options import json_option, maybe_file_or_plan_options, schedule_of
+from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import cycles_and_time, number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._types import TracedPes, TracePes
 
@@ -58,6 +58,7 @@ _ONLY_WAFER = "--calibrated measures on a wafer; ranks have a clock each, and --
     help=f"Which PEs or ranks: all, an even sample of N [default: {SAMPLED}], or a list as in 0,5,64..127.",
 )
 @json_option
+@limit_options
 def simulate(
     file_or_collective: str | None,
     machine: str | None,

@@ -7,7 +7,7 @@ import click
 import unisono
 from unisono._files import check_writable, write
 from unisono._letters import letters
-from unisono.cli._options import data_options, json_option, machine_option, model_option, root_option
+from unisono.cli._options import data_options, json_option, limit_options, machine_option, model_option, root_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._types import Lengths, Names, Param, Shapes
 from unisono.tables import sweep_csv
@@ -37,6 +37,7 @@ _WIDEST = 16
 @click.option("-o", "--output", metavar="FILE.csv", help="Write every point as CSV.")
 @click.option("--plot", metavar="FILE.png", help="Draw the map of winners and speed-ups.")
 @json_option
+@limit_options
 def sweep(
     collective: str,
     machine: str,

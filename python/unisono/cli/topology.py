@@ -9,7 +9,7 @@ from unisono import InputError
 from unisono._core import Machine, check_routing
 from unisono._files import check_writable, write
 from unisono.cli._failures import NO
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 
 
@@ -18,6 +18,7 @@ from unisono.cli._output import number, print_fields, print_json, print_lines, p
 @click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
 @click.option("--plot", metavar="FILE.png|svg", help="Draw the network, or a part of it where it is large.")
 @json_option
+@limit_options
 def topology(name: str | None, check: bool, plot: str | None, as_json: bool) -> int:
     """Tells what network NAME (a preset or a TOML file) is made of, and its price; lists the families without NAME."""
     if name is None:

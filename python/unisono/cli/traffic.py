@@ -9,7 +9,7 @@ from unisono import Traffic
 from unisono._files import check_writable, write
 from unisono._inputs import parse_bytes
 from unisono._traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
-from unisono.cli._options import json_option, machine_option
+from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import params_text, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._types import Names, Param
 
@@ -35,6 +35,7 @@ from unisono.cli._types import Names, Param
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the permutation.")
 @click.option("--plot", metavar="FILE.png", help="Draw the bandwidth of the accelerators at each size.")
 @json_option
+@limit_options
 def traffic(
     pattern: str,
     machine: str,

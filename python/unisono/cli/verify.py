@@ -7,7 +7,7 @@ import click
 from unisono import Proof, Schedule
 from unisono._files import load_registers
 from unisono.cli._failures import NO
-from unisono.cli._options import file_or_plan_options, json_option, schedule_of
+from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
 
 _SHOWN = 20
@@ -23,6 +23,7 @@ _SHOWN = 20
     help="Exact by intervals, or by fingerprint; auto is exact while that is affordable.",
 )
 @json_option
+@limit_options
 def verify(file_or_collective: str, machine: str | None, method: str, as_json: bool, **options: Any) -> int:
     """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races."""
     if file_or_collective.endswith(".registers"):

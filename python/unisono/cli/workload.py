@@ -7,7 +7,7 @@ import click
 import unisono
 from unisono import training
 from unisono._files import check_writable, write
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 
 
@@ -36,6 +36,7 @@ from unisono.cli._output import number, print_fields, print_json, print_lines, p
 )
 @click.option("--plot", metavar="FILE.png|svg", help="Draw the iteration.")
 @json_option
+@limit_options
 def workload(
     name: str | None,
     machine: str | None,

@@ -9,6 +9,8 @@
 //!
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.5, whose dynamic program takes O(P^4).
 
+use unisono_base::interrupt::poll;
+
 use crate::{
     AlgorithmError, Params,
     line::{LineTree, Side, Sides},
@@ -76,6 +78,7 @@ fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option
     let (links, far, b) = (f64::from(left + right), f64::from(left.max(right)), wavelets as f64);
     let mut best: Option<Shape> = None;
     for depth in 1..=left.max(right) {
+        poll();
         // Even a tree of least energy, one hop a PE, pays the distance and the depth.
         let floor = b + far + depth_cycles * f64::from(depth);
         if best.is_some_and(|s| floor >= s.cycles) {
@@ -100,6 +103,7 @@ pub fn best(pes: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
 /// The best tree in which no PE has more than `contention` children.
 pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Side {
     let time = |depth: u32| {
+        poll();
         let (e, c) = energy(pes, depth)?;
         let spread = wavelets as f64 * e as f64 / f64::from(pes - 1) + f64::from(pes - 1);
         let busy = wavelets as f64 * f64::from(c);

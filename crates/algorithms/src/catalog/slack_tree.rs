@@ -15,6 +15,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use unisono_base::interrupt::{check, poll};
 use unisono_collective::Kind;
 use unisono_lower::{Estimate, Placed};
 use unisono_machine::Grid;
@@ -147,6 +148,7 @@ impl Growth {
     fn top(&self, tree: u32, rect: Rect, parent: u32, inner: bool) -> u32 {
         let (row, col) = self.grid.row_col(parent);
         let cost = |r: u32, c: u32, loss: f64| {
+            poll();
             let pe = self.grid.pe(r, c);
             let fewer = (self.work[pe as usize] + self.children - 1).saturating_sub(self.most());
             let other = if (r + c) % self.trees == tree { 0.0 } else { DIAGONAL };
@@ -216,6 +218,7 @@ impl Growth {
             todo.extend(parts.drain(..).map(|rect| (rect.area(), Reverse((tree, rect, root)))));
         }
         while let Some((_, Reverse((tree, rect, parent)))) = todo.pop() {
+            check();
             let free = self.free(tree, rect, self.children + 1);
             if free == 0 {
                 continue;

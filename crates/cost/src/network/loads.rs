@@ -7,6 +7,7 @@
 //! (Valiant), the parts are spread over them evenly. Messages are taken in their order, so the same messages give the same
 //! loads.
 
+use unisono_base::interrupt::poll;
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 /// Of a message with a choice; more even out the loads better and take longer.
@@ -97,6 +98,7 @@ impl<'a> Loads<'a> {
         self.way.clear();
         let (mut at, mut header, mut chose) = (from, Header { to, vc: 0, way }, false);
         while at != to {
+            poll();
             self.hops.clear();
             self.routing.hops(at, header, &mut self.hops);
             chose |= self.hops.len() > 1;

@@ -14,7 +14,7 @@
 use std::io::{BufRead, Read};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{TaskId, narrow};
+use unisono_base::{TaskId, interrupt::poll, narrow};
 use unisono_lower::tasks::{ANY, Builder, Task, TaskGraph};
 
 use super::{
@@ -47,6 +47,7 @@ fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
     };
     let mut copy = Vec::new();
     while !reader.ended() {
+        poll();
         // A line that lies in the buffer as a whole is read where it is.
         let buffer = text.fill_buf()?;
         if buffer.is_empty() {

@@ -1,6 +1,6 @@
 //! Builds a task graph rank by rank, so that the edges of one rank at most are held beside the tables.
 
-use unisono_base::{TaskId, narrow};
+use unisono_base::{TaskId, interrupt::poll, narrow};
 
 use super::{
     ANY, Kind, Task, TaskError, TaskGraph,
@@ -47,6 +47,7 @@ impl Builder {
     /// Adds a task to the rank in work. Tasks that are free at one time start in the order: sends, receives, others; and
     /// within each kind in the order of their making.
     pub fn task(&mut self, task: Task) -> TaskId {
+        poll();
         let count = self.graph.rows.len() as u64;
         if self.graph.rank_rows.is_empty() {
             self.fail(TaskError::NoRank);

@@ -1,9 +1,11 @@
 //! Why there is no task graph.
 
-use unisono_base::{Diagnostic, NodeId, TaskId};
+use unisono_base::{Diagnostic, NodeId, TaskId, limits::OverLimit};
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TaskError {
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
     #[error("the task graph has {found} {what}; at most {most} fit")]
     TooMany { what: &'static str, found: u64, most: u64 },
     #[error("task {task} is not of the rank that is being built; tasks wait for tasks of their own rank only")]

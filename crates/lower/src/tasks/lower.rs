@@ -6,14 +6,20 @@
 //! the reduce are done and sends have started: a send leaves its operand behind when it is issued. All lanes of a node
 //! share one CPU and one network interface. Message i of stream s is the i-th of tag s.
 
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, narrow};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, limits, narrow};
 use unisono_schedule::{Flow, Schedule};
 
 use super::{Builder, Kind, Task, TaskError, TaskGraph};
 
+/// Bytes and steps of an instruction or a stream, with the flow of the schedule.
+const BYTES_EACH: u128 = 96;
+const STEPS_EACH: u128 = 128;
+
 /// # Errors
 /// The schedule is not well-formed, too large, or has dependencies between nodes, which no message carries.
 pub fn from_schedule(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
+    let size = (schedule.instr_count() + schedule.stream_count()) as u128;
+    limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
     let part = Part::new(schedule)?;
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;

@@ -2,7 +2,7 @@
 //!
 //! They carry no proof and no data. They exist to compare with that simulator, and to load a machine.
 
-use unisono_base::{mix, narrow};
+use unisono_base::{limits, mix, narrow};
 
 use super::{Builder, MOST_TASKS, Task, TaskError, TaskGraph};
 
@@ -163,7 +163,10 @@ fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskEr
     if found > MOST_TASKS {
         return Err(TaskError::TooMany { what: "tasks", found, most: MOST_TASKS });
     }
+    let edges = u64::from(ranks) * edges_each;
+    // A simulator has as much again beside the graph.
+    limits::admit("the traffic", 64 * u128::from(found) + 4 * u128::from(edges), 16 * u128::from(found))?;
     let mut b = Builder::new();
-    b.reserve(ranks as usize, narrow(found), narrow(u64::from(ranks) * edges_each));
+    b.reserve(ranks as usize, narrow(found), narrow(edges));
     Ok(b)
 }

@@ -11,7 +11,7 @@
 //! last child of a PE sends a control wavelet. Source: "Near-Optimal Wafer-Scale Reduce", sections 5 and 8.2.
 
 use rustc_hash::FxHashSet;
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, narrow};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::check, limits, narrow};
 use unisono_machine::Wafer;
 use unisono_schedule::{Flow, Operand, Schedule, topological, topological_with};
 
@@ -25,6 +25,8 @@ use crate::Placed;
 /// Why a placed schedule is no program of this wafer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LowerError {
+    #[error(transparent)]
+    OverLimit(#[from] limits::OverLimit),
     #[error("the schedule or its placement is wrong: {0}")]
     Wrong(String),
     #[error("elements of {found} are not 32 bits wide; a wavelet carries one element of f32 or i32")]
@@ -45,6 +47,8 @@ pub fn lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError>
     if dtype.bytes() != 4 {
         return Err(LowerError::Dtype { found: dtype.name() });
     }
+    let size = (schedule.instr_count() + schedule.stream_count()) as u128;
+    limits::admit("the program of the wafer", 192 * size, 512 * size)?;
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     placed.placement.check(schedule, &mut found);
@@ -83,6 +87,7 @@ fn visits(placed: &Placed, flow: &Flow, rank: &[u32], colors: &Colors) -> Vec<Vi
     let mut visits = Vec::with_capacity(2 * schedule.stream_count());
     let mut way: Vec<Way> = Vec::new();
     for stream in schedule.all_streams() {
+        check();
         let turn = flow.readers(stream).iter().map(|p| rank[p.instr.index()]).min().unwrap_or(u32::MAX);
         ways(placed, stream, &mut way);
         let color = colors.of(stream);
@@ -186,6 +191,7 @@ fn programs(
     let mut pes = Vec::with_capacity(schedule.node_count());
     let mut rest = visits;
     for node in schedule.all_nodes() {
+        check();
         let here = rest.partition_point(|v| v.pe == node.0);
         let (mine, others) = rest.split_at(here);
         rest = others;

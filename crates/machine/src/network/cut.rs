@@ -1,5 +1,7 @@
 //! The least cut of a small plane into halves, by trying all.
 
+use unisono_base::interrupt::poll;
+
 use super::Plane;
 
 /// Parts into halves grow by a factor of four with two more accelerators: with 16 there are 6,435.
@@ -31,6 +33,7 @@ fn least_cut(plane: &Plane, half: u32) -> u32 {
         let mut open: Vec<u32> = (0..plane.nodes()).filter(|&node| inside(node)).collect();
         let mut end = None;
         while let Some(node) = open.pop() {
+            poll();
             if accelerator(node) && !inside(node) {
                 end = Some(node);
                 break;

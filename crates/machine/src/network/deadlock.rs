@@ -6,9 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use unisono_base::narrow;
+use unisono_base::{
+    interrupt::poll,
+    limits::{self, OverLimit},
+    narrow,
+};
 
-use super::{Header, Hop, Plane, Routing};
+use super::{Header, Hop, Plane, Routing, Topology};
 
 /// What is wrong with a routing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -43,6 +47,21 @@ pub struct Free {
     pub dependencies: usize,
 }
 
+/// Admits [`check`] of a plane.
+///
+/// # Errors
+/// The check is over a limit.
+pub fn admit(topology: &dyn Topology, plane: &Plane, routing: &dyn Routing) -> Result<(), OverLimit> {
+    /// Bytes and steps of a channel in one search, measured on a torus of 16,384 accelerators.
+    const EACH: u128 = 64;
+    const STEPS: u128 = 8;
+    let channels = plane.links().len() as u128 * u128::from(routing.virtual_channels());
+    // Ways to one end keep to few of the channels where every switch has many.
+    let followed = channels.min(8 * u128::from(plane.nodes()) * u128::from(topology.diameter() + 1));
+    let ends = u128::from(plane.accelerators());
+    limits::admit("the check for deadlock", EACH * channels, STEPS * ends * (ends + followed))
+}
+
 /// # Errors
 /// The first fault: a cycle, with its channels; or a packet that a rule leaves without a hop.
 pub fn check(plane: &Plane, routing: &dyn Routing) -> Result<Free, Fault> {
@@ -63,6 +82,14 @@ pub fn check(plane: &Plane, routing: &dyn Routing) -> Result<Free, Fault> {
     }
 }
 
+/// Lists that are longer are sorted instead of searched.
+const MOST_SEARCHED: usize = 16;
+
+fn distinct(list: &mut Vec<u32>) {
+    list.sort_unstable();
+    list.dedup();
+}
+
 /// Of each channel, link x virtual channels + virtual channel, those that its packets may wait for.
 struct Dependencies {
     virtual_channels: u32,
@@ -81,6 +108,7 @@ impl Dependencies {
         for to in 0..plane.accelerators() {
             let mut sources: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             for from in (0..plane.accelerators()).filter(|&from| from != to) {
+                poll();
                 for way in routing.choices(from, to) {
                     sources.entry(way).or_default().push(from);
                 }
@@ -88,6 +116,7 @@ impl Dependencies {
             for (way, sources) in sources {
                 search += 1;
                 let mut follow = |at: u32, vc: u8, from: Option<u32>, open: &mut Vec<u32>| {
+                    poll();
                     hops.clear();
                     routing.hops(at, Header { to, vc, way }, &mut hops);
                     if hops.is_empty() {
@@ -120,14 +149,26 @@ impl Dependencies {
                 }
             }
         }
+        graph.next.iter_mut().filter(|next| next.len() > MOST_SEARCHED).for_each(distinct);
         Ok(graph)
     }
 
     fn depends(&mut self, from: u32, on: u32) {
         let next = &mut self.next[from as usize];
-        if !next.contains(&on) {
-            next.push(on);
+        if next.len() <= MOST_SEARCHED {
+            if !next.contains(&on) {
+                next.push(on);
+            }
+            return;
         }
+        // A long list may hold a channel twice until it is full; then it is at most half full afterwards, or grows.
+        if next.len() == next.capacity() {
+            distinct(next);
+            if next.len() > next.capacity() / 2 {
+                next.reserve(next.capacity());
+            }
+        }
+        next.push(on);
     }
 
     fn hop(&self, id: u32) -> Hop {
@@ -150,6 +191,7 @@ impl Dependencies {
             marks[start as usize] = Mark::Open;
             let mut path = vec![(start, 0)];
             while let Some((id, tried)) = path.last_mut() {
+                poll();
                 let Some(&next) = self.next[*id as usize].get(*tried) else {
                     marks[*id as usize] = Mark::Done;
                     path.pop();

@@ -15,19 +15,35 @@ pub struct Lattice {
     board: Vec<u32>,
 }
 
+/// No network has more, and tables hold a row for each.
+const MOST_DIMENSIONS: usize = 255;
+/// Numbers of a list that a message shows.
+const MOST_SHOWN: usize = 16;
+
+/// A list of numbers for a message.
+pub fn listed(numbers: &[u32]) -> String {
+    match numbers.len() {
+        0..=MOST_SHOWN => format!("{numbers:?}"),
+        n => format!("a list of {n} numbers"),
+    }
+}
+
 impl Lattice {
     /// # Errors
     /// An extent below the least, or a board that does not divide its extent.
     pub fn read(table: &toml::Table, origin: &str, least: u32) -> Result<Self, MachineError> {
         let lattice: Self = topology::parse(table, origin)?;
         let Self { dims, board } = &lattice;
-        if dims.is_empty() || dims.iter().any(|&d| d < least) {
-            let message = format!("dims is {dims:?}; accepted are one extent or more, each at least {least}");
+        if !(1..=MOST_DIMENSIONS).contains(&dims.len()) || dims.iter().any(|&d| d < least) {
+            let found = listed(dims);
+            let message =
+                format!("dims is {found}; accepted are 1 to {MOST_DIMENSIONS} extents, each at least {least}");
             return Err(topology::refused(origin, message));
         }
         let closes = |(n, b): (&u32, &u32)| *b > 0 && n % b == 0;
         if !board.is_empty() && (board.len() != dims.len() || !dims.iter().zip(board).all(closes)) {
-            let message = format!("board is {board:?}; accepted is one divisor of each extent of dims, {dims:?}");
+            let found = listed(board);
+            let message = format!("board is {found}; accepted is one divisor of each extent of dims, {dims:?}");
             return Err(topology::refused(origin, message));
         }
         topology::accelerators(dims, origin)?;

@@ -1,6 +1,6 @@
 //! One plane of a network: accelerators and switches, and the links between them.
 
-use unisono_base::narrow;
+use unisono_base::{interrupt::poll, limits, narrow};
 
 use crate::MachineError;
 
@@ -86,11 +86,29 @@ pub struct PlaneBuilder {
 type End = (u32, u32);
 
 /// Simulators number links in 30 bits.
-const MOST_CABLES: usize = 1 << 29;
+const MOST_CABLES: u64 = 1 << 29;
+/// Bytes that a cable takes while a plane is built and in the plane, and again in a routing that keeps the plane.
+const CABLE_BYTES: u128 = 100;
+/// Bytes that a node takes in the same.
+const NODE_BYTES: u128 = 32;
 
 impl PlaneBuilder {
-    pub fn new(accelerators: u32, switches: u32) -> Self {
-        Self { accelerators, ports: vec![0; (accelerators + switches) as usize], cables: Vec::new() }
+    /// `cables` is the number of cables that will be joined.
+    ///
+    /// # Errors
+    /// More cables than the tables hold, or than the limit on memory admits.
+    pub fn new(accelerators: u32, switches: u32, cables: u64) -> Result<Self, MachineError> {
+        if cables > MOST_CABLES {
+            return Err(MachineError::TooManyCables { found: cables, most: MOST_CABLES });
+        }
+        let nodes = u128::from(accelerators) + u128::from(switches);
+        limits::admit(
+            "the table of a plane's cables",
+            CABLE_BYTES * u128::from(cables) + NODE_BYTES * nodes,
+            32 * (u128::from(cables) + nodes),
+        )?;
+        let cables = Vec::with_capacity(cables as usize);
+        Ok(Self { accelerators, ports: vec![0; nodes as usize], cables })
     }
 
     /// Between the next port of each.
@@ -101,6 +119,7 @@ impl PlaneBuilder {
     /// Between two ports that the caller numbers, so that a routing finds a link by arithmetic. The ports of every node
     /// are numbered from 0 without a gap.
     pub fn join(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable) {
+        poll();
         for (node, port) in [a, b] {
             let ports = &mut self.ports[node as usize];
             *ports = (*ports).max(port + 1);
@@ -114,8 +133,9 @@ impl PlaneBuilder {
     /// # Panics
     /// Ports that [`PlaneBuilder::join`] numbered have a gap, or are taken twice: a fault of a topology.
     pub fn finish(self) -> Result<Plane, MachineError> {
-        if self.cables.len() > MOST_CABLES {
-            return Err(MachineError::TooManyCables { found: self.cables.len(), most: MOST_CABLES });
+        let found = self.cables.len() as u64;
+        if found > MOST_CABLES {
+            return Err(MachineError::TooManyCables { found, most: MOST_CABLES });
         }
         let mut first = Vec::with_capacity(self.ports.len() + 1);
         let mut count = 0_u32;
@@ -128,6 +148,7 @@ impl PlaneBuilder {
         const FREE: u32 = u32::MAX;
         let mut links = vec![Link { from: 0, to: 0, back: FREE, cable: Cable::Board }; count as usize];
         for &([a, b], cable) in &self.cables {
+            poll();
             let [there, back] = [a, b].map(|(node, port)| first[node as usize] + port);
             let free = links[there as usize].back == FREE && links[back as usize].back == FREE && there != back;
             assert!(free, "a port of the cable {a:?} to {b:?} has another cable");

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params};
+use unisono_base::interrupt::check;
 use unisono_collective::Collective;
 use unisono_schedule::Schedule;
 
-use crate::PlanError;
+use crate::{PlanError, planner::admit};
 
 /// Where a time comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -33,6 +34,7 @@ pub struct Timed {
 }
 
 pub(crate) fn build(algorithm: &dyn Algorithm, params: &Params, case: &Case) -> Result<Schedule, PlanError> {
+    admit(algorithm, case, params)?;
     let mut schedule = algorithm.schedule(case, params)?;
     schedule.set_origin(&format!("{} {params}", algorithm.name()));
     Ok(schedule)
@@ -48,6 +50,7 @@ pub(crate) fn time_all(
 ) -> Result<Vec<Timed>, PlanError> {
     let (mut timed, mut refused) = (Vec::new(), None);
     for (algorithm, params) in candidates {
+        check();
         match time(algorithm, params) {
             Ok(one) => timed.push(one),
             Err(PlanError::Algorithm(e @ (AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_)))) => {

@@ -1,6 +1,6 @@
 //! The event engine: the rules of the module, one function each.
 
-use unisono_base::TaskId;
+use unisono_base::{TaskId, interrupt::poll, limits};
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::{Kind, Task, TaskGraph};
 
@@ -17,6 +17,8 @@ const MESSAGE: u32 = 1 << 31;
 const WAITED: u32 = 1 << 30;
 /// Clocks of all ranks together: half a gigabyte.
 const MOST_CLOCKS: u64 = 1 << 26;
+/// Steps of a task and its message.
+const STEPS_A_TASK: u128 = 100;
 
 /// What brings messages from rank to rank, where that is more than a price.
 pub(crate) trait Carrier {
@@ -95,6 +97,10 @@ fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError> {
             format!("at most {MOST_CLOCKS}; number CPUs and interfaces from 0"),
         );
     }
+    // Beside the graph: owner, link and at times the due time of each task, the events of the queue and of its buckets.
+    let tasks = graph.task_count() as u128;
+    let each = size_of::<u32>() + size_of::<Link>() + size_of::<u64>() + 2 * size_of::<Event>();
+    limits::admit("the simulation of the tasks", each as u128 * tasks + 8 * u128::from(clocks), STEPS_A_TASK * tasks)?;
     Ok(())
 }
 
@@ -165,6 +171,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         let mut wraps = false;
         for rank in 0..ranks {
             for task in graph.tasks(rank) {
+                poll();
                 owner.push(rank);
                 let Task { kind, amount, .. } = graph.task(TaskId(task));
                 wraps |= kind == Kind::Send && prices.may_wrap(amount);
@@ -203,6 +210,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
     fn run(mut self) -> Result<(Run, C), Halt> {
         for rank in 0..self.graph.rank_count() {
             let tasks = self.graph.tasks(rank);
+            poll();
             let mut free = std::mem::take(&mut self.freed[0]);
             free.extend(tasks.filter(|&task| self.links[task as usize].pending == 0));
             self.freed[0] = free;
@@ -234,6 +242,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
     }
 
     fn step(&mut self, event: Event) -> Result<(), Halt> {
+        poll();
         let id = event.what & !(MESSAGE | WAITED);
         let task = self.graph.task(TaskId(id));
         let owner = self.owner[id as usize];

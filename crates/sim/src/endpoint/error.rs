@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use unisono_base::limits::OverLimit;
 use unisono_lower::tasks::{ANY, Kind, Task};
 
 /// A task that is never done.
@@ -31,6 +32,8 @@ impl fmt::Display for Stuck {
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SimError {
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
     #[error("deadlock: {count} tasks are never done, among them {}", stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock {
         count: u64,

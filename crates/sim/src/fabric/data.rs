@@ -4,7 +4,7 @@
 //! between ranks and elements, sums are exact in f32, and the reduction over any number of ranks needs only how many
 //! ranks have each value of `a`.
 
-use unisono_base::mix;
+use unisono_base::{interrupt::poll, mix};
 use unisono_collective::{Collective, Dtype, Operator, Source};
 
 pub struct Data {
@@ -106,6 +106,7 @@ impl Data {
 
     /// The reduction of input element `element` over all ranks of `counts`.
     fn reduction(&self, counts: &[u64], element: u32) -> u32 {
+        poll();
         let b = self.b(element);
         let mut all = counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(a, &n)| (self.wavelet(a as u32 ^ b), n));
         match (self.c.operator, self.float) {
@@ -140,6 +141,7 @@ impl Data {
             let held = output(rank);
             for required in self.c.required(rank) {
                 for k in 0..required.span.len {
+                    poll();
                     let element = required.input_start + k;
                     let want = match required.source {
                         Source::Copy { rank } => self.input(rank, element),

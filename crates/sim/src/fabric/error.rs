@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use unisono_base::limits::OverLimit;
+
 /// One PE that waits for ever.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stuck {
@@ -21,6 +23,8 @@ impl fmt::Display for Stuck {
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SimError {
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
     #[error("deadlock at cycle {cycle}: {count} PEs wait for ever, among them {}", stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock { cycle: u64, count: usize, stuck: Vec<Stuck> },
     #[error(

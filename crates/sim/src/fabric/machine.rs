@@ -6,6 +6,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
+use unisono_base::{interrupt::poll, limits};
 use unisono_collective::{Dtype, Operator};
 use unisono_lower::wafer::{End, Port, WaferProgram};
 
@@ -310,6 +311,7 @@ impl<'a> Machine<'a> {
                 n += 1;
             }
             for &pe in &visits {
+                poll();
                 self.noted[pe as usize] &= !(1 << slot);
                 if self.steady.sleeps(pe) {
                     continue;
@@ -400,8 +402,23 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     if options.period > 16 {
         return bad("the period", options.period.to_string(), "at most 16 cycles");
     }
+    let pes = 0..program.pe_count();
+    // Outputs and scratch memory lie there as a whole, inputs are computed from a table of all elements.
+    let output = |pe: usize| if (pe as u32) < c.ranks { c.output_len(pe as u32) } else { 0 };
+    let elements: u128 = pes.clone().map(|pe| u128::from(output(pe)) + u128::from(program.scratch_elements(pe))).sum();
+    let inputs = (0..c.ranks).map(|rank| c.input_len(rank)).max().unwrap_or(0);
+    let ops = program.op_count() as u128;
+    let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();
+    let bytes = 4 * elements + 8 * u128::from(inputs) + BYTES_A_PE * pes.len() as u128 + BYTES_AN_OP * ops;
+    // Each operation begins and ends in the run, and its elements are computed afterwards.
+    limits::admit("the simulation of the wafer", bytes, STEPS_AN_OP * ops + 2 * moved + u128::from(inputs))?;
     Ok(())
 }
+
+/// Bytes of a PE with its router and queues, bytes of an operation, and steps of one, about.
+const BYTES_A_PE: u128 = 600;
+const BYTES_AN_OP: u128 = 160;
+const STEPS_AN_OP: u128 = 2000;
 
 /// Operations that send on a color with a link over the edge of a tile somewhere.
 fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32, u32)> {

@@ -5,6 +5,7 @@
 //! expressions as in the run. Operations are computed when another asks for what they sent; operations of one PE in the
 //! order of their times. Those of two threads that meet in the PE's memory at the same time have no order: an error.
 
+use unisono_base::interrupt::check;
 use unisono_lower::wafer::WaferProgram;
 
 use super::{
@@ -102,6 +103,7 @@ impl<'a> Values<'a> {
     fn compute(&mut self, op: u32) {
         let mut asked = vec![(op, self.program.op(op as usize).len)];
         while let Some(&(op, end)) = asked.last() {
+            check();
             if self.done[op as usize] >= end {
                 asked.pop();
             } else if let Some(first) = self.needs(op, end) {

@@ -33,7 +33,8 @@ mod hosts;
 mod packets;
 mod waiting;
 
-use unisono_lower::tasks::TaskGraph;
+use unisono_base::{TaskId, interrupt::poll, limits};
+use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::{
     MachineError,
     network::{Network, Plane, Routing},
@@ -180,5 +181,54 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
     if channels >= 1 << 30 {
         return no("links x virtual channels", channels.to_string(), format!("less than {}", 1 << 30));
     }
+    let timing = &interconnect.timing;
+    let full = timing.serialization_ps(timing.packet_bytes);
+    for (what, ps) in [
+        ("the latency of a link", timing.hop_ps.max(timing.link_ps)),
+        ("the time of a packet on a link", full),
+        ("the overhead of a host", timing.host_overhead_ps),
+    ] {
+        if ps > MOST_PS {
+            return no(what, format!("{ps} ps"), format!("at most {MOST_PS} ps"));
+        }
+    }
+    admit(graph, interconnect)
+}
+
+/// Picoseconds that a packet, a link or a host may take: 13 days.
+const MOST_PS: u64 = 1 << 60;
+/// Steps of a packet, and of a queue that is made: measured with alltoalls on HammingMeshes.
+const STEPS_A_PACKET: u128 = 400;
+const STEPS_A_QUEUE: u128 = 8;
+
+/// Counts packets, and compares the run with the limits.
+fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError> {
+    let Interconnect { plane, routing, timing, planes } = interconnect;
+    let (mut packets, mut sends) = (0_u128, 0_u128);
+    for task in 0..graph.task_count() as u32 {
+        poll();
+        let task = graph.task(TaskId(task));
+        if task.kind == Kind::Send {
+            let bytes = task.amount.div_ceil(u64::from((*planes).max(1)));
+            let of_message = bytes.div_ceil(u64::from(timing.packet_bytes)).max(1);
+            if of_message > u64::from(u32::MAX) {
+                return Err(SimError::Unsupported {
+                    what: "the number of packets of a message",
+                    found: format!("{of_message} ({} bytes on {planes} planes)", task.amount),
+                    accepted: format!("at most {}; the flow level has no packets", u32::MAX),
+                });
+            }
+            packets += u128::from(of_message);
+            sends += 1;
+        }
+    }
+    let vcs = u128::from(routing.virtual_channels().max(1));
+    let inputs: u128 = plane.links().iter().map(|link| plane.leaving(link.from).len() as u128 + 1).sum();
+    let links = plane.links().len() as u128;
+    // A queue for each virtual channel and pair of input and output; what waits is at most what was posted.
+    let bytes = vcs * (packets::QUEUE_BYTES * inputs + packets::CHANNEL_BYTES * links)
+        + packets::LINK_BYTES * links
+        + packets::MESSAGE_BYTES * sends;
+    limits::admit("the simulation of packets", bytes, STEPS_A_PACKET * packets + STEPS_A_QUEUE * vcs * inputs)?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The rules of a plane: links, credits, choices, and the interfaces of accelerators.
 
 use rustc_hash::FxHashMap;
-use unisono_base::mix;
+use unisono_base::{interrupt::poll, mix};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::{
@@ -123,6 +123,12 @@ struct Message {
 
 const NONE: u32 = u32::MAX;
 
+/// Bytes of the tables, for estimates; a message has an event too.
+pub(super) const MESSAGE_BYTES: u128 = (size_of::<Message>() + size_of::<crate::queue::Event<u64>>()) as u128;
+pub(super) const CHANNEL_BYTES: u128 = size_of::<Channel>() as u128;
+pub(super) const LINK_BYTES: u128 = (size_of::<Wire>() + size_of::<Output>() + 64) as u128;
+pub(super) const QUEUE_BYTES: u128 = Waiting::QUEUE_BYTES as u128;
+
 /// Of an accelerator.
 struct Interface {
     idle_machines: u32,
@@ -156,7 +162,12 @@ pub(super) struct Packets<'a> {
     /// Of the choice at work.
     candidates: Vec<Hop>,
     fault: Option<String>,
+    /// The accelerator at which times went beyond [`LAST`] first.
+    late: Option<u32>,
 }
+
+/// Times after this are an error; delays are shorter, so that no sum of both overflows.
+const LAST: u64 = 1 << 62;
 
 impl Carrier for Packets<'_> {
     const PRICED: bool = false;
@@ -169,7 +180,8 @@ impl Carrier for Packets<'_> {
         let packets = bytes.div_ceil(full).max(1);
         let last_bytes = (bytes - (packets - 1) * full) as u32;
         let length = self.lengths.class(last_bytes, &self.timing);
-        let packets = packets as u32;
+        // As checked before the run.
+        let packets = u32::try_from(packets).expect("the packets of a message are at most 2^32 - 1");
         let message =
             Message { id, from, to, unmade: packets, missing: packets, last_bytes, length, latest: time, next: NONE };
         let at = self.add_message(message);
@@ -181,8 +193,13 @@ impl Carrier for Packets<'_> {
     }
 
     fn arrival(&mut self, until: u64) -> Option<(u64, u32)> {
-        while self.fault.is_none() {
+        while self.fault.is_none() && self.late.is_none() {
+            poll();
             let (now, what) = self.events.pop(until)?;
+            if now > LAST {
+                self.late = Some(self.place_of(what));
+                return None;
+            }
             match what {
                 Happening::Arrival(link, packet) => self.arrive(now, link, packet),
                 Happening::Free(link) => {
@@ -206,6 +223,9 @@ impl Carrier for Packets<'_> {
         if let Some(what) = &self.fault {
             return Some(SimError::Routing { routing: self.routing.name().to_owned(), what: what.clone() });
         }
+        if let Some(rank) = self.late {
+            return Some(SimError::Overflow { rank });
+        }
         if self.under_way == 0 {
             return None;
         }
@@ -221,6 +241,7 @@ impl<'a> Packets<'a> {
         let mut wires = Vec::with_capacity(plane.links().len());
         let mut waiting = Waiting::new();
         for link in plane.links() {
+            poll();
             let incoming = plane.leaving(link.from).map(|port| Some(plane.link(port).back));
             // The interface of an accelerator is one more input.
             let own = (link.from < plane.accelerators()).then_some(None);
@@ -254,12 +275,22 @@ impl<'a> Packets<'a> {
             hops: 0,
             candidates: Vec::new(),
             fault: None,
+            late: None,
         }
     }
 
     /// Packets, hops, and packets over each link.
     pub fn counts(&self) -> (u64, u64, Vec<u64>) {
         (self.packets, self.hops, self.outputs.iter().map(|output| output.sent).collect())
+    }
+
+    /// The node at which something happens.
+    fn place_of(&self, what: Happening) -> u32 {
+        match what {
+            Happening::Arrival(link, _) | Happening::Free(link) => self.plane.link(link).from,
+            Happening::Credit(channel) => self.plane.link(channel / u32::from(self.vcs)).from,
+            Happening::Posted(message) | Happening::Delivered(message) => self.messages[message as usize].from,
+        }
     }
 
     fn add_message(&mut self, message: Message) -> u32 {

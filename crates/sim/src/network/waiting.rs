@@ -52,6 +52,8 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    pub const QUEUE_BYTES: usize = size_of::<Queue>();
+
     pub fn new() -> Self {
         Self { queues: Vec::new(), chunks: Vec::new(), unused: NONE }
     }

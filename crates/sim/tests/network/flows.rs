@@ -34,7 +34,7 @@ fn busiest(net: &unisono_sim::network::Interconnect) -> f64 {
 fn loads_are_those_of_all_pairs() {
     for topology in TOPOLOGIES.iter().chain([&VALIANT]) {
         let net = interconnect(topology);
-        let found = flow::alltoall(&net, 1000).busiest_bytes / 1000.0;
+        let found = flow::alltoall(&net, 1000).unwrap().busiest_bytes / 1000.0;
         let expected = busiest(&net);
         assert!((found / expected - 1.0).abs() < 1e-9, "{topology}: {found} and {expected}");
     }
@@ -45,7 +45,7 @@ fn loads_are_those_of_all_pairs() {
 #[test]
 fn a_ring_has_its_load() {
     let net = interconnect("name = 'torus'\ndims = [8]");
-    let fluid = flow::alltoall(&net, 1000);
+    let fluid = flow::alltoall(&net, 1000).unwrap();
     assert!((fluid.busiest_bytes - 8000.0).abs() < 1e-6);
     assert!((fluid.makespan_ps - (8.0 * 20_000.0 + 4.0 * 80_000.0)).abs() < 1.0, "{}", fluid.makespan_ps);
 }
@@ -60,7 +60,7 @@ fn packets_take_about_the_time_of_flows() {
         // All messages at once, as flows are; in the order of shifts few links are in use at a time on so small a network.
         let options = Options { send_machines: ranks, ..Options::default() };
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &options).unwrap();
-        let flows = flow::alltoall(&net, bytes).makespan_ps;
+        let flows = flow::alltoall(&net, bytes).unwrap().makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;
         // Flows count the latency of the longest way. Credits beat an even split where a board is its own neighbor: both ways
         // are shortest, and one is crowded. At a link inputs take turns, not flows: on a mesh those from afar end a little later.
@@ -76,7 +76,7 @@ fn a_permutation_by_packets_and_by_flows() {
         let ranks = net.plane.accelerators();
         let to = pattern::cycle(ranks, 5);
         let bytes = 300_000;
-        let flows = flow::permutation(&net, &to, bytes);
+        let flows = flow::permutation(&net, &to, bytes).unwrap();
         let messages: Vec<_> = to.iter().zip(0..).map(|(&to, from)| (from, to, bytes)).collect();
         let packets = run(&traffic(ranks, &messages), &net, &Options::default()).unwrap();
         let mean = |times: Vec<f64>| times.iter().map(|t| 1.0 / t).sum::<f64>() / times.len() as f64;

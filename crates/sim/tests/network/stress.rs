@@ -87,7 +87,7 @@ impl Routing for Onward {
 }
 
 fn onward() -> Interconnect {
-    let mut ring = PlaneBuilder::new(5, 0);
+    let mut ring = PlaneBuilder::new(5, 0, 5).unwrap();
     (0..5).for_each(|node| ring.cable(node, (node + 1) % 5, Cable::Board));
     let plane = ring.finish().unwrap();
     let timing = interconnect("name = 'torus'\ndims = [5]").timing;

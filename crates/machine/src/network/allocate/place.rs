@@ -15,6 +15,8 @@
 
 use std::fmt;
 
+use unisono_base::interrupt::poll;
+
 use super::{super::Boards, Job, UpperShare};
 use crate::MachineError;
 
@@ -131,6 +133,7 @@ impl Free {
         self.meet.fill(u64::MAX);
         let mut taken = Vec::new();
         for row in (start..all).chain(0..start) {
+            poll();
             let of_row = &self.bits[row as usize * self.words..][..self.words];
             let left: u32 = self.meet.iter().zip(of_row).map(|(a, b)| (a & b).count_ones()).sum();
             if left < columns {

@@ -1,7 +1,7 @@
 //! How much of a machine jobs use, over many samples of failures and, from a trace, of jobs.
 
 use serde::Serialize;
-use unisono_base::{mix, narrow};
+use unisono_base::{limits, mix, narrow};
 
 use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, UpperShare};
 use crate::MachineError;
@@ -65,8 +65,28 @@ impl Draws {
     }
 }
 
+/// Bytes and steps of a study: each sample draws its boards, and each job looks at the rows that are left.
+fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
+    /// Boards of a job of the trace on average, of a large machine.
+    const TRACED: u128 = 5;
+    let all = u128::from(boards.all());
+    let jobs = match &study.jobs {
+        Jobs::List(jobs) => jobs.len() as u128,
+        Jobs::Trace => all / TRACED + 1,
+    };
+    let shapes = if study.heuristic >= Heuristic::Locality {
+        4 * u128::from(boards.count[0].div_ceil(boards.leaf[0].max(1)))
+    } else {
+        1
+    };
+    let scan = u128::from(boards.count[0]) * u128::from(boards.count[1].div_ceil(64));
+    let samples = u128::from(study.samples);
+    // The first sample is kept, with the rows and columns of its jobs.
+    (8 * samples + 64 * jobs + 16 * all, samples * (4 * all + jobs * (100 + scan * shapes)))
+}
+
 /// # Errors
-/// All boards fail, or there are no samples.
+/// All boards fail, there are no samples, or there are too many for a limit.
 pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, MachineError> {
     if study.failures >= boards.all() {
         let machine = machine.to_owned();
@@ -75,6 +95,8 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
     if study.samples == 0 {
         return Err(MachineError::NoSamples);
     }
+    let (bytes, steps) = estimate(boards, study);
+    limits::admit("the samples of the allocation", bytes, steps)?;
     let mut shares = Vec::with_capacity(study.samples as usize);
     let (mut placed, mut refused, mut used) = (0u64, 0u64, 0.0);
     let mut upper = UpperShare::default();

@@ -10,9 +10,8 @@
 
 mod routing;
 
-use std::collections::VecDeque;
-
 use serde::Deserialize;
+use unisono_base::interrupt::poll;
 
 use super::super::{
     Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
@@ -94,46 +93,56 @@ impl Dragonfly {
         (SWITCH_PORTS / (self.first_global() + self.h)).clamp(1, self.a)
     }
 
+    /// The routers behind the global cables of a router, by group and place.
+    fn far(self, group: u32, at: u32) -> impl Iterator<Item = (u32, u32)> {
+        let global = self.global();
+        (at..global.sources * global.each).step_by(self.a as usize).map(move |u| {
+            let (k, l) = (u / global.each, u % global.each);
+            ((group + 1 + k) % self.g, global.end(self.g - 2 - k, l).0)
+        })
+    }
+
     /// The links between the two routers that are farthest apart. One group stands for all, as cables depend on how far groups
     /// follow each other only; more than three links, local, global, local, are never needed.
+    ///
+    /// Each router has cables to at most one router of another group, so with several routers a group one link is not
+    /// enough. Two are a local one and a global one in either order, or two global ones.
     fn between_routers(self) -> u32 {
-        let routers = self.a * self.g;
+        if self.a == 1 || self.g == 1 {
+            return u32::from(self.a * self.g > 1);
+        }
         let global = self.global();
-        let neighbors = |router: u32| {
-            let (group, at) = (router / self.a, router % self.a);
-            let local = (0..self.a).map(move |other| group * self.a + other);
-            let far = (0..global.sources).flat_map(move |k| {
-                global.towards(at, k..k + 1).map(move |port| {
-                    let l = port * self.a + at - k * global.each;
-                    let other = (group + 1 + k) % self.g;
-                    other * self.a + global.end(self.g - 2 - k, l).0
-                })
-            });
-            local.chain(far)
-        };
-        let farthest = |start: u32| {
-            let mut distance = vec![u32::MAX; routers as usize];
-            distance[start as usize] = 0;
-            let (mut open, mut last) = (VecDeque::from([start]), 0);
-            while let Some(router) = open.pop_front() {
-                last = distance[router as usize];
-                for next in neighbors(router) {
-                    if distance[next as usize] == u32::MAX {
-                        distance[next as usize] = last + 1;
-                        open.push_back(next);
-                    }
+        // A group's cables to another lead to different routers there, as long as there are any.
+        let Some(missed) = self.a.checked_sub(global.each).filter(|&missed| missed > 0) else { return 2 };
+        let h = u64::from(self.h);
+        if h * h < u64::from((self.g - 1).saturating_sub(self.h)) * u64::from(missed) {
+            return 3;
+        }
+        let routers = (self.a * self.g) as usize;
+        let (mut met, mut groups) = (vec![u32::MAX; routers], vec![u32::MAX; self.g as usize]);
+        for start in 0..self.a {
+            // Routers that two links reach in groups that the first does not lead into.
+            let mut left = u64::from(self.g - 1) * u64::from(self.a);
+            for (group, _) in self.far(0, start) {
+                if std::mem::replace(&mut groups[group as usize], start) != start {
+                    left -= u64::from(self.a);
                 }
             }
-            last
-        };
-        let mut most = 0;
-        for router in 0..self.a {
-            most = farthest(router).max(most);
-            if most == 3 {
-                break;
+            let mut meet = |(group, at): (u32, u32)| {
+                poll();
+                let router = group * self.a + at;
+                if group > 0 && groups[group as usize] != start && met[router as usize] != start {
+                    met[router as usize] = start;
+                    left -= 1;
+                }
+            };
+            (0..self.a).flat_map(|at| self.far(0, at)).for_each(&mut meet);
+            self.far(0, start).flat_map(|(group, at)| self.far(group, at)).for_each(&mut meet);
+            if left > 0 {
+                return 3;
             }
         }
-        most
+        2
     }
 }
 
@@ -163,7 +172,7 @@ impl Topology for Dragonfly {
         }
     }
 
-    /// Of the routers, found by search, and a cable at both ends.
+    /// Of the routers, and a cable at both ends.
     fn diameter(&self) -> u32 {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
@@ -179,7 +188,9 @@ impl Topology for Dragonfly {
     fn plane(&self) -> Result<Plane, MachineError> {
         let (n, global) = (self.accelerators(), self.global());
         let router = |group: u32, at: u32| n + group * self.a + at;
-        let mut plane = PlaneBuilder::new(n, self.a * self.g);
+        let (a, g) = (u64::from(self.a), u64::from(self.g));
+        let cables = u64::from(n) + g * a * (a - 1) / 2 + g * (g - 1) / 2 * u64::from(global.each);
+        let mut plane = PlaneBuilder::new(n, self.a * self.g, cables)?;
         for accelerator in 0..n {
             plane.join((accelerator, 0), (n + accelerator / self.p, accelerator % self.p), Cable::Dac);
         }

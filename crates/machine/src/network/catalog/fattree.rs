@@ -178,7 +178,10 @@ impl Topology for FatTree {
     /// Ports up come before ports down.
     fn plane(&self) -> Result<Plane, MachineError> {
         let switches = self.leaves + self.middles() + self.top.targets;
-        let mut plane = PlaneBuilder::new(self.accelerators, switches);
+        let cables = u64::from(self.accelerators)
+            + u64::from(self.leaves) * u64::from(self.up)
+            + u64::from(self.top.sources) * u64::from(self.top.each);
+        let mut plane = PlaneBuilder::new(self.accelerators, switches, cables)?;
         for accelerator in 0..self.accelerators {
             let (leaf, port) = (accelerator / self.down, accelerator % self.down);
             plane.join((accelerator, 0), (self.leaf(leaf), self.up + port), Cable::Dac);

@@ -89,7 +89,7 @@ fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineE
     if u64::from(root) >= nodes {
         return Err(refused(format!("root is {root}; accepted are the nodes 0 to {}", nodes - 1)));
     }
-    let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators);
+    let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators, edges.len() as u64)?;
     for edge in &edges {
         if edge.a == edge.b {
             return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));

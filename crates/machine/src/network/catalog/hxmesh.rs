@@ -222,7 +222,12 @@ impl Topology for HxMesh {
 
     fn plane(&self) -> Result<Plane, MachineError> {
         let switches: u32 = (0..2).map(|dim| self.lines(dim) * self.line_nodes(dim)).sum();
-        let mut plane = PlaneBuilder::new(self.accelerators(), switches);
+        let of_line = |d: Dimension| {
+            let on_boards = u64::from(d.boards) * u64::from(d.board - 1);
+            on_boards + u64::from(d.ports()) + u64::from(d.tree().cables())
+        };
+        let cables = (0..2).map(|dim| u64::from(self.lines(dim)) * of_line(self.dims[dim])).sum();
+        let mut plane = PlaneBuilder::new(self.accelerators(), switches, cables)?;
         for dim in 0..2 {
             for line in 0..self.lines(dim) {
                 self.wire(&mut plane, dim, line);

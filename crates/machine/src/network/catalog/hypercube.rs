@@ -76,7 +76,8 @@ impl Topology for Hypercube {
 
     /// Port b flips bit b.
     fn plane(&self) -> Result<Plane, MachineError> {
-        let mut plane = PlaneBuilder::new(self.accelerators(), 0);
+        let cables = u64::from(self.dimensions) * u64::from(self.accelerators() / 2);
+        let mut plane = PlaneBuilder::new(self.accelerators(), 0, cables)?;
         for bit in 0..self.dimensions {
             let cable = if bit < self.board_dimensions { Cable::Board } else { Cable::Aoc };
             for node in (0..self.accelerators()).filter(|node| node >> bit & 1 == 0) {

@@ -10,7 +10,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
-    lattice::{Coordinates, Lattice},
+    lattice::{self, Coordinates, Lattice},
     topology,
 };
 use crate::MachineError;
@@ -51,7 +51,8 @@ fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineE
     let Keys { dims, terminals, mut cables } = topology::parse(table, origin)?;
     let most = usize::from(u8::MAX);
     if dims.is_empty() || dims.len() > most || dims.iter().any(|&d| d < 2) {
-        let message = format!("dims is {dims:?}; accepted are 1 to {most} extents, each at least 2");
+        let found = lattice::listed(&dims);
+        let message = format!("dims is {found}; accepted are 1 to {most} extents, each at least 2");
         return Err(topology::refused(origin, message));
     }
     topology::accelerators(&[&dims[..], &[terminals]].concat(), origin)?;
@@ -59,8 +60,10 @@ fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineE
         cables = vec![1; dims.len()];
     }
     if cables.len() != dims.len() || cables.iter().any(|k| !(1..=64).contains(k)) {
-        let message =
-            format!("cables is {cables:?}; accepted is a number of 1 to 64 for each extent of dims, {dims:?}");
+        let message = format!(
+            "cables is {}; accepted is a number of 1 to 64 for each extent of dims, {dims:?}",
+            lattice::listed(&cables)
+        );
         return Err(topology::refused(origin, message));
     }
     let switches = Lattice::of(dims);
@@ -125,7 +128,8 @@ impl Topology for HyperX {
 
     fn plane(&self) -> Result<Plane, MachineError> {
         let accelerators = self.accelerators();
-        let mut plane = PlaneBuilder::new(accelerators, self.switches.count());
+        let cables = self.bill();
+        let mut plane = PlaneBuilder::new(accelerators, self.switches.count(), cables.dac + cables.aoc)?;
         for accelerator in 0..accelerators {
             let switch = accelerators + accelerator / self.terminals;
             plane.join((accelerator, 0), (switch, accelerator % self.terminals), Cable::Dac);

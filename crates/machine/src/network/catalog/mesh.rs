@@ -59,7 +59,9 @@ impl Topology for Mesh {
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {
-        let mut plane = PlaneBuilder::new(self.accelerators(), 0);
+        let along = |dim: usize| u64::from(self.0.dims[dim] - 1) * self.0.lines(dim);
+        let cables = (0..self.0.dims.len()).map(along).sum();
+        let mut plane = PlaneBuilder::new(self.accelerators(), 0, cables)?;
         for node in 0..self.accelerators() {
             for dim in 0..self.0.dims.len() {
                 let at = self.0.at(node, dim);

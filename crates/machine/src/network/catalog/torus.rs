@@ -61,7 +61,8 @@ impl Topology for Torus {
 
     /// Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.
     fn plane(&self) -> Result<Plane, MachineError> {
-        let mut plane = PlaneBuilder::new(self.accelerators(), 0);
+        let mut plane =
+            PlaneBuilder::new(self.accelerators(), 0, self.0.dims.len() as u64 * u64::from(self.accelerators()))?;
         for (dim, &extent) in self.0.dims.iter().enumerate() {
             let (stride, port) = (self.0.stride(dim), 2 * narrow::<u32>(dim));
             for node in 0..self.accelerators() {

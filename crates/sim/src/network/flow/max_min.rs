@@ -5,6 +5,8 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use unisono_base::interrupt::poll;
+
 /// Flows and the shares of them on links.
 pub(super) struct Flows {
     /// The flows over each link.
@@ -59,6 +61,7 @@ impl Flows {
             .map(|link| Reverse((level(left[link], weight[link]), link)))
             .collect();
         while let Some(Reverse((bits, link))) = heap.pop() {
+            poll();
             if weight[link] <= NOTHING {
                 continue;
             }

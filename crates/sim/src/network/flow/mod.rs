@@ -15,6 +15,10 @@ mod max_min;
 mod spread;
 
 use spread::Spread;
+use unisono_base::{
+    interrupt,
+    limits::{self, OverLimit},
+};
 
 use super::Interconnect;
 
@@ -33,9 +37,35 @@ pub struct Fluid {
     pub busiest_bytes: f64,
 }
 
+/// Steps of a source and of a share on a link.
+const STEPS: u128 = 8;
+/// Rounds of rates of a permutation, about.
+const ROUNDS: u128 = 40;
+/// Flows of a permutation that are followed for an estimate.
+const SAMPLED: usize = 64;
+
+/// Bytes of the tables that following flows takes, and those of loads.
+fn table_bytes(net: &Interconnect) -> u128 {
+    let states = u128::from(net.plane.nodes()) * u128::from(net.routing.virtual_channels().max(1));
+    64 * states + 8 * net.plane.links().len() as u128
+}
+
 /// Every accelerator sends `bytes` to every other.
-pub fn alltoall(net: &Interconnect, bytes: u64) -> Fluid {
+///
+/// # Errors
+/// The loads are over a limit.
+pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
+    const WHAT: &str = "an alltoall by flows";
     let accelerators = net.plane.accelerators();
+    let all = u128::from(accelerators);
+    limits::admit(WHAT, table_bytes(net), STEPS * all * all)?;
+    if accelerators > 1 {
+        // One end stands for all.
+        let ways = net.routing.choices(accelerators - 1, 0).len() as u128;
+        let mut shares = 0;
+        Spread::new(net).add(0, 1..accelerators, |_, _| shares += 1);
+        limits::admit(WHAT, table_bytes(net) + 24 * ways * all, STEPS * all * (ways * all + shares))?;
+    }
     let mut loads = vec![0.0; net.plane.links().len()];
     let mut spread = Spread::new(net);
     let mut hops = 0;
@@ -52,11 +82,27 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Fluid {
         spread.add(to, sources(to), |link, _| own = own.max(loads[link as usize]));
         ps(own)
     });
-    Fluid { finish_ps: finish_ps.collect(), makespan_ps: ps(busiest), busiest_bytes: busiest * bytes }
+    Ok(Fluid { finish_ps: finish_ps.collect(), makespan_ps: ps(busiest), busiest_bytes: busiest * bytes })
 }
 
 /// Accelerator k sends `bytes` to accelerator `to[k]`, each to another.
-pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Fluid {
+///
+/// # Errors
+/// The flows are over a limit.
+pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, OverLimit> {
+    const WHAT: &str = "a permutation by flows";
+    limits::admit(WHAT, table_bytes(net), 0)?;
+    {
+        let (mut sample, mut shares, mut sampled) = (Spread::new(net), 0_u128, 0_u128);
+        for (from, &to) in (0..).zip(to).step_by(to.len().div_ceil(SAMPLED).max(1)).filter(|&(from, &to)| from != to) {
+            sample.add(to, [from].into_iter(), |_, _| shares += 1);
+            sampled += 1;
+        }
+        let shares = shares * to.len() as u128 / sampled.max(1);
+        // A share lies with its flow, whose table grows by doubling, and a number of its flow with its link.
+        let bytes = table_bytes(net) + 48 * shares + 64 * (to.len() + net.plane.links().len()) as u128;
+        limits::admit(WHAT, bytes, STEPS * (ROUNDS + 4) * shares)?;
+    }
     let mut spread = Spread::new(net);
     let mut flows = max_min::Flows::new(net.plane.links().len());
     let mut hops = Vec::with_capacity(to.len());
@@ -77,6 +123,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Fluid {
     let mut ended = vec![0.0; to.len()];
     let mut now = 0.0;
     while left.iter().any(|&share| share > 0.0) {
+        interrupt::check();
         let rates = flows.rates(|flow| left[flow] > 0.0);
         let until: Vec<(usize, f64)> =
             (0..left.len()).filter(|&flow| left[flow] > 0.0).map(|flow| (flow, left[flow] / rates[flow])).collect();
@@ -98,7 +145,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Fluid {
         }
     }
     let busiest = flows.loads().fold(0.0, f64::max) * bytes;
-    Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes: busiest }
+    Ok(Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes: busiest })
 }
 
 fn latency_ps(net: &Interconnect, hops: u32) -> f64 {

@@ -1,5 +1,6 @@
 //! What flows to one accelerator put on each link, where they are split evenly at every node.
 
+use unisono_base::interrupt::poll;
 use unisono_machine::network::{Header, Hop};
 
 use crate::network::Interconnect;
@@ -49,6 +50,7 @@ impl<'a> Spread<'a> {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();
         for from in from {
+            poll();
             let choices = self.net.routing.choices(from, to);
             let share = 1.0 / choices.len() as f64;
             sources.extend(choices.into_iter().map(|way| (way, from, share)));
@@ -74,6 +76,7 @@ impl<'a> Spread<'a> {
         self.ready.extend((0..self.states.len() as u32).filter(|&at| self.states[at as usize].pending == 0));
         let mut longest = 0;
         while let Some(at) = self.ready.pop() {
+            poll();
             let State { share, depth, first_edge, edges, .. } = self.states[at as usize];
             let share = share / f64::from(edges.max(1));
             for edge in first_edge..first_edge + edges {
@@ -99,6 +102,7 @@ impl<'a> Spread<'a> {
     fn discover(&mut self, header: Header) {
         let mut at = 0;
         while at < self.states.len() {
+            poll();
             let State { node, vc, .. } = self.states[at];
             self.hops.clear();
             self.net.routing.hops(node, Header { vc, ..header }, &mut self.hops);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use unisono_base::narrow;
+use unisono_base::{interrupt::poll, narrow};
 
 use crate::network::{Header, Hop, Plane, Routing};
 
@@ -12,6 +12,7 @@ pub fn distances(plane: &Plane, to: u32) -> Vec<u32> {
     distance[to as usize] = 0;
     let mut open = VecDeque::from([to]);
     while let Some(node) = open.pop_front() {
+        poll();
         for link in plane.leaving(node) {
             let next = plane.link(link).to;
             if distance[next as usize] == u32::MAX {

@@ -1,0 +1,126 @@
+//! The limits of the process on memory and steps, and the memory that is free.
+
+use std::{
+    cell::Cell,
+    fs::read_to_string,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use pyo3::prelude::*;
+use unisono_base::limits::{self, DEFAULT_STEPS};
+
+/// The share of the free memory that estimates may ask for unless the user sets a limit.
+const SHARE: f64 = 0.8;
+/// The free memory is read again after so long.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Whether the limit on memory follows the free memory; otherwise the user has set it.
+static FOLLOWS: AtomicBool = AtomicBool::new(true);
+
+thread_local! {
+    static READ: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Sets the limit on memory to 80 % of what is free, unless the user has set one.
+pub fn refresh() {
+    if !FOLLOWS.load(Relaxed) || READ.get().is_some_and(|read| read.elapsed() < PERIOD) {
+        return;
+    }
+    READ.set(Some(Instant::now()));
+    let bytes = free().map_or(u64::MAX, |free| (free as f64 * SHARE) as u64);
+    limits::set(bytes, limits::get().1);
+}
+
+/// The bytes that this process may still allocate: the least of what the machine has free, what the control groups of the
+/// process leave, and what its limit on address space leaves. None where nothing says.
+fn free() -> Option<u64> {
+    [available(), unclaimed_by_groups(), address_space()].into_iter().flatten().min()
+}
+
+/// The number in a file of one number.
+fn number(path: &str) -> Option<u64> {
+    read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The number after a key at the beginning of a line.
+fn value(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
+}
+
+fn available() -> Option<u64> {
+    value(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:").map(|kib| kib * 1024)
+}
+
+/// Control groups: version 2, with all that contain the process's own, and the memory controller of version 1.
+fn unclaimed_by_groups() -> Option<u64> {
+    let listed = read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let of = |prefix: &str| listed.lines().find_map(|line| line.split_once(prefix)).map_or("/", |(_, path)| path);
+    let groups = |root: &'static str, path: &str| -> Vec<String> {
+        // Inside a container the path may be that outside, and only the root is there.
+        let inner = path.trim_matches('/').split('/').filter(|part| !part.is_empty() && *part != "..");
+        let mut all = vec![root.to_owned()];
+        inner.for_each(|part| all.push(format!("{}/{part}", all[all.len() - 1])));
+        all
+    };
+    let left = |folder: String, most: &str, used: &str, cache: &str| {
+        let most = number(&format!("{folder}/{most}"))?;
+        let used = number(&format!("{folder}/{used}"))?;
+        // Files that nobody uses give their memory back.
+        let cached = read_to_string(format!("{folder}/memory.stat")).ok().and_then(|stat| value(&stat, cache));
+        Some(most.saturating_sub(used.saturating_sub(cached.unwrap_or(0))))
+    };
+    let second = groups("/sys/fs/cgroup", of("0::")).into_iter();
+    let second = second.filter_map(|folder| left(folder, "memory.max", "memory.current", "inactive_file "));
+    let first = groups("/sys/fs/cgroup/memory", of(":memory:")).into_iter();
+    let first = first
+        .filter_map(|folder| left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "));
+    second.chain(first).min()
+}
+
+fn address_space() -> Option<u64> {
+    let most = value(&read_to_string("/proc/self/limits").ok()?, "Max address space")?;
+    let used = value(&read_to_string("/proc/self/status").ok()?, "VmSize:")? * 1024;
+    Some(most.saturating_sub(used))
+}
+
+/// The limits in force: bytes and steps; None where there is none.
+#[pyfunction]
+pub fn limits_now() -> (Option<u64>, Option<u64>) {
+    refresh();
+    let finite = |limit: u64| (limit < u64::MAX).then_some(limit);
+    let (bytes, steps) = limits::get();
+    (finite(bytes), finite(steps))
+}
+
+/// Whether the limit on memory follows the free memory.
+#[pyfunction]
+pub fn limits_follow() -> bool {
+    FOLLOWS.load(Relaxed)
+}
+
+/// Sets the limits: bytes and steps, None for no limit; `follow`: bytes follow the free memory, whatever is given.
+#[pyfunction]
+#[pyo3(signature = (bytes, steps, follow))]
+pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
+    FOLLOWS.store(follow, Relaxed);
+    limits::set(bytes.unwrap_or(u64::MAX), steps.unwrap_or(u64::MAX));
+    READ.set(None);
+    refresh();
+}
+
+/// Calls `note` with a sentence about each work that is admitted and large; None: calls nothing.
+#[pyfunction]
+#[pyo3(signature = (note))]
+pub fn note_large_work(note: Option<Py<PyAny>>) {
+    limits::set_note(note.map(|note| -> limits::Note {
+        // A note that fails is lost; the work goes on.
+        Box::new(move |sentence| drop(Python::attach(|py| note.call1(py, (sentence,)))))
+    }));
+}
+
+/// The limit on steps unless something else is set.
+#[pyfunction]
+pub fn default_steps() -> u64 {
+    DEFAULT_STEPS
+}
