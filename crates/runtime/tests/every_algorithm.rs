@@ -166,6 +166,17 @@ fn whole_vectors_take_any_count() {
     });
 }
 
+/// Ranks of an allreduce have the same bits under every operator of the plan, minima of zeros of either sign among them.
+#[test]
+fn repeatable_schedules_stay_repeatable() {
+    let mut kept = 0;
+    every(2..10, &[1, 4], Operator::Sum, |proven, stored, what| {
+        assert_eq!(stored.facts().repeatable, proven.proof().repeatable, "{what}");
+        kept += u32::from(proven.proof().repeatable);
+    });
+    assert!(kept > 500, "{kept}");
+}
+
 #[test]
 fn floats_have_the_bits_of_the_interpreter() {
     every([3, 4, 6, 8].into_iter(), &[1, 8], Operator::Sum, |proven, stored, what| {

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use unisono_collective::{Collective, Kind, OperatorClass};
+use unisono_collective::{Collective, Dtype, Kind, Operator, OperatorClass};
 
 use super::{
     Blocking, Facts, MOST_TAGS, Place, RankProgram, Stored, align, in_place,
@@ -92,7 +92,12 @@ impl Stored {
         if blocking == Blocking::Any {
             align::check(&programs, &order)?;
         }
-        let raised = raise::raise(&programs, &c, &order.messages)?;
+        // A plan serves all operators of its class. Minima of floating point ask the most of repeatable results.
+        let strictest = match class_of(&c) {
+            OperatorClass::Commutative => Collective { operator: Operator::Min, dtype: Dtype::F32, ..c },
+            OperatorClass::None | OperatorClass::Ordered => c,
+        };
+        let raised = raise::raise(&programs, &strictest, &order.messages)?;
         drop(order);
         let proof = verify(&raised, Method::Auto);
         if let Some(first) = proof.diagnostics.first() {
