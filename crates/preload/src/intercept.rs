@@ -117,7 +117,8 @@ fn planned(
     started: &Cell<bool>,
 ) -> Outcome<Option<c_int>> {
     let Some(mut served) = known.serve() else { return Ok(None) };
-    let Some(described) = arguments.describe(library, known.ranks, known.rank)? else { return Ok(None) };
+    // What cannot be described, such as a datatype that is none, is the library's to refuse.
+    let Ok(Some(described)) = arguments.describe(library, known.ranks, known.rank) else { return Ok(None) };
     let Some(entry) = served.planned.rows().find(&described.call) else { return Ok(None) };
     if !described.fits(known.ranks) {
         return Ok(None);

@@ -1,0 +1,111 @@
+"""Wrong arguments, files that are none, and values that mean nothing, given to the library for MPI programs."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..python.test_mpi import OPEN_MPI, SOURCES, Compile, compiled, plan, report, run
+
+__all__ = ["compiled", "plan"]
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])
+def test_wrong_calls_end_as_the_librarys(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, abi: str, ranks: int
+) -> None:
+    said = tmp_path / "report"
+    done = run(ranks, compiled("hostile", abi), options=("--plan", str(plan(ranks)), "--report", str(said)))
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
+    # The plan served what is right.
+    assert report(said)["allreduce", "recursive-doubling"] > 40
+
+
+def bare(program: Path, ranks: int, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A program under Open MPI's launcher, with this library before it and an environment of its own."""
+    from unisono._mpirun import LIBRARY
+
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    names = [word for name in variables for word in ("-x", name)]
+    command = [OPEN_MPI / "bin" / "mpiexec", "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={LIBRARY}", *names]
+    return subprocess.run(
+        [*map(str, command), str(program), "10"],
+        env={**os.environ, **root, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "is not a regular file"),
+        (Path.mkdir, "is not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
+        (lambda path: path.touch(), "this is no plan"),
+        (lambda path: path.write_bytes(b"UNISPLAN" + bytes(range(256))), "version"),
+        # Sparse: it takes no room.
+        (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40), "read up to 1073741824 bytes"),
+    ],
+    ids=["fifo", "folder", "device", "empty", "garbage", "huge"],
+)
+def test_a_plan_that_is_no_plan_keeps_nobody_waiting(
+    compiled: Compile, tmp_path: Path, make: Callable[[Path], object], why: str
+) -> None:
+    path = tmp_path / "no.plan"
+    make(path)
+    done = bare(compiled("collectives", "openmpi"), 2, UNISONO_PLAN=str(path))
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.replace("\0", "").splitlines() if line.startswith("unisono:")]
+    assert len(lines) == 1, done.stderr
+    assert why in lines[0]
+    assert "the program runs unplanned" in lines[0]
+
+
+def test_a_report_that_nobody_reads_keeps_nobody_waiting(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "report"
+    os.mkfifo(path)
+    program = compiled("collectives", "openmpi")
+    done = bare(program, 2, UNISONO_PLAN=str(plan(2)), UNISONO_REPORT=str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(f"the report '{path}' cannot be written") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "off"),
+    [("1", True), ("on", True), ("TRUE", True), ("0", False), ("off", False), ("False", False), ("", False)],
+)
+def test_switches_have_known_values(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, value: str, off: bool
+) -> None:
+    path = tmp_path / "report"
+    done = bare(
+        compiled("collectives", "openmpi"), 1, UNISONO_PLAN=str(plan(1)), UNISONO_REPORT=str(path), UNISONO_OFF=value
+    )
+    assert done.returncode == 0, done.stderr
+    assert "unisono:" not in done.stderr
+    assert path.exists() != off
+
+
+def test_another_value_of_a_switch_is_on_and_named_once(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "report"
+    done = bare(
+        compiled("collectives", "openmpi"), 2, UNISONO_PLAN=str(plan(2)), UNISONO_REPORT=str(path), UNISONO_OFF="maybe"
+    )
+    assert done.returncode == 0, done.stderr
+    line = 'UNISONO_OFF is "maybe", which counts as 1; accepted are 0, 1, false, true, off and on'
+    assert done.stderr.count(line) == 1
+    assert not path.exists()
+
+
+def test_every_c_program_is_used() -> None:
+    text = "".join(path.read_text() for folder in (SOURCES, SOURCES.parent / "python") for path in folder.glob("*.py"))
+    assert all(f'"{path.stem}"' in text or path.name in text for path in SOURCES.glob("*.c"))
