@@ -178,7 +178,7 @@ impl MapperJson {
             if list.len() != dims {
                 return Err(format!("mapper {what} has {} numbers; the buffer has {dims} dimensions", list.len()));
             }
-            if let Some(wrong) = list.iter().find(|n| n.abs() >= MOST_EXTENT) {
+            if let Some(wrong) = list.iter().find(|n| n.unsigned_abs() >= MOST_EXTENT.unsigned_abs()) {
                 return Err(format!("mapper {what} has {wrong}; accepted are numbers below {MOST_EXTENT}"));
             }
             let mut full = [missing; 3];

@@ -211,7 +211,7 @@ fn check_geometry(task: &Task<'_>) -> Result<(), DiscoverError> {
         if size[d] < 1 || size[d] >= limit || d >= dims && size[d] != 1 {
             return wrong(format!("the range has size {}; accepted are 1 to {}", size[d], limit - 1));
         }
-        if offset[d].abs() >= limit {
+        if offset[d].unsigned_abs() >= limit.unsigned_abs() {
             return wrong(format!("the range starts at {}; accepted are numbers below {limit}", offset[d]));
         }
         if granularity[d] < 1 || granularity[d] >= limit {

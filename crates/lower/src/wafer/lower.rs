@@ -220,6 +220,12 @@ fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: 
         Operand::Tmp(start) => End::Tmp(start),
         Operand::Stream(s) => End::Fabric(colors.of(s)),
     };
+    for (what, found) in [("sources", schedule.sources(id).len()), ("sinks", schedule.sinks(id).len())] {
+        let most = usize::from(u8::MAX);
+        if found > most {
+            return Err(LowerError::TooMany { what, place: format!(" in {id}"), found, most });
+        }
+    }
     let mut op = Op { instr: id, phase: narrow(schedule.phase(id).0), ..Op::plain(schedule.instr(id).len) };
     // Only leaves are paced, which send what they were given; all others take the pace of what arrives, and a flood of the
     // result after the reduce has none.
