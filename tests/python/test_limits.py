@@ -220,7 +220,7 @@ def test_limits_of_the_process() -> None:
     assert free > 0
     for wrong in ({"memory": -1}, {"memory": "much"}, {"steps": -1}):
         with pytest.raises(un.InputError):
-            un.limits(**wrong)  # type: ignore[arg-type]
+            un.limits(**wrong)
 
 
 @pytest.mark.usefixtures("default_limits")

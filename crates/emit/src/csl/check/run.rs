@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
+use unisono_base::interrupt::poll;
 use unisono_lower::wafer::{End, Port, WaferProgram};
 
 use super::{Findings, fabric};
@@ -56,6 +57,7 @@ impl<'a> Run<'a> {
     fn new(program: &'a WaferProgram) -> Self {
         let (mut pe_of_thread, mut pe_of_route, mut first_route, mut at) = (vec![], vec![], vec![], vec![]);
         for pe in 0..program.pe_count() {
+            poll();
             first_route.push(pe_of_route.len() as u32);
             pe_of_route.extend(program.routes(pe).iter().map(|_| pe as u32));
             for thread in program.threads(pe) {
