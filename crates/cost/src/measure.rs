@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use unisono_base::{Diagnostic, Diagnostics, InstrId, PhaseId, Span, StreamId, Wavelets};
+use unisono_base::{Diagnostic, Diagnostics, InstrId, PhaseId, Span, StreamId, Wavelets, interrupt::poll};
 use unisono_lower::{Distances, Placed, Segment, Terms};
 use unisono_machine::{Direction, Grid};
 use unisono_schedule::{Flow, topological};
@@ -129,6 +129,7 @@ impl<'a> Parts<'a> {
         };
         let (first, last) = (self.rank[first.index()], self.rank[last.index()]);
         for &id in &self.order[first as usize..=last as usize] {
+            poll();
             let node = self.flow.node_of(id);
             let reads_here = schedule.phase(id) == phase;
             let mut most = (0, 0);
@@ -178,6 +179,7 @@ impl<'a> Parts<'a> {
         }
         let mut segments = Vec::new();
         for message in &self.messages[phase.index()] {
+            poll();
             loads.sent[schedule.stream(message.stream).source.index()] += message.wavelets;
             placement.segments(schedule, message.stream, &mut segments);
             loads.route(placement.grid, &segments, message.wavelets);

@@ -63,13 +63,14 @@ pub struct Operation {
     pub root: Option<u32>,
 }
 
-/// Steps of a comparison of two ranks.
-const STEPS: u64 = 128;
+/// Steps of a comparison of two ranks, and the name of such work in errors.
+pub const STEPS: u64 = 128;
+pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
 /// Counts a comparison of two ranks, of which there may be as many as pairs.
 fn step() {
     poll();
-    spend("the messages between all pairs of nodes", STEPS);
+    spend(PAIRS, STEPS);
 }
 
 /// What `rank` must receive of a part to hold all that its side of `reader` covers.

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use unisono_base::{limits::take, narrow};
+use unisono_base::{limits::take, limits::{spend, take}, narrow};
 
 use crate::{
-    exchange::{Group, Operation, Part, Piece, by_rank, need, sources, targets},
+    exchange::{Group, Operation, PAIRS, Part, Piece, STEPS, by_rank, need, sources, targets},
     pattern::Pattern,
     rules::{Listing, Read, Rules, Tables, decide, hold},
     side::{Ranks, SideId, Sides},
@@ -134,6 +134,7 @@ pub fn plan(
     }
     if count {
         let readers = sides[reader].touching(&read.wanted);
+        expect_pairs(sides, &readers, reader, &rest);
         for k in readers.iter() {
             let from = by_rank(rest.iter().flat_map(|part| received(sides, k, reader, part)));
             plan.traffic.pushes += from.len() as u64;
@@ -147,6 +148,18 @@ pub fn plan(
         plan.after = merged(pieces);
     }
     plan
+}
+
+/// Counts the steps of all pairs of ranks that exchange anything, before they are looked at: a few readers stand for all.
+fn expect_pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[Part]) {
+    const ASKED: u32 = 4;
+    let of = |k: u32| {
+        let from = parts.iter().map(|part| sides[part.owner].touching(&need(sides, k, reader, part)).len());
+        from.map(u64::from).sum::<u64>()
+    };
+    let asked = readers.iter().step_by(readers.len().div_ceil(ASKED).max(1) as usize);
+    let (sum, count) = asked.map(of).fold((0, 0), |(sum, count), pairs| (sum + pairs, count + 1));
+    spend(PAIRS, (sum / count.max(1)).saturating_mul(u64::from(readers.len())).saturating_mul(STEPS));
 }
 
 fn received(sides: &Sides, rank: u32, reader: SideId, part: &Part) -> Vec<(u32, Region)> {

@@ -10,7 +10,8 @@ use unisono_sim::{
 };
 
 use crate::{
-    errors::{detached, input, plan_error, simulation_error, to_python},
+    endpoint::failed,
+    errors::{detached, input, plan_error, to_python},
     machine::Machine,
 };
 
@@ -76,11 +77,11 @@ pub fn workload<'py>(
         }
         "packet" => {
             let made = detached(py, || tasks(&workload, overlap, &on))?.map_err(plan_error)?;
-            let interconnect = Interconnect::new(network).map_err(input)?;
+            let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
             let hosts = endpoint::Options { watch: made.watch.clone(), ..endpoint::Options::default() };
             let options = Options { hosts, places: on.places().to_vec(), ..Options::default() };
             let done = detached(py, || run(&made.graph, &interconnect, &options))?;
-            let done = done.map_err(|e| simulation_error(py, e.to_string(), Vec::new()))?;
+            let done = done.map_err(|e| failed(py, &e))?;
             let iteration = made.iteration(&workload, &done.hosts.watched, done.hosts.makespan);
             (iteration, Some(done.packets), Some(done.events))
         }

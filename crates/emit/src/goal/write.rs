@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use unisono_base::TaskId;
+use unisono_base::{TaskId, interrupt::poll};
 use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
 /// `calc_ns` gives the nanoseconds of each calc and each reduce. Edges follow the tasks of their rank, in the order in
@@ -17,6 +17,7 @@ pub fn write(graph: &TaskGraph, calc_ns: impl Fn(Task) -> u64, out: &mut impl Wr
         let tasks = graph.tasks(rank);
         let label = |id: u32| id - tasks.start + 1;
         for id in tasks.clone() {
+            poll();
             write!(out, "l{}: ", label(id))?;
             operation(graph.task(TaskId(id)), &calc_ns, out)?;
         }

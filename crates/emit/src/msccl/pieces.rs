@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use unisono_base::{InstrId, StreamId};
+use unisono_base::{InstrId, StreamId, interrupt::poll};
 use unisono_schedule::{Flow, Operand, Schedule};
 
 /// So many cuts are made before a schedule is given up.
@@ -44,6 +44,8 @@ impl Pieces {
             new.extend(flow.writers(s).iter().chain(flow.readers(s)).map(|p| (s, p.start)));
         }
         for id in (0..schedule.instr_count()).map(InstrId::new) {
+            poll();
+            poll();
             let ends = ends(schedule, flow, id);
             let into = (longest..schedule.instr(id).len).step_by(longest as usize);
             new.extend(into.flat_map(|into| ends.iter().map(move |&(s, at)| (s, at + into))));

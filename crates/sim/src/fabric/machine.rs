@@ -410,8 +410,10 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     let ops = program.op_count() as u128;
     let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();
     let bytes = 4 * elements + 8 * u128::from(inputs) + BYTES_A_PE * pes.len() as u128 + BYTES_AN_OP * ops;
-    // Each operation begins and ends in the run, and its elements are computed afterwards.
-    limits::admit("the simulation of the wafer", bytes, STEPS_AN_OP * ops + 2 * moved + u128::from(inputs))?;
+    // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles at random is
+    // visited for every element.
+    let each = if options.noop_probability > 0.0 { STEPS_A_VISIT } else { 1 };
+    limits::admit("the simulation of the wafer", bytes, STEPS_AN_OP * ops + each * moved + u128::from(inputs))?;
     Ok(())
 }
 
@@ -419,6 +421,7 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
 const BYTES_A_PE: u128 = 600;
 const BYTES_AN_OP: u128 = 160;
 const STEPS_AN_OP: u128 = 2000;
+const STEPS_A_VISIT: u128 = 60;
 
 /// Operations that send on a color with a link over the edge of a tile somewhere.
 fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32, u32)> {

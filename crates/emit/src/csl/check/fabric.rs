@@ -1,7 +1,7 @@
 //! Checks 3 and 7: links between neighbors, circles, and how far switches have to go.
 
 use rustc_hash::FxHashMap;
-use unisono_base::narrow;
+use unisono_base::{interrupt::poll, narrow};
 use unisono_lower::wafer::{Color, ColorRoute, Port, Ports, Position, WaferProgram};
 
 use super::Findings;
@@ -9,6 +9,7 @@ use super::Findings;
 /// Whether a run can be tried: no way through the routers is a circle.
 pub fn check(program: &WaferProgram, found: &mut Findings) -> bool {
     for pe in 0..program.pe_count() {
+        poll();
         for route in program.routes(pe) {
             links(program, pe, route, found);
         }

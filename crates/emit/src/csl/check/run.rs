@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
-use unisono_base::narrow;
+use unisono_base::{interrupt::poll, narrow};
 use unisono_lower::wafer::{End, Port, WaferProgram};
 
 use super::{Findings, fabric};
@@ -57,6 +57,7 @@ impl<'a> Run<'a> {
     fn new(program: &'a WaferProgram) -> Self {
         let (mut pe_of_thread, mut pe_of_route, mut first_route, mut at) = (vec![], vec![], vec![], vec![]);
         for pe in 0..program.pe_count() {
+            poll();
             first_route.push(narrow(pe_of_route.len()));
             pe_of_route.extend(program.routes(pe).iter().map(|_| narrow::<u32>(pe)));
             for thread in program.threads(pe) {

@@ -2,7 +2,7 @@
 //! routes of its router. A row of a chain has four kinds (both ends, even and odd), whatever its length.
 
 use rustc_hash::FxHashMap;
-use unisono_base::narrow;
+use unisono_base::{interrupt::poll, narrow};
 use unisono_collective::Collective;
 use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
 use unisono_machine::Grid;
@@ -81,6 +81,7 @@ impl Plan {
         let mut class_of: FxHashMap<ClassKey, u32> = FxHashMap::default();
         let mut kind_of: FxHashMap<Kind, u32> = FxHashMap::default();
         for pe in 0..program.pe_count() {
+            poll();
             let (key, colors) = key(program, pe);
             let class = match class_of.get(&key) {
                 Some(&class) => class,
