@@ -12,6 +12,7 @@
 //! Contents are exact ([`exact`]) while the sets of contributions stay affordable, and fingerprints ([`fingerprint`])
 //! beyond that; the proof says which.
 
+pub mod certificate;
 mod clock;
 mod contents;
 mod exact;
