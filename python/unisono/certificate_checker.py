@@ -1,6 +1,6 @@
 """Checks the certificate of a schedule's proof, independently of the program that wrote it.
 
-``python certificate_checker.py FILE.sched CERTIFICATE`` runs with any Python from 3.11 on and the standard library alone.
+``python certificate_checker.py FILE.sched CERTIFICATE`` runs with any Python >= 3.11 and its standard library alone.
 It ends with 0 if the certificate is accepted, 1 if it is refused, and 2 if a file cannot be read or holds no schedule.
 Nothing in the certificate is trusted: the order is followed step by step, each fact is derived from facts before it,
 and the contents of buffers and streams are computed exactly, as expressions over ranks. ``docs/certificates.md`` states
@@ -15,23 +15,19 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 MOST, MOST_RANKS, MOST_PHASES, MOST_OPERANDS = 2**32 - 1, 2**22, 2**16, 2**16 - 1
-INPUT, OUTPUT, SCRATCH, STREAM = range(4)
-BUFFERS = {"in": INPUT, "out": OUTPUT, "tmp": SCRATCH}
-#: The expression of a place that combines one rank twice, or input elements of different numbers.
-WRONG = -1
+INPUT, OUTPUT, _, STREAM = range(4)
+WRONG = -1  # The expression of a place that combines one rank twice, or input elements of different numbers.
 REDUCING = {"allreduce", "reduce", "reduce-scatter", "scan"}
 MOVING_ONE = {"broadcast", "message", "scatter"}
 MOVING_ALL = {"allgather", "alltoall", "gather"}
 ROOTED = {"broadcast", "gather", "message", "reduce", "scatter"}
-#: The collectives whose ranks must all end with one result.
-ALIKE = {"allgather", "allreduce", "barrier", "broadcast"}
+ALIKE = {"allgather", "allreduce", "barrier", "broadcast"}  # All ranks end with one result.
 _N = r"(\d{1,10})"
 _OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i32|i64)"
 _COLLECTIVE = re.compile(rf"collective (\S+) ranks={_N} elements={_N} root={_N} {_OPERATOR} {_DTYPE}", re.A)
-_NODES = re.compile(rf"nodes {_N}", re.A)
 _STREAM = re.compile(rf"stream s{_N}: {_N} ->((?: \d{{1,10}})*)(?: capacity={_N})?", re.A)
 _NODE = re.compile(rf"node {_N}:(?: tmp={_N})?", re.A)
 _AFTER = r"(?: after=((?:i\d{1,10},)*i\d{1,10}))?"
@@ -39,15 +35,14 @@ _INSTRUCTION = re.compile(rf"i{_N}(?: p{_N})?: ([^>]+) -> ([^=]+?)(?: len={_N})?
 _SLICE = re.compile(rf"(in|out|tmp)\[{_N}\.\.{_N}\]", re.A)
 _STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)", re.A)
 _FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
-
 #: An operand: (buffer, start, end) or (STREAM, stream, first element).
 Operand = tuple[int, int, int]
 #: Ranks of an expression: first, last + 1, bits where some between are missing, whether they ascend from left to right.
 Ranks = tuple[int, int, int | None, bool]
 #: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
 Segments = list[tuple[int, int, Any, int]]
-#: The result of a check that accepts: counts, and whether results are repeatable.
-Verdict = NamedTuple("Verdict", [("instructions", int), ("facts", int), ("expressions", int), ("repeatable", bool)])
+#: The result of a check that accepts: instructions, facts, expressions, and whether outputs are repeatable.
+Verdict = tuple[int, int, int, bool]
 
 
 class Refused(Exception):  # noqa: N818
@@ -66,8 +61,9 @@ def require(holds: bool, message: str) -> None:
 
 def number(text: str | None, most: int = MOST) -> int:
     """The value of up to ten digits, 0 where there are none."""
-    value = int(text or 0)
-    require(value <= most, f"found {value} where a number from 0 to {most} is expected")
+    value = int(text) if text else 0
+    if value > most:
+        raise WrongInput(f"found {value} where a number from 0 to {most} is expected")
     return value
 
 
@@ -78,34 +74,31 @@ class Collective:
         found = _COLLECTIVE.fullmatch(text)
         kind, ranks, elements, root, operator, dtype = found.groups() if found else ("",) * 6
         self.kind, self.ranks, source = kind, number(ranks, MOST_RANKS), number(root)
-        accepted = {"and": ("i32", "i64"), "or": ("i32", "i64"), "xor": ("i32", "i64"), "ordered": ("i64",)}
-        defined = kind not in REDUCING or dtype in accepted.get(operator, (dtype,))
-        known = kind in REDUCING | MOVING_ONE | MOVING_ALL | {"barrier"}
-        require(
-            known and defined and source < self.ranks, f"'{text[:80]}' is not a collective with a root among its ranks"
-        )
+        integer = dtype in ("i32", "i64")
+        lacks = (operator in ("and", "or", "xor") and not integer) or (operator == "ordered" and dtype != "i64")
+        known = kind in MOVING_ONE | MOVING_ALL | {"barrier"} or (kind in REDUCING and not lacks)
+        require(known and source < self.ranks, f"'{text[:80]}' is no collective of ranks with that root and datatype")
         self.elements = 1 if kind == "barrier" else number(elements)
-        parted = kind in MOVING_ALL or kind in ("scatter", "reduce-scatter")
-        self.whole = self.elements * (self.ranks if parted else 1)
+        self.whole = self.elements * (self.ranks if kind in MOVING_ALL | {"scatter", "reduce-scatter"} else 1)
         require(self.whole <= MOST, f"a buffer has {self.whole} elements, more than {MOST}")
         self.root = source if kind in ROOTED else 0
         # A message comes from the last rank, or from the first where the root is the last.
         self.sender = self.root if kind != "message" else 0 if source + 1 == self.ranks else self.ranks - 1
         self.any_order = operator != "ordered" or kind == "barrier"
         # The minimum of +0 and -0 depends on the order of the operands, so swapping them can change bits.
-        self.swaps = operator != "ordered" and (dtype[0] == "i" or operator not in ("min", "max"))
+        self.swaps = operator != "ordered" and (integer or operator not in ("min", "max"))
 
     def sizes(self, node: int) -> tuple[int, int]:
-        """Elements of a node's input and output. A switch has neither; the result of a broadcast's root is its input."""
+        """Elements of a node's input and output. A switch has neither; a broadcast's root has its result as input."""
         given = self.whole if self.kind in ("scatter", "reduce-scatter", "alltoall") else self.elements
         made = self.whole if self.kind in MOVING_ALL else self.elements
         gives = self.kind not in MOVING_ONE or node == self.sender
-        makes = self.kind not in ("gather", "message", "reduce") or node == self.root
-        makes = makes and not (self.kind == "broadcast" and node == self.root)
+        at_root = self.kind in ("gather", "message", "reduce")
+        makes = node == self.root if at_root else self.kind != "broadcast" or node != self.root
         return (given * gives, made * makes) if node < self.ranks else (0, 0)
 
     def required(self, rank: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Rows (start, end, input element, first rank, last rank + 1): the span must hold the reduction of these ranks."""
+        """Rows (start, end, input element, first rank, last rank + 1): a span must hold these ranks reduced."""
         n, length = self.elements, self.sizes(rank)[1]
         element = rank * n if self.kind in ("alltoall", "reduce-scatter", "scatter") else 0
         if length and self.kind in MOVING_ALL:
@@ -139,7 +132,13 @@ class Schedule:
                 self._line(code)
         except Refused as refused:
             raise type(refused)(f"line {self._at}: {refused}") from None
-        self._check_ends()
+        ends = [(stream, node) for stream, row in enumerate(self.streams) for node in (row[0], *row[1])]
+        for stream, node in ends:
+            passed, pushed = (self.ends.get((stream, n), (0, 0))[1] for n in (node, self.streams[stream][0]))
+            if passed != pushed or pushed > MOST:
+                raise Refused(f"node {node} passes {passed} of the {pushed} elements of s{stream}, or more than {MOST}")
+        if not self.ends.keys() <= set(ends):
+            raise Refused("a node pops a stream that does not lead to it")
 
     def _lines(self, text: str) -> Iterator[str]:
         for self._at, line in enumerate(text.split("\n"), 1):
@@ -159,7 +158,9 @@ class Schedule:
         elif found := _STREAM.fullmatch(code):
             stream, source, sinks = len(self.streams), number(found[2]), tuple(map(int, found[3].split()))
             named = max(source, *sinks, 0) < self.nodes and len({source, *sinks}) == len(sinks) + 1
-            require(named and int(found[1]) == stream, f"s{found[1]} is not s{stream} between {self.nodes} nodes")
+            require(
+                named and int(found[1]) == stream, f"s{found[1]} is not s{stream} between some of {self.nodes} nodes"
+            )
             self._operands[f"s{stream}"] = STREAM, stream, stream + 1
             self.streams.append((source, sinks, number(found[4]) if found[4] else None))
         elif found := _NODE.fullmatch(code):
@@ -168,7 +169,7 @@ class Schedule:
             self._in_lane, self._sizes = False, (*self.collective.sizes(self._node), number(found[2]))
         elif code == "lane" and self._node >= 0:
             self._in_lane = False
-        elif (found := _NODES.fullmatch(code)) and self.nodes == self.collective.ranks:
+        elif (found := re.fullmatch(rf"nodes {_N}", code, re.A)) and self.nodes == self.collective.ranks:
             self.nodes = number(found[1], MOST_RANKS)
             require(self.nodes >= self.collective.ranks, f"{self.nodes} nodes are fewer than the ranks")
         elif code.startswith("phases "):
@@ -178,36 +179,33 @@ class Schedule:
         else:
             require(code == "origin" or code.startswith("origin "), f"'{code[:40]}' cannot be read here")
 
-    def _operand(self, word: str) -> Operand:
-        found = self._operands.get(word)
-        if found is None:
-            match = _SLICE.fullmatch(word)
-            if not match or int(match[2]) >= int(match[3]):
-                raise WrongInput(f"'{word[:40]}' is not a span in[..], out[..] or tmp[..] or a declared stream")
-            found = self._operands[word] = BUFFERS[match[1]], int(match[2]), int(match[3])
-        return found
+    def _slice(self, word: str) -> Operand:
+        match = _SLICE.fullmatch(word)
+        if not match or int(match[2]) >= int(match[3]):
+            raise WrongInput(f"'{word[:40]}' is not a span in[..], out[..] or tmp[..] or a declared stream")
+        return self._operands.setdefault(word, (("in", "out", "tmp").index(match[1]), int(match[2]), int(match[3])))
 
     def _instruction(self, name: str, phase: str, left: str, right: str, said: str, after: str) -> None:
-        this, length = len(self.rows), number(said)
+        this, length, known = len(self.rows), number(said), self._operands
         if int(name) != this or number(phase) >= self._phases or self._node < 0 or this == MOST:
             raise WrongInput(f"i{name} comes where i{this} is expected, before any node, or is of an unknown phase")
         if not self._in_lane:
             self._in_lane = True
             self.lanes.append((self._node, this))
             self.lane_count[self._node] += 1
-        sources, sinks = list(map(self._operand, left.split(" + "))), list(map(self._operand, right.split(", ")))
+        sources = [known.get(word) or self._slice(word) for word in left.split(" + ")]
+        sinks = [known.get(word) or self._slice(word) for word in right.split(", ")]
         for buffer, start, end in sources + sinks:
-            if buffer != STREAM and end - start != length:
-                require(length == 0, f"the operands of i{this} differ in length")
+            if buffer != STREAM:
+                if length not in (0, end - start) or end > self._sizes[buffer]:
+                    raise Refused(f"i{this} has operands of unlike lengths, or outside of a buffer of {self._sizes}")
                 length = end - start
-            if buffer != STREAM and end > self._sizes[buffer]:
-                raise Refused(f"i{this} names element {end - 1} of a buffer of {self._sizes[buffer]} elements")
         if length == 0 or max(len(sources), len(sinks)) > MOST_OPERANDS:
             raise WrongInput(f"i{this} has no length, or more than {MOST_OPERANDS} operands")
         self._check_overlaps(this, sources, sinks)
-        popped = tuple(self._pass(o[1], length, False) if o[0] == STREAM else o for o in sources)
-        pushed = tuple(self._pass(o[1], length, True) if o[0] == STREAM else o for o in sinks)
-        earlier = tuple(number(e[1:]) for e in after.split(",")) if after else ()
+        popped = tuple([self._pass(o[1], length, False) if o[0] == STREAM else o for o in sources])
+        pushed = tuple([self._pass(o[1], length, True) if o[0] == STREAM else o for o in sinks])
+        earlier = tuple([number(e[1:]) for e in after.split(",")]) if after else ()
         self.rows.append((len(self.lanes) - 1, length, popped, pushed, earlier))
 
     def _pass(self, stream: int, length: int, pushes: bool) -> Operand:
@@ -222,28 +220,13 @@ class Schedule:
     def _check_overlaps(self, this: int, sources: list[Operand], sinks: list[Operand]) -> None:
         # Element k may be read and written at one place, and at two places of one buffer it may not.
         for n, (buffer, start, end) in enumerate(sinks):
-            for m, (other, first, last) in enumerate(sources + sinks[:n]):
-                apart = buffer != other or end <= first or last <= start
-                if buffer == INPUT or not (apart or (start == first and m < len(sources) and buffer != STREAM)):
-                    raise Refused(
-                        f"i{this} writes to in, writes one place twice, or writes where it reads other elements"
-                    )
-        streams = [o for o in sources if o[0] == STREAM]
+            for m, (other, first, last) in enumerate(sources + sinks[:n] if n else sources):
+                clash = buffer == other and start < last and first < end
+                if buffer == INPUT or (clash and (buffer == STREAM or start != first or m >= len(sources))):
+                    raise Refused(f"i{this} writes to in, to one place twice, or where it reads other elements")
+        streams = [o for o in sources if o[0] == STREAM] if len(sources) > 1 else []
         if len(set(streams)) != len(streams):
             raise Refused(f"i{this} pops one stream twice")
-
-    def _check_ends(self) -> None:
-        used = 0
-        for stream, (source, sinks, _) in enumerate(self.streams):
-            counts = [self.ends.get((stream, node), (0, 0))[1] for node in (source, *sinks)]
-            used += sum(count > 0 for count in counts)
-            if max(counts) != min(counts) or counts[0] > MOST:
-                raise Refused(f"the ends of s{stream} pass {counts} elements; accepted is one number up to {MOST}")
-        if used != len(self.ends):
-            raise Refused("a node pops a stream that does not lead to it")
-        for this, row in enumerate(self.rows):
-            if row[4] and (this in row[4] or max(row[4]) >= len(self.rows)):
-                raise Refused(f"i{this} waits for itself or for an instruction that does not exist")
 
 
 class Expressions:
@@ -298,7 +281,7 @@ def join(parts: Segments, start: int, end: int, value: int, shift: int) -> None:
 
 
 def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any = None) -> Segments:
-    """The contents of a span, with places counted from its start; places without contents hold ``gap`` or are refused."""
+    """The contents of a span, with places counted from its start; gaps hold ``gap`` or are refused."""
     at = bisect_left(segments, (start + 1,)) - 1
     if at >= 0 and segments[at][1] >= end:
         return [(0, end - start, segments[at][2], segments[at][3] + start)]
@@ -309,7 +292,7 @@ def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any =
             _, stop, value, shift = segments[at]
             at += 1
         elif gap is None:
-            raise Refused(f"{reader} reads element {place}, which nothing has written")
+            raise Refused(f"{'i' * isinstance(reader, int)}{reader} reads element {place}, which nothing has written")
         else:
             stop, value, shift = segments[at][0] if at < len(segments) else end, gap, 0
         join(parts, place - start, min(stop, end) - start, value, shift + start)
@@ -333,9 +316,8 @@ def write(segments: Segments, start: int, end: int, parts: Segments) -> None:
 
 
 def touch(segments: Segments, lane: int, this: int, start: int, end: int, writes: bool) -> dict[int, int]:
-    """Adds an access to the latest reads and writes of all lanes; returns each other lane's latest that clashes with it."""
-    latest: dict[int, int] = {}
-    parts: Segments = []
+    """Adds an access to the latest ones of all lanes; returns each other lane's latest that clashes with it."""
+    latest, parts = dict[int, int](), Segments()
     for a, b, lanes, shift in read(segments, start, end, this, gap={}):
         for other, (last_read, last_write) in lanes.items():
             clash = max(last_read, last_write) if writes else last_write
@@ -356,9 +338,8 @@ class Replay:
         self._next = [first for _, first in schedule.lanes]
         self._pushed = [0] * len(schedule.streams)
         self._popped: dict[tuple[int, int], int] = defaultdict(int)
-        #: Contents of streams, and of buffers by (node, buffer). For these also the latest accesses.
-        self._streams: list[Segments] = [[] for _ in schedule.streams]
-        self._buffers: dict[tuple[int, int], Segments] = defaultdict(list)
+        #: Contents by (stream, STREAM) or (node, buffer), and the latest accesses by (node, buffer).
+        self._held: dict[tuple[int, int], Segments] = defaultdict(list)
         self._touched: dict[tuple[int, int], Segments] = defaultdict(list)
         #: Of two lanes, the latest instruction of the second that is over before the next one of the first starts.
         self._over: dict[tuple[int, int], int] = {}
@@ -372,10 +353,10 @@ class Replay:
         if self._next[lane] != this:
             raise Refused(f"i{this} comes twice in the order, or not in the order of its lane")
         for earlier in after:
-            if self._next[self._s.rows[earlier][0]] <= earlier:
-                raise Refused(f"i{this} comes before i{earlier}, for which it waits")
+            if earlier >= len(self._s.rows) or self._next[self._s.rows[earlier][0]] <= earlier:
+                raise Refused(f"i{this} comes before i{earlier}, for which it waits, or i{earlier} does not exist")
             self._learn(lane, earlier)
-        at_end = [self._fact(this, lane, *parts) for parts in _FACT.findall(facts)] if facts else ()
+        at_end = [self._fact(this, lane, *fact) for fact in _FACT.findall(facts)] if facts else ()
         if self._s.lane_count[node] > 1:
             self._check_races(this, lane, node, sources, False)
             self._check_races(this, lane, node, sinks, True)
@@ -393,18 +374,11 @@ class Replay:
         via, of = int(predecessor), int(earlier or 0)
         if via >= len(self._s.rows) or of > len(self.facts) or (earlier and (start or of == 0)):
             raise Refused(f"a fact about i{this} names an instruction or a fact that does not exist before it")
-        via_lane = self._s.rows[via][0]
-        over, at_start = (via - 1, True) if start else (via, False)
-        if earlier:
-            about, over, at_start = self.facts[of - 1]
-            at_start = at_start or about < via
-            if self._s.rows[about][0] != via_lane or about > via:
-                raise Refused(f"a fact about i{this} follows from fact {of}, which is not about i{via}")
-        elif start and via == self._s.lanes[via_lane][1]:
-            raise Refused(f"a fact about i{this} names the instruction before i{via}, the first of its lane")
-        found = self._carried(via, this, at_start)
-        if found is None:
-            raise Refused(f"that i{over} is over does not pass from i{via} to i{this}")
+        about, over, at_start = self.facts[of - 1] if earlier else (via, via - bool(start), bool(start))
+        lanes = {self._s.rows[one][0] for one in (via, about, over if start else via)}
+        found = self._carried(via, this, at_start or about < via)
+        if len(lanes) > 1 or about > via or found is None:
+            raise Refused(f"that i{over} is over does not pass from i{about} through i{via} to i{this}")
         self.facts.append((this, over, found))
         if found:
             self._learn(lane, over)
@@ -438,21 +412,21 @@ class Replay:
             if buffer == INPUT:
                 contents: Segments = [(0, length, node, start)]
             elif buffer != STREAM:
-                contents = read(self._buffers[node, buffer], start, end, this)
+                contents = read(self._held[node, buffer], start, end, this)
             elif self._pushed[start] < end + length:
                 raise Refused(f"i{this} comes before the elements that it pops from s{start} are pushed")
             else:
-                contents = read(self._streams[start], end, end + length, this)
+                contents = read(self._held[start, STREAM], end, end + length, this)
                 self._popped[start, node] = end + length
             parts = self.expressions.combined(parts, contents) if parts else contents
         for buffer, start, end in sinks:
             if buffer != STREAM:
-                write(self._buffers[node, buffer], start, end, parts)
+                write(self._held[node, buffer], start, end, parts)
                 continue
             _, readers, room = self._s.streams[start]
             if room is not None and any(self._popped[start, n] + room < end + length for n in readers):
                 raise Refused(f"i{this} comes before s{start} has room for the elements that it pushes")
-            self._streams[start] += [(a + end, b + end, value, shift - end) for a, b, value, shift in parts]
+            self._held[start, STREAM] += [(a + end, b + end, value, shift - end) for a, b, value, shift in parts]
             self._pushed[start] = end + length
 
     def outputs(self) -> bool:
@@ -461,7 +435,7 @@ class Replay:
         for rank in range(c.ranks):
             whole: Segments = []
             for start, end, element, source, stop in c.required(rank):
-                parts = read(self._buffers[rank, OUTPUT], start, end, f"the output of rank {rank}")
+                parts = read(self._held[rank, OUTPUT], start, end, f"the output of rank {rank}")
                 for a, b, value, shift in parts:
                     place = f"out[{start + a}..{start + b}] of rank {rank}"
                     if value == WRONG or shift != element:
@@ -503,30 +477,22 @@ def check(schedule: str, certificate: str) -> Verdict:
         raise Refused(f"the order has {steps} of {count} instructions, or not as many facts as are stated")
     if not replay.outputs() and repeatable:
         raise Refused("outputs that must be equal are different expressions, so the schedule is not repeatable")
-    return Verdict(steps, len(replay.facts), len(replay.expressions.rows), repeatable)
+    return steps, len(replay.facts), len(replay.expressions.rows), repeatable
 
 
-def read_file(path: str) -> str:
-    """The text of a regular file."""
-    try:
-        require(stat.S_ISREG(Path(path).stat().st_mode), f"'{path}' is not a regular file")
-        return Path(path).read_bytes().decode()
-    except (OSError, ValueError) as error:
-        raise WrongInput(f"'{path}' cannot be read as text in UTF-8: {error}") from None
-
-
-def main(arguments: list[str]) -> int:
+def main(paths: list[str]) -> int:
     """Checks the files that the command line names, prints one line and returns the exit code."""
     try:
-        require(len(arguments) == 2, "two files are expected: python certificate_checker.py FILE.sched CERTIFICATE")
-        found = check(*map(read_file, arguments))
-    except (Refused, MemoryError) as error:
+        require(len(paths) == 2, "two files are expected: python certificate_checker.py FILE.sched CERTIFICATE")
+        for path in paths:
+            require(stat.S_ISREG(Path(path).stat().st_mode), f"'{path}' is not a regular file")
+        found = check(*(Path(path).read_bytes().decode() for path in paths))
+    except (Refused, OSError, ValueError, MemoryError) as error:
         code = 1 if type(error) is Refused else 2
         print(f"{('refused', 'error')[code - 1]}: {error or 'the memory is not enough'}", file=sys.stderr)  # noqa: T201
         return code
-    shown = "complete, deadlock-free, race-free" + ", repeatable" * found.repeatable
-    counts = f"{found.instructions} instructions, {found.facts} facts, {found.expressions} expressions"
-    print(f"accepted: {shown}; {counts}")  # noqa: T201
+    shown = "complete, deadlock-free, race-free" + ", repeatable" * found[3]
+    print(f"accepted: {shown}; {found[0]} instructions, {found[1]} facts, {found[2]} expressions")  # noqa: T201
     return 0
 
 
