@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use unisono_base::{limits::take, limits::{spend, take}, narrow};
+use unisono_base::{
+    limits::take,
+    limits::{spend, take},
+    narrow,
+};
 
 use crate::{
     exchange::{Group, Operation, PAIRS, Part, Piece, STEPS, by_rank, need, sources, targets},

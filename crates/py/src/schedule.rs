@@ -12,7 +12,7 @@ use unisono_machine::Machine as Description;
 use unisono_plan::Request;
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
-    verify::{self, Method, Seed},
+    verify::{self, Method, Seed, certificate::certificate},
 };
 
 use crate::{
@@ -218,6 +218,31 @@ impl Schedule {
         let seed = seed.map(str::parse).transpose().map_err(|e: String| input(e))?;
         let seed = seed.unwrap_or_else(Seed::random);
         Ok(Proof { proof: detached(py, || self.prove_seeded(method, seed))? })
+    }
+
+    /// The certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the file that
+    /// the schedule was read from, or by default `to_text()`. `proof` saves a second proof where there is one already.
+    #[pyo3(signature = (proof = None, text = None))]
+    fn certificate(&self, py: Python<'_>, proof: Option<&Proof>, text: Option<&str>) -> PyResult<String> {
+        if self.required.is_some() {
+            return Err(input(
+                "the schedule is of messages and not of a collective, so a certificate cannot state its contents",
+            ));
+        }
+        let (holds, repeatable, found) = match proof {
+            Some(p) => (p.proof.holds(), p.proof.repeatable, p.proof.diagnostics.clone()),
+            None => {
+                let p = detached(py, || self.prove(Method::Auto))?;
+                (p.holds(), p.repeatable, p.diagnostics)
+            }
+        };
+        if !holds {
+            return Err(verify_error(py, &found));
+        }
+        let text = text.map_or_else(|| self.to_text(py), |text| Ok(text.to_owned()))?;
+        let digest = py.import("hashlib")?.call_method1("sha256", (text.as_bytes(),))?.call_method0("hexdigest")?;
+        let digest: String = digest.extract()?;
+        detached(py, || certificate(self.inner(), repeatable, &digest))?.map_err(|found| verify_error(py, &found))
     }
 
     /// `{cycles, seconds, terms, phases}` from the terms computed on the grid.

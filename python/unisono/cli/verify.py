@@ -1,11 +1,12 @@
 """`unisono verify`: proves a schedule, from a file or as planned."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from unisono import Proof, Schedule
-from unisono._files import load_registers
+from unisono import InputError, Proof, Schedule, certificate_checker
+from unisono._files import check_regular, check_writable, load_registers, write
 from unisono.cli._failures import NO
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
@@ -27,22 +28,86 @@ _SHOWN = 20
     metavar="HEX",
     help="Repeats a proof with the seed that it printed (default: drawn from the operating system).",
 )
+@click.option("--certificate", metavar="OUT", help="Write the certificate of a proof that holds to this file.")
+@click.option("--check", metavar="CERTIFICATE", help="Prove nothing; check a certificate of FILE, independently.")
 @json_option
 @limit_options
 def verify(
-    file_or_collective: str, machine: str | None, method: str, seed: str | None, as_json: bool, **options: Any
+    file_or_collective: str,
+    machine: str | None,
+    method: str,
+    seed: str | None,
+    certificate: str | None,
+    check: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races."""
+    if check is not None:
+        if certificate is not None:
+            raise InputError("--certificate writes a certificate and --check reads one; give one of them")
+        return _check(file_or_collective, check, as_json)
+    if certificate is not None:
+        _check_target(file_or_collective, certificate)
     if file_or_collective.endswith(".registers"):
         return _registers(file_or_collective, as_json)
     schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):
         proof = schedule.verify(method, seed)
+    written = certificate if proof.holds else None
+    if written is not None:
+        with working("writing the certificate"):
+            text = _text(file_or_collective) if Path(file_or_collective).is_file() else None
+            write(written, schedule.certificate(proof, text))
     if as_json:
-        print_json(proof.report())
+        print_json(proof.report() if certificate is None else {**proof.report(), "certificate": written})
     else:
         _print(proof, schedule)
+        if written is not None:
+            print_lines(f"wrote {written}")
     return 0 if proof.holds else NO
+
+
+def _check_target(what: str, certificate: str) -> None:
+    if what.endswith((".json", ".registers")):
+        raise InputError(f"a certificate is of the text form of a schedule (.sched), and '{what}' is another form")
+    if Path(what).is_file() and Path(certificate).resolve() == Path(what).resolve():
+        raise InputError(f"--certificate {certificate} would overwrite the schedule; name another file")
+    check_writable(certificate)
+
+
+def _text(path: str) -> str:
+    """The text of a file with its line breaks as they are, for its digest."""
+    check_regular(path)
+    try:
+        return Path(path).read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"'{path}' is not a text file: byte {error.start} is not UTF-8") from None
+
+
+def _check(path: str, certificate: str, as_json: bool) -> int:
+    """Checks a certificate with the checker that shares no code with the proof."""
+    schedule = _text(path)
+    try:
+        with working("checking"):
+            found = certificate_checker.check(schedule, _text(certificate))
+    except certificate_checker.WrongInput as wrong:
+        raise InputError(f"'{path}': {wrong}") from None
+    except certificate_checker.Refused as refused:
+        if as_json:
+            print_json({"holds": False, "reason": str(refused), "method": "certificate"})
+        else:
+            print_lines(f"refused: {refused}")
+        return NO
+    instructions, facts, expressions, repeatable = found
+    if as_json:
+        counts = {"instructions": instructions, "facts": facts, "expressions": expressions}
+        exact = {"method": "certificate", "error_probability": 0.0}
+        print_json({"holds": True, "reason": None, **exact, "repeatable": repeatable, **counts})
+    else:
+        print_lines(f"accepted: complete, deadlock-free, race-free{', repeatable' if repeatable else ''}")
+        print_fields([("instructions", str(instructions)), ("facts", str(facts)), ("expressions", str(expressions))])
+    return 0
 
 
 def _print(proof: Proof, schedule: Schedule) -> None:

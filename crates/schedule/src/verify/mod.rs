@@ -15,6 +15,7 @@
 //! that; the proof says which, and with which probability it is wrong.
 
 mod allowance;
+pub mod certificate;
 mod clock;
 mod contents;
 mod exact;

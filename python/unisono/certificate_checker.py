@@ -1,0 +1,500 @@
+"""Checks the certificate of a schedule's proof, independently of the program that wrote it.
+
+``python certificate_checker.py FILE.sched CERTIFICATE`` runs with any Python >= 3.11 and its standard library alone.
+It ends with 0 if the certificate is accepted, 1 if it is refused, and 2 if a file cannot be read or holds no schedule.
+Nothing in the certificate is trusted: the order is followed step by step, each fact is derived from facts before it,
+and the contents of buffers and streams are computed exactly, as expressions over ranks. ``docs/certificates.md`` states
+the format and every rule. The sections ``machine`` and ``placement`` of a file are not certified.
+"""
+
+import hashlib
+import re
+import stat
+import sys
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MOST, MOST_RANKS, MOST_PHASES, MOST_OPERANDS = 2**32 - 1, 2**22, 2**16, 2**16 - 1
+INPUT, OUTPUT, _, STREAM = range(4)
+WRONG = -1  # The expression of a place that combines one rank twice, or input elements of different numbers.
+REDUCING = {"allreduce", "reduce", "reduce-scatter", "scan"}
+MOVING_ONE = {"broadcast", "message", "scatter"}
+MOVING_ALL = {"allgather", "alltoall", "gather"}
+ROOTED = {"broadcast", "gather", "message", "reduce", "scatter"}
+ALIKE = {"allgather", "allreduce", "barrier", "broadcast"}  # All ranks end with one result.
+_N = r"(\d{1,10})"
+_OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i32|i64)"
+_COLLECTIVE = re.compile(rf"collective (\S+) ranks={_N} elements={_N} root={_N} {_OPERATOR} {_DTYPE}", re.A)
+_STREAM = re.compile(rf"stream s{_N}: {_N} ->((?: \d{{1,10}})*)(?: capacity={_N})?", re.A)
+_NODE = re.compile(rf"node {_N}:(?: tmp={_N})?", re.A)
+_AFTER = r"(?: after=((?:i\d{1,10},)*i\d{1,10}))?"
+_INSTRUCTION = re.compile(rf"i{_N}(?: p{_N})?: ([^>]+) -> ([^=]+?)(?: len={_N})?{_AFTER}", re.A)
+_SLICE = re.compile(rf"(in|out|tmp)\[{_N}\.\.{_N}\]", re.A)
+_STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)", re.A)
+_FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
+#: An operand: (buffer, start, end) or (STREAM, stream, first element).
+Operand = tuple[int, int, int]
+#: Ranks of an expression: first, last + 1, bits where some between are missing, whether they ascend from left to right.
+Ranks = tuple[int, int, int | None, bool]
+#: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
+Segments = list[tuple[int, int, Any, int]]
+#: The result of a check that accepts: instructions, facts, expressions, and whether outputs are repeatable.
+Verdict = tuple[int, int, int, bool]
+
+
+class Refused(Exception):  # noqa: N818
+    """The certificate does not show that the schedule is right."""
+
+
+class WrongInput(Refused):
+    """A file cannot be read, or holds no schedule."""
+
+
+def require(holds: bool, message: str) -> None:
+    """Raises WrongInput unless a condition on the text of the schedule holds."""
+    if not holds:
+        raise WrongInput(message)
+
+
+def number(text: str | None, most: int = MOST) -> int:
+    """The value of up to ten digits, 0 where there are none."""
+    value = int(text) if text else 0
+    if value > most:
+        raise WrongInput(f"found {value} where a number from 0 to {most} is expected")
+    return value
+
+
+class Collective:
+    """A collective on given ranks: the sizes of its buffers, and what each output must hold."""
+
+    def __init__(self, text: str) -> None:
+        found = _COLLECTIVE.fullmatch(text)
+        kind, ranks, elements, root, operator, dtype = found.groups() if found else ("",) * 6
+        self.kind, self.ranks, source = kind, number(ranks, MOST_RANKS), number(root)
+        integer = dtype in ("i32", "i64")
+        lacks = (operator in ("and", "or", "xor") and not integer) or (operator == "ordered" and dtype != "i64")
+        known = kind in MOVING_ONE | MOVING_ALL | {"barrier"} or (kind in REDUCING and not lacks)
+        require(known and source < self.ranks, f"'{text[:80]}' is no collective of ranks with that root and datatype")
+        self.elements = 1 if kind == "barrier" else number(elements)
+        self.whole = self.elements * (self.ranks if kind in MOVING_ALL | {"scatter", "reduce-scatter"} else 1)
+        require(self.whole <= MOST, f"a buffer has {self.whole} elements, more than {MOST}")
+        self.root = source if kind in ROOTED else 0
+        # A message comes from the last rank, or from the first where the root is the last.
+        self.sender = self.root if kind != "message" else 0 if source + 1 == self.ranks else self.ranks - 1
+        self.any_order = operator != "ordered" or kind == "barrier"
+        # The minimum of +0 and -0 depends on the order of the operands, so swapping them can change bits.
+        self.swaps = operator != "ordered" and (integer or operator not in ("min", "max"))
+
+    def sizes(self, node: int) -> tuple[int, int]:
+        """Elements of a node's input and output. A switch has neither; a broadcast's root has its result as input."""
+        given = self.whole if self.kind in ("scatter", "reduce-scatter", "alltoall") else self.elements
+        made = self.whole if self.kind in MOVING_ALL else self.elements
+        gives = self.kind not in MOVING_ONE or node == self.sender
+        at_root = self.kind in ("gather", "message", "reduce")
+        makes = node == self.root if at_root else self.kind != "broadcast" or node != self.root
+        return (given * gives, made * makes) if node < self.ranks else (0, 0)
+
+    def required(self, rank: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Rows (start, end, input element, first rank, last rank + 1): a span must hold these ranks reduced."""
+        n, length = self.elements, self.sizes(rank)[1]
+        element = rank * n if self.kind in ("alltoall", "reduce-scatter", "scatter") else 0
+        if length and self.kind in MOVING_ALL:
+            yield from ((peer * n, peer * n + n, element, peer, peer + 1) for peer in range(self.ranks))
+        elif length and self.kind in MOVING_ONE:
+            yield 0, length, element, self.sender, self.sender + 1
+        elif length:
+            yield 0, length, element, 0, rank + 1 if self.kind == "scan" else self.ranks
+
+
+class Schedule:
+    """The text form of a schedule; what is not well-formed is refused."""
+
+    def __init__(self, text: str) -> None:
+        #: Lane, length, sources, sinks and dependencies of each instruction.
+        self.rows: list[tuple[int, int, tuple[Operand, ...], tuple[Operand, ...], tuple[int, ...]]] = []
+        #: Node and first instruction of each lane. Of each node: how many lanes it has.
+        self.lanes: list[tuple[int, int]] = []
+        self.lane_count: dict[int, int] = defaultdict(int)
+        #: Source, sinks and capacity of each stream. Of (stream, node): the lane that uses it there, and the elements.
+        self.streams: list[tuple[int, tuple[int, ...], int | None]] = []
+        self.ends: dict[tuple[int, int], tuple[int, int]] = {}
+        self._operands: dict[str, Operand] = {}
+        self._phases, self._node, self._in_lane, self._sizes = 0, -1, False, (0, 0, 0)
+        lines = self._lines(text)
+        try:
+            require(next(lines, "") == "unisono-schedule 1", "the file does not begin with 'unisono-schedule 1'")
+            self.collective = Collective(next(lines, ""))
+            self.nodes = self.collective.ranks
+            for code in lines:
+                self._line(code)
+        except Refused as refused:
+            raise type(refused)(f"line {self._at}: {refused}") from None
+        ends = [(stream, node) for stream, row in enumerate(self.streams) for node in (row[0], *row[1])]
+        for stream, node in ends:
+            passed, pushed = (self.ends.get((stream, n), (0, 0))[1] for n in (node, self.streams[stream][0]))
+            if passed != pushed or pushed > MOST:
+                raise Refused(f"node {node} passes {passed} of the {pushed} elements of s{stream}, or more than {MOST}")
+        if not self.ends.keys() <= set(ends):
+            raise Refused("a node pops a stream that does not lead to it")
+
+    def _lines(self, text: str) -> Iterator[str]:
+        for self._at, line in enumerate(text.split("\n"), 1):
+            if line.startswith(("machine", "placement")):
+                return
+            code = line.partition(";")[0] if ";" in line else line
+            if not (code.isascii() and code.isprintable()):
+                code = code.replace("\t", " ").replace("\r", " ")
+                plain = code.isascii() or code.startswith(("origin ", "phases "))
+                require(plain and code.isprintable(), "the line has characters that no instruction has")
+            if code := " ".join(code.split()):
+                yield code
+
+    def _line(self, code: str) -> None:
+        if found := _INSTRUCTION.fullmatch(code):
+            self._instruction(*found.groups())
+        elif found := _STREAM.fullmatch(code):
+            stream, source, sinks = len(self.streams), number(found[2]), tuple(map(int, found[3].split()))
+            named = max(source, *sinks, 0) < self.nodes and len({source, *sinks}) == len(sinks) + 1
+            require(
+                named and int(found[1]) == stream, f"s{found[1]} is not s{stream} between some of {self.nodes} nodes"
+            )
+            self._operands[f"s{stream}"] = STREAM, stream, stream + 1
+            self.streams.append((source, sinks, number(found[4]) if found[4] else None))
+        elif found := _NODE.fullmatch(code):
+            last, self._node = self._node, number(found[1], self.nodes - 1)
+            require(last < self._node, f"node {self._node} comes after node {last}")
+            self._in_lane, self._sizes = False, (*self.collective.sizes(self._node), number(found[2]))
+        elif code == "lane" and self._node >= 0:
+            self._in_lane = False
+        elif (found := re.fullmatch(rf"nodes {_N}", code, re.A)) and self.nodes == self.collective.ranks:
+            self.nodes = number(found[1], MOST_RANKS)
+            require(self.nodes >= self.collective.ranks, f"{self.nodes} nodes are fewer than the ranks")
+        elif code.startswith("phases "):
+            self._phases += len(code.split()) - 1
+            named = self._phases <= MOST_PHASES and not any(c in code for c in ":,=")
+            require(named, f"a phase has ':', ',' or '=' in its name, or there are more than {MOST_PHASES}")
+        else:
+            require(code == "origin" or code.startswith("origin "), f"'{code[:40]}' cannot be read here")
+
+    def _slice(self, word: str) -> Operand:
+        match = _SLICE.fullmatch(word)
+        if not match or int(match[2]) >= int(match[3]):
+            raise WrongInput(f"'{word[:40]}' is not a span in[..], out[..] or tmp[..] or a declared stream")
+        return self._operands.setdefault(word, (("in", "out", "tmp").index(match[1]), int(match[2]), int(match[3])))
+
+    def _instruction(self, name: str, phase: str, left: str, right: str, said: str, after: str) -> None:
+        this, length, known = len(self.rows), number(said), self._operands
+        if int(name) != this or number(phase) >= self._phases or self._node < 0 or this == MOST:
+            raise WrongInput(f"i{name} comes where i{this} is expected, before any node, or is of an unknown phase")
+        if not self._in_lane:
+            self._in_lane = True
+            self.lanes.append((self._node, this))
+            self.lane_count[self._node] += 1
+        sources = [known.get(word) or self._slice(word) for word in left.split(" + ")]
+        sinks = [known.get(word) or self._slice(word) for word in right.split(", ")]
+        for buffer, start, end in sources + sinks:
+            if buffer != STREAM:
+                if length not in (0, end - start) or end > self._sizes[buffer]:
+                    raise Refused(f"i{this} has operands of unlike lengths, or outside of a buffer of {self._sizes}")
+                length = end - start
+        if length == 0 or max(len(sources), len(sinks)) > MOST_OPERANDS:
+            raise WrongInput(f"i{this} has no length, or more than {MOST_OPERANDS} operands")
+        self._check_overlaps(this, sources, sinks)
+        popped = tuple([self._pass(o[1], length, False) if o[0] == STREAM else o for o in sources])
+        pushed = tuple([self._pass(o[1], length, True) if o[0] == STREAM else o for o in sinks])
+        earlier = tuple([number(e[1:]) for e in after.split(",")]) if after else ()
+        self.rows.append((len(self.lanes) - 1, length, popped, pushed, earlier))
+
+    def _pass(self, stream: int, length: int, pushes: bool) -> Operand:
+        """The stream operand with its first element: one lane of a node uses the stream, in the order of the lane."""
+        lane = len(self.lanes) - 1
+        known, at = self.ends.get((stream, self._node), (lane, 0))
+        if known != lane or pushes != (self.streams[stream][0] == self._node):
+            raise Refused(f"s{stream} is used by two lanes of node {self._node}, or at the wrong end")
+        self.ends[stream, self._node] = lane, at + length
+        return STREAM, stream, at
+
+    def _check_overlaps(self, this: int, sources: list[Operand], sinks: list[Operand]) -> None:
+        # Element k may be read and written at one place, and at two places of one buffer it may not.
+        for n, (buffer, start, end) in enumerate(sinks):
+            for m, (other, first, last) in enumerate(sources + sinks[:n] if n else sources):
+                clash = buffer == other and start < last and first < end
+                if buffer == INPUT or (clash and (buffer == STREAM or start != first or m >= len(sources))):
+                    raise Refused(f"i{this} writes to in, to one place twice, or where it reads other elements")
+        streams = [o for o in sources if o[0] == STREAM] if len(sources) > 1 else []
+        if len(set(streams)) != len(streams):
+            raise Refused(f"i{this} pops one stream twice")
+
+
+class Expressions:
+    """Expressions over ranks, each once: a rank, or a row that combines two expressions."""
+
+    def __init__(self, collective: Collective) -> None:
+        self._ranks, self._swaps, self._twice = collective.ranks, collective.swaps, collective.kind == "barrier"
+        self.rows: dict[tuple[int, int], int] = {}
+        self._held: list[Ranks] = []
+
+    def held(self, value: int) -> Ranks:
+        """The ranks of an expression."""
+        return (value, value + 1, None, True) if value < self._ranks else self._held[value - self._ranks]
+
+    def combine(self, a: int, b: int) -> int:
+        """The expression that combines two; WRONG where a rank is in both."""
+        key = (b, a) if self._swaps and a > b else (a, b)
+        found = self.rows.get(key)
+        if found is None:
+            found = self.rows[key] = WRONG if WRONG in key else self._new(self.held(key[0]), self.held(key[1]))
+        return found
+
+    def _new(self, a: Ranks, b: Ranks) -> int:
+        low, high, both = min(a[0], b[0]), max(a[1], b[1]), None
+        if a[2] is not None or b[2] is not None or (a[1] != b[0] and b[1] != a[0]):
+            x, y = (((1 << h[1] - h[0]) - 1 if h[2] is None else h[2]) << h[0] - low for h in (a, b))
+            if x & y and not self._twice:
+                return WRONG
+            both = None if (x | y).bit_count() == high - low else x | y
+        self._held.append((low, high, both, a[3] and b[3] and a[1] <= b[0]))
+        return self._ranks + len(self._held) - 1
+
+    def combined(self, left: Segments, right: Segments) -> Segments:
+        """Combines two operands place by place."""
+        if len(left) == 1 and len(right) == 1 and left[0][3] == right[0][3]:
+            return [(0, left[0][1], self.combine(left[0][2], right[0][2]), left[0][3])]
+        parts: Segments = []
+        n = m = place = 0
+        while n < len(left) and m < len(right):
+            (_, a, x, shift), (_, b, y, other) = left[n], right[m]
+            end = min(a, b)
+            join(parts, place, end, self.combine(x, y) if shift == other else WRONG, shift)
+            place, n, m = end, n + (a == end), m + (b == end)
+        return parts
+
+
+def join(parts: Segments, start: int, end: int, value: int, shift: int) -> None:
+    """Appends a segment, as one with the last where both hold the same."""
+    if parts and parts[-1][1] == start and parts[-1][2] == value and parts[-1][3] == shift:
+        start = parts.pop()[0]
+    parts.append((start, end, value, shift))
+
+
+def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any = None) -> Segments:
+    """The contents of a span, with places counted from its start; gaps hold ``gap`` or are refused."""
+    at = bisect_left(segments, (start + 1,)) - 1
+    if at >= 0 and segments[at][1] >= end:
+        return [(0, end - start, segments[at][2], segments[at][3] + start)]
+    parts: Segments = []
+    at, place = at + (at < 0 or segments[at][1] <= start), start
+    while place < end:
+        if at < len(segments) and segments[at][0] <= place:
+            _, stop, value, shift = segments[at]
+            at += 1
+        elif gap is None:
+            raise Refused(f"{'i' * isinstance(reader, int)}{reader} reads element {place}, which nothing has written")
+        else:
+            stop, value, shift = segments[at][0] if at < len(segments) else end, gap, 0
+        join(parts, place - start, min(stop, end) - start, value, shift + start)
+        place = stop
+    return parts
+
+
+def write(segments: Segments, start: int, end: int, parts: Segments) -> None:
+    """Replaces the contents of a span by those of ``parts``, whose places count from its start."""
+    low = bisect_left(segments, (start,))
+    low -= low > 0 and segments[low - 1][1] >= start
+    high = bisect_left(segments, (end,), low)
+    new: Segments = []
+    if low < high and segments[low][0] < start:
+        new.append((segments[low][0], start, segments[low][2], segments[low][3]))
+    for a, b, value, shift in parts:
+        join(new, a + start, b + start, value, shift - start)
+    if low < high and segments[high - 1][1] > end:
+        join(new, end, *segments[high - 1][1:])
+    segments[low:high] = new
+
+
+def touch(segments: Segments, lane: int, this: int, start: int, end: int, writes: bool) -> dict[int, int]:
+    """Adds an access to the latest ones of all lanes; returns each other lane's latest that clashes with it."""
+    latest, parts = dict[int, int](), Segments()
+    for a, b, lanes, shift in read(segments, start, end, this, gap={}):
+        for other, (last_read, last_write) in lanes.items():
+            clash = max(last_read, last_write) if writes else last_write
+            if other != lane and clash > latest.get(other, -1):
+                latest[other] = clash
+        last_read, last_write = lanes.get(lane, (-1, -1))
+        parts.append((a, b, {**lanes, lane: (last_read, this) if writes else (this, last_write)}, shift))
+    write(segments, start, end, parts)
+    return latest
+
+
+class Replay:
+    """Follows the order of a certificate through a schedule."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._s, self.expressions = schedule, Expressions(schedule.collective)
+        #: The next instruction of each lane. Elements pushed on each stream, and popped by (stream, node).
+        self._next = [first for _, first in schedule.lanes]
+        self._pushed = [0] * len(schedule.streams)
+        self._popped: dict[tuple[int, int], int] = defaultdict(int)
+        #: Contents by (stream, STREAM) or (node, buffer), and the latest accesses by (node, buffer).
+        self._held: dict[tuple[int, int], Segments] = defaultdict(list)
+        self._touched: dict[tuple[int, int], Segments] = defaultdict(list)
+        #: Of two lanes, the latest instruction of the second that is over before the next one of the first starts.
+        self._over: dict[tuple[int, int], int] = {}
+        #: Facts (instruction, the one that is over, whether at the start of the first and not only at its end).
+        self.facts: list[tuple[int, int, bool]] = []
+
+    def step(self, this: int, facts: str) -> None:
+        """Runs an instruction, about which the certificate states facts."""
+        lane, length, sources, sinks, after = self._s.rows[this]
+        node = self._s.lanes[lane][0]
+        if self._next[lane] != this:
+            raise Refused(f"i{this} comes twice in the order, or not in the order of its lane")
+        for earlier in after:
+            if earlier >= len(self._s.rows) or self._next[self._s.rows[earlier][0]] <= earlier:
+                raise Refused(f"i{this} comes before i{earlier}, for which it waits, or i{earlier} does not exist")
+            self._learn(lane, earlier)
+        at_end = [self._fact(this, lane, *fact) for fact in _FACT.findall(facts)] if facts else ()
+        if self._s.lane_count[node] > 1:
+            self._check_races(this, lane, node, sources, False)
+            self._check_races(this, lane, node, sinks, True)
+        self._run(this, node, length, sources, sinks)
+        for over in at_end:
+            self._learn(lane, over)
+        self._next[lane] = this + 1
+
+    def _learn(self, lane: int, over: int) -> None:
+        key = lane, self._s.rows[over][0]
+        self._over[key] = max(over, self._over.get(key, -1))
+
+    def _fact(self, this: int, lane: int, start: str, predecessor: str, earlier: str) -> int:
+        """Derives a fact; returns what is over when the instruction ends."""
+        via, of = int(predecessor), int(earlier or 0)
+        if via >= len(self._s.rows) or of > len(self.facts) or (earlier and (start or of == 0)):
+            raise Refused(f"a fact about i{this} names an instruction or a fact that does not exist before it")
+        about, over, at_start = self.facts[of - 1] if earlier else (via, via - bool(start), bool(start))
+        lanes = {self._s.rows[one][0] for one in (via, about, over if start else via)}
+        found = self._carried(via, this, at_start or about < via)
+        if len(lanes) > 1 or about > via or found is None:
+            raise Refused(f"that i{over} is over does not pass from i{about} through i{via} to i{this}")
+        self.facts.append((this, over, found))
+        if found:
+            self._learn(lane, over)
+        return over
+
+    def _carried(self, via: int, this: int, at_start: bool) -> bool | None:
+        """Whether something that is over at ``via`` is over when ``this`` starts, or else at least when it ends."""
+        (_, pushed, _, sinks, _), (_, popped, sources, _, after), best = self._s.rows[via], self._s.rows[this], None
+        if via in after:
+            return True
+        ends = ((a[2], b[2]) for a in sinks for b in sources if a[0] == b[0] == STREAM and a[1] == b[1])
+        for first, start in ends:
+            if first < start + popped and start < first + pushed:
+                if start + 1 == first + pushed or (at_start and start >= first):
+                    return True
+                best = False if at_start or start + popped >= first + pushed else best
+        return best
+
+    def _check_races(self, this: int, lane: int, node: int, operands: tuple[Operand, ...], writes: bool) -> None:
+        for buffer, start, end in operands:
+            if buffer != STREAM:
+                for other, earlier in touch(self._touched[node, buffer], lane, this, start, end, writes).items():
+                    if self._over.get((lane, other), -1) < earlier:
+                        raise Refused(
+                            f"nothing orders i{earlier} before i{this}, and they meet in memory of node {node}"
+                        )
+
+    def _run(self, this: int, node: int, length: int, sources: tuple[Operand, ...], sinks: tuple[Operand, ...]) -> None:
+        parts: Segments = []
+        for buffer, start, end in sources:
+            if buffer == INPUT:
+                contents: Segments = [(0, length, node, start)]
+            elif buffer != STREAM:
+                contents = read(self._held[node, buffer], start, end, this)
+            elif self._pushed[start] < end + length:
+                raise Refused(f"i{this} comes before the elements that it pops from s{start} are pushed")
+            else:
+                contents = read(self._held[start, STREAM], end, end + length, this)
+                self._popped[start, node] = end + length
+            parts = self.expressions.combined(parts, contents) if parts else contents
+        for buffer, start, end in sinks:
+            if buffer != STREAM:
+                write(self._held[node, buffer], start, end, parts)
+                continue
+            _, readers, room = self._s.streams[start]
+            if room is not None and any(self._popped[start, n] + room < end + length for n in readers):
+                raise Refused(f"i{this} comes before s{start} has room for the elements that it pushes")
+            self._held[start, STREAM] += [(a + end, b + end, value, shift - end) for a, b, value, shift in parts]
+            self._pushed[start] = end + length
+
+    def outputs(self) -> bool:
+        """Checks the contents of all outputs; returns whether outputs that must be equal are equal expressions."""
+        c, classes = self._s.collective, set[tuple[tuple[int, int, int, int], ...]]()
+        for rank in range(c.ranks):
+            whole: Segments = []
+            for start, end, element, source, stop in c.required(rank):
+                parts = read(self._held[rank, OUTPUT], start, end, f"the output of rank {rank}")
+                for a, b, value, shift in parts:
+                    place = f"out[{start + a}..{start + b}] of rank {rank}"
+                    if value == WRONG or shift != element:
+                        raise Refused(f"{place} combines a rank twice, or does not hold the input elements it must")
+                    *held, ascending = self.expressions.held(value)
+                    if held != [source, stop, None] or not (ascending or c.any_order):
+                        raise Refused(
+                            f"{place} does not hold ranks {source} to {stop - 1}, or not in an order that is allowed"
+                        )
+                    join(whole, start + a, start + b, value, 0)
+            if whole and c.kind in ALIKE:
+                classes.add(tuple(whole))
+        return len(classes) < 2
+
+
+def check(schedule: str, certificate: str) -> Verdict:
+    """Checks a certificate against the text of a schedule; raises Refused or WrongInput."""
+    s, lines, steps = Schedule(schedule), certificate.split("\n"), 0
+    digest, count = hashlib.sha256(schedule.encode()).hexdigest(), len(s.rows)
+    claims = "claims complete deadlock-free race-free"
+    repeatable = lines[4:5] == [f"{claims} repeatable"]
+    head = ["unisono-certificate 1", f"schedule sha256={digest}", f"instructions {count}", *lines[3:4]]
+    head += [claims + " repeatable" * repeatable, "order", "end", ""]
+    for at, (found, expected) in enumerate(zip([*lines[:6], *lines[-2:]], head, strict=False)):
+        if found != expected or len(lines) < len(head):
+            raise Refused(
+                f"line {at + 1} of 6, or the end, of the certificate is '{found[:90]}' in place of '{expected}'"
+            )
+    replay = Replay(s)
+    for word in (word for line in lines[6:-2] for word in line.split(" ")):
+        step = _STEP.fullmatch(word)
+        first, last = (int(step[1]), int(step[2] or step[1])) if step else (count, count)
+        if not step or not first <= last < count or (step[2] and step[3]):
+            raise Refused(f"'{word[:40]}' is not a step of an order of {count} instructions")
+        for this in range(first, last + 1):
+            replay.step(this, step[3])
+        steps += last + 1 - first
+    if steps != count or lines[3] != f"facts {len(replay.facts)}":
+        raise Refused(f"the order has {steps} of {count} instructions, or not as many facts as are stated")
+    if not replay.outputs() and repeatable:
+        raise Refused("outputs that must be equal are different expressions, so the schedule is not repeatable")
+    return steps, len(replay.facts), len(replay.expressions.rows), repeatable
+
+
+def main(paths: list[str]) -> int:
+    """Checks the files that the command line names, prints one line and returns the exit code."""
+    try:
+        require(len(paths) == 2, "two files are expected: python certificate_checker.py FILE.sched CERTIFICATE")
+        for path in paths:
+            require(stat.S_ISREG(Path(path).stat().st_mode), f"'{path}' is not a regular file")
+        found = check(*(Path(path).read_bytes().decode() for path in paths))
+    except (Refused, OSError, ValueError, MemoryError) as error:
+        code = 1 if type(error) is Refused else 2
+        print(f"{('refused', 'error')[code - 1]}: {error or 'the memory is not enough'}", file=sys.stderr)  # noqa: T201
+        return code
+    shown = "complete, deadlock-free, race-free" + ", repeatable" * found[3]
+    print(f"accepted: {shown}; {found[0]} instructions, {found[1]} facts, {found[2]} expressions")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
