@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use unisono_base::{
-    limits::take,
     limits::{spend, take},
     narrow,
 };

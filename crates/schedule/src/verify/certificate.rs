@@ -17,7 +17,7 @@ use unisono_base::{Diagnostic, Diagnostics, InstrId, LaneId, NodeId, Span, inter
 
 use crate::{
     flow::Flow,
-    order::{dependents, next_in_lane, topological, waiters},
+    order::{Dependents, next_in_lane, topological},
     schedule::Schedule,
 };
 
@@ -81,7 +81,7 @@ fn state(id: InstrId, over: Over) -> usize {
 struct Evidence<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
-    dependents: Vec<(InstrId, InstrId)>,
+    dependents: Dependents,
     /// Place of each instruction in the order.
     rank: Vec<u32>,
     facts: Vec<Fact>,
@@ -103,7 +103,7 @@ impl<'a> Evidence<'a> {
         Self {
             schedule,
             flow,
-            dependents: dependents(schedule),
+            dependents: Dependents::new(schedule, &[]),
             rank,
             facts: Vec::new(),
             numbers: FxHashMap::default(),
@@ -188,13 +188,13 @@ impl<'a> Evidence<'a> {
             if let Some(next) = next_in_lane(schedule, flow, id) {
                 visit(next, Over::AtStart, true);
             }
-            for next in waiters(&self.dependents, id) {
+            for &next in self.dependents.of(id) {
                 if streams || flow.node_of(next) == flow.node_of(id) {
                     visit(next, Over::AtStart, false);
                 }
             }
             for (stream, span) in flow.pushes(schedule, id).filter(|_| streams) {
-                for piece in flow.readers_by_sink(stream).flat_map(|r| Flow::touching(schedule, r, span)) {
+                for piece in flow.readers_by_sink(stream).flat_map(|r| Flow::touching(r, span)) {
                     let popped = Span::new(piece.start, schedule.instr(piece.instr).len);
                     if let Some(new) = across(span, popped, over) {
                         visit(piece.instr, new, false);
