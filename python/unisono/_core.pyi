@@ -62,6 +62,7 @@ __all__ = [
     "parse_shape",
     "plan",
     "plane",
+    "prove_plan",
     "reduce_optimality",
     "schedule_seconds",
     "set_limits",
@@ -569,6 +570,7 @@ def plan(
 ) -> Plan: ...
 def encode_plan(rows: list[tuple[Plan | Schedule | tuple[str, int], int, int | None, int | None]]) -> bytes: ...
 def decode_plan(bytes: bytes) -> list[dict[str, Any]]: ...
+def prove_plan(bytes: bytes, ranks: int | None = None) -> None: ...
 def bounds(
     collective: str,
     machine: Machine,

@@ -46,10 +46,24 @@ def load_plans(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the library's own), and what was proved.
 
     Raises:
-        InputError: the file is damaged, cut short, newer than this program, or no plan.
+        InputError: the file is damaged, cut short, newer than this program, or no plan, or its proof fails.
 
     """
+    return _core.decode_plan(read_proven(path))
+
+
+def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes:
+    """The bytes of a plan file whose rows, or those for this number of ranks, are proven.
+
+    A checksum shows that a file is whole, not that its programs are right.
+
+    Raises:
+        InputError: the file cannot be read, or its proof fails.
+
+    """
+    raw = read_bytes(path)
     try:
-        return _core.decode_plan(read_bytes(path))
+        _core.prove_plan(raw, ranks)
     except InputError as error:
         raise InputError(f"'{title(path)}': {error}") from None
+    return raw

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import Error, InputError, Machine
-from unisono._files import read_bytes, title
 from unisono._machines import machine as find_machine
 from unisono._machines import with_shape
+from unisono._planfile import read_proven
 from unisono._proposals import proposals
 
 Array = npt.NDArray[Any]
@@ -143,7 +143,7 @@ class Table:
 
     def __init__(self, group: Group, path: str | os.PathLike[str]) -> None:
         self._group, self._name = group, Path(path).name
-        raw: bytes = group.from_first(lambda: _read_plan(path))
+        raw: bytes = group.from_first(lambda: read_proven(path, group.ranks))
         self._rows = _core.decode_plan(raw)
         self._number = group.add(raw)
 
@@ -171,15 +171,6 @@ class Table:
         if not size:
             return f"{self._name} has no row for these bytes"
         return f"no row of {self._name} for these bytes fits the operator and the count"
-
-
-def _read_plan(path: str | os.PathLike[str]) -> bytes:
-    raw = read_bytes(path)
-    try:
-        _core.decode_plan(raw)
-    except InputError as error:
-        raise InputError(f"'{title(path)}': {error}") from None
-    return raw
 
 
 def _range(row: dict[str, Any]) -> str:
@@ -261,4 +252,4 @@ def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathL
     if machine is not None:
         _of_ranks(machine, 1)
     if plan is not None:
-        _read_plan(plan)
+        read_proven(plan)

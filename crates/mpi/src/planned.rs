@@ -97,8 +97,11 @@ impl Planned {
         terms: u64,
     ) -> Outcome<(Agreement, Option<Self>)> {
         let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
-        // All that could fail on one rank alone is done before the ranks compare.
-        let prepared = plan.and_then(|plan| Some((plan, entries(plan, ranks, rank)?)));
+        // All that could fail on one rank alone is done before the ranks compare. One rank proves for all: they go by its
+        // plan only if theirs have the same checksum.
+        let holds = |plan: &PlanFile| rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
+        let proven = plan.filter(|plan| holds(plan));
+        let prepared = proven.and_then(|plan| Some((plan, entries(plan, ranks, rank)?)));
         let mine = prepared.as_ref().map_or(0, |(plan, _)| plan.checksum().wrapping_add(terms).max(1));
         let (least, most) = library.bounds(mine, comm)?;
         match prepared {

@@ -99,7 +99,12 @@ fn complain(library: &Library, agreement: Agreement, ranks: u32, rank: u32) {
     {
         say(&format!("{complaint}; the program runs unplanned"));
     }
-    if agreement == Agreement::Differs && rank == 0 && !SAID[1].swap(true, Ordering::Relaxed) {
+    let unproven = settings().plan.as_ref().filter(|_| rank == 0).and_then(|plan| plan.prove_rows(Some(ranks)).err());
+    if let Some(why) = unproven {
+        if !SAID[1].swap(true, Ordering::Relaxed) {
+            say(&format!("{why}; the collectives of {ranks} ranks are the library's own"));
+        }
+    } else if agreement == Agreement::Differs && rank == 0 && !SAID[1].swap(true, Ordering::Relaxed) {
         say(&format!(
             "the {ranks} ranks of a communicator do not all have the same plan; its collectives are the library's own"
         ));

@@ -93,6 +93,14 @@ fn store_error(error: PlanError) -> PyErr {
     }
 }
 
+/// Proves the programs of a `.plan` file: of all rows, or of those for one number of ranks.
+#[pyfunction]
+#[pyo3(signature = (bytes, ranks = None))]
+pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<()> {
+    let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
+    detached(py, || file.prove_rows(ranks))?.map_err(input)
+}
+
 /// The rows of a `.plan` file, each a dict.
 #[pyfunction]
 pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {

@@ -123,12 +123,14 @@ impl PlanFile {
         proof.clone()
     }
 
-    /// Proves all schedules.
+    /// Proves the schedules of all rows, or of those for one number of ranks.
     ///
     /// # Errors
     /// The first that fails.
-    pub fn prove_all(&self) -> Result<(), PlanFileError> {
-        (0..self.schedule_count()).try_for_each(|schedule| self.prove(schedule))
+    pub fn prove_rows(&self, ranks: Option<u32>) -> Result<(), PlanFileError> {
+        let rows = self.table.rows().iter().zip(&self.uses);
+        let asked = rows.filter(|(row, _)| ranks.is_none_or(|ranks| row.ranks == ranks));
+        asked.filter_map(|(_, used)| *used).try_for_each(|schedule| self.prove(schedule))
     }
 
     /// The program of `rank` in a schedule.
