@@ -163,7 +163,7 @@ def test_other_operators_are_accepted(op: str) -> None:
         for collective in set(algorithm["collectives"]) & {"allreduce", "reduce", "reduce-scatter", "scan"}:
             for machine, shape in [("archer", (5,)), ("wse2", (2, 3)), ("piuma", (5,))]:
                 if text := planned(algorithm["name"], collective, machine, shape, op):
-                    # Whether results are repeatable is claimed by the proof; without the claim the certificate is the same.
+                    # The claim of repeatability is the proof's; without it the certificate is the same.
                     certificate = un.Schedule.parse(text).certificate().replace(" repeatable", "")
                     assert checker.check(text, certificate), (algorithm["name"], op)
                     count += 1
