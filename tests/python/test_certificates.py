@@ -88,7 +88,7 @@ def proved(text: str) -> bool:
 def planned(algorithm: str, collective: str, machine: str, shape: tuple[int, ...], op: str = "sum") -> str | None:
     """The schedule's text; None where the algorithm does not serve the case."""
     dtype = "i64" if op == "ordered" else "f32"
-    params = {"node": 2} if algorithm == "hierarchical" else None
+    params = {"node": "2"} if algorithm == "hierarchical" else None
     try:
         where = un.machine(machine, shape)
         plan = un.plan(collective, where, elements=5, op=op, dtype=dtype, algorithm=algorithm, params=params)
@@ -112,7 +112,13 @@ def test_checker_runs_anywhere(tmp_path: Path) -> None:
     copy = shutil.copy(FILE, tmp_path)
     text = (ROOT / "tests" / "filetests" / "allreduce-4.sched").read_text()
     certificate = un.Schedule.parse(text).certificate(text=text)
-    files = {"s": text, "c": certificate, "cut": certificate[:-5], "other": text + "\n", "not-utf-8": b"\xff\xfe"}
+    files: dict[str, str | bytes] = {
+        "s": text,
+        "c": certificate,
+        "cut": certificate[:-5],
+        "other": text + "\n",
+        "not-utf-8": b"\xff\xfe",
+    }
     for name, data in files.items():
         (tmp_path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
     rows = [("s", "c", 0), ("s", "cut", 1), ("other", "c", 1), ("s", "not-utf-8", 2), ("c", "c", 2), ("s", ".", 2)]
@@ -163,7 +169,7 @@ def test_other_operators_are_accepted(op: str) -> None:
         for collective in set(algorithm["collectives"]) & {"allreduce", "reduce", "reduce-scatter", "scan"}:
             for machine, shape in [("archer", (5,)), ("wse2", (2, 3)), ("piuma", (5,))]:
                 if text := planned(algorithm["name"], collective, machine, shape, op):
-                    # Whether results are repeatable is claimed by the proof; without the claim the certificate is the same.
+                    # The claim of repeatability is the proof's; without it the certificate is the same.
                     certificate = un.Schedule.parse(text).certificate().replace(" repeatable", "")
                     assert checker.check(text, certificate), (algorithm["name"], op)
                     count += 1
