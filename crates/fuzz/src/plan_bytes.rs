@@ -88,7 +88,8 @@ pub fn change(file: &[u8], random: &mut Random) -> Vec<u8> {
         return changed;
     };
     for _ in 0..*random.pick(&[1, 1, 1, 2, 3]) {
-        let sections: Vec<Range<usize>> = parts.rows.iter().filter_map(|&row| parts.section(row)).collect();
+        let sections: Vec<Range<usize>> =
+            parts.rows.iter().filter_map(|&row| parts.section(row)).filter(|s| !s.is_empty()).collect();
         match random.below(10) {
             // Numbers of programs have four bytes and stand at any place, since kinds have one.
             0..=6 if !sections.is_empty() => {

@@ -89,7 +89,8 @@ pub fn file(file: &File) {
 pub fn schedule(s: &Schedule) {
     let exact = verify(s, Method::Exact);
     let printed = verify(s, Method::Fingerprint);
-    if exact.holds() {
+    // What a barrier needs is no sum, so fingerprints refuse it.
+    if exact.holds() && s.collective().kind != Kind::Barrier {
         assert!(printed.holds(), "proved exactly, and not by fingerprint: {:?}", printed.diagnostics.first());
     }
     assert_eq!(exact.deadlock_free, printed.deadlock_free, "methods differ on deadlock");

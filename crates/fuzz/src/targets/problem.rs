@@ -1,5 +1,7 @@
 //! Whole problems: a collective on a machine, planned, proved, stored and simulated.
 
+use std::sync::OnceLock;
+
 use unisono_algorithms::{ALGORITHMS, Params};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_lower::{File, switches};
@@ -57,6 +59,12 @@ const VALUES: &[&str] = &[
     "no",
 ];
 
+/// All presets, read once.
+fn presets() -> &'static [Machine] {
+    static READ: OnceLock<Vec<Machine>> = OnceLock::new();
+    READ.get_or_init(|| PRESETS.iter().map(|p| Machine::preset(p.name).expect("a preset reads")).collect())
+}
+
 /// What all requests have in common.
 struct Asked {
     kind: Kind,
@@ -87,15 +95,20 @@ impl Target for Problem {
 
     fn run(&self, input: &[u8]) -> bool {
         let mut d = Draws::new(input);
-        let preset = PRESETS[d.below(PRESETS.len() as u32) as usize].name;
-        let machine = Machine::preset(preset).expect("a preset reads");
         let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
+        // A machine of a kind that the algorithm runs on, or in one of eight draws any.
+        let any = named.is_none() || d.once_in(8);
+        let fits =
+            |machine: &Machine| any || named.is_some_and(|a| a.runs_on().iter().any(|k| k.name() == machine.kind()));
+        let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
+        let machine = machines[d.below(machines.len() as u32) as usize];
         let kind = match named {
             Some(algorithm) => d.pick(algorithm.collectives()),
             None => d.pick(Kind::ALL),
         };
         let mut params = Params::new();
-        for _ in 0..d.below(3) {
+        let count = if d.once_in(2) { 1 + d.below(2) } else { 0 };
+        for _ in 0..count {
             let of = named.map_or(&[][..], |algorithm| algorithm.params());
             let name = if of.is_empty() { "group" } else { d.pick(of).name };
             params = params.with(name, d.pick(VALUES));
@@ -110,7 +123,7 @@ impl Target for Problem {
             algorithm: named.map(|algorithm| algorithm.name()),
             params,
         };
-        asked.run(&machine, &mut d).is_ok()
+        asked.run(machine, &mut d).is_ok()
     }
 }
 
