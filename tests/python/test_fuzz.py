@@ -1,7 +1,7 @@
 """Fuzz: no text and no arguments make anything but the named exceptions and exit codes.
 
-The readers themselves are fuzzed in Rust (``crates/fuzz``); here is how Python reaches them: every command with options that
-are wild, every function of the package with arguments that are, and the readers that Python has of its own.
+The readers themselves are fuzzed in Rust (``crates/fuzz``); here is how Python reaches them: every command with wild
+options, functions of the package with wild arguments, and the readers that Python has of its own.
 """
 
 import contextlib
@@ -216,7 +216,8 @@ ARGUMENTS = {
 }
 WORDS = [
     *NUMBERS, "3x2", "0x0", "4,5", "1..8", "5..1", "64", "1KiB", "group=2", "=", "x", "-", "a2,a2", "all", "row",
-    "allreduce", "reduce", "scan", "message", "wse2", "archer", "piuma", "small.toml", "chain", "ring", "x-y", "in-network",
+    "allreduce", "reduce", "scan", "message", "wse2", "archer", "piuma", "small.toml", "chain", "ring", "x-y",
+    "in-network",
     "f32", "i64", "sum", "xor", "ordered", "paper", "links", "exact", "packet", "flow", "endpoint", "0,0", "uniform:5",
     "/", "/dev/null", "no/such/file", "a.sched", "p.plan", "d.json", "out.png", "é\u2028", "\udc80",
 ]  # fmt: skip
@@ -401,9 +402,10 @@ def wild() -> list[Any]:
     cycle: list[Any] = []
     cycle.append(cycle)
     return [
-        None, True, False, 0, 1, -1, 2, 7, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**400, -0.0, 0.5, 1e308, math.nan, math.inf,
-        1j, "", "\0", "é\ud800", "4", "0x0", "99999999999x99999999999", "archer", "reduce", "chain", "1" * 5000, b"", b"a", [],
-        [1], [[1]], cycle, (), (1,), (0, 0), (-1,), {}, {"a": 1}, {"group": "2"}, {1: 2}, {"x": "x" * 5000}, set(), range(5),
+        None, True, False, 0, 1, -1, 2, 7, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**400, -0.0, 0.5, 1e308, math.nan,
+        math.inf, 1j, "", "\0", "é\ud800", "4", "0x0", "99999999999x99999999999", "archer", "reduce", "chain", "1" * 5000,
+        b"", b"a", [], [1], [[1]], cycle, (), (1,), (0, 0), (-1,), {}, {"a": 1}, {"group": "2"}, {1: 2}, {"x": "x" * 5000},
+        set(), range(5),
         np.int64(3), np.float64("nan"), np.array([1, 2]), np.zeros((2, 2)), np.array([], dtype=object),
         np.zeros(8, np.float32)[::2], Index(3), Index(10**30), Fails(), object(), int, iter([1, 2]), "{}", "[" * 50,
     ]  # fmt: skip
@@ -425,7 +427,7 @@ def test_any_calls(data: st.DataObject) -> None:
     try:
         function(*arguments, **keywords)
     except un.Error as error:
-        assert "internal fault" not in str(error)
+        assert "internal fault" not in str(error)  # noqa: PT017
     except (TypeError, OSError, UnicodeEncodeError):
         pass
     except RuntimeError as error:

@@ -22,7 +22,9 @@ impl Target for Multiplying {
     fn run(&self, input: &[u8]) -> bool {
         let text = uses::text(input);
         let (ranks, text) = match text.split_once('\n') {
-            Some((first, rest)) => (first.trim().parse().ok(), rest),
+            Some((first, rest)) => {
+                (first.trim().parse().ok().filter(|&n: &u32| (1..=Collective::MAX_RANKS).contains(&n)), rest)
+            }
             None => (None, &*text),
         };
         let mut accepted = false;
