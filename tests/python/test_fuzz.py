@@ -403,8 +403,10 @@ def wild() -> list[Any]:
     cycle.append(cycle)
     return [
         None, True, False, 0, 1, -1, 2, 7, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**400, -0.0, 0.5, 1e308, math.nan,
-        math.inf, 1j, "", "\0", "é\ud800", "4", "0x0", "99999999999x99999999999", "archer", "reduce", "chain", "1" * 5000,
-        b"", b"a", [], [1], [[1]], cycle, (), (1,), (0, 0), (-1,), {}, {"a": 1}, {"group": "2"}, {1: 2}, {"x": "x" * 5000},
+        math.inf, 1j, "", "\0", "é\ud800", "4", "0x0", "99999999999x99999999999", "archer", "reduce", "chain",
+        "1" * 5000,
+        b"", b"a", [], [1], [[1]], cycle, (), (1,), (0, 0), (-1,), {}, {"a": 1}, {"group": "2"}, {1: 2},
+        {"x": "x" * 5000},
         set(), range(5),
         np.int64(3), np.float64("nan"), np.array([1, 2]), np.zeros((2, 2)), np.array([], dtype=object),
         np.zeros(8, np.float32)[::2], Index(3), Index(10**30), Fails(), object(), int, iter([1, 2]), "{}", "[" * 50,
