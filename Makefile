@@ -25,7 +25,7 @@ say = @printf '== %s\n'
 .DEFAULT_GOAL := help
 # The order of the checks is the order of their lines; cargo itself uses every core.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench setup build clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test lint bench fuzz setup build clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -52,6 +52,15 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/mpi/tasks.py
 	$(say) "strong scaling of programs of tasks, predicted"
 	@$(BIN)/python benches/scaling.py --most 64
+
+# Counters of the coverage, which the stable compiler makes; they are for the program only, so a triple keeps them out of what
+# is compiled for the build itself. The objects have a folder of their own.
+COUNTED := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+fuzz: $(VENV)/.crates ## fuzzes FUZZ_TARGET (all) for FUZZ_SECONDS (3600), guided by coverage; files go to target/fuzz
+	$(say) "building the fuzz targets"
+	@host=$$(rustc -vV | sed -n 's/^host: //p'); \
+	    env RUSTFLAGS="$(COUNTED)" cargo build --quiet --release --locked --package unisono-fuzz --target $$host --target-dir target/fuzz/build && \
+	    target/fuzz/build/$$host/release/unisono-fuzz
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 

@@ -1,5 +1,6 @@
 """Communicators of fewer ranks, chosen by how many of them share a node."""
 
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +36,8 @@ def counts(text: str, what: str, most: int) -> list[int]:
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        # No machine has ranks of ten digits, and digits of other scripts are not read.
+        if any(not re.fullmatch("[0-9]{1,9}", end) for end in ([first, last] if dash else [first])):
             raise InputError(f"{what} is '{text}'; accepted are whole numbers and ranges, as in 2,4-8")
         found.update(range(int(first), int(last or first) + 1) if int(last or first) <= most else [int(last or first)])
     wrong = next((n for n in sorted(found) if not 1 <= n <= most), None)

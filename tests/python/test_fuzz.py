@@ -1,18 +1,81 @@
-"""Fuzz: no text and no arguments make anything but the named exceptions and exit codes."""
+"""Fuzz: no text and no arguments make anything but the named exceptions and exit codes.
+
+The readers themselves are fuzzed in Rust (``crates/fuzz``); here is how Python reaches them: every command with wild
+options, functions of the package with wild arguments, and the readers that Python has of its own.
+"""
 
 import contextlib
+import json
+import math
+import os
+import re
+import subprocess
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import click
+import numpy as np
 import pytest
 import unisono as un
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from unisono import _core, multiplying
+from unisono._inputs import parse_bytes
+from unisono._tables import read_table
+from unisono.cli import COMMANDS
 
-from .conftest import call
+from .conftest import ROOT, Ran, call
 
-FUZZ = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+def fuzz(examples: int) -> settings:
+    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+NUMBERS = [
+    "0",
+    "1",
+    "-1",
+    "2147483648",
+    "4294967295",
+    "18446744073709551616",
+    "1e308",
+    "nan",
+    "0.5",
+    "",
+    "é",
+    "1" * 5000,
+]
+
+
+@st.composite
+def damaged(draw: st.DrawFn, seeds: Callable[[], tuple[str, ...]]) -> str:
+    """A text with a few lines, words, numbers or characters changed."""
+    text = draw(st.sampled_from(seeds()))
+    for _ in range(draw(st.integers(1, 4))):
+        parts = re.findall(r"[0-9.]+|\w+|\s+|.", text) if draw(st.booleans()) else text.splitlines(keepends=True)
+        at = draw(st.integers(0, max(len(parts) - 1, 0)))
+        match draw(st.sampled_from(["drop", "repeat", "swap", "replace", "number", "cut"])):
+            case "drop":
+                del parts[at : at + 1]
+            case "repeat":
+                parts[at:at] = parts[at : at + 1]
+            case "swap" if parts:
+                other = draw(st.integers(0, len(parts) - 1))
+                parts[at], parts[other] = parts[other], parts[at]
+            case "replace":
+                parts[at : at + 1] = [draw(st.text(max_size=6))]
+            case "number":
+                found = [k for k, part in enumerate(parts) if part[:1].isdigit()] or [at]
+                at = draw(st.sampled_from(found))
+                parts[at : at + 1] = [draw(st.sampled_from(NUMBERS))]
+            case _:
+                parts = parts[:at]
+        text = "".join(parts)
+    return text
 
 
 @cache
@@ -26,30 +89,29 @@ def schedules() -> tuple[un.Schedule, ...]:
     return tuple(un.plan(c, "wse2", shape=shape, elements=6, algorithm=name).schedule for c, shape, name in cases)
 
 
-@st.composite
-def damaged(draw: st.DrawFn, as_json: bool) -> str:
-    """The text of a schedule with a few lines, words or characters changed."""
-    schedule = draw(st.sampled_from(schedules()))
-    text = schedule.to_json() if as_json else schedule.to_text()
-    for _ in range(draw(st.integers(1, 4))):
-        separator = draw(st.sampled_from(["\n", " ", ",", "", ":"]))
-        parts = list(text) if separator == "" else text.split(separator)
-        at = draw(st.integers(0, max(len(parts) - 1, 0)))
-        match draw(st.sampled_from(["drop", "repeat", "swap", "replace", "cut"])):
-            case "drop":
-                del parts[at : at + 1]
-            case "repeat":
-                parts[at:at] = parts[at : at + 1]
-            case "swap":
-                other = draw(st.integers(0, max(len(parts) - 1, 0)))
-                if parts:
-                    parts[at], parts[other] = parts[other], parts[at]
-            case "replace":
-                parts[at : at + 1] = [draw(st.one_of(st.text(max_size=6), st.integers(-2, 2**66).map(str)))]
-            case _:
-                parts = parts[:at]
-        text = separator.join(parts)
-    return text
+@cache
+def texts() -> tuple[str, ...]:
+    return tuple(schedule.to_text() for schedule in schedules())
+
+
+@cache
+def documents() -> tuple[str, ...]:
+    return tuple(schedule.to_json() for schedule in schedules())
+
+
+TABLE = """{"unisono_table": 1, "rows": [
+ {"collective": "allreduce", "ranks": 4, "per_node": null, "first_bytes": 0, "last_bytes": 1023, "algorithm": "ring",
+  "params": {}, "class": "commutative"},
+ {"collective": "allreduce", "ranks": 4, "first_bytes": 1024, "last_bytes": null, "algorithm": "recursive-doubling"},
+ {"collective": "broadcast", "ranks": 8, "per_node": 2, "first_bytes": 0, "last_bytes": 9, "algorithm": "binomial",
+  "params": {"segment": "1024"}}
+]}"""
+TASKS = """{"buffers": [{"name": "P", "shape": [64], "host_initialized": true}, {"name": "V", "shape": [64]}],
+ "tasks": [{"name": "step", "range": [64], "granularity": [1], "split": "1d", "accesses": [
+   {"buffer": "P", "mode": "read", "mapper": {"kind": "all"}},
+   {"buffer": "V", "mode": "write", "mapper": {"kind": "one_to_one"}}]},
+ {"name": "next", "range": [64], "accesses": [
+   {"buffer": "V", "mode": "read", "mapper": {"kind": "neighborhood", "halo": [1]}}]}]}"""
 
 
 def use(schedule: un.Schedule) -> None:
@@ -60,82 +122,318 @@ def use(schedule: un.Schedule) -> None:
     assert un.Schedule.parse_json(schedule.to_json()) == schedule
 
 
-@FUZZ
-@given(damaged(as_json=False))
+@fuzz(150)
+@given(damaged(texts))
 def test_damaged_text(text: str) -> None:
     with contextlib.suppress(un.InputError):
         use(un.Schedule.parse(text, "fuzz.sched"))
 
 
-@FUZZ
-@given(damaged(as_json=True))
+@fuzz(150)
+@given(damaged(documents))
 def test_damaged_json(text: str) -> None:
     with contextlib.suppress(un.InputError):
         use(un.Schedule.parse_json(text, "fuzz.json"))
 
 
-@FUZZ
-@given(st.text(max_size=200))
+@fuzz(300)
+@given(damaged(lambda: (TABLE,)))
+def test_damaged_tables(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(un.Error):
+        path = Path(folder) / "table.json"
+        path.write_text(text, encoding="utf-8")
+        rows = read_table(path)
+        for target in ("openmpi-rules", "openmpi-json", "ucc", "nccl-tuner-csv"):
+            with contextlib.suppress(un.UnsupportedError):
+                _core.export_table(rows, target, None)
+
+
+@fuzz(150)
+@given(damaged(lambda: (TASKS,)))
+def test_damaged_programs(text: str) -> None:
+    with contextlib.suppress(un.InputError):
+        _core.discover(text, 4, "full")
+
+
+@fuzz(200)
+@given(
+    st.one_of(
+        st.text(max_size=60),
+        st.tuples(st.sampled_from(NUMBERS), st.sampled_from(["", "kB", "x4", " GiB"])).map("".join),
+    )
+)
 def test_any_text(text: str) -> None:
     for parse in (un.Schedule.parse, un.Schedule.parse_json):
         with contextlib.suppress(un.InputError):
             use(parse(text))
     with contextlib.suppress(un.InputError):
         un.Machine.from_toml(text, "fuzz.toml")
-    with contextlib.suppress(un.InputError):
-        un.parse_shape(text)
+    for parse_size in (un.parse_shape, parse_bytes):
+        with contextlib.suppress(un.InputError):
+            parse_size(text)
+    for ranks in (1, 24):
+        with contextlib.suppress(un.InputError):
+            multiplying.cost(text, ranks, 1.0, 1.0)
 
 
-COMMANDS = ["plan", "schedule", "verify", "bound", "sweep", "machines", "algorithms"]
-WORDS = st.sampled_from(
-    [
-        "reduce",
-        "allreduce",
-        "broadcast",
-        "message",
-        "scan",
-        "wse2",
-        "chain",
-        "two-phase",
-        "ring",
-        "x-y",
-        "star",
-        "snake",
-    ]
-    + ["0", "1", "2", "7", "3x2", "1x1", "4,5", "1..8", "-1", "1KiB", "group=2", "x=star", "root=middle", "", "=", "é"]
-    + ["f32", "f64", "i32", "sum", "xor", "ordered", "paper", "links", "exact", "0,0", "1,1", "18446744073709551616"]
-)
-OPTIONS = st.sampled_from(
-    ["--machine", "--shape", "--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param", "--model"]
-    + ["--shapes", "--algorithms", "--baseline", "--collective", "--method"]
-)
-FLAGS = st.sampled_from(["--json", "--all", "--help", "-o", "--", "-x"])
-SOUND = st.sampled_from([["--machine", "wse2"], ["--shape", "5"], ["--shape", "3x2"], ["--elements", "6"]])
+# --- commands
+
+#: Commands that measure under MPI: they run in a process of their own, since a process has one MPI.
+MEASURES = {"bench", "calibrate", "tune"}
+PROGRAM = {command.name or "": command for command in COMMANDS}
+#: Sound values of the options that most commands need, and of the arguments.
+SOUND = {
+    "--machine": ["archer", "wse2", "small.toml", "piuma"],
+    "--elements": ["8", "100"],
+    "--bytes": ["64", "1KiB"],
+    "--shape": ["4", "3x2"],
+    "--ranks": ["4", "7"],
+    "--nodes": ["1", "4"],
+    "--samples": ["3"],
+    "--format": ["csl", "goal", "msccl-xml", "ucc", "openmpi-rules"],
+    "--goal": ["g.goal"],
+    "--output": ["out.x", "out.json", "out.sched", "out.plan"],
+    "--plan": ["p.plan"],
+}
+ARGUMENTS = {
+    "plan": ["allreduce", "reduce", "broadcast"],
+    "schedule": ["allreduce"],
+    "verify": ["a.sched", "allreduce", "r.registers"],
+    "simulate": ["a.sched", "reduce"],
+    "emit": ["a.sched", "allreduce"],
+    "export": ["p.plan", "j.json"],
+    "import": ["x.xml"],
+    "discover": ["d.json"],
+    "topology": ["small.toml", "torus2d-small"],
+    "traffic": ["alltoall", "permutation", "allreduce"],
+    "workload": ["w.toml"],
+    "machines": ["archer", "small.toml"],
+    "bound": ["reduce"],
+    "sweep": ["reduce"],
+    "bench": ["allreduce"],
+    "tune": ["allreduce"],
+    "run": ["true"],
+}
+WORDS = [
+    *NUMBERS, "3x2", "0x0", "4,5", "1..8", "5..1", "64", "1KiB", "group=2", "=", "x", "-", "a2,a2", "all", "row",
+    "allreduce", "reduce", "scan", "message", "wse2", "archer", "piuma", "small.toml", "chain", "ring", "x-y",
+    "in-network",
+    "f32", "i64", "sum", "xor", "ordered", "paper", "links", "exact", "packet", "flow", "endpoint", "0,0", "uniform:5",
+    "/", "/dev/null", "no/such/file", "a.sched", "p.plan", "d.json", "out.png", "é\u2028", "\udc80",
+]  # fmt: skip
+
+
+@cache
+def files() -> dict[str, str | bytes]:
+    """Inputs of the commands, by name."""
+    schedule = un.plan("allreduce", "archer", shape=4, elements=8)
+    registers = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network").registers
+    assert registers is not None
+    small = (ROOT / "machines" / "hx2mesh-small.toml").read_text().replace("[16, 16]", "[2, 2]")
+    return {
+        "a.sched": schedule.schedule.to_text(),
+        "p.plan": _core.encode_plan([(schedule, 0, None, None)]),
+        "r.registers": registers.text(),
+        "x.xml": next(iter(un.emit_files(schedule.schedule, "msccl-xml").values())),
+        "g.goal": (ROOT / "tests" / "goal" / "recdoub_P4_d1048576.goal").read_text(),
+        "small.toml": small,
+        "w.toml": (ROOT / "workloads" / "dlrm.toml").read_text(),
+        "j.json": TABLE,
+        "d.json": TASKS,
+    }
+
+
+@contextlib.contextmanager
+def folder_of_inputs() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name, content in files().items():
+            Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        yield Path(folder)
 
 
 @st.composite
-def arguments(draw: st.DrawFn) -> list[str]:
-    pair = st.tuples(OPTIONS, WORDS).map(list)
-    alone = st.one_of(WORDS, FLAGS).map(lambda word: [word])
-    groups = draw(st.lists(st.one_of(SOUND, SOUND, pair, alone), max_size=7))
-    return [draw(st.sampled_from(COMMANDS)), *(word for group in groups for word in group)]
+def arguments(draw: st.DrawFn, name: str) -> list[str]:
+    """A command with its argument, the options that it needs, and some others, with sound and wild values."""
+    command, words = PROGRAM[name], [name]
+    known = ARGUMENTS.get(name, [])
+    if draw(st.integers(0, 9)) < (9 if known else 1):
+        words.append(
+            draw(st.sampled_from(known)) if known and draw(st.integers(0, 9)) else draw(st.sampled_from(WORDS))
+        )
+    if name == "reproduce" and len(words) == 1:
+        words.append(draw(st.sampled_from(WORDS)))  # Without a paper it reproduces all of them.
+    options = [p for p in command.params if isinstance(p, click.Option) and "--help" not in p.opts]
+    needed = [p for p in options if p.required or {"--machine", "--elements"} & set(p.opts)]
+    chosen = [p for p in needed if draw(st.integers(0, 4))]
+    chosen += draw(st.lists(st.sampled_from(options), max_size=3)) if options else []
+    for option in chosen:
+        spelled = max(option.opts, key=len)
+        words.append(spelled)
+        if not option.is_flag:
+            sound = SOUND.get(spelled)
+            words.append(draw(st.sampled_from(sound if sound and draw(st.integers(0, 4)) else WORDS)))
+    if name == "run":
+        words.insert(1, "--dry-run")
+    return words
 
 
-@FUZZ
-@given(arguments())
-def test_any_arguments(given: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        ran = call(*given)
-        assert ran.code in (0, 1, 2), ran
-        assert "Traceback" not in ran.err
-        assert "unexpected failure" not in ran.err, ran
-        if ran.code == 2:
-            assert ran.out == ""
-            assert ran.err.startswith("error: ")
-            assert ran.err.count("\n") == 1
-            assert list(Path(folder).iterdir()) == []
-        elif "--json" in given and "--help" not in given:
-            assert isinstance(ran.json, dict)
+def check(given: list[str], ran: Ran) -> None:
+    assert ran.code in (0, 1, 2), (given, ran)
+    for word in ("Traceback", "unexpected failure", "internal fault"):
+        assert word not in ran.err, (given, ran)
+    if ran.code == 2:
+        assert ran.out == "", (given, ran)
+        errors = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+        assert len(errors) == 1, (given, ran)
+    elif "--json" in given and ran.code == 0:
+        assert isinstance(ran.json, dict), (given, ran)
+
+
+@pytest.mark.parametrize("name", sorted(set(PROGRAM) - MEASURES))
+def test_any_arguments(name: str) -> None:
+    @fuzz(25)
+    @given(arguments(name))
+    def run(given: list[str]) -> None:
+        with folder_of_inputs() as folder:
+            before = {path.name for path in folder.iterdir()}
+            ran = call(*given)
+            check(given, ran)
+            if ran.code == 2:
+                assert {path.name for path in folder.iterdir()} == before, given
+
+    run()
+
+
+_IN_A_PROCESS = """
+import contextlib, io, json, sys
+from unisono.cli import main
+for given in json.loads(sys.stdin.read()):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(given)
+    print(json.dumps([given, code, out.getvalue(), err.getvalue()]), flush=True)
+"""
+
+
+def test_any_arguments_of_measurements() -> None:
+    """Under one rank nothing is measured: each command says so, or names the option that is wrong."""
+    drawn: list[list[str]] = []
+
+    @fuzz(40)
+    @given(st.sampled_from(sorted(MEASURES)).flatmap(arguments))
+    def draw(words: list[str]) -> None:
+        drawn.append([word for word in words if "\udc80" not in word])
+
+    draw()
+    with folder_of_inputs() as folder:
+        command = [sys.executable, "-c", _IN_A_PROCESS]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            input=json.dumps(drawn),
+            env={**os.environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert len(lines) == len(drawn), done.stderr[-2000:]
+    for words, code, out, err in lines:
+        check(words, Ran(code, out, err))
+
+
+# --- functions
+
+
+class Index:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+class Fails:
+    def __index__(self) -> int:
+        raise RuntimeError("as asked")
+
+
+@cache
+def functions() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
+    """Functions with arguments that are sound."""
+    wafer, ranks = un.machine("wse2", shape=(3, 2)), un.machine("archer", shape=4)
+    placed = un.plan("reduce", wafer, elements=4).schedule
+    schedule = un.plan("allreduce", ranks, elements=4).schedule
+    network = _core.Machine.from_toml(str(files()["small.toml"]), "small")
+    options: dict[str, Any] = {"elements": 8, "dtype": "f32", "op": "sum", "root": 0, "algorithm": "ring", "params": {}}
+
+    def builder(method: str) -> Callable[..., Any]:
+        return lambda *a, **k: getattr(un.ScheduleBuilder(ranks=2, elements=4), method)(*a, **k)
+
+    return {
+        "machine": (un.machine, ("archer", 4), {}),
+        "machine of nodes": (un.machine, ("piuma",), {"nodes": 2, "subset": [0]}),
+        "plan": (un.plan, ("allreduce", ranks), options),
+        "plan on a wafer": (un.plan, ("reduce", wafer), {"bytes": "1KiB", "root": (0, 0)}),
+        "plan on a network": (un.plan, ("allreduce", network), {"elements": 8}),
+        "bounds": (un.bounds, ("reduce", "wse2"), {"shape": 5, "elements": 8, "root": 0}),
+        "sweep": (un.sweep, ("allreduce", "wse2"), {"shapes": [4], "elements": [1, 2], "algorithms": ["chain"]}),
+        "algorithms": (un.algorithms, ("reduce",), {}),
+        "parse_shape": (un.parse_shape, ("4x4",), {}),
+        "interpret": (schedule.interpret, ([np.zeros(4, np.float32)] * 4,), {"chunk": 1, "seed": 0}),
+        "verify": (schedule.verify, ("auto",), {}),
+        "predict": (placed.predict, ("paper",), {}),
+        "parse": (un.Schedule.parse, ("x", "o"), {}),
+        "simulate": (un.simulate, (placed,), {"queue_depth": 2, "noop_probability": 0.1, "seed": 1}),
+        "simulate ranks": (un.simulate, (schedule, ranks), {"late": [0, 0, 0, 0], "noise": ("uniform", 3), "seed": 1}),
+        "traffic": (un.traffic, ("alltoall", network), {"bytes": 64, "level": "flow", "seed": 1}),
+        "allocate": (un.allocate, (network, [1, "2x2"]), {"fail": 1, "heuristic": "sort", "samples": 2, "seed": 1}),
+        "emit_files": (un.emit_files, (schedule, "goal"), {}),
+        "builder": (un.ScheduleBuilder, (2, 4, "allreduce", 0, "sum", "f32", "n"), {}),
+        "input": (builder("input"), (0,), {}),
+        "scratch": (builder("scratch"), (0, 3), {}),
+        "stream": (builder("stream"), (0, 1, 4), {}),
+        "multiplying.best": (multiplying.best, (7, 1.0, 1.0), {"kind": "any"}),
+        "multiplying.cost": (multiplying.cost, ("a2", 2, 1.0, 1.0), {}),
+    }
+
+
+def wild() -> list[Any]:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    return [
+        None, True, False, 0, 1, -1, 2, 7, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**400, -0.0, 0.5, 1e308, math.nan,
+        math.inf, 1j, "", "\0", "é\ud800", "4", "0x0", "99999999999x99999999999", "archer", "reduce", "chain",
+        "1" * 5000,
+        b"", b"a", [], [1], [[1]], cycle, (), (1,), (0, 0), (-1,), {}, {"a": 1}, {"group": "2"}, {1: 2},
+        {"x": "x" * 5000},
+        set(), range(5),
+        np.int64(3), np.float64("nan"), np.array([1, 2]), np.zeros((2, 2)), np.array([], dtype=object),
+        np.zeros(8, np.float32)[::2], Index(3), Index(10**30), Fails(), object(), int, iter([1, 2]), "{}", "[" * 50,
+    ]  # fmt: skip
+
+
+@fuzz(500)
+@given(st.data())
+def test_any_calls(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(functions())))
+    function, places, words = functions()[name]
+    arguments, keywords, values = list(places), dict(words), wild()
+    slots: list[int | str] = [*range(len(arguments)), *keywords]
+    for slot in data.draw(st.lists(st.sampled_from(slots), min_size=1, max_size=2)):
+        value = values[data.draw(st.integers(0, len(values) - 1))]
+        if isinstance(slot, int):
+            arguments[slot] = value
+        else:
+            keywords[slot] = value
+    try:
+        function(*arguments, **keywords)
+    except un.Error as error:
+        assert "internal fault" not in str(error)  # noqa: PT017
+    except (TypeError, OSError, UnicodeEncodeError):
+        pass
+    except RuntimeError as error:
+        assert str(error) == "as asked"  # noqa: PT017
 
 
 @pytest.mark.parametrize("size", [10**5])

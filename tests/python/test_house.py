@@ -31,6 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "mpi": _LEFT_OF_PLACED | {"runtime"},
     "preload": _LEFT_OF_PLACED | {"runtime", "mpi"},
     "py": _LEFT_OF_CHOICE | {"sim", "plan", "discover", "runtime", "mpi"},
+    # Not part of the product: nothing may import it.
+    "fuzz": _LEFT_OF_CHOICE | {"sim", "plan", "discover", "runtime"},
 }
 #: Folders where each file is one unit: the folder, and the constant of its `mod.rs` that lists them.
 REGISTRIES = [
@@ -38,6 +40,7 @@ REGISTRIES = [
     (ROOT / "crates" / "cost" / "src" / "bounds", "BOUNDS"),
     (ROOT / "crates" / "cost" / "src" / "models", "MODELS"),
     (ROOT / "crates" / "emit" / "src" / "tuning" / "targets", "TUNINGS"),
+    (ROOT / "crates" / "fuzz" / "src" / "targets", "TARGETS"),
     (ROOT / "crates" / "machine" / "src" / "network" / "catalog", "FAMILIES"),
 ]
 

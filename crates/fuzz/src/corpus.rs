@@ -1,0 +1,57 @@
+//! Files of inputs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use unisono_base::mix;
+
+use crate::Target;
+
+/// Seeds from other folders of the repository that are longer are left out.
+const LONGEST_SEED: u64 = 8 << 10;
+
+/// The folder of the corpus, with one folder a target.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
+}
+
+/// The files of a folder in the order of their names; none where there is no folder.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+/// The inputs of a target's corpus.
+pub fn inputs(target: &dyn Target) -> Vec<(PathBuf, Vec<u8>)> {
+    files(&folder().join(target.name()))
+        .into_iter()
+        .filter_map(|path| Some((path.clone(), fs::read(path).ok()?)))
+        .collect()
+}
+
+/// What a session starts from: the corpus, short files of the repository, and what an earlier session found in `grown`.
+pub fn seeds(target: &dyn Target, grown: Option<&Path>) -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> = inputs(target).into_iter().map(|(_, input)| input).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (folder, end) in target.seeds() {
+        let named = |path: &&PathBuf| path.to_string_lossy().ends_with(end);
+        let short = |path: &&PathBuf| fs::metadata(path).is_ok_and(|m| m.len() <= LONGEST_SEED);
+        let found = files(&root.join(folder));
+        seeds.extend(found.iter().filter(named).filter(short).filter_map(|path| fs::read(path).ok()));
+    }
+    seeds.extend(grown.into_iter().flat_map(files).filter_map(|path| fs::read(path).ok()));
+    if seeds.is_empty() {
+        seeds.push(Vec::new());
+    }
+    seeds
+}
+
+/// A name for an input, from its bytes.
+pub fn name(input: &[u8]) -> String {
+    let sum = input.iter().fold(mix(input.len() as u64), |sum, &byte| mix(sum ^ u64::from(byte)));
+    format!("{sum:016x}")
+}

@@ -1,0 +1,45 @@
+//! An input read as a row of decisions. What follows its end is 0, so every input is a whole problem.
+
+pub struct Draws<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Draws<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn byte(&mut self) -> u8 {
+        match self.bytes.split_first() {
+            Some((&first, rest)) => {
+                self.bytes = rest;
+                first
+            }
+            None => 0,
+        }
+    }
+
+    pub fn u32(&mut self) -> u32 {
+        u32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()])
+    }
+
+    /// A number from 0 to `n` - 1; 0 where `n` is 0. Small ranges take one byte of the input, others two.
+    pub fn below(&mut self, n: u32) -> u32 {
+        let drawn =
+            if n <= 256 { u32::from(self.byte()) } else { u32::from_le_bytes([self.byte(), self.byte(), 0, 0]) };
+        if n == 0 { 0 } else { drawn % n }
+    }
+
+    /// True in one of `n` draws, and never at the end of the input.
+    pub fn once_in(&mut self, n: u32) -> bool {
+        !self.is_empty() && self.below(n) == n - 1
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u32) as usize]
+    }
+}

@@ -1,0 +1,149 @@
+//! One input under its bounds.
+//!
+//! A watchdog thread reads the CPU time of the process. Over the bound it asks the input to stop ([`unisono_base::interrupt`]);
+//! an input that does not stop within as much time again ends the process, which `unisono-fuzz` counts as a hang.
+
+use std::{
+    cell::RefCell,
+    io::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Once,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+use unisono_base::{interrupt, limits};
+
+use crate::{Target, memory};
+
+/// Bounds of one input.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub cpu_seconds: u64,
+    /// Bytes that any input may take, and further bytes for each of its own.
+    pub base_bytes: usize,
+    pub factor: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { cpu_seconds: 10, base_bytes: 512 << 20, factor: 1 << 10 }
+    }
+}
+
+impl Bounds {
+    fn bytes(&self, input: &[u8]) -> usize {
+        self.base_bytes + self.factor * input.len()
+    }
+}
+
+/// Why an input failed. Faults of one kind have the same `kind`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub kind: String,
+    pub message: String,
+}
+
+/// The line of standard error that an input leaves which did not stop.
+pub const HANG: &str = "fuzz: the input does not stop";
+
+thread_local! {
+    /// Place and message of the last panic of this thread.
+    static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
+}
+/// Counts the beginnings and ends of inputs; odd while one runs.
+static BEATS: AtomicU64 = AtomicU64::new(0);
+static BOUND_TICKS: AtomicU64 = AtomicU64::new(u64::MAX);
+static STOP: AtomicBool = AtomicBool::new(false);
+static STARTED: Once = Once::new();
+
+/// Linux counts CPU time for its users in hundredths of a second.
+const TICKS_A_SECOND: u64 = 100;
+
+/// CPU time of the process, in ticks.
+fn cpu_ticks() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program may hold spaces; fields 14 and 15 are user and system time.
+    let after = text.rsplit_once(')').map_or("", |(_, after)| after);
+    after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+fn watch() {
+    let (mut beat, mut begin) = (0, 0);
+    loop {
+        thread::sleep(Duration::from_millis(100));
+        let now = BEATS.load(Relaxed);
+        if now != beat || now % 2 == 0 {
+            (beat, begin) = (now, cpu_ticks());
+            continue;
+        }
+        let (ran, bound) = (cpu_ticks() - begin, BOUND_TICKS.load(Relaxed));
+        if ran > bound {
+            STOP.store(true, Relaxed);
+        }
+        if ran > bound.saturating_mul(2).saturating_add(TICKS_A_SECOND) && BEATS.load(Relaxed) == now {
+            let _ = writeln!(std::io::stderr(), "{HANG}");
+            std::process::abort();
+        }
+    }
+}
+
+/// Starts the watchdog, and keeps panics for [`run`] in place of printing them. The limits of the library are set to the
+/// bounds: work that it admits must stay inside them.
+pub fn start(bounds: &Bounds) {
+    BOUND_TICKS.store(bounds.cpu_seconds * TICKS_A_SECOND, Relaxed);
+    limits::set(bounds.base_bytes as u64 / 2, 1 << 30);
+    STARTED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if BEATS.load(Relaxed) % 2 == 0 {
+                return before(info);
+            }
+            let place = info.location().map_or_else(String::new, |l| format!("{}:{}", l.file(), l.line()));
+            let message = info.payload_as_str().unwrap_or("a payload without text").to_owned();
+            PANIC.set(Some((place, message)));
+        }));
+        thread::spawn(watch);
+    });
+}
+
+/// Runs one input.
+///
+/// # Errors
+/// It panicked, or took more CPU time or memory than its bounds.
+pub fn run(target: &dyn Target, input: &[u8], bounds: &Bounds) -> Result<bool, Fault> {
+    STOP.store(false, Relaxed);
+    let most = bounds.bytes(input);
+    BEATS.fetch_add(1, Relaxed);
+    // The library counts what it estimates; the bound of the process is what no estimate may hide.
+    let live = memory::start(most.saturating_mul(2));
+    let stop = Box::new(|| STOP.load(Relaxed));
+    let done = catch_unwind(AssertUnwindSafe(|| interrupt::watch(stop, || target.run(input))));
+    let peak = memory::stop(live);
+    BEATS.fetch_add(1, Relaxed);
+    let fault = |kind: &str, message: String| Err(Fault { kind: kind.to_owned(), message });
+    match done {
+        Err(payload) if payload.is::<interrupt::Interrupted>() => {
+            fault("slow", format!("it takes more than {} s of CPU time", bounds.cpu_seconds))
+        }
+        Err(_) => {
+            let (place, message) = PANIC.take().unwrap_or_default();
+            let place = place.rsplit_once("/crates/").map_or(place.clone(), |(_, inside)| format!("crates/{inside}"));
+            fault(&format!("panic-{}", plain(&place)), format!("panicked at {place}: {message}"))
+        }
+        Ok(_) if STOP.load(Relaxed) => {
+            fault("slow", format!("it takes more than {} s of CPU time", bounds.cpu_seconds))
+        }
+        Ok(_) if peak > most => fault("memory", format!("it takes {peak} bytes; the bound is {most}")),
+        Ok(accepted) => Ok(accepted),
+    }
+}
+
+/// A word for names of files.
+fn plain(text: &str) -> String {
+    let word: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    word.trim_start_matches("crates-").to_owned()
+}

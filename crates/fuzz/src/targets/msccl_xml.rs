@@ -1,0 +1,32 @@
+//! Schedules of MSCCL.
+
+use unisono_emit::{Asked, IMPORTERS};
+use unisono_lower::File;
+
+use crate::{Target, uses};
+
+pub struct MscclXml;
+
+impl Target for MscclXml {
+    fn name(&self) -> &'static str {
+        "msccl-xml"
+    }
+
+    fn summary(&self) -> &'static str {
+        "imports an algorithm of MSCCL, and does with it as schedule-text does"
+    }
+
+    fn run(&self, input: &[u8]) -> bool {
+        let text = uses::text(input);
+        let mut accepted = false;
+        for elements in [None, Some(12)] {
+            for importer in IMPORTERS {
+                if let Ok(schedule) = importer.import(&text, &Asked { elements, ..Asked::default() }) {
+                    uses::file(&File { schedule, placement: None, machine: None });
+                    accepted = true;
+                }
+            }
+        }
+        accepted
+    }
+}

@@ -1,0 +1,34 @@
+//! Bytes of `.plan` files.
+
+use unisono_schedule::plan_file::PlanFile;
+
+use crate::{Form, Target, targets::stored_program::run};
+
+pub struct PlanFileBytes;
+
+impl Target for PlanFileBytes {
+    fn name(&self) -> &'static str {
+        "plan-file"
+    }
+
+    fn summary(&self) -> &'static str {
+        "reads a .plan file whose checksums hold, decodes all programs and runs them"
+    }
+
+    fn form(&self) -> Form {
+        Form::Plan
+    }
+
+    fn quick_runs(&self) -> u32 {
+        3000
+    }
+
+    fn run(&self, input: &[u8]) -> bool {
+        let Ok(file) = PlanFile::read(input.to_vec()) else { return false };
+        for (number, row) in file.table().rows().iter().enumerate() {
+            assert!(file.schedule(number).is_none_or(|s| s < file.schedule_count()), "{row} names a schedule");
+        }
+        (0..file.schedule_count()).for_each(|schedule| run(&file, schedule));
+        true
+    }
+}

@@ -1,0 +1,173 @@
+//! Stored programs with changed numbers, written and read back: what the check of a `.plan` lets through can be run.
+
+use unisono_collective::{Choice, DecisionTable, Kind, Row};
+use unisono_runtime::local;
+use unisono_schedule::{
+    plan_file::{self, Plan, PlanFile},
+    stored::{Place, RankProgram, Stored, Wait, store},
+    verify::{Method, Verified},
+};
+
+use crate::{Draws, Form, Target, targets::small_schedule};
+
+pub struct StoredProgram;
+
+/// Elements that all buffers of a program may have where it is run.
+const MOST_RUN: u64 = 1 << 14;
+
+impl Target for StoredProgram {
+    fn name(&self) -> &'static str {
+        "stored-program"
+    }
+
+    fn summary(&self) -> &'static str {
+        "changes numbers of a stored schedule, writes and reads the plan, and runs what is accepted"
+    }
+
+    fn form(&self) -> Form {
+        Form::Draws
+    }
+
+    fn quick_runs(&self) -> u32 {
+        3000
+    }
+
+    fn run(&self, input: &[u8]) -> bool {
+        let mut d = Draws::new(input);
+        let Ok(schedule) = small_schedule::draw(&mut d) else { return false };
+        let Ok(proven) = Verified::new(schedule, Method::Exact) else { return false };
+        let Ok(mut stored) = store(&proven) else { return false };
+        for _ in 0..d.below(4) {
+            change(&mut stored, &mut d);
+        }
+        let bytes = written(stored);
+        let Ok(file) = PlanFile::read(bytes) else { return false };
+        run(&file, 0);
+        true
+    }
+}
+
+/// A plan of one row for any size.
+fn written(stored: Stored) -> Vec<u8> {
+    let c = stored.facts.collective;
+    let row = Row {
+        kind: c.kind,
+        ranks: c.ranks,
+        per_node: None,
+        class: stored.facts.class,
+        first_bytes: 0,
+        last_bytes: u64::MAX,
+        choice: Choice::Algorithm { name: "drawn".to_owned(), params: Vec::new() },
+    };
+    let table = DecisionTable::new(vec![row]).expect("one row overlaps nothing");
+    let mut bytes = Vec::new();
+    plan_file::write(&Plan { table, schedules: vec![stored], uses: vec![Some(0)] }, &mut bytes)
+        .expect("memory takes all");
+    bytes
+}
+
+/// Decodes the programs of a schedule and, where all are accepted and small, runs them. A run may stop for good or find
+/// messages of other lengths than expected; it may not panic.
+pub fn run(file: &PlanFile, schedule: usize) {
+    let facts = file.facts(schedule);
+    let c = facts.collective;
+    let programs: Result<Vec<RankProgram>, _> = (0..c.ranks).map(|rank| file.program(schedule, rank)).collect();
+    let Ok(programs) = programs else { return };
+    let sizes = (0..c.ranks)
+        .zip(&programs)
+        .map(|(rank, p)| u64::from(c.input_len(rank)) + u64::from(c.output_len(rank)) + u64::from(p.scratch_blocks));
+    if sizes.sum::<u64>() > MOST_RUN || c.kind == Kind::Barrier {
+        return;
+    }
+    let inputs: Vec<Vec<i64>> = (0..c.ranks).map(|rank| (0..c.input_len(rank)).map(i64::from).collect()).collect();
+    drop(local::run(facts, &programs, c.elements as usize, &inputs, 1));
+}
+
+/// One number or row of one program becomes another.
+fn change(stored: &mut Stored, d: &mut Draws<'_>) {
+    let facts = stored.facts.clone();
+    let rank = d.below(stored.programs.len() as u32) as usize;
+    let p = &mut stored.programs[rank];
+    let number = |d: &mut Draws<'_>, old: u32| match d.below(6) {
+        0 => old.wrapping_add(1),
+        1 => old.wrapping_sub(1),
+        2 => 0,
+        3 => d.below(8),
+        4 => u32::MAX - d.below(4),
+        _ => d.u32(),
+    };
+    let place = |d: &mut Draws<'_>, old: Place| {
+        let (Place::In(start) | Place::Out(start) | Place::Tmp(start)) = old;
+        let start = if d.below(2) == 0 { start } else { number(d, start) };
+        [Place::In(start), Place::Out(start), Place::Tmp(start)][d.below(3) as usize]
+    };
+    let range = |d: &mut Draws<'_>, old: &mut std::ops::Range<u32>| match d.below(2) {
+        0 => old.start = number(d, old.start),
+        _ => old.end = number(d, old.end),
+    };
+    let row = |d: &mut Draws<'_>, len: usize| d.below(len as u32) as usize;
+    match d.below(16) {
+        0 => p.scratch_blocks = number(d, p.scratch_blocks),
+        1 if !p.lanes.is_empty() => {
+            let at = row(d, p.lanes.len());
+            let lane = &mut p.lanes[at];
+            let steps = d.below(2) == 0;
+            range(d, if steps { &mut lane.steps } else { &mut lane.arrivals });
+        }
+        2..=6 if !p.steps.is_empty() => {
+            let at = row(d, p.steps.len());
+            let other = row(d, p.steps.len());
+            let s = &mut p.steps[at];
+            match d.below(10) {
+                0 => s.len = number(d, s.len),
+                1 => s.align = number(d, s.align),
+                2 => s.a = place(d, s.a),
+                3 => s.b = s.b.map(|b| place(d, b)),
+                4 => s.to = s.to.map(|to| place(d, to)),
+                5 => range(d, &mut s.arrivals),
+                6 => range(d, &mut s.departures),
+                7 => range(d, &mut s.waits),
+                8 => s.b = None,
+                _ => p.steps.swap(at, other),
+            }
+        }
+        7..=9 if !p.arrivals.is_empty() => {
+            let at = row(d, p.arrivals.len());
+            let other = row(d, p.arrivals.len());
+            let a = &mut p.arrivals[at];
+            match d.below(7) {
+                0 => a.peer = number(d, a.peer),
+                1 => a.tag = number(d, a.tag),
+                2 => a.place = place(d, a.place),
+                3 => a.len = number(d, a.len),
+                4 => a.align = number(d, a.align),
+                5 => range(d, &mut a.waits),
+                _ => p.arrivals.swap(at, other),
+            }
+        }
+        10..=12 if !p.departures.is_empty() => {
+            let at = row(d, p.departures.len());
+            let other = row(d, p.departures.len());
+            let m = &mut p.departures[at];
+            match d.below(6) {
+                0 => m.peer = number(d, m.peer),
+                1 => m.tag = number(d, m.tag),
+                2 => m.place = place(d, m.place),
+                3 => m.len = number(d, m.len),
+                4 => m.align = number(d, m.align),
+                _ => p.departures.swap(at, other),
+            }
+        }
+        13..=14 if !p.waits.is_empty() => {
+            let at = row(d, p.waits.len());
+            let n = match p.waits[at] {
+                Wait::Step(n) | Wait::Departure(n) => number(d, n),
+            };
+            p.waits[at] = if d.below(2) == 0 { Wait::Step(n) } else { Wait::Departure(n) };
+        }
+        _ => {
+            let elements = number(d, facts.collective.elements);
+            stored.facts.collective.elements = if elements == 0 { 1 } else { elements };
+        }
+    }
+}

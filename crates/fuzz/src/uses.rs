@@ -1,0 +1,221 @@
+//! What is done with a schedule that was read or made: everything that a user may do with it, and the laws that hold.
+
+use unisono_collective::{Collective, Kind};
+use unisono_cost::{
+    endpoint::{LevelPrices, ScheduleEvaluator, TICKS_PER_NS},
+    measure,
+};
+use unisono_emit::EMITTERS;
+use unisono_lower::{
+    File, Placed, from_json, parse, print,
+    tasks::{TaskGraph, from_schedule},
+    to_json,
+    wafer::lower,
+};
+use unisono_machine::{Endpoint, Machine, network::Network};
+use unisono_runtime::local;
+use unisono_schedule::{
+    Schedule, interpret,
+    stored::{Blocking, Stored, condense, store},
+    verify::{Method, Verified, verify},
+};
+use unisono_sim::{endpoint, fabric, network};
+
+/// Larger schedules are only proved: what they would show, smaller ones show sooner.
+const MOST_NODES: usize = 2_000;
+const MOST_INSTRUCTIONS: usize = 5_000;
+const MOST_ELEMENTS: u64 = 2_000;
+/// Elements that a stored schedule may have in all its buffers where it is run.
+const MOST_RUN: u64 = 1 << 16;
+/// Task graphs above it are not simulated.
+const MOST_BYTES: u64 = 1 << 20;
+
+pub fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(input)
+}
+
+fn is_small(s: &Schedule) -> bool {
+    let memory: u64 = s.all_nodes().map(|n| s.memory_elements(n)).max().unwrap_or(0);
+    s.node_count() <= MOST_NODES && s.instr_count() <= MOST_INSTRUCTIONS && memory <= MOST_ELEMENTS
+}
+
+/// Proves, prints, reads back, stores, emits, lowers and simulates a file.
+pub fn file(file: &File) {
+    let s = &file.schedule;
+    let proof = verify(s, Method::Auto);
+    let found = file.check();
+    if s.node_count() <= 10 * MOST_NODES {
+        let mut printed = String::new();
+        print(file, &mut printed).expect("a text takes everything");
+        assert_eq!(&parse(&printed, "printed").expect("the text form reads back"), file, "text form");
+        assert_eq!(&from_json(&to_json(file), "printed").expect("the JSON form reads back"), file, "JSON form");
+    }
+    if !is_small(s) {
+        return;
+    }
+    schedule(s);
+    let holds = proof.holds() && found.is_empty();
+    if let Some(placement) = file.placement.as_ref().filter(|_| found.is_empty()) {
+        let placed = Placed { schedule: s.clone(), placement: placement.clone() };
+        drop(measure(&placed));
+        if let Some(Machine::Wafer(wafer)) = file.machine.as_ref().filter(|_| holds)
+            && let Ok(program) = lower(&placed, wafer)
+        {
+            let options = fabric::Options {
+                ramp_latency: wafer.ramp_latency_cycles,
+                queue_depth: wafer.queue_depth,
+                ..fabric::Options::default()
+            };
+            if let Ok(run) = fabric::run(&program, &options) {
+                assert!(run.result_correct, "the fabric computes what was proved: {:?}", run.mismatch);
+            }
+        }
+    }
+    if holds {
+        for emitter in EMITTERS {
+            if let Err(refused) = emitter.emit(file) {
+                assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
+            }
+        }
+    }
+    match &file.machine {
+        Some(Machine::Endpoint(machine)) if holds => on_ranks(s, machine),
+        Some(Machine::Network(machine)) if holds => on_network(s, machine),
+        _ => {}
+    }
+}
+
+/// Proves a schedule by all methods, runs it, stores it and runs that.
+pub fn schedule(s: &Schedule) {
+    let exact = verify(s, Method::Exact);
+    let printed = verify(s, Method::Fingerprint);
+    // What a barrier needs is no sum, so fingerprints refuse it.
+    if exact.holds() && s.collective().kind != Kind::Barrier {
+        assert!(printed.holds(), "proved exactly, and not by fingerprint: {:?}", printed.diagnostics.first());
+    }
+    assert_eq!(exact.deadlock_free, printed.deadlock_free, "methods differ on deadlock");
+    assert_eq!(exact.race_free, printed.race_free, "methods differ on races");
+    drop(from_schedule(s));
+    if !exact.holds() {
+        return;
+    }
+    let proven = Verified::new(s.clone(), Method::Exact).expect("it was just proved");
+    interpreted(s);
+    if let Ok(stored) = store(&proven) {
+        stored_is_interpreted(&proven, &stored);
+    }
+    let condensed = condense(s);
+    match Verified::new(condensed, Method::Exact) {
+        Ok(proven) => {
+            if let Ok(stored) = store(&proven) {
+                stored_is_interpreted(&proven, &stored);
+            }
+        }
+        Err(proof) => panic!("a proved schedule is not proved when condensed: {:?}", proof.diagnostics.first()),
+    }
+}
+
+/// Numbers that tell every rank and element apart; sums of a barrier's are not looked at.
+fn inputs(c: &Collective, of: impl Fn(u32) -> usize) -> Vec<Vec<i64>> {
+    let value = |rank: u32, k: usize| (i64::from(rank) + 1) * 1_000_003 + k as i64 * 7919 + 5;
+    (0..c.ranks).map(|rank| (0..of(rank)).map(|k| value(rank, k)).collect()).collect()
+}
+
+/// A proved schedule ends in every order, with the same numbers.
+fn interpreted(s: &Schedule) {
+    let c = s.collective();
+    if c.kind == Kind::Barrier || !buffers_fit(c, 1) {
+        return;
+    }
+    let given = inputs(c, |rank| c.input_len(rank) as usize);
+    let run = |chunk, seed| interpret::run(s, &given, interpret::Options { chunk, seed });
+    let first = match run(None, 0) {
+        // An operator without a meaning for these numbers, or more memory than the interpreter takes.
+        Err(interpret::InterpretError::Operator { .. } | interpret::InterpretError::TooLarge { .. }) => return,
+        other => other.expect("a proved schedule runs to its end"),
+    };
+    for (chunk, seed) in [(Some(1), 1), (Some(2), 2), (None, 3)] {
+        assert_eq!(run(chunk, seed).expect("a proved schedule runs to its end"), first, "chunk {chunk:?}, seed {seed}");
+    }
+}
+
+fn buffers_fit(c: &Collective, factor: u64) -> bool {
+    let all: u64 = (0..c.ranks).map(|rank| u64::from(c.input_len(rank)) + u64::from(c.output_len(rank))).sum();
+    all.saturating_mul(factor) <= MOST_RUN
+}
+
+/// A stored schedule gives the interpreter's numbers in any order of messages and for several counts.
+fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
+    let c = *proven.schedule().collective();
+    if c.kind == Kind::Barrier || !buffers_fit(&c, 2) {
+        return;
+    }
+    let (blocks, vector) = (c.elements as usize, c.input_len(0) == c.elements || c.output_len(0) == c.elements);
+    let short = stored.facts.blocking == Blocking::Any && vector && blocks > 1;
+    for n in [Some(blocks), Some(2 * blocks), short.then_some(2 * blocks - 1)].into_iter().flatten() {
+        let given = inputs(&c, |rank| c.input_len(rank) as usize / blocks * n);
+        let got = local::run(&stored.facts, &stored.programs, n, &given, n as u64 * 31 + 7);
+        let got = got.expect("a stored schedule runs to its end");
+        let pitch = n.div_ceil(blocks);
+        for offset in 0..pitch {
+            // Element j of a run of the interpreter stands for block j of the vector.
+            let at = |j: usize, len: usize| (j * pitch + offset).min(len.saturating_sub(1));
+            let picked: Vec<Vec<i64>> = (0..c.ranks)
+                .zip(&given)
+                .map(|(rank, v)| (0..c.input_len(rank) as usize).map(|j| v[at(j, v.len())]).collect())
+                .collect();
+            let expected = match interpret::run(proven.schedule(), &picked, interpret::Options::default()) {
+                Err(interpret::InterpretError::Operator { .. }) => return,
+                other => other.expect("a proved schedule runs to its end"),
+            };
+            for (rank, output) in expected.iter().enumerate() {
+                let places = output.iter().enumerate().map(|(j, x)| (j * pitch + offset, x));
+                for (at, x) in places.filter(|(at, _)| *at < got[rank].len()) {
+                    assert_eq!(got[rank][at], *x, "rank {rank}, element {at} of {n} elements in {blocks} blocks");
+                }
+            }
+        }
+    }
+}
+
+/// Times schedules as the library's own planner does.
+pub struct Simulated;
+
+impl ScheduleEvaluator for Simulated {
+    fn name(&self) -> &'static str {
+        "endpoint"
+    }
+
+    fn nanoseconds(&self, schedule: &Schedule, prices: &LevelPrices) -> Result<f64, String> {
+        let graph = from_schedule(schedule).map_err(|e| e.to_string())?;
+        let run = endpoint::run(&graph, prices, &endpoint::Options::default()).map_err(|e| e.to_string())?;
+        Ok(run.makespan as f64 / TICKS_PER_NS)
+    }
+}
+
+/// Simulates a proved schedule by every model that its machine has the parameters of.
+pub fn on_ranks(s: &Schedule, machine: &Endpoint) {
+    for &model in unisono_machine::EndpointModel::ALL {
+        if let Ok(prices) = LevelPrices::new(machine, model, s.collective().ranks)
+            && let Ok(graph) = from_schedule(s)
+        {
+            drop(endpoint::run(&graph, &prices, &endpoint::Options::default()));
+        }
+    }
+}
+
+/// Simulates a proved schedule packet by packet where its messages are short.
+pub fn on_network(s: &Schedule, machine: &Network) {
+    if let Ok(graph) = from_schedule(s)
+        && is_short(&graph)
+        && machine.topology(&machine.name).is_ok_and(|t| t.accelerators() <= 4096)
+        && let Ok(interconnect) = network::Interconnect::new(machine)
+    {
+        drop(network::run(&graph, &interconnect, &network::Options::default()));
+    }
+}
+
+fn is_short(graph: &TaskGraph) -> bool {
+    let tasks = (0..graph.task_count()).map(|n| graph.task(unisono_base::TaskId::new(n)));
+    tasks.map(|task| task.amount).fold(0u64, u64::saturating_add) <= MOST_BYTES
+}

@@ -1,0 +1,115 @@
+//! A short run of every target: all inputs of the corpus, then changed ones from a fixed seed. `make fuzz` runs for longer.
+
+use std::sync::{Mutex, PoisonError};
+
+use unisono_fuzz::{
+    Random, TARGETS, Target, corpus,
+    guard::{self, Bounds, Fault},
+    mutate::Pool,
+};
+
+/// The CPU time of an input depends on the machine, so the bound is far above any that is meant to be admitted.
+const BOUNDS: Bounds = Bounds { cpu_seconds: 60, base_bytes: 512 << 20, factor: 1 << 10 };
+const SEED: u64 = 13;
+
+/// Memory and CPU time are counted for the whole process, so one input runs at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn in_turn<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    guard::start(&BOUNDS);
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(8 << 20).spawn_scoped(scope, work).unwrap();
+        thread.join().unwrap()
+    })
+}
+
+/// What failed, with the input where it is a text.
+fn shown(target: &dyn Target, input: &[u8], of: &str, fault: &Fault) -> String {
+    format!("{}, {of}: {}\n{}", target.name(), fault.message, input.escape_ascii())
+}
+
+#[test]
+fn inputs_of_the_corpus_do_not_fail() {
+    let failed = in_turn(|| {
+        let mut failed = Vec::new();
+        for &target in TARGETS {
+            let inputs = corpus::inputs(target);
+            assert!(!inputs.is_empty(), "the corpus has no inputs for {}", target.name());
+            let mut accepted = 0;
+            for (path, input) in inputs {
+                match guard::run(target, &input, &BOUNDS) {
+                    Ok(taken) => accepted += usize::from(taken),
+                    Err(fault) => failed.push(shown(target, &input, &path.display().to_string(), &fault)),
+                }
+            }
+            assert!(accepted > 0, "no input of the corpus is accepted by {}", target.name());
+        }
+        failed
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+#[test]
+fn changed_inputs_do_not_fail() {
+    let failed = in_turn(|| {
+        let mut failed = Vec::new();
+        for &target in TARGETS {
+            let pool = Pool::new(corpus::seeds(target, None));
+            let mut random = Random::new(SEED);
+            for n in 0..target.quick_runs() {
+                let input = pool.next(target.form(), &mut random);
+                if let Err(fault) = guard::run(target, &input, &BOUNDS) {
+                    failed.push(shown(target, &input, &format!("input {n} of seed {SEED}"), &fault));
+                    break;
+                }
+            }
+        }
+        failed
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// Does what its input says.
+struct Obeys;
+
+impl Target for Obeys {
+    fn name(&self) -> &'static str {
+        "obeys"
+    }
+
+    fn summary(&self) -> &'static str {
+        "panics, allocates or computes"
+    }
+
+    fn run(&self, input: &[u8]) -> bool {
+        match input {
+            b"panic" => panic!("as asked"),
+            b"allocate" => vec![1u8; 3 << 20].iter().all(|&byte| byte == 1),
+            b"compute" => loop {
+                unisono_base::interrupt::poll();
+            },
+            _ => input == b"accept",
+        }
+    }
+}
+
+#[test]
+fn faults_are_found() {
+    let bounds = Bounds { cpu_seconds: 0, base_bytes: 2 << 20, factor: 0 };
+    let found = in_turn(|| {
+        let usual =
+            ["panic", "allocate", "accept", "refuse"].map(|input| guard::run(&Obeys, input.as_bytes(), &bounds));
+        guard::start(&bounds);
+        let slow = guard::run(&Obeys, b"compute", &bounds);
+        guard::start(&BOUNDS);
+        (usual, slow)
+    });
+    let ([panicked, allocated, accepted, refused], slow) = found;
+    let panicked = panicked.unwrap_err();
+    assert!(panicked.kind.starts_with("panic-fuzz-tests-quick-rs-"), "{}", panicked.kind);
+    assert!(panicked.message.ends_with("as asked"), "{}", panicked.message);
+    assert_eq!(allocated.unwrap_err().kind, "memory");
+    assert_eq!((accepted, refused), (Ok(true), Ok(false)));
+    assert_eq!(slow.unwrap_err().kind, "slow");
+}
