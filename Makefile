@@ -25,7 +25,7 @@ say = @printf '== %s\n'
 .DEFAULT_GOAL := help
 # The order of the checks is the order of their lines; cargo itself uses every core.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench setup build clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test lint bench sanitize setup build clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -52,6 +52,10 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/mpi/tasks.py
 	$(say) "strong scaling of programs of tasks, predicted"
 	@$(BIN)/python benches/scaling.py --most 64
+
+sanitize: build ## the unsafe code under valgrind; takes minutes
+	$(say) "valgrind"
+	@$(BIN)/python tests/mpi/sanitize.py
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 

@@ -12,8 +12,8 @@ schedule to all; with a plan file, its rows serve. Every other call is the libra
 All ranks make the same calls in the same order. `World.start` begins one and returns at once; as many may be under way
 as there are channels, each of which has messages of its own.
 
-A call that the program drops keeps its arrays until it is over: later calls carry it on, and the end of the program does,
-before MPI is finalized. Where other ranks do not take part within five seconds, its arrays are never freed.
+A call that the program drops keeps its arrays until it is over: later calls carry it on, and so does the end of the
+program, before MPI is finalized. Where other ranks do not take part within five seconds, its arrays are never freed.
 """
 
 import atexit

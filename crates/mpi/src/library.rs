@@ -410,9 +410,7 @@ impl Library {
         let (lower, extent) = self.bounds_of(datatype)?;
         let (mut true_lower, mut true_extent) = (0, 0);
         // SAFETY: two addresses are written.
-        check(unsafe {
-            (self.functions.Type_get_true_extent)(datatype, &raw mut true_lower, &raw mut true_extent)
-        })?;
+        check(unsafe { (self.functions.Type_get_true_extent)(datatype, &raw mut true_lower, &raw mut true_extent) })?;
         let dense = lower == 0 && true_lower == 0 && usize::try_from(extent) == Ok(size) && true_extent == extent;
         Ok((size, dense && size > 0))
     }

@@ -84,12 +84,7 @@ pub fn finish(library: &Library) {
 
 /// Writes a file; a FIFO that nobody reads is an error, where a plain open would wait for ever.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .custom_flags(NONBLOCK)
-        .open(path)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).custom_flags(NONBLOCK).open(path)?;
     file.write_all(text.as_bytes())
 }
 
