@@ -25,7 +25,7 @@ say = @printf '== %s\n'
 .DEFAULT_GOAL := help
 # The order of the checks is the order of their lines; cargo itself uses every core.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench fuzz setup build clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test lint bench fuzz sanitize setup build clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -61,6 +61,10 @@ fuzz: $(VENV)/.crates ## fuzzes FUZZ_TARGET (all) for FUZZ_SECONDS (3600), guide
 	@host=$$(rustc -vV | sed -n 's/^host: //p'); \
 	    env RUSTFLAGS="$(COUNTED)" cargo build --quiet --release --locked --package unisono-fuzz --target $$host --target-dir target/fuzz/build && \
 	    target/fuzz/build/$$host/release/unisono-fuzz
+
+sanitize: build ## the unsafe code under valgrind; takes minutes
+	$(say) "valgrind"
+	@$(BIN)/python tests/mpi/sanitize.py
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 

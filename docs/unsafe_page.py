@@ -10,9 +10,9 @@ _SHOWN = 90
 _HEAD = """# Unsafe code
 
 This page is made from the sources by `python docs/generate.py`, and a test compares the two. Unsafe code is in three
-crates: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `py` hands arrays of Python
-to MPI. Everywhere else the compiler forbids it. Clippy demands an argument (`SAFETY`) for every block, and one operation
-a block.
+crates: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `py` hands arrays of
+Python to MPI. Everywhere else the compiler forbids it. Clippy demands an argument (`SAFETY`) for every block, and one
+operation a block.
 
 ## Assumptions
 The arguments below rest on these, which no check of ours can replace:
@@ -31,11 +31,11 @@ The arguments below rest on these, which no check of ours can replace:
   stack each. `Library::find` finds no library elsewhere.
 
 ## Lifetimes and locks
-MPI may write to the memory of a call until the call is over. A call of Python therefore belongs to a list of the process
-(`UNDER_WAY` in `py/src/mpi.rs`), with its arrays, its scratch memory and its communicator. Dropping the last reference
-in Python, an exception, or Ctrl-C during the wait leave it there. Later calls carry it on, and so does the end of the
-program, before mpi4py finalizes MPI. A call that failed, and one that other ranks do not take part in within five seconds
-of the program's end, are never freed.
+MPI may write to the memory of a call until the call is over. A call of Python therefore belongs to a list of the
+process (`UNDER_WAY` in `py/src/mpi.rs`), with its arrays, its scratch memory and its communicator. Dropping the last
+reference in Python, an exception, or Ctrl-C during the wait leave it there. Later calls carry it on, and so does the
+end of the program, before mpi4py finalizes MPI. A call that failed, and one that other ranks do not take part in before
+the program's end loses its patience (30 seconds, `UNISONO_PATIENCE`), are never freed.
 
 A mutex there is held to move a value, and never during a wait, a call of MPI, or code of Python. A thread that works on
 a channel takes its state out; a second one finds none and is refused with an error. Threads that MPI does not serve

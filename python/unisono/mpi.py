@@ -12,8 +12,8 @@ schedule to all; with a plan file, its rows serve. Every other call is the libra
 All ranks make the same calls in the same order. `World.start` begins one and returns at once; as many may be under way
 as there are channels, each of which has messages of its own.
 
-A call that the program drops keeps its arrays until it is over: later calls carry it on, and the end of the program does,
-before MPI is finalized. Where other ranks do not take part within five seconds, its arrays are never freed.
+A call that the program drops keeps its arrays until it is over: later calls carry it on, and so does the end of the
+program, before MPI is finalized. Where other ranks do not take part within half a minute, its arrays are never freed.
 """
 
 import atexit
@@ -64,8 +64,8 @@ _REDUCES = {"allreduce", "reduce", "reduce-scatter"}
 _IN_PLACE = {"allreduce", "reduce", "broadcast"}
 #: Choices that a world keeps at most.
 _KEPT = 4096
-#: Seconds that the end of the program waits for calls of the library that nobody waited for.
-_PATIENCE = 5.0
+#: Seconds that the end of the program waits for calls that do not move; ``UNISONO_PATIENCE`` has others.
+_PATIENCE = 30.0
 
 
 class Operation:
@@ -124,7 +124,11 @@ class LibraryCall:
     @classmethod
     def finish(cls) -> None:
         """Polls all calls until they are over; what does not end is never freed."""
-        end = time.monotonic() + _PATIENCE
+        try:
+            patience = float(os.environ.get("UNISONO_PATIENCE", _PATIENCE))
+        except ValueError:
+            patience = _PATIENCE
+        end = time.monotonic() + patience
         while cls.under_way and not import_mpi().Is_finalized() and time.monotonic() < end:
             for call in list(cls.under_way):
                 call.poll()

@@ -21,8 +21,8 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(environment: Path, case: str, plan: Path | str, folder: Path) -> str:
-    done = launch(environment, 2, SCRIPT, case, plan, folder)
+def run(environment: Path, case: str, plan: Path | str, folder: Path, **variables: str) -> str:
+    done = launch(environment, 2, SCRIPT, case, plan, folder, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split() == ["ok", "ok"], done.stdout + done.stderr
     return done.stderr
@@ -45,7 +45,8 @@ def test_however_they_are_dropped(case: str, plan: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("case", ["never-met", "a-daemon-waits"])
 def test_the_end_of_a_program_waits_for_nobody_for_good(case: str, plan: Path, tmp_path: Path) -> None:
-    assert run(OPEN_MPI, case, plan, tmp_path).count("1 collective calls had not ended") == 1
+    said = run(OPEN_MPI, case, plan, tmp_path, UNISONO_PATIENCE="1")
+    assert said.count("1 collective calls had not ended") == 1
 
 
 @pytest.mark.parametrize("case", ["dropped", "left-behind"])

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import click
@@ -44,10 +45,27 @@ def test_each_command_is_one_file() -> None:
     assert files == {command.name for command in COMMANDS}
 
 
+def generated(file: str) -> str:
+    """The page that a program of docs/ makes; programs there import each other."""
+    folder = str(ROOT / "docs")
+    sys.path.insert(0, folder)
+    try:
+        page: str = runpy.run_path(str(ROOT / "docs" / file))["page"]()
+    finally:
+        sys.path.remove(folder)
+    return page
+
+
 def test_table_of_algorithms_is_the_registry() -> None:
-    page = runpy.run_path(str(ROOT / "docs" / "generate.py"))["page"]()
+    page = generated("generate.py")
     assert (ROOT / "docs" / "algorithms.md").read_text() == page, "run 'python docs/generate.py'"
     assert re.findall(r"^\| `(\S+)` \|", page, re.MULTILINE) == [a["name"] for a in un.algorithms()]
+
+
+def test_every_unsafe_block_is_listed_with_its_argument() -> None:
+    page = generated("unsafe_page.py")
+    assert "**missing**" not in page
+    assert (ROOT / "docs" / "unsafe.md").read_text() == page, "run 'python docs/generate.py'"
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)

@@ -93,6 +93,7 @@ macro_rules! functions {
 
 functions! {
     Allreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Allreduce";
+    Comm_call_errhandler: unsafe extern "C" fn(Comm, c_int) -> c_int, c"PMPI_Comm_call_errhandler";
     Comm_create_keyval: unsafe extern "C" fn(CopyAttribute, Attribute, *mut c_int, usize) -> c_int, c"PMPI_Comm_create_keyval";
     Comm_dup: unsafe extern "C" fn(Comm, *mut usize) -> c_int, c"PMPI_Comm_dup";
     Comm_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Comm_free";
@@ -232,6 +233,12 @@ impl Library {
     pub fn abort(&self, comm: Comm, code: c_int) {
         // SAFETY: it does not return where MPI works.
         unsafe { (self.functions.Abort)(comm, code) };
+    }
+
+    /// Has the program's error handler decide on an error that was found here: by default it ends the program.
+    pub fn call_error_handler(&self, comm: Comm, Failed(code): Failed) {
+        // SAFETY: it runs the handler that the program or MPI put on the communicator, as MPI does.
+        unsafe { (self.functions.Comm_call_errhandler)(comm, code) };
     }
 
     /// MPI can be called: it was initialised, and not ended.

@@ -91,7 +91,13 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     match planned(library, arguments, &known, original, started) {
         Ok(Some(code)) => code,
         Ok(None) => by_library(library, arguments, &known, original),
-        Err(Failed(code)) => code,
+        Err(failed) => {
+            // MPI has called the handler for its own errors, but for those found here nobody has.
+            if matches!(failed, Failed::COUNT | Failed::OTHER) {
+                library.call_error_handler(comm, failed);
+            }
+            failed.0
+        }
     }
 }
 

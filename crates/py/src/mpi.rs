@@ -47,8 +47,9 @@ const SPINS: u32 = 32;
 /// Polls between two looks at the clock, and the time between two looks for signals.
 const POLLS: u32 = 16;
 const SIGNALS: Duration = Duration::from_millis(50);
-/// How long the end of the program waits for calls that do not move.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the end of the program waits for calls that do not move, unless [`PATIENCE_VARIABLE`] has other seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE_VARIABLE: &str = "UNISONO_PATIENCE";
 
 /// A private duplicate of a communicator, with the plans added to it.
 #[pyclass(frozen, module = "unisono")]
@@ -627,13 +628,19 @@ fn finish_at_exit(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Carries on every call under way until it is over, or until nothing moved for [`PATIENCE`]. No call can be made then.
+fn patience() -> Duration {
+    let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(PATIENCE)
+}
+
+/// Carries on every call under way until it is over, or until nothing moved for [`patience`]. No call can be made then.
 #[pyfunction]
 fn finish(py: Python<'_>) -> PyResult<()> {
     let Some(library) = library().filter(|library| library.is_running()) else {
         ENDING.store(true, Ordering::SeqCst);
         return Ok(());
     };
+    let patience = patience();
     let (mut moved, mut since, mut last) = (0, Instant::now(), Instant::now());
     let ended = loop {
         let (under_way, moves) = detached(py, || {
@@ -643,7 +650,7 @@ fn finish(py: Python<'_>) -> PyResult<()> {
         if moves != moved {
             (moved, since) = (moves, Instant::now());
         }
-        if under_way == 0 || since.elapsed() >= PATIENCE {
+        if under_way == 0 || since.elapsed() >= patience {
             break Ok(());
         }
         if last.elapsed() >= SIGNALS {
@@ -657,7 +664,7 @@ fn finish(py: Python<'_>) -> PyResult<()> {
     // Threads that wait see the flag at their next poll. One may be in an operator of the program, which takes its time.
     detached(py, || {
         let since = Instant::now();
-        while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < PATIENCE {
+        while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < patience {
             thread::yield_now();
         }
     })?;
