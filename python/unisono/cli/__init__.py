@@ -4,6 +4,7 @@ Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 in
 standard error.
 """
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -71,6 +72,11 @@ for _command in COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program on the arguments of the process, or on these, and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # Names of files may hold bytes and characters that the output cannot.
+                stream.reconfigure(errors="backslashreplace")
     try:
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
