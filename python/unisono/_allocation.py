@@ -8,8 +8,8 @@ from unisono import _core
 from unisono._core import InputError, Machine
 from unisono._files import read_text, title
 from unisono._inputs import checked_seed, items, named, whole
-from unisono._messages import shown
 from unisono._machines import with_shape
+from unisono._messages import shown
 
 #: The name of the job sizes of a trace, in place of a file.
 TRACE = "alibaba"
@@ -48,7 +48,9 @@ def allocate(
     for name, count in counts.items():
         if not 0 <= count < 2**32:
             raise InputError(f"{name} is {count}, and must be a whole number from 0 on")
-    return _core.allocate(with_shape(machine, None), listed, named("heuristic", heuristic), seed=checked_seed(seed), **counts)
+    return _core.allocate(
+        with_shape(machine, None), listed, named("heuristic", heuristic), seed=checked_seed(seed), **counts
+    )
 
 
 def submesh(
@@ -65,7 +67,9 @@ def submesh(
     """
     sides = {}
     for name, side in (("rows", rows), ("columns", columns)):
-        sides[name] = [whole(f"one of the {name}", at) for at in items(side, f"{name} is {shown(side)}, and must be a list")]
+        sides[name] = [
+            whole(f"one of the {name}", at) for at in items(side, f"{name} is {shown(side)}, and must be a list")
+        ]
         if any(not 0 <= at < 2**32 for at in sides[name]):
             raise InputError(f"{name} of a sub-mesh are {sides[name]}; accepted are boards from 0 on in rising order")
     places, extents = _core.submesh(with_shape(machine, None), sides["rows"], sides["columns"])

@@ -223,7 +223,7 @@ def simulate_goal(
         )
 
     traced = [] if trace_ranks is None else listed_pes(trace_ranks)
-    return EndpointRun(os.path.basename(title(path)), run(traced), run, traced)
+    return EndpointRun(Path(title(path)).name, run(traced), run, traced)
 
 
 def as_starts(late: Sequence[float] | None) -> list[float] | None:

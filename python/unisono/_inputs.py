@@ -34,8 +34,8 @@ def parse_bytes(text: str) -> int:
     unit = {name.lower(): name for name in _UNITS}.get(match[2].lower()) if match else None
     if match is None or unit is None:
         raise InputError(
-            f"{shown(text)} is not a size in bytes; accepted is a whole number from 0 on, alone or with B, kB, MB, GB, KiB, "
-            "MiB or GiB, as in 64KiB"
+            f"{shown(text)} is not a size in bytes; accepted is a whole number from 0 on, alone or with B, kB, MB, GB, "
+            "KiB, MiB or GiB, as in 64KiB"
         )
     # Python reads at most 4300 digits, and no size has more than 19.
     if len(match[1]) > 19:

@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import SupportsIndex
 
 from unisono._core import InputError, Machine, machine_presets, parse_shape
@@ -70,10 +71,10 @@ def _machine(name: str | os.PathLike[str], sides: tuple[int, ...] | None) -> Mac
     if not exists(text):
         raise InputError(f"the machine file '{title(text)}' does not exist; the presets are {', '.join(presets)}")
     description = read_text(text, MOST_DESCRIPTION_BYTES)
-    return Machine.from_toml(description, title(text), sides, _named_files(description, os.path.dirname(text)))
+    return Machine.from_toml(description, title(text), sides, _named_files(description, Path(text).parent))
 
 
-def _named_files(description: str, folder: str) -> dict[str, str]:
+def _named_files(description: str, folder: Path) -> dict[str, str]:
     """The text of the file with the cables of a graph, where a description names one; it lies in the same folder.
 
     Raises:
@@ -87,7 +88,7 @@ def _named_files(description: str, folder: str) -> dict[str, str]:
     named = topology.get("file") if isinstance(topology, dict) else None
     if not isinstance(named, str):
         return {}
-    return {named: read_inside(folder or ".", named, "the file of the cables of the topology,")}
+    return {named: read_inside(folder, named, "the file of the cables of the topology,")}
 
 
 def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape | None) -> Machine:

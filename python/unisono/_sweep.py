@@ -7,8 +7,8 @@ from typing import Any, SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono._inputs import Root, checked_count, checked_root, items, named
-from unisono._messages import shown
 from unisono._machines import Shape, with_shape
+from unisono._messages import shown
 
 
 def sweep(

@@ -35,7 +35,9 @@ def workload(
     read = None
     if text not in presets and (text.endswith(".toml") or os.sep in text or is_file(text)):
         if not exists(text):
-            raise InputError(f"the workload file '{title(text)}' does not exist; the workloads are {', '.join(presets)}")
+            raise InputError(
+                f"the workload file '{title(text)}' does not exist; the workloads are {', '.join(presets)}"
+            )
         read = read_text(text, MOST_DESCRIPTION_BYTES)
     where = machine if isinstance(machine, Machine) else machine_of(machine)
     return _core.workload(title(text), read, where, named("level", level), overlap)

@@ -280,7 +280,11 @@ def test_simulate_takes_the_name_of_a_machine() -> None:
             un.simulate(SAVED, machine)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", ["\ud800", "a\0b", "x" * 100_000, 10**5000, [[1]], b"\xff", object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "wrong",
+    ["\ud800", "a\0b", "x" * 100_000, 10**5000, [[1]], b"\xff", object()],
+    ids=lambda value: type(value).__name__,
+)
 def test_names_and_values_that_are_none(wrong: Any) -> None:
     planned = un.plan("allreduce", "archer", shape=2, elements=2)
     calls: list[Any] = [

@@ -4,6 +4,7 @@ Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 in
 standard error.
 """
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -75,6 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Work that one command does in several parts is noted once.
     noted: set[str] = set()
     note_large_work(lambda sentence: _note(sentence, noted))
+    if arguments is None:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # Names of files may hold bytes and characters that the output cannot.
+                stream.reconfigure(errors="backslashreplace")
     try:
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from unisono._messages import printable
 
 #: Columns of a table that no terminal bounds, so that a pipe always gets the same text.
 _PIPE_WIDTH = 160
@@ -44,7 +46,11 @@ def json_text(value: Mapping[str, Any]) -> str:
 
 
 def print_lines(*lines: str) -> None:
-    """Prints text as it is."""
+    """Prints text; characters that act on a terminal, as names in files may have, are escaped."""
+    _print_raw(printable(part) for line in lines for part in line.split("\n"))
+
+
+def _print_raw(lines: Iterable[str]) -> None:
     for line in lines:
         sys.stdout.write(line.rstrip() + "\n")
 
@@ -61,13 +67,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Se
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     terminal = sys.stdout.isatty() and not _among_ranks()
     width = None if terminal else _PIPE_WIDTH
     console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False, force_terminal=terminal)
     with console.capture() as capture:
         console.print(table)
-    print_lines(*capture.get().splitlines())
+    _print_raw(capture.get().splitlines())
 
 
 def _among_ranks() -> bool:
