@@ -28,6 +28,21 @@ fn both_routings_are_free_of_deadlock() {
     }
 }
 
+/// The form of the diameter beside a search, for all small sizes.
+#[test]
+fn the_diameter_is_that_of_the_plane() {
+    let mut found = HashSet::new();
+    for (a, h) in (1..=6).flat_map(|a| (1..=6).map(move |h| (a, h))) {
+        for g in 1..=(a * h + 1).min(14) {
+            let topology = oracle::topology(&text([1, a, h, g], "minimal"));
+            let diameter = oracle::diameter(&topology.plane().unwrap());
+            assert_eq!(topology.diameter(), diameter, "a = {a}, h = {h}, g = {g}");
+            found.insert(diameter);
+        }
+    }
+    assert_eq!(found, HashSet::from([0, 3, 4, 5]));
+}
+
 /// Local, global, local, and a cable at both ends; by another group a local and a global one more.
 #[test]
 fn ways_have_no_more_cables_than_they_may() {
