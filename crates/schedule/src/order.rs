@@ -129,13 +129,7 @@ pub fn next_in_lane(schedule: &Schedule, flow: &Flow, id: InstrId) -> Option<Ins
     (next.index() < schedule.instrs.len() && flow.lane_of(next) == flow.lane_of(id)).then_some(next)
 }
 
-fn successors(
-    schedule: &Schedule,
-    flow: &Flow,
-    dependents: &Dependents,
-    id: InstrId,
-    mut visit: impl FnMut(InstrId),
-) {
+fn successors(schedule: &Schedule, flow: &Flow, dependents: &Dependents, id: InstrId, mut visit: impl FnMut(InstrId)) {
     next_in_lane(schedule, flow, id).into_iter().for_each(&mut visit);
     dependents.of(id).iter().copied().for_each(&mut visit);
     for (stream, span) in flow.pushes(schedule, id) {
@@ -166,13 +160,7 @@ fn unblocked_writers<'a>(
 }
 
 /// Walks from a stuck instruction to a stuck successor until one comes again: that is a cycle.
-fn report_cycle(
-    schedule: &Schedule,
-    flow: &Flow,
-    dependents: &Dependents,
-    waiting: &[u32],
-    found: &mut Diagnostics,
-) {
+fn report_cycle(schedule: &Schedule, flow: &Flow, dependents: &Dependents, waiting: &[u32], found: &mut Diagnostics) {
     // Every stuck instruction waits for another stuck one, but not every one has a stuck successor: so the walk goes
     // backwards, over a predecessor table of the stuck part.
     let mut before = vec![None; waiting.len()];

@@ -93,7 +93,11 @@ impl<'a> Clocks<'a> {
         for &id in order {
             interrupt::poll();
             let before = edges.len();
-            steps.push(Step { id, lane: flow.lane_of(id), first_edge: u32::try_from(before).map_err(|_| OverAllowance)? });
+            steps.push(Step {
+                id,
+                lane: flow.lane_of(id),
+                first_edge: u32::try_from(before).map_err(|_| OverAllowance)?,
+            });
             let after = next_in_lane(schedule, flow, id).into_iter().chain(dependents.of(id).iter().copied());
             let after = after.filter_map(|next| rank.get(next.index().checked_sub(first)?));
             edges.extend(after.map(|&to| Edge { to, whole: Over::Done, done: Over::Done }));

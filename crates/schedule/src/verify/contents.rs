@@ -309,7 +309,10 @@ impl<C: Contributions> Machine<'_, C> {
                 self.report(segment.value);
             } else if segment.index != wanted {
                 self.findings.push("wrong-element", Some(node), None, || {
-                    format!("out{span} of rank {rank} starts with input element {}; required is {wanted}", segment.index)
+                    format!(
+                        "out{span} of rank {rank} starts with input element {}; required is {wanted}",
+                        segment.index
+                    )
                 });
             } else if let Err(why) = self.contributions.judge(segment.value, required.source) {
                 self.findings.push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));

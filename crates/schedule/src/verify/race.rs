@@ -78,7 +78,8 @@ fn report(schedule: &Schedule, flow: &Flow, clash: &Clash, found: &mut Diagnosti
     let node = flow.node_of(second);
     found.push("race", Some(node), Some(second), || {
         let meet = place(schedule, first, second);
-        let place = meet.map_or_else(String::new, |(buffer, span)| format!(" at {}{span}", ["in", "out", "tmp"][buffer]));
+        let place =
+            meet.map_or_else(String::new, |(buffer, span)| format!(" at {}{span}", ["in", "out", "tmp"][buffer]));
         format!("{first} and {second} run in two lanes of {node} and meet{place} in no fixed order")
     });
 }
@@ -92,9 +93,8 @@ fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize,
         all.filter_map(move |(o, writes)| Some((o.slice(len)?, writes)))
     };
     slices(second).find_map(|(at, writes)| {
-        let meets = |((buffer, span), other): ((usize, Span), bool)| {
-            buffer == at.0 && span.overlaps(at.1) && (writes || other)
-        };
+        let meets =
+            |((buffer, span), other): ((usize, Span), bool)| buffer == at.0 && span.overlaps(at.1) && (writes || other);
         slices(first).any(meets).then_some(at)
     })
 }
