@@ -1,9 +1,9 @@
-//! Speed of planning and proving on a wafer. `make bench` runs it; tests never depend on time.
+//! Speed of planning and proving on a wafer, and of proving among ranks. `make bench` runs it; tests never depend on time.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use unisono_algorithms::{Case, Params, catalog::auto_gen_best, find, resolve};
+use unisono_algorithms::{Case, Params, Ranks, catalog::auto_gen_best, find, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::bounds::PaperTable;
 use unisono_machine::{Grid, Machine, Shape};
@@ -41,6 +41,25 @@ fn wafer(c: &mut Criterion) {
     group.finish();
 }
 
+fn ranks(c: &mut Criterion) {
+    let mut group = c.benchmark_group("verify among 512 ranks");
+    group.sample_size(10);
+    for (kind, name, elements) in [
+        (Kind::Allreduce, "ring", 1 << 18),
+        (Kind::Allreduce, "rabenseifner", 1 << 18),
+        (Kind::Alltoall, "pairwise", 1),
+    ] {
+        let collective = Collective::new(kind, 512, elements, 0, Operator::Sum, Dtype::F32).expect("a sound case");
+        let case = Case::on_ranks(collective, Ranks::default());
+        let schedule = find(name).and_then(|a| a.schedule(&case, &Params::new())).expect("it builds");
+        for method in [Method::Exact, Method::Fingerprint] {
+            let label = format!("{kind} by {name}, {method:?}");
+            group.bench_function(label, |b| b.iter(|| verify(&schedule, method).holds()));
+        }
+    }
+    group.finish();
+}
+
 fn sweep(c: &mut Criterion) {
     let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") else { unreachable!("a built-in preset") };
     let names = ["star", "tree", "two-phase", "chain", "ring"].map(str::to_owned);
@@ -57,5 +76,5 @@ fn sweep(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, auto_gen, wafer, sweep);
+criterion_group!(benches, auto_gen, wafer, ranks, sweep);
 criterion_main!(benches);

@@ -50,7 +50,7 @@ impl Allowance {
         let (bytes, steps) = limits::get();
         let limit = if self.short {
             let (gb, billions) = ((8 * SHORT_UNITS).min(bytes) as f64 / 1e9, SHORT_STEPS as f64 / 1e9);
-            format!("{gb:.2} GB of contents and {billions:.1} billion steps, the limit for so short a schedule")
+            format!("{gb:.2} GB of contents or {billions:.1} billion steps, the limit for so short a schedule")
         } else {
             let gb = bytes as f64 / 1e9;
             format!("the limit of {gb:.2} GB or {:.1} billion steps", steps as f64 / 1e9)
