@@ -256,7 +256,11 @@ fn verify_agrees_with_all_interleavings() {
             let seen = counts.outcomes.get(&outcome.words).copied().unwrap_or(0);
             let best = failures.entry(outcome.words.clone()).or_insert((usize::MAX, String::new()));
             if seen < 8 {
-                let smaller = shrink::shrink(&draft, &outcome.words, cuts, number, &mut explorer);
+                let mut unused = Counts::default();
+                let smaller = shrink::shrink(&draft, &mut |d| {
+                    let mut said = |s| compare(&s, cuts, number, 2000, &mut explorer, &mut unused).words;
+                    d.build().is_some_and(|s| said(s) == outcome.words)
+                });
                 if smaller.rows.len() < best.0 {
                     let text = shrink::text(&smaller);
                     *best = (smaller.rows.len(), format!("; number {number}: {}\n{text}", outcome.words));

@@ -3,23 +3,10 @@
 use unisono_base::StreamId;
 use unisono_schedule::Operand;
 
-use super::{
-    Counts, compare,
-    explore::Explorer,
-    generate::Draft,
-    model::Set,
-};
-
-pub fn shrink(draft: &Draft, words: &str, cuts: Set, seed: u64, explorer: &mut Explorer) -> Draft {
-    let mut counts = Counts::default();
-    let mut holds = |d: &Draft| {
-        d.build().is_some_and(|s| compare(&s, cuts, seed, 2000, explorer, &mut counts).words == words)
-    };
-    shrink_while(draft, &mut holds)
-}
+use super::generate::Draft;
 
 /// The smallest draft found for which `holds`.
-pub fn shrink_while(draft: &Draft, holds: &mut dyn FnMut(&Draft) -> bool) -> Draft {
+pub fn shrink(draft: &Draft, holds: &mut dyn FnMut(&Draft) -> bool) -> Draft {
     let mut best = draft.clone();
     loop {
         let Some(next) = smaller(&best).into_iter().find(|d| holds(d)) else { return best };
