@@ -15,6 +15,7 @@ mod analyse;
 #[path = "../../../schedule/tests/judge/generate.rs"]
 mod generate;
 #[path = "../../../schedule/tests/judge/model.rs"]
+#[allow(dead_code, reason = "the judge of schedules uses the rest")]
 mod model;
 #[path = "../../../schedule/tests/judge/order.rs"]
 #[allow(dead_code, reason = "the judge of schedules uses the rest")]
@@ -31,6 +32,7 @@ mod value;
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -64,6 +66,9 @@ pub fn work(step: &Step, memory: &mut [Cell], commutative: bool) -> bool {
     undefined
 }
 
+/// While this is set panics print nothing.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
 #[derive(Default)]
 struct Counts {
     outcomes: BTreeMap<String, u64>,
@@ -74,7 +79,10 @@ struct Counts {
 /// What is said of one schedule; failures begin with `FAILS`.
 fn judge(schedule: Schedule, r: &mut Random, counts: &mut Counts) -> String {
     let Ok(proven) = Verified::new(schedule, Method::Exact) else { return "not proved".into() };
-    let stored = match catch_unwind(AssertUnwindSafe(|| stored::store(&proven))) {
+    QUIET.store(true, Relaxed);
+    let stored = catch_unwind(AssertUnwindSafe(|| stored::store(&proven)));
+    QUIET.store(false, Relaxed);
+    let stored = match stored {
         Err(_) => return "FAILS: panic while storing".into(),
         Ok(Err(error)) => return format!("refused: {}", reason(&error)),
         Ok(Ok(stored)) => stored,
@@ -223,7 +231,11 @@ fn stored_programs_do_what_was_proved() {
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
     // Panics are caught and counted; their texts would hide the rest.
     let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
+    std::panic::set_hook(Box::new(move |info| {
+        if !QUIET.load(Relaxed) {
+            hook(info);
+        }
+    }));
     let mut done = 0;
     while done < count && seconds.is_none_or(|s| begin.elapsed() < Duration::from_secs(s)) {
         let number = seed.wrapping_mul(0x1_0000_0000).wrapping_add(done);
@@ -250,7 +262,6 @@ fn stored_programs_do_what_was_proved() {
             report(&counts, done, begin);
         }
     }
-    std::panic::set_hook(hook);
     report(&counts, done, begin);
     let texts: Vec<String> = failures.into_values().map(|f| f.1).collect();
     assert!(texts.is_empty(), "{} kinds of failure:\n{}", texts.len(), texts.join("\n"));

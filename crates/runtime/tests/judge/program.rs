@@ -36,7 +36,6 @@ pub enum Before {
 }
 
 pub struct Lane {
-    pub rank: usize,
     pub steps: Range<usize>,
     pub arrivals: Range<usize>,
 }
@@ -123,6 +122,13 @@ impl Program {
             };
             rows.iter().map(number).collect::<Vec<_>>()
         };
+        let there = |w: &Wait| match *w {
+            Wait::Step(s) => (s as usize) < program.steps.len(),
+            Wait::Departure(d) => (d as usize) < program.departures.len(),
+        };
+        if !program.waits.iter().all(there) {
+            return Err("a wait names a row that does not exist".into());
+        }
         let (mut consumer, mut producer) = (vec![None; program.arrivals.len()], vec![None; program.departures.len()]);
         for (n, s) in program.steps.iter().enumerate() {
             s.arrivals.clone().for_each(|a| consumer[a as usize] = Some(s0 + n));
@@ -148,7 +154,7 @@ impl Program {
             self.departures.push(End { rank, peer: d.peer as usize, tag: d.tag, span, waits: Vec::new(), step });
         }
         for lane in &program.lanes {
-            self.lanes.push(Lane { rank, steps: shift(&lane.steps, s0), arrivals: shift(&lane.arrivals, a0) });
+            self.lanes.push(Lane { steps: shift(&lane.steps, s0), arrivals: shift(&lane.arrivals, a0) });
         }
         let steps: usize = program.lanes.iter().map(|l| l.steps.len()).sum();
         let arrivals: usize = program.lanes.iter().map(|l| l.arrivals.len()).sum();

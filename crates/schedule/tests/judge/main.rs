@@ -33,6 +33,7 @@ mod explore;
 mod files;
 mod generate;
 mod model;
+#[allow(dead_code, reason = "the judge of stored programs uses the rest")]
 mod order;
 mod random;
 mod shrink;

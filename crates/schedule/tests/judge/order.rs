@@ -294,7 +294,6 @@ fn contents(model: &Model, order: &[u8], seed: u64, verdict: &mut Verdict) {
 }
 
 /// An order in which all events can happen, if there is one.
-#[allow(dead_code)]
 pub fn an_order(model: &Model) -> Option<Vec<u8>> {
     let (_, all, order) = run(&Causes::new(model).free);
     all.then_some(order)
