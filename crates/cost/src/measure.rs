@@ -92,7 +92,7 @@ impl<'a> Parts<'a> {
     fn charge(&mut self, stream: StreamId, span: Span) {
         let schedule = &self.placed.schedule;
         let wavelets = |elements| Wavelets::of(elements, schedule.collective().dtype.bytes()).0;
-        let sinks = || self.flow.readers_by_sink(stream).map(|readers| Flow::touching(schedule, readers, span));
+        let sinks = || self.flow.readers_by_sink(stream).map(|readers| Flow::touching(readers, span));
         let mut phases = sinks().flatten().map(|p| schedule.phase(p.instr));
         let Some(first) = phases.next() else { return };
         if phases.all(|phase| phase == first) {
@@ -147,7 +147,7 @@ impl<'a> Parts<'a> {
             for (stream, span) in self.flow.pops(schedule, id) {
                 let (hops, messages) =
                     if reads_here { (self.distances.hops(schedule, stream, node), 1) } else { (0, 0) };
-                for writer in Flow::touching(schedule, self.flow.writers(stream), span) {
+                for writer in Flow::touching(self.flow.writers(stream), span) {
                     reach(writer.instr, hops, messages);
                 }
             }

@@ -4,7 +4,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};
 use unisono_plan::exchange::{Message, direct_reduction, messages_schedule, whole_elements};
 use unisono_schedule::{
     interpret,
-    verify::{Method, verify, verify_with},
+    verify::{Method, Seed, verify, verify_with},
 };
 
 /// Every pair with some length, or nothing, drawn by a small generator.
@@ -24,7 +24,7 @@ fn messages_are_proved_and_arrive() {
         let messages = random(ranks, seed);
         let (schedule, required) = messages_schedule(ranks, Dtype::I64, &messages).unwrap();
         for method in [Method::Exact, Method::Fingerprint] {
-            let proof = verify_with(&schedule, method, &required);
+            let proof = verify_with(&schedule, method, Seed::random(), &required);
             assert!(proof.holds() && proof.complete && proof.race_free, "{:?}", proof.diagnostics);
         }
         // The collective is no alltoall of whole blocks, and the usual proof says so.
@@ -53,7 +53,7 @@ fn a_proof_notices_what_is_wrong() {
     let refused = |change: &dyn Fn(&mut Vec<Vec<Required>>)| {
         let mut other = required.clone();
         change(&mut other);
-        !verify_with(&schedule, Method::Auto, &other).holds()
+        !verify_with(&schedule, Method::Auto, Seed::random(), &other).holds()
     };
     assert!(!refused(&|_| {}));
     assert!(refused(&|r| r[1][0].source = Source::Copy { rank: 2 }), "from another rank");

@@ -11,7 +11,7 @@ use unisono_machine::Machine as Description;
 use unisono_plan::Request;
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
-    verify::{self, Method},
+    verify::{self, Method, Seed},
 };
 
 use crate::{
@@ -61,9 +61,14 @@ impl Schedule {
 
     /// Findings of the proof, and of the placement on the machine.
     pub fn prove(&self, method: Method) -> verify::Proof {
+        self.prove_seeded(method, Seed::random())
+    }
+
+    /// The same with the seed of an earlier proof, which it repeats.
+    pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
         let mut proof = match &self.required {
-            Some(required) => verify::verify_with(self.inner(), method, required),
-            None => verify::verify(self.inner(), method),
+            Some(required) => verify::verify_with(self.inner(), method, seed, required),
+            None => verify::verify_seeded(self.inner(), method, seed),
         };
         proof.diagnostics.extend(self.file.check());
         proof
@@ -204,11 +209,14 @@ impl Schedule {
         detached(py, || to_json(&self.file))
     }
 
-    /// Proves the schedule and checks its placement; `method` is auto, exact or fingerprint.
-    #[pyo3(signature = (method = "auto"))]
-    fn verify(&self, py: Python<'_>, method: &str) -> PyResult<Proof> {
+    /// Proves the schedule and checks its placement; `method` is auto, exact or fingerprint. `seed` repeats an earlier
+    /// proof; without it random numbers are seeded by the operating system.
+    #[pyo3(signature = (method = "auto", seed = None))]
+    fn verify(&self, py: Python<'_>, method: &str, seed: Option<&str>) -> PyResult<Proof> {
         let method: Method = method.parse().map_err(|e: String| input(e))?;
-        Ok(Proof { proof: detached(py, || self.prove(method))? })
+        let seed = seed.map(str::parse).transpose().map_err(|e: String| input(e))?;
+        let seed = seed.unwrap_or_else(Seed::random);
+        Ok(Proof { proof: detached(py, || self.prove_seeded(method, seed))? })
     }
 
     /// `{cycles, seconds, terms, phases}` from the terms computed on the grid.
@@ -334,6 +342,16 @@ impl Proof {
     #[getter]
     fn method(&self) -> &str {
         self.proof.method
+    }
+
+    #[getter]
+    fn error_probability(&self) -> Option<f64> {
+        self.proof.error_probability
+    }
+
+    #[getter]
+    fn seed(&self) -> Option<String> {
+        self.proof.seed.map(|seed| seed.to_string())
     }
 
     #[getter]

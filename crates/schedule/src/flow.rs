@@ -192,12 +192,20 @@ impl Flow {
         })
     }
 
-    /// The pieces among `pieces` (sorted by start) that touch `span`.
-    pub fn touching<'a>(schedule: &Schedule, pieces: &'a [Piece], span: Span) -> &'a [Piece] {
-        let from = pieces
-            .partition_point(|p| u64::from(p.start) + u64::from(schedule.instr(p.instr).len) <= u64::from(span.start));
-        let to = from + pieces[from..].partition_point(|p| u64::from(p.start) < span.end());
-        &pieces[from..to]
+    /// The pieces among `pieces` that touch `span`: each ends where the next one starts, as those of one end of a stream do.
+    pub fn touching(pieces: &[Piece], span: Span) -> &[Piece] {
+        // Most streams are cut alike at both ends into pieces of about one length.
+        let guess = (span.start / span.len.max(1)) as usize;
+        let from = match pieces.get(guess) {
+            Some(p) if p.start == span.start => guess,
+            _ => pieces.partition_point(|p| p.start <= span.start).saturating_sub(1),
+        };
+        let rest = &pieces[from..];
+        let to = match rest.get(1) {
+            Some(p) if u64::from(p.start) >= span.end() => 1,
+            _ => rest.partition_point(|p| u64::from(p.start) < span.end()),
+        };
+        &rest[..to]
     }
 
     /// The readers of a stream, one slice a sink.

@@ -9,7 +9,7 @@
 //! chunk `j` of an instruction waits only for chunks of instructions that the graph already puts before it, or for
 //! chunk `j - 1` of its own; a cycle of chunks would project to a cycle here.
 
-use unisono_base::{Diagnostics, InstrId, Span, StreamId};
+use unisono_base::{Diagnostics, InstrId, Span, StreamId, interrupt};
 
 use crate::{flow::Flow, schedule::Schedule};
 
@@ -25,44 +25,103 @@ pub fn topological_with(
     more: &[(InstrId, InstrId)],
     found: &mut Diagnostics,
 ) -> Vec<InstrId> {
-    let count = schedule.instrs.len();
-    let mut dependents = dependents(schedule);
-    if !more.is_empty() {
-        dependents.extend(more.iter().map(|&(instr, earlier)| (earlier, instr)));
-        dependents.sort_unstable();
-    }
-    let mut waiting = vec![0u32; count];
-    for id in (0..count).map(InstrId::new) {
-        successors(schedule, flow, &dependents, id, |next| waiting[next.index()] += 1);
-    }
-    let mut order: Vec<InstrId> = (0..count).map(InstrId::new).filter(|i| waiting[i.index()] == 0).collect();
+    let dependents = Dependents::new(schedule, more);
+    let mut waiting = waiting(schedule, flow, &dependents);
+    let mut order: Vec<InstrId> = ready(&waiting).collect();
     let mut done = 0;
     while done < order.len() {
         let id = order[done];
         done += 1;
-        successors(schedule, flow, &dependents, id, |next| {
-            waiting[next.index()] -= 1;
-            if waiting[next.index()] == 0 {
-                order.push(next);
-            }
-        });
+        interrupt::poll();
+        let visit = |next: InstrId| order.extend(arrive(&mut waiting, next));
+        successors(schedule, flow, &dependents, id, visit);
     }
-    if order.len() < count {
+    if order.len() < waiting.len() {
         report_cycle(schedule, flow, &dependents, &waiting, found);
     }
     order
 }
 
-/// Explicit dependencies the other way round, sorted by what is waited for.
-pub fn dependents(schedule: &Schedule) -> Vec<(InstrId, InstrId)> {
-    let mut rows: Vec<_> = schedule.deps.iter().map(|&(instr, earlier)| (earlier, instr)).collect();
-    rows.sort_unstable();
-    rows
+/// Another topological order: each lane runs as far as it can before another one does. What is read next was then
+/// mostly read or written just before, and streams hold little.
+pub fn depth_first(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
+    let dependents = Dependents::new(schedule, &[]);
+    let mut waiting = waiting(schedule, flow, &dependents);
+    let mut order = Vec::with_capacity(waiting.len());
+    let mut open: Vec<InstrId> = ready(&waiting).collect();
+    open.reverse();
+    while let Some(id) = open.pop() {
+        interrupt::poll();
+        order.push(id);
+        let top = open.len();
+        successors(schedule, flow, &dependents, id, |next| open.extend(arrive(&mut waiting, next)));
+        // The next one of the lane is found first and goes on first.
+        open[top..].reverse();
+    }
+    if order.len() < waiting.len() {
+        report_cycle(schedule, flow, &dependents, &waiting, found);
+    }
+    order
 }
 
-pub fn waiters(dependents: &[(InstrId, InstrId)], id: InstrId) -> impl Iterator<Item = InstrId> + '_ {
-    let start = dependents.partition_point(|d| d.0 < id);
-    dependents[start..].iter().take_while(move |d| d.0 == id).map(|d| d.1)
+/// How many edges lead to each instruction.
+fn waiting(schedule: &Schedule, flow: &Flow, dependents: &Dependents) -> Vec<u32> {
+    let mut waiting = vec![0u32; schedule.instrs.len()];
+    for id in (0..waiting.len()).map(InstrId::new) {
+        interrupt::poll();
+        successors(schedule, flow, dependents, id, |next| waiting[next.index()] += 1);
+    }
+    waiting
+}
+
+fn ready(waiting: &[u32]) -> impl Iterator<Item = InstrId> {
+    waiting.iter().enumerate().filter(|&(_, &count)| count == 0).map(|(n, _)| InstrId::new(n))
+}
+
+/// Takes one edge to `next`, which is returned if that was the last one.
+fn arrive(waiting: &mut [u32], next: InstrId) -> Option<InstrId> {
+    let count = &mut waiting[next.index()];
+    *count -= 1;
+    (*count == 0).then_some(next)
+}
+
+/// Explicit dependencies the other way round: the instructions that wait for each one.
+pub struct Dependents {
+    /// The first row of each instruction and one past the last of all; empty if there are no rows.
+    starts: Vec<u32>,
+    rows: Vec<InstrId>,
+}
+
+impl Dependents {
+    pub fn new(schedule: &Schedule, more: &[(InstrId, InstrId)]) -> Self {
+        let all = || schedule.deps.iter().chain(more);
+        let count = schedule.deps.len() + more.len();
+        if count == 0 {
+            return Self { starts: Vec::new(), rows: Vec::new() };
+        }
+        let mut starts = vec![0u32; schedule.instrs.len() + 2];
+        for (_, earlier) in all() {
+            starts[earlier.index() + 2] += 1;
+        }
+        for n in 2..starts.len() {
+            starts[n] += starts[n - 1];
+        }
+        let mut rows = vec![InstrId(0); count];
+        for &(instr, earlier) in all() {
+            let at = &mut starts[earlier.index() + 1];
+            rows[*at as usize] = instr;
+            *at += 1;
+        }
+        starts.pop();
+        Self { starts, rows }
+    }
+
+    pub fn of(&self, id: InstrId) -> &[InstrId] {
+        match self.starts.get(id.index()..=id.index() + 1) {
+            Some(&[start, end]) => &self.rows[start as usize..end as usize],
+            _ => &[],
+        }
+    }
 }
 
 pub fn next_in_lane(schedule: &Schedule, flow: &Flow, id: InstrId) -> Option<InstrId> {
@@ -73,17 +132,15 @@ pub fn next_in_lane(schedule: &Schedule, flow: &Flow, id: InstrId) -> Option<Ins
 fn successors(
     schedule: &Schedule,
     flow: &Flow,
-    dependents: &[(InstrId, InstrId)],
+    dependents: &Dependents,
     id: InstrId,
     mut visit: impl FnMut(InstrId),
 ) {
     next_in_lane(schedule, flow, id).into_iter().for_each(&mut visit);
-    if !dependents.is_empty() {
-        waiters(dependents, id).for_each(&mut visit);
-    }
+    dependents.of(id).iter().copied().for_each(&mut visit);
     for (stream, span) in flow.pushes(schedule, id) {
         for readers in flow.readers_by_sink(stream) {
-            Flow::touching(schedule, readers, span).iter().for_each(|p| visit(p.instr));
+            Flow::touching(readers, span).iter().for_each(|p| visit(p.instr));
         }
     }
     for (stream, span) in flow.pops(schedule, id) {
@@ -112,7 +169,7 @@ fn unblocked_writers<'a>(
 fn report_cycle(
     schedule: &Schedule,
     flow: &Flow,
-    dependents: &[(InstrId, InstrId)],
+    dependents: &Dependents,
     waiting: &[u32],
     found: &mut Diagnostics,
 ) {

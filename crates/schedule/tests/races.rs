@@ -24,14 +24,56 @@ fn by_turns(mut after: impl FnMut(&mut Builder, InstrId, Option<InstrId>)) -> Sc
 }
 
 #[test]
-fn without_order_the_first_races_are_enough() {
+fn without_any_order_there_is_a_race() {
     let schedule = by_turns(|_, _, _| {});
-    let start = Instant::now();
     let proof = verify(&schedule, Method::Auto);
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     assert!(!proof.race_free);
-    assert_eq!(proof.diagnostics.iter().filter(|d| d.code == "race").count(), 64);
-    assert_eq!(proof.diagnostics.last().unwrap().code, "more");
+    assert!(proof.diagnostics.iter().any(|d| d.code == "race"));
+}
+
+/// Lanes of one rank, each with one write to the same slice, and each with a wait for the one before it but for lane
+/// `unordered`.
+fn lanes(count: u32, unordered: Option<u32>) -> Schedule {
+    let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 8, 0, Operator::Sum, Dtype::F32).unwrap());
+    let mut before = None;
+    for lane in 0..count {
+        let id = b.combine(NodeId(0), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        before.into_iter().filter(|_| Some(lane) != unordered).for_each(|before| b.after(id, before));
+        before = Some(id);
+    }
+    b.finish().unwrap()
+}
+
+#[test]
+fn many_lanes_at_one_slice_take_few_comparisons() {
+    assert!(verify(&lanes(20_000, None), Method::Auto).holds());
+    let proof = verify(&lanes(20_000, Some(12_345)), Method::Auto);
+    assert!(!proof.race_free && proof.diagnostics.iter().all(|d| d.code == "race"), "{:?}", proof.diagnostics);
+}
+
+/// Lanes that all read one slice, and lanes that all write it afterwards.
+#[test]
+fn a_write_waits_for_all_reads() {
+    for missing in [None, Some(3)] {
+        let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 8, 0, Operator::Sum, Dtype::F32).unwrap());
+        let tmp = [Operand::Tmp(b.scratch(NodeId(0), 88))];
+        let first = b.combine(NodeId(0), 0, 8, &[Operand::In(0)], &tmp);
+        let reads: Vec<InstrId> = (1..10)
+            .map(|n| {
+                let read = b.combine(NodeId(0), n, 8, &tmp, &[Operand::Tmp(8 * n)]);
+                b.after(read, first);
+                read
+            })
+            .collect();
+        let last = b.combine(NodeId(0), 10, 8, &[Operand::In(0)], &tmp);
+        for (n, &read) in reads.iter().enumerate().filter(|&(n, _)| Some(n) != missing) {
+            assert!(n < 9);
+            b.after(last, read);
+        }
+        b.combine(NodeId(0), 10, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+        let proof = verify(&b.finish().unwrap(), Method::Auto);
+        assert_eq!(proof.race_free, missing.is_none(), "{:?}", proof.diagnostics);
+    }
 }
 
 #[test]

@@ -22,14 +22,21 @@ _SHOWN = 20
     show_default=True,
     help="Exact by intervals, or by fingerprint; auto is exact while that is affordable.",
 )
+@click.option(
+    "--seed",
+    metavar="HEX",
+    help="Repeats a proof with the seed that it printed (default: drawn from the operating system).",
+)
 @json_option
-def verify(file_or_collective: str, machine: str | None, method: str, as_json: bool, **options: Any) -> int:
+def verify(
+    file_or_collective: str, machine: str | None, method: str, seed: str | None, as_json: bool, **options: Any
+) -> int:
     """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races."""
     if file_or_collective.endswith(".registers"):
         return _registers(file_or_collective, as_json)
     schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):
-        proof = schedule.verify(method)
+        proof = schedule.verify(method, seed)
     if as_json:
         print_json(proof.report())
     else:
@@ -50,6 +57,7 @@ def _print(proof: Proof, schedule: Schedule) -> None:
             ("race-free", said[proof.race_free]),
             ("repeatable", said[proof.repeatable]),
             ("method", proof.method),
+            *_chance(proof),
             ("scratch", f"{proof.scratch_bytes_max} bytes at most on a node"),
         ]
     )
@@ -58,6 +66,13 @@ def _print(proof: Proof, schedule: Schedule) -> None:
         print_lines(": ".join(filter(None, [found["code"], ", ".join(place), found["message"]])))
     if len(proof.diagnostics) > _SHOWN:
         print_lines(f"and {len(proof.diagnostics) - _SHOWN} more: --json lists all")
+
+
+def _chance(proof: Proof) -> list[tuple[str, str]]:
+    """The error probability and the seed of a proof that has them."""
+    if proof.error_probability is None or proof.seed is None:
+        return []
+    return [("error probability", f"{proof.error_probability:.1e}"), ("seed", proof.seed)]
 
 
 def _registers(path: str, as_json: bool) -> int:

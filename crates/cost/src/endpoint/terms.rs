@@ -72,7 +72,7 @@ pub(crate) fn chains<T: Copy + Default + PartialOrd + Add<Output = T>>(
         }
         writers.clear();
         for (stream, span) in flow.pops(schedule, id) {
-            writers.extend(Flow::touching(schedule, flow.writers(stream), span).iter().map(|p| p.instr));
+            writers.extend(Flow::touching(flow.writers(stream), span).iter().map(|p| p.instr));
         }
         for &writer in &writers {
             longest = longer(longest, chain[writer.index()] + weight(writer, id));

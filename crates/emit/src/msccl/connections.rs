@@ -47,7 +47,7 @@ impl Connections {
                     .starts_of(s)
                     .map(|start| {
                         let at = Span::new(start, 1);
-                        let of = |p: &[_]| Flow::touching(schedule, p, at).first().map_or(0, |p| rank[p.instr.index()]);
+                        let of = |p: &[_]| Flow::touching(p, at).first().map_or(0, |p| rank[p.instr.index()]);
                         (of(flow.writers(s)), of(readers))
                     })
                     .collect();

@@ -59,8 +59,8 @@ impl Pieces {
             }
             // Whoever moves this element together with the one before it is cut here, and so are its other streams.
             let span = unisono_base::Span::new(start, 1);
-            let readers = flow.readers_by_sink(s).flat_map(|r| Flow::touching(schedule, r, span));
-            for piece in Flow::touching(schedule, flow.writers(s), span).iter().chain(readers) {
+            let readers = flow.readers_by_sink(s).flat_map(|r| Flow::touching(r, span));
+            for piece in Flow::touching(flow.writers(s), span).iter().chain(readers) {
                 let into = start - piece.start;
                 if into > 0 {
                     new.extend(ends(schedule, flow, piece.instr).into_iter().map(|(other, at)| (other, at + into)));

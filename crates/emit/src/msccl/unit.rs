@@ -66,6 +66,9 @@ fn text(schedule: &Schedule) -> Result<String, String> {
     if let Some(found) = proof.diagnostics.first() {
         return Err(format!("it is not proved: {found}"));
     }
+    if proof.expression_class.is_none() {
+        return Err("its results are of too many combinations for a comparison with the emitted file".to_owned());
+    }
     let mut found = unisono_base::Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     let order = topological(schedule, &flow, &mut found);

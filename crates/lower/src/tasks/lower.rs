@@ -192,7 +192,7 @@ impl Lower<'_> {
         for (stream, span) in flow.pops(schedule, id) {
             let from = rank(schedule.stream(stream).source.0);
             // What begins before this piece was received with an earlier one.
-            let new = Flow::touching(schedule, flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
+            let new = Flow::touching(flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
             self.receives
                 .extend(new.map(|p| Task::receive(from, bytes(schedule.instr(p.instr).len), among.tag + stream.0)));
         }

@@ -11,7 +11,7 @@ use unisono_base::{Diagnostics, InstrId, LaneId, NodeId};
 
 use crate::{
     flow::Flow,
-    order::{dependents, waiters},
+    order::Dependents,
     schedule::{Operand, Schedule},
 };
 
@@ -95,7 +95,7 @@ struct Machine<'a, T> {
     inputs: &'a [Vec<T>],
     chunk: u32,
     random: u64,
-    dependents: Vec<(InstrId, InstrId)>,
+    dependents: Dependents,
     out: Vec<Vec<T>>,
     tmp: Vec<Vec<T>>,
     channels: Vec<Channel<T>>,
@@ -117,7 +117,7 @@ impl<'a, T: Element> Machine<'a, T> {
             inputs,
             chunk: options.chunk.unwrap_or(u32::MAX).max(1),
             random: options.seed,
-            dependents: dependents(schedule),
+            dependents: Dependents::new(schedule, &[]),
             out: schedule.all_nodes().map(|n| vec![T::default(); schedule.output_len(n) as usize]).collect(),
             tmp: schedule.all_nodes().map(|n| vec![T::default(); schedule.scratch_elements(n) as usize]).collect(),
             channels: schedule
@@ -177,9 +177,10 @@ impl<'a, T: Element> Machine<'a, T> {
         for (stream, _) in self.flow.pops(self.schedule, id) {
             self.wake(self.flow.lane_of(self.flow.writers(stream)[0].instr));
         }
-        if finished && !self.dependents.is_empty() {
-            let woken: Vec<InstrId> = waiters(&self.dependents, id).collect();
-            woken.into_iter().for_each(|i| self.wake(self.flow.lane_of(i)));
+        if finished {
+            for n in 0..self.dependents.of(id).len() {
+                self.wake(self.flow.lane_of(self.dependents.of(id)[n]));
+            }
         }
     }
 

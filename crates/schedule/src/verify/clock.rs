@@ -13,11 +13,12 @@
 //! those of its front only. The idea of the clocks: Mattern, "Virtual Time and Global States of Distributed Systems"
 //! (1989).
 
-use unisono_base::{InstrId, LaneId, Span};
+use unisono_base::{InstrId, LaneId, interrupt};
 
+use super::allowance::Allowance;
 use crate::{
     flow::Flow,
-    order::{dependents, next_in_lane, waiters},
+    order::{Dependents, next_in_lane},
     schedule::Schedule,
 };
 
@@ -28,9 +29,6 @@ pub const LANES: usize = 128;
 pub struct Clash {
     pub earlier: InstrId,
     pub later: InstrId,
-    /// The buffer and the place of the later access.
-    pub buffer: usize,
-    pub span: Span,
     /// Whether the completion of the earlier one was found to come before the start of the later one.
     pub ordered: bool,
 }
@@ -61,10 +59,14 @@ enum Over {
     Done,
 }
 
-/// A schedule in its topological order. Sweeps read it from front to back, so all they need lies together.
+/// The sweeps would take more than the proof may.
+pub struct OverAllowance;
+
+/// Instructions in their topological order. Sweeps read it from front to back, so all they need lies together.
 pub struct Clocks<'a> {
     flow: &'a Flow,
-    /// Place of each instruction in the order.
+    /// The first instruction, and the place of each one from there in the order.
+    first: usize,
     rank: Vec<u32>,
     steps: Vec<Step>,
     edges: Vec<Edge>,
@@ -72,26 +74,35 @@ pub struct Clocks<'a> {
 }
 
 impl<'a> Clocks<'a> {
-    /// With what orders instructions of one node by that node alone or, if `streams`, with all that does.
-    pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &[InstrId], streams: bool) -> Self {
+    /// The clocks of all instructions from `first` on that `order` holds; `streams` says whether streams order them too.
+    pub fn new(
+        schedule: &'a Schedule,
+        flow: &'a Flow,
+        dependents: &Dependents,
+        order: &[InstrId],
+        streams: bool,
+        allowance: &mut Allowance,
+    ) -> Result<Self, OverAllowance> {
+        let first = order.iter().map(|id| id.index()).min().unwrap_or(0);
         let mut rank = vec![0; order.len()];
         for (at, id) in order.iter().enumerate() {
-            rank[id.index()] = at as u32;
+            rank[id.index() - first] = at as u32;
         }
-        let dependents = dependents(schedule);
         let mut steps = Vec::with_capacity(order.len());
-        let mut edges = Vec::with_capacity(2 * order.len());
+        let mut edges: Vec<Edge> = Vec::with_capacity(2 * order.len());
         for &id in order {
-            steps.push(Step { id, lane: flow.lane_of(id), first_edge: edges.len() as u32 });
-            let after = next_in_lane(schedule, flow, id).into_iter().chain(waiters(&dependents, id));
-            let after = after.filter(|&next| streams || flow.node_of(next) == flow.node_of(id));
-            edges.extend(after.map(|next| Edge { to: rank[next.index()], whole: Over::Done, done: Over::Done }));
+            interrupt::poll();
+            let before = edges.len();
+            steps.push(Step { id, lane: flow.lane_of(id), first_edge: u32::try_from(before).map_err(|_| OverAllowance)? });
+            let after = next_in_lane(schedule, flow, id).into_iter().chain(dependents.of(id).iter().copied());
+            let after = after.filter_map(|next| rank.get(next.index().checked_sub(first)?));
+            edges.extend(after.map(|&to| Edge { to, whole: Over::Done, done: Over::Done }));
             // No stream leads to its own node.
             for (stream, span) in flow.pushes(schedule, id).filter(|_| streams) {
                 let last = span.start + (span.len - 1);
-                let readers = flow.readers_by_sink(stream).flat_map(|r| Flow::touching(schedule, r, span));
+                let readers = flow.readers_by_sink(stream).flat_map(|r| Flow::touching(r, span));
                 edges.extend(readers.map(|p| Edge {
-                    to: rank[p.instr.index()],
+                    to: rank[p.instr.index() - first],
                     whole: match p.start {
                         start if start >= last => Over::Done,
                         start if start >= span.start => Over::Whole,
@@ -103,31 +114,38 @@ impl<'a> Clocks<'a> {
                     },
                 }));
             }
+            let new = (edges.len() - before) as u64;
+            if !allowance.take(new, new) {
+                return Err(OverAllowance);
+            }
         }
-        Self { flow, rank, steps, edges, front: Front::new(order.len()) }
+        allowance.free(edges.len() as u64);
+        Ok(Self { flow, first, rank, steps, edges, front: Front::new(order.len()) })
     }
 
-    pub fn rank(&self, id: InstrId) -> u32 {
-        self.rank[id.index()]
+    fn rank(&self, id: InstrId) -> u32 {
+        self.rank[id.index() - self.first]
     }
 
     /// Finds which clashes are ordered. The earlier accesses lie in few lanes, such as [`LANES`].
-    pub fn settle(&mut self, clashes: &mut [Clash]) {
-        clashes.sort_unstable_by_key(|c| (self.rank[c.later.index()], c.earlier));
-        let Some(last) = clashes.last().map(|c| self.rank(c.later)) else { return };
+    pub fn settle(&mut self, clashes: &mut [Clash], allowance: &mut Allowance) -> Result<(), OverAllowance> {
+        clashes.sort_unstable_by_key(|c| (self.rank(c.later), c.earlier));
+        let Some(last) = clashes.last().map(|c| self.rank(c.later)) else { return Ok(()) };
         let mut lanes: Vec<LaneId> = clashes.iter().map(|c| self.flow.lane_of(c.earlier)).collect();
         lanes.sort_unstable();
         lanes.dedup();
         self.front.start(lanes.len());
         for clash in clashes.iter() {
-            self.front.reach(self.rank[clash.earlier.index()]);
+            self.front.reach(self.rank[clash.earlier.index() - self.first]);
         }
         let mut rest = clashes.iter_mut().peekable();
         let mut clock = vec![0; 2 * lanes.len()];
+        let mut over = false;
         while let Some(rank) = self.front.pop(&mut clock) {
+            interrupt::poll();
             let Step { id, lane, .. } = self.steps[rank as usize];
             let (whole, done) = clock.split_at_mut(lanes.len());
-            while let Some(clash) = rest.next_if(|c| self.rank[c.later.index()] <= rank) {
+            while let Some(clash) = rest.next_if(|c| self.rank[c.later.index() - self.first] <= rank) {
                 if clash.later == id
                     && let Ok(lane) = lanes.binary_search(&self.flow.lane_of(clash.earlier))
                 {
@@ -140,7 +158,8 @@ impl<'a> Clocks<'a> {
             }
             let end = self.steps.get(rank as usize + 1).map_or(self.edges.len(), |s| s.first_edge as usize);
             let edges = &self.edges[self.steps[rank as usize].first_edge as usize..end];
-            for edge in edges.iter().filter(|e| e.to <= last) {
+            over |= !allowance.take(0, (1 + edges.len() * (1 + lanes.len() / 8)) as u64);
+            for edge in edges.iter().filter(|e| e.to <= last && !over) {
                 let (mine, other) = self.front.reach(edge.to).split_at_mut(lanes.len());
                 for (clock, over) in [(mine, edge.whole), (other, edge.done)] {
                     match over {
@@ -151,6 +170,8 @@ impl<'a> Clocks<'a> {
                 }
             }
         }
+        // The front was emptied in any case, so another sweep may follow.
+        if over { Err(OverAllowance) } else { Ok(()) }
     }
 }
 

@@ -2,20 +2,33 @@
 //! moves or combines segments, so the cost follows the number of segments and not of elements.
 //!
 //! Every combination that a collective can ask for aligns equal input indices (element `i` with element `i`), so a
-//! segment is an expression over ranks and one shift from its place to the input index.
+//! segment is an expression over ranks and the input index of its first element.
+//!
+//! A combination that no collective asks for is a fault, which is kept in place of a value and reported if it reaches an
+//! output that must hold something.
 
-use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, mix};
-use unisono_collective::{Kind, Source};
+use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt};
+use unisono_collective::{Kind, Required, Source};
 
-use super::{Demand, Outcome};
+use super::{
+    Demand, Outcome,
+    allowance::Allowance,
+    expressions::{END, Expressions},
+    name::Name,
+    segments::{LOST, Memory, Queue, Segment, push_merged},
+};
 use crate::{
     flow::Flow,
     schedule::{Operand, Schedule},
 };
 
-/// The sets of contributions would need more memory than was allowed; what had been found until then.
-#[derive(Debug)]
-pub struct OverBudget(pub Diagnostics);
+/// A run that ended early.
+pub enum Stopped {
+    /// The sets of contributions need more memory than was allowed. The findings so far are definite.
+    OverBudget(Diagnostics),
+    /// The proof needs more memory or time than it may take.
+    OverAllowance,
+}
 
 /// Why two values cannot be combined.
 pub enum Fault {
@@ -24,79 +37,70 @@ pub enum Fault {
     OverBudget,
 }
 
-/// A way to represent "the reduction of these inputs in this order".
-pub trait Domain {
-    type Value: Copy + PartialEq;
-    fn leaf(&self, rank: u32) -> Self::Value;
-    fn combine(&mut self, a: Self::Value, b: Self::Value) -> Result<Self::Value, Fault>;
-    /// Whether `value` is what an output must hold; else what is wrong with it.
-    fn judge(&self, value: Self::Value, wanted: Source) -> Result<(), String>;
-    /// A hash that is equal for expressions equal up to swapping operands of a commutative operator.
-    fn class(&self, value: Self::Value) -> u64;
+/// The ranks that expressions hold, in the order in which expressions are made.
+pub trait Contributions {
+    const METHOD: &'static str;
+
+    /// Adds the next expression, of two that exist, and returns the units of 8 bytes that it takes.
+    fn add(&mut self, a: u32, b: u32) -> Result<u64, Fault>;
+    /// The lowest rank of an expression.
+    fn first_rank(&self, id: u32) -> u32;
+    /// Whether an expression is what an output must hold; else a description of the difference.
+    fn judge(&mut self, id: u32, wanted: Source) -> Result<(), String>;
+    /// The probability that a wrong schedule passes; none if it cannot.
+    fn error_probability(&self) -> Option<f64>;
 }
 
-/// Places `start .. start + len` hold `value` of input index place + `shift`. No value: it was lost to a fault that is reported.
-#[derive(Clone, Copy, PartialEq)]
-struct Segment<V> {
-    start: u32,
-    len: u32,
-    value: Option<V>,
-    shift: i64,
+/// A value that is no expression.
+#[derive(Clone, Copy)]
+enum Wrong {
+    /// The instruction adds a rank to an element a second time.
+    Twice { instr: InstrId, rank: u32, element: u32 },
+    /// The instruction combines two input elements.
+    Misaligned { instr: InstrId, elements: (u32, u32) },
 }
 
-impl<V: Copy + PartialEq> Segment<V> {
-    fn end(&self) -> u32 {
-        self.start + self.len
-    }
-
-    /// The part inside `span`, with places counted from `base` instead of 0 and the span's start instead of its place.
-    fn cut(&self, span: Span, base: u32) -> Segment<V> {
-        let start = self.start.max(span.start);
-        let end = u64::from(self.end()).min(span.end());
-        let moved = i64::from(span.start) - i64::from(base);
-        Segment {
-            start: start - span.start + base,
-            len: (end - u64::from(start)) as u32,
-            value: self.value,
-            shift: self.shift + moved,
-        }
-    }
-}
-
-type Segments<V> = Vec<Segment<V>>;
-
-struct Machine<'a, D: Domain> {
+struct Machine<'a, C> {
     schedule: &'a Schedule,
     flow: &'a Flow,
-    domain: &'a mut D,
-    out: Vec<Segments<D::Value>>,
-    tmp: Vec<Segments<D::Value>>,
-    streams: Vec<Segments<D::Value>>,
+    expressions: &'a mut Expressions,
+    contributions: &'a mut C,
+    allowance: &'a mut Allowance,
+    out: Vec<Memory>,
+    tmp: Vec<Memory>,
+    streams: Vec<Queue>,
     /// Instructions that have yet to pop each stream; none, and its contents are gone.
     pops: Vec<u32>,
+    /// Values from `END` on are rows of this table.
+    wrong: Vec<(Wrong, bool)>,
     findings: Diagnostics,
 }
 
-pub fn run<D: Domain>(
+pub fn run<C: Contributions>(
     schedule: &Schedule,
     flow: &Flow,
     order: &[InstrId],
-    domain: &mut D,
+    (expressions, contributions): (&mut Expressions, &mut C),
+    allowance: &mut Allowance,
     required: Demand<'_>,
-) -> Result<Outcome, OverBudget> {
+) -> Result<Outcome, Stopped> {
     let nodes = schedule.node_count();
     let mut machine = Machine {
         schedule,
         flow,
-        domain,
-        out: vec![Vec::new(); nodes],
-        tmp: vec![Vec::new(); nodes],
-        streams: vec![Vec::new(); schedule.stream_count()],
+        expressions,
+        contributions,
+        allowance,
+        out: (0..nodes).map(|_| Memory::default()).collect(),
+        tmp: (0..nodes).map(|_| Memory::default()).collect(),
+        streams: (0..schedule.stream_count()).map(|_| Queue::default()).collect(),
         pops: schedule.all_streams().map(|stream| flow.readers(stream).len() as u32).collect(),
+        wrong: Vec::new(),
         findings: Diagnostics::default(),
     };
     let (mut left, mut right, mut joined) = (Vec::new(), Vec::new(), Vec::new());
     for &id in order {
+        interrupt::poll();
         let node = flow.node_of(id);
         let len = schedule.instr(id).len;
         let (sources, sinks) = schedule.operand_rows(id);
@@ -106,48 +110,35 @@ pub fn run<D: Domain>(
             right.clear();
             machine.read(id, node, row, len, &mut right);
             joined.clear();
-            machine.combine(id, node, &left, &right, &mut joined)?;
+            machine.combine(id, &left, &right, &mut joined)?;
             std::mem::swap(&mut left, &mut joined);
         }
-        for (stream, _) in flow.pops(schedule, id) {
-            machine.popped(stream);
+        for (stream, span) in flow.pops(schedule, id) {
+            machine.popped(stream, span);
         }
         for row in sinks {
-            machine.write(node, row, len, &left);
+            machine.write(node, row, len, &left)?;
         }
     }
-    Ok(machine.judge(required))
+    machine.judge(required)
 }
 
-impl<D: Domain> Machine<'_, D> {
+impl<C: Contributions> Machine<'_, C> {
     /// Appends the contents of a source, with places counted from 0. Gaps get no value and are reported here, once.
-    fn read(&mut self, id: InstrId, node: NodeId, row: usize, len: u32, into: &mut Segments<D::Value>) {
-        let (segments, start) = match self.schedule.operands[row] {
-            Operand::In(start) => {
-                let value = Some(self.domain.leaf(node.0));
-                into.push(Segment { start: 0, len, value, shift: i64::from(start) });
+    #[inline]
+    fn read(&mut self, id: InstrId, node: NodeId, row: usize, len: u32, into: &mut Vec<Segment>) {
+        let gap = match self.schedule.operands[row] {
+            Operand::In(index) => {
+                into.push(Segment { start: 0, len, value: node.0, index });
                 return;
             }
-            Operand::Out(start) => (&self.out[node.index()], start),
-            Operand::Tmp(start) => (&self.tmp[node.index()], start),
-            Operand::Stream(s) => (&self.streams[s.index()], self.flow.position(row)),
-        };
-        let span = Span::new(start, len);
-        let from = segments.partition_point(|s| s.end() <= start);
-        let (mut at, mut gap) = (0, None);
-        let mut skip_to = |at: u32, to: u32, into: &mut Segments<D::Value>| {
-            if to > at {
-                gap.get_or_insert(Span::new(start + at, to - at));
-                into.push(Segment { start: at, len: to - at, value: None, shift: 0 });
+            Operand::Out(start) => fill(self.out[node.index()].touching(Span::new(start, len)), start, len, into),
+            Operand::Tmp(start) => fill(self.tmp[node.index()].touching(Span::new(start, len)), start, len, into),
+            Operand::Stream(s) => {
+                let start = self.flow.position(row);
+                fill(self.streams[s.index()].touching(Span::new(start, len)), start, len, into)
             }
         };
-        for segment in segments[from..].iter().take_while(|s| u64::from(s.start) < span.end()) {
-            let cut = segment.cut(span, 0);
-            skip_to(at, cut.start, into);
-            at = cut.end();
-            into.push(cut);
-        }
-        skip_to(at, len, into);
         if let Some(gap) = gap {
             let name = match self.schedule.operands[row] {
                 Operand::Out(_) => "out",
@@ -163,160 +154,231 @@ impl<D: Domain> Machine<'_, D> {
     fn combine(
         &mut self,
         id: InstrId,
-        node: NodeId,
-        left: &Segments<D::Value>,
-        right: &Segments<D::Value>,
-        into: &mut Segments<D::Value>,
-    ) -> Result<(), OverBudget> {
+        left: &[Segment],
+        right: &[Segment],
+        into: &mut Vec<Segment>,
+    ) -> Result<(), Stopped> {
         let (mut l, mut r, mut at) = (0, 0, 0);
+        // Faults of one kind in one instruction are one fault.
+        let (mut twice, mut misaligned) = (None, None);
         while l < left.len() && r < right.len() {
             let (a, b) = (left[l], right[r]);
             let end = a.end().min(b.end());
-            let value = match (a.value, b.value) {
-                (Some(x), Some(y)) if a.shift == b.shift => match self.domain.combine(x, y) {
-                    Ok(value) => Some(value),
-                    Err(Fault::OverBudget) => return Err(OverBudget(std::mem::take(&mut self.findings))),
-                    Err(Fault::Twice(rank)) => {
-                        let element = i64::from(at) + a.shift;
-                        self.findings.push("twice", Some(node), Some(id), || {
-                            format!("{id} adds the contribution of rank {rank} to element {element} a second time")
-                        });
-                        None
+            let (x, y) = (a.index.wrapping_add(at - a.start), b.index.wrapping_add(at - b.start));
+            let value = if a.value >= END || b.value >= END {
+                // Lost values were reported, so they hide faults and not the other way round.
+                if a.value >= END && (b.value < END || a.value >= b.value) { a.value } else { b.value }
+            } else if x != y {
+                let wrong = Wrong::Misaligned { instr: id, elements: (x, y) };
+                *misaligned.get_or_insert_with(|| self.fault(wrong))
+            } else {
+                match self.expression(a.value, b.value)? {
+                    Ok(value) => value,
+                    Err(rank) => {
+                        let wrong = Wrong::Twice { instr: id, rank, element: x };
+                        *twice.get_or_insert_with(|| self.fault(wrong))
                     }
-                },
-                (Some(_), Some(_)) => {
-                    let (x, y) = (i64::from(at) + a.shift, i64::from(at) + b.shift);
-                    self.findings.push("misaligned", Some(node), Some(id), || {
-                        format!("{id} combines input element {x} with input element {y}")
-                    });
-                    None
                 }
-                _ => None,
             };
-            push_merged(into, Segment { start: at, len: end - at, value, shift: a.shift });
+            push_merged(into, Segment { start: at, len: end - at, value, index: x });
             at = end;
             l += usize::from(a.end() == end);
             r += usize::from(b.end() == end);
         }
-        Ok(())
+        self.spend(0, 16 * into.len() as u64)
     }
 
-    fn write(&mut self, node: NodeId, row: usize, len: u32, contents: &Segments<D::Value>) {
-        match self.schedule.operands[row] {
+    /// The expression of two; if a rank would come twice, that rank.
+    #[inline]
+    fn expression(&mut self, a: u32, b: u32) -> Result<Result<u32, u32>, Stopped> {
+        let key = self.expressions.key(a, b);
+        if let Some(known) = self.expressions.find(key) {
+            return Ok(Ok(known));
+        }
+        match self.contributions.add(key.0, key.1) {
+            Ok(units) => {
+                self.spend(units + 2, 4 * units)?;
+                self.expressions.add(key).map(Ok).ok_or(Stopped::OverAllowance)
+            }
+            Err(Fault::Twice(rank)) => Ok(Err(rank)),
+            Err(Fault::OverBudget) => Err(Stopped::OverBudget(std::mem::take(&mut self.findings))),
+        }
+    }
+
+    fn fault(&mut self, wrong: Wrong) -> u32 {
+        self.wrong.push((wrong, false));
+        END + (self.wrong.len() - 1) as u32
+    }
+
+    #[inline]
+    fn write(&mut self, node: NodeId, row: usize, len: u32, contents: &[Segment]) -> Result<(), Stopped> {
+        let (before, after, steps) = match self.schedule.operands[row] {
             Operand::In(_) => unreachable!("Flow refuses writes to in"),
-            Operand::Out(start) => overwrite(&mut self.out[node.index()], Span::new(start, len), contents),
-            Operand::Tmp(start) => overwrite(&mut self.tmp[node.index()], Span::new(start, len), contents),
             Operand::Stream(s) => {
                 let base = self.flow.position(row);
                 let stream = &mut self.streams[s.index()];
-                for segment in contents {
-                    push_merged(stream, segment.cut(Span::new(0, len), base));
-                }
+                let before = stream.len();
+                contents.iter().for_each(|segment| stream.push(segment.moved(base)));
+                (before, stream.len(), contents.len() as u64)
             }
-        }
+            Operand::Out(start) => write(&mut self.out[node.index()], Span::new(start, len), contents),
+            Operand::Tmp(start) => write(&mut self.tmp[node.index()], Span::new(start, len), contents),
+        };
+        self.allowance.free(2 * before as u64);
+        self.spend(2 * after as u64, steps)
     }
 
-    fn popped(&mut self, stream: StreamId) {
-        let pops = &mut self.pops[stream.index()];
+    #[inline]
+    fn spend(&mut self, units: u64, steps: u64) -> Result<(), Stopped> {
+        if self.allowance.take(units, steps) { Ok(()) } else { Err(Stopped::OverAllowance) }
+    }
+
+    fn popped(&mut self, stream: StreamId, span: Span) {
+        let (pops, queue) = (&mut self.pops[stream.index()], &mut self.streams[stream.index()]);
         *pops -= 1;
+        let before = queue.len();
         if *pops == 0 {
-            self.streams[stream.index()] = Vec::new();
+            queue.clear();
+        } else if self.schedule.stream_sinks(stream).len() == 1 {
+            queue.drop_before(span.end());
         }
+        self.allowance.free(2 * (before - queue.len()) as u64);
     }
 
-    fn judge(mut self, required: Demand<'_>) -> Outcome {
+    fn judge(mut self, required: Demand<'_>) -> Result<Outcome, Stopped> {
+        self.tmp = Vec::new();
         let c = *self.schedule.collective();
         let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier);
-        let mut first: Option<Vec<(Span, u64)>> = None;
-        let (mut repeatable, mut expression) = (true, 0x756e_6973_6f6e_6f00);
+        let mut first: Option<Vec<(Span, u32)>> = None;
+        let mut repeatable = true;
+        let mut name = Name::new(c.kind != Kind::Barrier);
         for rank in 0..c.ranks {
+            interrupt::poll();
             if self.findings.is_full() {
                 break;
             }
-            let node = NodeId(rank);
-            let mut classes: Vec<(Span, u64)> = Vec::new();
+            let held = std::mem::take(&mut self.out[rank as usize]);
+            let mut classes: Vec<(Span, u32)> = Vec::new();
             for required in required(rank) {
                 if self.findings.is_full() {
                     break;
                 }
-                let shift = i64::from(required.input_start) - i64::from(required.span.start);
-                let mut at = required.span.start;
-                let held = &self.out[node.index()];
-                let from = held.partition_point(|s| s.end() <= at);
-                for segment in held[from..].iter().take_while(|s| u64::from(s.start) < required.span.end()) {
-                    let start = segment.start.max(at);
-                    let end = u64::from(segment.end()).min(required.span.end()) as u32;
-                    if start > at {
-                        missing(&mut self.findings, node, Span::new(at, start - at));
-                    }
-                    at = end;
-                    let span = Span::new(start, end - start);
-                    // A place without a value was reported where the value was lost.
-                    let Some(value) = segment.value else { continue };
-                    if segment.shift != shift {
-                        let (got, want) = (i64::from(start) + segment.shift, i64::from(start) + shift);
-                        self.findings.push("wrong-element", Some(node), None, || {
-                            format!("out{span} of rank {rank} starts with input element {got}; required is {want}")
-                        });
-                    } else if let Err(why) = self.domain.judge(value, required.source) {
-                        self.findings
-                            .push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));
-                    }
-                    let class = self.domain.class(value);
-                    match classes.last_mut() {
-                        Some((s, c)) if *c == class && s.end() == u64::from(span.start) => s.len += span.len,
-                        _ => classes.push((span, class)),
-                    }
-                }
-                if u64::from(at) < required.span.end() {
-                    let len = (required.span.end() - u64::from(at)) as u32;
-                    missing(&mut self.findings, node, Span::new(at, len));
-                }
+                self.spend(0, 4 + held.len() as u64 / 64)?;
+                self.compare(NodeId(rank), &held, required, &mut classes);
             }
+            self.spend(0, 2 * classes.len() as u64)?;
             if c.output_len(rank) == 0 {
                 continue;
             }
             match &first {
-                Some(other) if shared => repeatable &= *other == classes,
-                _ => {
-                    for (span, class) in &classes {
-                        expression = mix(expression ^ mix(*class ^ mix(span.end())));
+                Some(other) if shared && *other == classes => {}
+                other => {
+                    repeatable &= !shared || other.is_none();
+                    if self.findings.is_empty() {
+                        name.add(rank, &classes, self.expressions, self.contributions);
                     }
-                    first = Some(classes);
+                    first.get_or_insert(classes);
                 }
             }
         }
-        Outcome { method: "", findings: self.findings, repeatable, expression }
+        let complete = self.findings.is_empty();
+        Ok(Outcome {
+            method: C::METHOD,
+            findings: self.findings,
+            repeatable,
+            expression: if complete { name.finish() } else { None },
+            error_probability: self.contributions.error_probability(),
+        })
+    }
+
+    /// Compares the output of a rank with a requirement, and appends its expressions to `classes`.
+    fn compare(&mut self, node: NodeId, held: &Memory, required: Required, classes: &mut Vec<(Span, u32)>) {
+        let rank = node.0;
+        let mut at = required.span.start;
+        for segment in held.touching(required.span) {
+            let segment = segment.cut(required.span, required.span.start);
+            if segment.start > at {
+                missing(&mut self.findings, node, Span::new(at, segment.start - at));
+            }
+            at = segment.end();
+            let span = Span::new(segment.start, segment.len);
+            let wanted = required.input_start + (span.start - required.span.start);
+            if segment.value == LOST {
+                // It was reported where it was read.
+            } else if segment.value >= END {
+                self.report(segment.value);
+            } else if segment.index != wanted {
+                self.findings.push("wrong-element", Some(node), None, || {
+                    format!("out{span} of rank {rank} starts with input element {}; required is {wanted}", segment.index)
+                });
+            } else if let Err(why) = self.contributions.judge(segment.value, required.source) {
+                self.findings.push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));
+            }
+            match classes.last_mut() {
+                Some((s, c)) if *c == segment.value && s.end() == u64::from(span.start) => s.len += span.len,
+                _ => classes.push((span, segment.value)),
+            }
+        }
+        if u64::from(at) < required.span.end() {
+            missing(&mut self.findings, node, Span::new(at, (required.span.end() - u64::from(at)) as u32));
+        }
+    }
+
+    /// Reports a fault that has reached an output, at the instruction that made it, once.
+    fn report(&mut self, value: u32) {
+        let (wrong, reported) = &mut self.wrong[(value - END) as usize];
+        if std::mem::replace(reported, true) {
+            return;
+        }
+        match *wrong {
+            Wrong::Twice { instr: id, rank, element } => {
+                self.findings.push("twice", Some(self.flow.node_of(id)), Some(id), || {
+                    format!("{id} adds the contribution of rank {rank} to element {element} a second time")
+                });
+            }
+            Wrong::Misaligned { instr: id, elements: (x, y) } => {
+                self.findings.push("misaligned", Some(self.flow.node_of(id)), Some(id), || {
+                    format!("{id} combines input element {x} with input element {y}")
+                });
+            }
+        }
+    }
+}
+
+fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize, u64) {
+    let before = memory.len();
+    let steps = memory.overwrite(span, contents);
+    (before, memory.len(), steps)
+}
+
+/// Appends segments of the places `start .. start + len`, counted from there. Gaps have no value; the first is returned.
+#[inline]
+fn fill<'a>(
+    segments: impl Iterator<Item = &'a Segment>,
+    start: u32,
+    len: u32,
+    into: &mut Vec<Segment>,
+) -> Option<Span> {
+    let span = Span::new(start, len);
+    let (mut at, mut gap) = (0, None);
+    for segment in segments {
+        let cut = segment.cut(span, 0);
+        skip(at, cut.start, start, &mut gap, into);
+        at = cut.end();
+        into.push(cut);
+    }
+    skip(at, len, start, &mut gap, into);
+    gap
+}
+
+#[inline]
+fn skip(at: u32, to: u32, start: u32, gap: &mut Option<Span>, into: &mut Vec<Segment>) {
+    if to > at {
+        gap.get_or_insert(Span::new(start + at, to - at));
+        into.push(Segment { start: at, len: to - at, value: LOST, index: 0 });
     }
 }
 
 fn missing(findings: &mut Diagnostics, node: NodeId, span: Span) {
     findings.push("missing", Some(node), None, || format!("nothing writes out{span} of rank {}", node.0));
-}
-
-fn push_merged<V: Copy + PartialEq>(into: &mut Segments<V>, segment: Segment<V>) {
-    match into.last_mut() {
-        Some(last) if last.end() == segment.start && last.value == segment.value && last.shift == segment.shift => {
-            last.len += segment.len;
-        }
-        _ => into.push(segment),
-    }
-}
-
-/// Replaces what `segments` hold in `span` by `contents`, whose places count from the span's start.
-fn overwrite<V: Copy + PartialEq>(segments: &mut Segments<V>, span: Span, contents: &Segments<V>) {
-    let from = segments.partition_point(|s| s.end() <= span.start);
-    let to = from + segments[from..].partition_point(|s| u64::from(s.start) < span.end());
-    let mut new = Vec::with_capacity(contents.len() + 2);
-    if let Some(first) = segments[from..to].first().filter(|s| s.start < span.start) {
-        new.push(Segment { len: span.start - first.start, ..*first });
-    }
-    for segment in contents {
-        push_merged(&mut new, segment.cut(Span::new(0, span.len), span.start));
-    }
-    if let Some(last) = segments[from..to].last().filter(|s| u64::from(s.end()) > span.end()) {
-        let end = span.end() as u32;
-        push_merged(&mut new, Segment { start: end, len: last.end() - end, ..*last });
-    }
-    segments.splice(from..to, new);
 }

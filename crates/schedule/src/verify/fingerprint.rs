@@ -1,101 +1,124 @@
-//! Contents by fingerprint, where exact sets cost too much. Each rank gets random numbers from a seed that is a hash of
-//! the whole schedule, so that the same schedule has the same fingerprints and none can be made to fit its own:
+//! The ranks of an expression by fingerprint, where exact sets cost too much.
 //!
-//! * exactly once: the number of contributions, and the sum of one random residue a contributing rank, modulo the prime
-//!   2^61 - 1; a wrong multiset passes with probability 2^-61 a judged segment (Schwartz-Zippel, degree 1);
-//! * order, where the operator does not commute: the composition of one random affine map a rank over the same prime
-//!   (affine maps compose associatively and do not commute); degree P, hence at most P / 2^61;
-//! * repeatability: a hash symmetric in its two operands and not associative, 64 bits.
+//! Rank `r` gets a random number `x_r` of 192 bits from ChaCha20, seeded when the proof is made. An expression that holds
+//! rank `r` `m_r` times has the fingerprint `sum of m_r x_r` modulo 2^192, and the exact count `sum of m_r`.
+//!
+//! **Error.** Let an expression be asked for the ranks `0 .. n` once each, and have the right count `n` but other
+//! multiplicities: `d_r = m_r - (1 if r < n else 0)` is not 0 for some `r`, and `|d_r| <= n` because the count is exact. Fix
+//! all other numbers: at most `2^k` of the 2^192 values of `x_r` give the sum, where `2^k` is the largest power of two that
+//! divides `d_r`, so `2^k <= n`. One wrong expression passes with a probability of at most `n / 2^192`, and any of `c`
+//! expressions with `c n / 2^192`. There are fewer than 2^31 expressions and at most 2^22 ranks: below 2^-139. No
+//! choice of multiplicities helps, as long as the schedule was fixed before the seed was drawn.
+//!
+//! Everything else is exact here too: copies and repeatability by the ids of expressions, order by the first and last
+//! rank of each expression.
 
-use unisono_base::mix;
+use chacha20::{ChaCha20Rng, rand_core::Rng};
 use unisono_collective::{Collective, Source};
 
-use super::contents::{Domain, Fault};
+use super::contents::{Contributions, Fault};
 
-const PRIME: u64 = (1 << 61) - 1;
+/// A number modulo 2^192: the low 128 bits and the high 64.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Sum(u128, u64);
 
-#[derive(Clone, Copy, PartialEq)]
-pub struct Value {
+impl Sum {
+    fn plus(self, other: Self) -> Self {
+        let (low, carry) = self.0.overflowing_add(other.0);
+        Self(low, self.1.wrapping_add(other.1).wrapping_add(u64::from(carry)))
+    }
+
+    fn minus(self, other: Self) -> Self {
+        let (low, borrow) = self.0.overflowing_sub(other.0);
+        Self(low, self.1.wrapping_sub(other.1).wrapping_sub(u64::from(borrow)))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    sum: Sum,
     /// Contributions, saturating.
     count: u32,
-    sum: u64,
-    /// The map `x -> slope x + offset`; left as the identity where the operator commutes.
-    slope: u64,
-    offset: u64,
-    hash: u64,
+    first: u32,
+    last: u32,
+    /// The ranks ascend from left to right.
+    ordered: bool,
 }
 
 pub struct Fingerprint {
+    ranks: u32,
     commutative: bool,
-    seed: u64,
-    /// What the reduction of ranks `0 .. i` must give.
-    prefixes: Vec<(u64, u64, u64)>,
+    /// Sums of the ranks `0 .. i`.
+    prefixes: Vec<Sum>,
+    rows: Vec<Row>,
+    /// Combinations that were compared already.
+    compared: Vec<bool>,
+    comparisons: u64,
 }
 
 impl Fingerprint {
-    pub fn new(c: &Collective, seed: u64) -> Self {
-        let mut domain = Self { commutative: c.operator.commutative(), seed, prefixes: Vec::new() };
-        let mut at = (0, 1, 0);
+    pub fn new(c: &Collective, random: &mut ChaCha20Rng) -> Self {
+        let mut sum = Sum::default();
         let mut prefixes = Vec::with_capacity(c.ranks as usize + 1);
-        prefixes.push(at);
-        for rank in 0..c.ranks {
-            let leaf = domain.leaf(rank);
-            let (slope, offset) = compose((at.1, at.2), (leaf.slope, leaf.offset));
-            at = (add(at.0, leaf.sum), slope, offset);
-            prefixes.push(at);
+        prefixes.push(sum);
+        for _ in 0..c.ranks {
+            let low = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+            sum = sum.plus(Sum(low, random.next_u64()));
+            prefixes.push(sum);
         }
-        domain.prefixes = prefixes;
-        domain
-    }
-}
-
-fn add(a: u64, b: u64) -> u64 {
-    let s = a + b;
-    if s >= PRIME { s - PRIME } else { s }
-}
-
-fn mul(a: u64, b: u64) -> u64 {
-    (u128::from(a) * u128::from(b) % u128::from(PRIME)) as u64
-}
-
-/// First `f`, then `g`: `g(f(x))`.
-fn compose(f: (u64, u64), g: (u64, u64)) -> (u64, u64) {
-    (mul(g.0, f.0), add(mul(g.0, f.1), g.1))
-}
-
-fn random(rank: u32, salt: u64) -> u64 {
-    let salt = mix(salt);
-    mix(mix(u64::from(rank) ^ salt).wrapping_add(salt)) % (PRIME - 2) + 2
-}
-
-impl Domain for Fingerprint {
-    type Value = Value;
-
-    fn leaf(&self, rank: u32) -> Value {
-        let (slope, offset) =
-            if self.commutative { (1, 0) } else { (random(rank, self.seed ^ 1), random(rank, self.seed ^ 2)) };
-        Value { count: 1, sum: random(rank, self.seed ^ 3), slope, offset, hash: mix(u64::from(rank) + 1) }
+        let (commutative, compared) = (c.operator.commutative(), Vec::new());
+        Self { ranks: c.ranks, commutative, prefixes, rows: Vec::new(), compared, comparisons: 0 }
     }
 
-    fn combine(&mut self, a: Value, b: Value) -> Result<Value, Fault> {
-        let (slope, offset) = if self.commutative { (1, 0) } else { compose((a.slope, a.offset), (b.slope, b.offset)) };
-        let (mut x, mut y) = (a.hash, b.hash);
-        if self.commutative && x > y {
-            std::mem::swap(&mut x, &mut y);
+    fn row(&self, id: u32) -> Row {
+        match id.checked_sub(self.ranks) {
+            Some(row) => self.rows[row as usize],
+            None => {
+                let sum = self.prefixes[id as usize + 1].minus(self.prefixes[id as usize]);
+                Row { sum, count: 1, first: id, last: id, ordered: true }
+            }
         }
-        let hash = mix(x.wrapping_add(mix(y ^ 0x9e37_79b9_7f4a_7c15)));
-        Ok(Value { count: a.count.saturating_add(b.count), sum: add(a.sum, b.sum), slope, offset, hash })
+    }
+}
+
+impl Contributions for Fingerprint {
+    const METHOD: &'static str = "fingerprint";
+
+    fn add(&mut self, a: u32, b: u32) -> Result<u64, Fault> {
+        let (a, b) = (self.row(a), self.row(b));
+        self.rows.push(Row {
+            sum: a.sum.plus(b.sum),
+            count: a.count.saturating_add(b.count),
+            first: a.first.min(b.first),
+            last: a.last.max(b.last),
+            ordered: a.ordered && b.ordered && a.last < b.first,
+        });
+        Ok(6)
     }
 
-    fn judge(&self, value: Value, wanted: Source) -> Result<(), String> {
+    fn first_rank(&self, id: u32) -> u32 {
+        self.row(id).first
+    }
+
+    fn judge(&mut self, id: u32, wanted: Source) -> Result<(), String> {
         match wanted {
-            Source::Copy { rank } if value == self.leaf(rank) => Ok(()),
-            Source::Copy { rank } => Err(format!("must be the input of rank {rank}; its fingerprint is another")),
+            Source::Copy { rank } if id == rank => Ok(()),
+            Source::Copy { rank } => Err(format!("must be the input of rank {rank}; it is another expression")),
             Source::Reduction { ranks } => {
-                let (sum, slope, offset) = self.prefixes[ranks as usize];
-                if value.count != ranks || value.sum != sum {
+                let row = self.row(id);
+                let once = match id.checked_sub(self.ranks) {
+                    None => id == 0 && ranks == 1,
+                    Some(_) if row.count != ranks => false,
+                    Some(at) => {
+                        // An expression has one count, so it is compared with one sum, however often that is asked.
+                        self.compared.resize(self.rows.len(), false);
+                        self.comparisons += u64::from(!std::mem::replace(&mut self.compared[at as usize], true));
+                        row.sum == self.prefixes[ranks as usize]
+                    }
+                };
+                if !once {
                     Err(format!("must hold ranks 0..{ranks} once each; its fingerprint is another"))
-                } else if !self.commutative && (value.slope, value.offset) != (slope, offset) {
+                } else if !self.commutative && !row.ordered {
                     Err("combines ranks out of order, and the operator does not commute".to_owned())
                 } else {
                     Ok(())
@@ -107,7 +130,18 @@ impl Domain for Fingerprint {
         }
     }
 
-    fn class(&self, value: Value) -> u64 {
-        value.hash
+    fn error_probability(&self) -> Option<f64> {
+        Some(self.comparisons as f64 * f64::from(self.ranks) * 2f64.powi(-192))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_carry_and_borrow() {
+        let (a, b) = (Sum(u128::MAX, 5), Sum(1, u64::MAX));
+        assert!(a.plus(b) == Sum(0, 5) && a.plus(b).minus(b) == a && Sum(0, 5).minus(a) == b);
     }
 }

@@ -5,28 +5,41 @@
 //! 2. **no deadlock** with the declared capacities at any granularity ([`crate::order`] has the argument), and **no
 //!    race** between lanes on a slice;
 //! 3. **complete**: each output element holds each required contribution exactly once, in an order the operator allows;
-//! 4. **repeatable**, a fact and no demand: outputs that must be equal are the same expression up to swapping the two
-//!    operands of a commutative operator, hence bit-identical in floating point;
+//! 4. **repeatable**, a fact that is not required: outputs that must be equal are the same expression up to swapping the
+//!    two operands of a commutative operator, hence bit-identical in floating point but for the bits of a NaN. `min` and
+//!    `max` on floating point may return either of +0 and -0, so their operands may not be swapped;
 //! 5. **memory**: the most scratch a node needs.
 //!
-//! Contents are exact ([`exact`]) while the sets of contributions stay affordable, and fingerprints ([`fingerprint`])
-//! beyond that; the proof says which.
+//! Expressions are kept once each and compared by their ids ([`expressions`]), so repeatability is exact. The ranks of
+//! an expression are exact sets ([`exact`]) while these stay affordable, and fingerprints ([`fingerprint`]) beyond
+//! that; the proof says which, and with which probability it is wrong.
 
+mod allowance;
 mod clock;
 mod contents;
 mod exact;
+mod expressions;
 mod fingerprint;
+mod name;
 mod race;
+mod seed;
+mod segments;
 
 use std::str::FromStr;
 
 use serde::Serialize;
-use unisono_base::{Bytes, Diagnostic, Diagnostics, mix};
-use unisono_collective::Required;
+use unisono_base::{Bytes, Diagnostic, Diagnostics, InstrId};
+use unisono_collective::{Collective, Operator, Required};
 
-use crate::{flow::Flow, order::topological, schedule::Schedule};
+use self::{
+    allowance::Allowance,
+    contents::{Contributions, Stopped},
+    expressions::Expressions,
+};
+use crate::{flow::Flow, order::depth_first, schedule::Schedule};
 
 pub use exact::DEFAULT_BUDGET;
+pub use seed::Seed;
 
 /// How contents are proved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,8 +73,13 @@ pub struct Proof {
     pub repeatable: bool,
     /// `exact` or `fingerprint`.
     pub method: &'static str,
+    /// The probability that a wrong schedule passes the proof by fingerprint; none for an exact proof.
+    pub error_probability: Option<f64>,
+    /// The seed of a proof by fingerprint, with which it can be repeated; none for an exact proof.
+    pub seed: Option<Seed>,
     pub scratch_bytes_max: Bytes,
-    /// Names the expression of the results: two schedules of one collective with the same class give the same bits.
+    /// Names the expressions of the results by a digest of 128 bits: two schedules of one collective with the same class
+    /// give the same bits as far as `repeatable` promises. None if the results are not proved, or of too many combinations.
     pub expression_class: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -98,20 +116,27 @@ impl Verified {
 }
 
 /// Checks everything and collects what it finds; later checks are left out where earlier ones took their ground away.
+/// Random numbers are seeded by the operating system.
 pub fn verify(schedule: &Schedule, method: Method) -> Proof {
-    prove(schedule, method, &|rank| schedule.collective().required(rank).collect())
+    verify_seeded(schedule, method, Seed::random())
 }
 
-/// The same where outputs must hold something else than the collective says: of each rank ascending spans, which need not
-/// cover its output. The collective then says no more than how long the buffers are.
-pub fn verify_with(schedule: &Schedule, method: Method, required: &[Vec<Required>]) -> Proof {
-    prove(schedule, method, &|rank| required.get(rank as usize).cloned().unwrap_or_default())
+/// The same with the seed of an earlier proof, which it repeats. A seed that the author of the schedule knew beforehand
+/// proves nothing by fingerprint.
+pub fn verify_seeded(schedule: &Schedule, method: Method, seed: Seed) -> Proof {
+    prove(schedule, method, seed, &|rank| schedule.collective().required(rank).collect())
 }
 
-/// What the output of each rank must hold.
+/// The same where outputs must hold something else than the collective requires: of each rank ascending spans, which need
+/// not cover its output. The collective then only gives the lengths of the buffers.
+pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, required: &[Vec<Required>]) -> Proof {
+    prove(schedule, method, seed, &|rank| required.get(rank as usize).cloned().unwrap_or_default())
+}
+
+/// The requirements on the output of each rank.
 type Demand<'a> = &'a dyn Fn(u32) -> Vec<Required>;
 
-fn prove(schedule: &Schedule, method: Method, required: Demand<'_>) -> Proof {
+fn prove(schedule: &Schedule, method: Method, seed: Seed, required: Demand<'_>) -> Proof {
     let mut found = Diagnostics::default();
     let mut proof = Proof {
         complete: false,
@@ -119,23 +144,29 @@ fn prove(schedule: &Schedule, method: Method, required: Demand<'_>) -> Proof {
         race_free: false,
         repeatable: false,
         method: if method == Method::Fingerprint { "fingerprint" } else { "exact" },
+        error_probability: None,
+        seed: None,
         scratch_bytes_max: scratch_bytes_max(schedule),
         expression_class: None,
         diagnostics: Vec::new(),
     };
     let flow = Flow::new(schedule, &mut found);
     if found.is_empty() {
-        let order = topological(schedule, &flow, &mut found);
+        let order = depth_first(schedule, &flow, &mut found);
         proof.deadlock_free = found.is_empty();
         if proof.deadlock_free {
-            race::check(schedule, &flow, &order, &mut found);
+            let mut allowance = Allowance::new(schedule.instr_count());
+            if race::check(schedule, &flow, &order, &mut allowance, &mut found).is_err() {
+                found.push("limit", None, None, || allowance.refusal());
+            }
             proof.race_free = found.is_empty();
-            let contents = contents(schedule, &flow, &order, method, required);
+            let contents = contents(schedule, &flow, &order, (method, seed), required);
             proof.method = contents.method;
+            proof.error_probability = contents.error_probability;
+            proof.seed = contents.error_probability.map(|_| seed);
             proof.complete = contents.findings.is_empty();
             proof.repeatable = proof.complete && proof.race_free && contents.repeatable;
-            proof.expression_class =
-                (proof.complete && proof.race_free).then(|| format!("{:016x}", contents.expression));
+            proof.expression_class = contents.expression.filter(|_| proof.complete && proof.race_free);
             proof.diagnostics = contents.findings.into_vec();
         }
     }
@@ -149,50 +180,66 @@ struct Outcome {
     method: &'static str,
     findings: Diagnostics,
     repeatable: bool,
-    expression: u64,
+    expression: Option<String>,
+    error_probability: Option<f64>,
+}
+
+impl Outcome {
+    fn failed(method: &'static str, findings: Diagnostics) -> Self {
+        Self { method, findings, repeatable: false, expression: None, error_probability: None }
+    }
+}
+
+/// Whether swapping the operands of a combination leaves the result as it is, up to the bits of a NaN.
+fn swaps(c: &Collective) -> bool {
+    let picks = matches!(c.operator, Operator::Min | Operator::Max) && !c.dtype.is_integer();
+    c.operator.commutative() && !picks
 }
 
 fn contents(
     schedule: &Schedule,
     flow: &Flow,
-    order: &[unisono_base::InstrId],
-    method: Method,
+    order: &[InstrId],
+    (method, seed): (Method, Seed),
     required: Demand<'_>,
 ) -> Outcome {
+    fn attempt<C: Contributions>(
+        schedule: &Schedule,
+        (flow, order): (&Flow, &[InstrId]),
+        mut expressions: Expressions,
+        mut contributions: C,
+        required: Demand<'_>,
+    ) -> Result<Outcome, Diagnostics> {
+        let mut allowance = Allowance::new(schedule.instr_count());
+        let both = (&mut expressions, &mut contributions);
+        match contents::run(schedule, flow, order, both, &mut allowance, required) {
+            Ok(outcome) => Ok(outcome),
+            Err(Stopped::OverBudget(findings)) => Err(findings),
+            Err(Stopped::OverAllowance) => {
+                let mut findings = Diagnostics::default();
+                findings.push("limit", None, None, || Allowance::new(schedule.instr_count()).refusal());
+                Ok(Outcome::failed(C::METHOD, findings))
+            }
+        }
+    }
     let c = schedule.collective();
+    let mut random = seed.generator();
     if method != Method::Fingerprint {
         let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
-        let mut domain = exact::Exact::new(c, budget);
-        match contents::run(schedule, flow, order, &mut domain, required) {
-            Ok(done) => return Outcome { method: "exact", ..done },
-            // What was found before the budget ran out is definite, and nothing that follows can mend it.
-            Err(contents::OverBudget(findings)) if !findings.is_empty() => {
-                return Outcome { method: "exact", findings, repeatable: false, expression: 0 };
-            }
+        let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
+        match attempt(schedule, (flow, order), expressions, exact::Exact::new(c, budget), required) {
+            Ok(outcome) => return outcome,
+            // Findings before the budget ran out are definite, and nothing that follows can mend them.
+            Err(findings) if !findings.is_empty() => return Outcome::failed("exact", findings),
             Err(_) => {}
         }
     }
-    let mut domain = fingerprint::Fingerprint::new(c, seed(schedule));
-    match contents::run(schedule, flow, order, &mut domain, required) {
-        Ok(done) => Outcome { method: "fingerprint", ..done },
-        Err(contents::OverBudget(_)) => unreachable!("fingerprints have no budget"),
+    let fingerprint = fingerprint::Fingerprint::new(c, &mut random);
+    let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
+    match attempt(schedule, (flow, order), expressions, fingerprint, required) {
+        Ok(outcome) => outcome,
+        Err(_) => unreachable!("fingerprints have no budget"),
     }
-}
-
-/// A hash of all tables.
-fn seed(schedule: &Schedule) -> u64 {
-    use std::hash::{Hash, Hasher};
-    let mut hasher = rustc_hash::FxHasher::default();
-    schedule.collective.hash(&mut hasher);
-    schedule.operands.hash(&mut hasher);
-    for i in &schedule.instrs {
-        (i.first_operand, i.sources, i.len).hash(&mut hasher);
-    }
-    for s in &schedule.streams {
-        (s.source, s.len, s.first_sink).hash(&mut hasher);
-    }
-    (&schedule.sinks, &schedule.node_lanes, &schedule.lane_instrs).hash(&mut hasher);
-    mix(hasher.finish())
 }
 
 fn scratch_bytes_max(schedule: &Schedule) -> Bytes {

@@ -1,66 +1,107 @@
 //! No race between lanes: two lanes of a node touch one slice, one of them writing, only if one access is ordered
 //! before the other.
 //!
-//! What is ordered is said in `clock.rs`. Most orders are made on the node itself, by its lanes and what waits for what;
-//! only what is left is looked for over all nodes, for the lanes of several nodes at once.
+//! The order of instructions is found by `clock.rs`. Most orders are made on the node itself, by its lanes and
+//! dependencies; only what these leave open is looked for over all nodes, for the lanes of several nodes at once.
 //!
-//! An access is compared with one access of each other lane, the latest that it clashes with: a lane runs in order, so
-//! what comes after that one comes after all before it.
+//! A read is compared with the last write before it, a write with the reads since the last write, or with that write if
+//! there are none: "before" is transitive, so if all these are ordered, all pairs are. There are at most two comparisons
+//! for each access and stretch, however many lanes there are.
 
 use std::collections::BTreeMap;
 
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span};
+use unisono_base::{Diagnostics, InstrId, LaneId, Span, interrupt};
 
-use super::clock::{Clash, Clocks, LANES};
-use crate::{flow::Flow, schedule::Schedule};
+use super::{
+    allowance::Allowance,
+    clock::{Clash, Clocks, LANES, OverAllowance},
+};
+use crate::{flow::Flow, order::Dependents, schedule::Schedule};
 
 struct Access {
     instr: InstrId,
     lane: LaneId,
-    buffer: usize,
     span: Span,
     writes: bool,
 }
 
-pub fn check(schedule: &Schedule, flow: &Flow, order: &[InstrId], found: &mut Diagnostics) {
+/// Checks all nodes; `Err` if that takes more than the proof may.
+pub fn check(
+    schedule: &Schedule,
+    flow: &Flow,
+    order: &[InstrId],
+    allowance: &mut Allowance,
+    found: &mut Diagnostics,
+) -> Result<(), OverAllowance> {
     if schedule.all_nodes().all(|n| schedule.lanes(n).len() < 2) {
-        return;
+        return Ok(());
     }
-    let mut clocks = Clocks::new(schedule, flow, order, false);
+    let dependents = Dependents::new(schedule, &[]);
+    let mut rank = vec![0; order.len()];
+    for (at, id) in order.iter().enumerate() {
+        rank[id.index()] = at as u32;
+    }
     let mut open = Vec::new();
     for node in schedule.all_nodes().filter(|&n| schedule.lanes(n).len() > 1) {
-        let mut here = clashes(schedule, flow, node, &clocks);
-        for batch in batches(flow, &mut here) {
-            clocks.settle(batch);
+        let mut ids: Vec<InstrId> = schedule.node_instrs(node).map(InstrId::new).collect();
+        ids.sort_unstable_by_key(|id| rank[id.index()]);
+        let mut here = clashes(schedule, flow, &ids, allowance)?;
+        if here.is_empty() {
+            continue;
         }
+        let mut clocks = Clocks::new(schedule, flow, &dependents, &ids, false, allowance)?;
+        for batch in batches(flow, &mut here) {
+            clocks.settle(batch, allowance)?;
+        }
+        let settled = here.len();
         open.extend(here.into_iter().filter(|clash| !clash.ordered));
+        allowance.free(2 * settled as u64);
     }
     if open.is_empty() {
-        return;
+        return Ok(());
     }
-    let mut clocks = Clocks::new(schedule, flow, order, true);
+    let mut clocks = Clocks::new(schedule, flow, &dependents, order, true, allowance)?;
     for batch in batches(flow, &mut open) {
         if found.is_full() {
-            return;
+            break;
         }
-        clocks.settle(batch);
+        clocks.settle(batch, allowance)?;
         for clash in batch.iter().filter(|clash| !clash.ordered) {
-            report(flow, clash, found);
+            report(schedule, flow, clash, found);
         }
     }
+    Ok(())
 }
 
-fn report(flow: &Flow, clash: &Clash, found: &mut Diagnostics) {
-    let (earlier, later, node) = (clash.earlier, clash.later, flow.node_of(clash.later));
-    let (span, name) = (clash.span, ["in", "out", "tmp"][clash.buffer]);
-    found.push("race", Some(node), Some(later), || {
-        format!("{earlier} and {later} run in two lanes of {node} and meet at {name}{span} in no fixed order")
+fn report(schedule: &Schedule, flow: &Flow, clash: &Clash, found: &mut Diagnostics) {
+    let (first, second) = (clash.earlier.min(clash.later), clash.earlier.max(clash.later));
+    let node = flow.node_of(second);
+    found.push("race", Some(node), Some(second), || {
+        let meet = place(schedule, first, second);
+        let place = meet.map_or_else(String::new, |(buffer, span)| format!(" at {}{span}", ["in", "out", "tmp"][buffer]));
+        format!("{first} and {second} run in two lanes of {node} and meet{place} in no fixed order")
     });
+}
+
+/// The first place at which two instructions meet, one of them writing.
+fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize, Span)> {
+    let slices = |id: InstrId| {
+        let len = schedule.instr(id).len;
+        let reads = schedule.sources(id).iter().map(|o| (o, false));
+        let all = reads.chain(schedule.sinks(id).iter().map(|o| (o, true)));
+        all.filter_map(move |(o, writes)| Some((o.slice(len)?, writes)))
+    };
+    slices(second).find_map(|(at, writes)| {
+        let meets = |((buffer, span), other): ((usize, Span), bool)| {
+            buffer == at.0 && span.overlaps(at.1) && (writes || other)
+        };
+        slices(first).any(meets).then_some(at)
+    })
 }
 
 /// The clashes by the lane of the earlier access, parted so that no part has more such lanes than a sweep takes.
 fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]> {
-    clashes.sort_by_key(|c| (flow.lane_of(c.earlier), c.earlier, c.later));
+    clashes.sort_unstable_by_key(|c| (flow.lane_of(c.earlier), c.earlier, c.later));
     clashes.dedup_by_key(|c| (c.earlier, c.later));
     let mut batches = Vec::new();
     let mut rest = &mut clashes[..];
@@ -73,92 +114,144 @@ fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]>
     batches
 }
 
-/// The pairs of accesses of a node's lanes of which one must come before the other.
-fn clashes(schedule: &Schedule, flow: &Flow, node: NodeId, clocks: &Clocks<'_>) -> Vec<Clash> {
-    let mut accesses = accesses(schedule, flow, node);
-    accesses.sort_by_key(|a| clocks.rank(a.instr));
+/// The pairs of accesses of a node, whose instructions come in topological order, of which one must come before the
+/// other.
+fn clashes(
+    schedule: &Schedule,
+    flow: &Flow,
+    ids: &[InstrId],
+    allowance: &mut Allowance,
+) -> Result<Vec<Clash>, OverAllowance> {
     let mut touched: [Touched; 3] = Default::default();
     let mut clashes = Vec::new();
-    for a in accesses {
-        let (later, buffer, span) = (a.instr, a.buffer, a.span);
-        let earlier = touched[a.buffer].clashes(&a);
-        clashes.extend(earlier.map(|earlier| Clash { earlier, later, buffer, span, ordered: false }));
-    }
-    clashes
-}
-
-/// The latest accesses of a lane to a stretch of a buffer.
-#[derive(Clone)]
-struct Touch {
-    lane: LaneId,
-    read: Option<InstrId>,
-    write: Option<InstrId>,
-}
-
-/// What touched a buffer so far: disjoint stretches by their start, each with its end.
-#[derive(Default)]
-struct Touched(BTreeMap<u64, (u64, Vec<Touch>)>);
-
-impl Touched {
-    /// Of each other lane the latest access that clashes with `a`, which comes after all so far and is added.
-    fn clashes(&mut self, a: &Access) -> impl Iterator<Item = InstrId> + use<> {
-        let (start, end) = (u64::from(a.span.start), a.span.end());
-        self.cut(start);
-        self.cut(end);
-        let mut latest: BTreeMap<LaneId, InstrId> = BTreeMap::new();
-        let (mut gaps, mut at) = (Vec::new(), start);
-        for (&from, (to, touches)) in self.0.range_mut(start..end) {
-            gaps.push((at, from));
-            at = *to;
-            for t in touches.iter().filter(|t| t.lane != a.lane) {
-                // Ids grow along a lane.
-                if let Some(last) = if a.writes { t.read.max(t.write) } else { t.write } {
-                    let so_far = latest.entry(t.lane).or_insert(last);
-                    *so_far = last.max(*so_far);
+    for &instr in ids {
+        interrupt::poll();
+        let (len, lane) = (schedule.instr(instr).len, flow.lane_of(instr));
+        for (operands, writes) in [(schedule.sources(instr), false), (schedule.sinks(instr), true)] {
+            for (buffer, span) in operands.iter().filter_map(|o| o.slice(len)) {
+                // No instruction writes to the input.
+                if buffer > 0 {
+                    let before = clashes.len();
+                    let access = Access { instr, lane, span, writes };
+                    let spent = touched[buffer].note(&access, &mut clashes);
+                    if !allowance.take(2 * (clashes.len() - before) as u64 + spent, spent) {
+                        return Err(OverAllowance);
+                    }
                 }
             }
-            a.note(touches);
         }
-        gaps.push((at, end));
-        for (from, to) in gaps.into_iter().filter(|(from, to)| from < to) {
-            let mut touches = Vec::with_capacity(1);
-            a.note(&mut touches);
-            self.0.insert(from, (to, touches));
+    }
+    allowance.free(touched.iter().map(Touched::units).sum());
+    Ok(clashes)
+}
+
+/// The latest accesses to a stretch of a buffer.
+#[derive(Clone, Default)]
+struct Stretch {
+    end: u64,
+    write: Option<(LaneId, InstrId)>,
+    /// The reads since then, the latest of a lane at least.
+    reads: Vec<(LaneId, InstrId)>,
+    /// Reads at which those that a later one of their lane covers are dropped again.
+    full: usize,
+}
+
+/// The accesses to a buffer so far: disjoint stretches by their start.
+#[derive(Default)]
+struct Touched(BTreeMap<u64, Stretch>);
+
+impl Touched {
+    /// Adds an access, which comes after all so far, and what it must be compared with. Returns the units of 8 bytes and
+    /// steps that it took.
+    fn note(&mut self, a: &Access, clashes: &mut Vec<Clash>) -> u64 {
+        let (start, end) = (u64::from(a.span.start), a.span.end());
+        let mut spent = self.cut(start) + self.cut(end);
+        let first = clashes.len();
+        let clash = |earlier| Clash { earlier, later: a.instr, ordered: false };
+        let (mut gaps, mut at) = (Vec::new(), start);
+        for (&from, stretch) in self.0.range_mut(start..end) {
+            if at < from {
+                gaps.push((at, from));
+            }
+            at = stretch.end;
+            let other = |&&(lane, _): &&(LaneId, InstrId)| lane != a.lane;
+            if a.writes && !stretch.reads.is_empty() {
+                stretch.drop_covered();
+                clashes.extend(stretch.reads.iter().filter(other).map(|&(_, earlier)| clash(earlier)));
+            } else {
+                clashes.extend(stretch.write.iter().filter(other).map(|&(_, earlier)| clash(earlier)));
+            }
+            stretch.note(a);
+            spent += 1;
         }
-        latest.into_values()
+        if at < end {
+            gaps.push((at, end));
+        }
+        for (from, end) in gaps {
+            let mut stretch = Stretch { end, ..Stretch::default() };
+            stretch.note(a);
+            self.0.insert(from, stretch);
+            spent += 8;
+        }
+        // Stretches side by side mostly had the same accesses.
+        clashes[first..].sort_unstable_by_key(|c| c.earlier);
+        let mut kept = first;
+        for next in first..clashes.len() {
+            if next == first || clashes[next].earlier != clashes[kept - 1].earlier {
+                clashes.swap(kept, next);
+                kept += 1;
+            }
+        }
+        clashes.truncate(kept);
+        spent
     }
 
     /// Makes a stretch that holds `at` two, of which the second starts there.
-    fn cut(&mut self, at: u64) {
-        if let Some((_, (end, touches))) = self.0.range_mut(..at).next_back()
-            && *end > at
+    fn cut(&mut self, at: u64) -> u64 {
+        if let Some((_, stretch)) = self.0.range_mut(..at).next_back()
+            && stretch.end > at
         {
-            let second = (std::mem::replace(end, at), touches.clone());
+            let second = stretch.clone();
+            stretch.end = at;
+            let units = 8 + second.reads.len() as u64;
             self.0.insert(at, second);
+            return units;
+        }
+        0
+    }
+
+    fn units(&self) -> u64 {
+        self.0.values().map(|s| 8 + s.reads.len() as u64).sum()
+    }
+}
+
+impl Stretch {
+    fn note(&mut self, a: &Access) {
+        if a.writes {
+            self.write = Some((a.lane, a.instr));
+            self.reads.clear();
+        } else {
+            if let Some(last) = self.reads.last_mut().filter(|last| last.0 == a.lane) {
+                last.1 = a.instr;
+                return;
+            }
+            if self.reads.len() >= self.full.max(8) {
+                self.drop_covered();
+                self.full = 2 * self.reads.len();
+            }
+            self.reads.push((a.lane, a.instr));
         }
     }
-}
 
-impl Access {
-    fn note(&self, touches: &mut Vec<Touch>) {
-        let at = touches.iter().position(|t| t.lane == self.lane).unwrap_or_else(|| {
-            touches.push(Touch { lane: self.lane, read: None, write: None });
-            touches.len() - 1
-        });
-        *(if self.writes { &mut touches[at].write } else { &mut touches[at].read }) = Some(self.instr);
-    }
-}
-
-fn accesses(schedule: &Schedule, flow: &Flow, node: NodeId) -> Vec<Access> {
-    let mut accesses = Vec::new();
-    for instr in schedule.node_instrs(node).map(InstrId::new) {
-        let len = schedule.instr(instr).len;
-        let lane = flow.lane_of(instr);
-        for (operands, writes) in [(schedule.sources(instr), false), (schedule.sinks(instr), true)] {
-            for (buffer, span) in operands.iter().filter_map(|o| o.slice(len)) {
-                accesses.push(Access { instr, lane, buffer, span, writes });
+    /// Keeps the last read of each lane: ids grow along a lane.
+    fn drop_covered(&mut self) {
+        self.reads.sort_unstable();
+        let mut last = None;
+        for read in std::mem::take(&mut self.reads).into_iter().rev() {
+            if last != Some(read.0) {
+                last = Some(read.0);
+                self.reads.push(read);
             }
         }
     }
-    accesses
 }

@@ -1,0 +1,63 @@
+//! The memory and the steps that one proof may take.
+//!
+//! A short schedule can mean very much: thirty copies, each of twice the length, have a billion segments. So
+//! the contents are counted while they grow. A schedule of at most [`SHORT`] instructions, as files under a megabyte
+//! have, gets half a gigabyte of contents and about half a minute; longer ones the limits of the process.
+
+use unisono_base::limits;
+
+/// A schedule with no more instructions is short.
+const SHORT: usize = 1 << 16;
+/// Units of 8 bytes, and steps of about 3 ns, of the contents of a short schedule.
+const SHORT_UNITS: u64 = 1 << 26;
+const SHORT_STEPS: u64 = 1 << 33;
+
+#[derive(Clone, Copy)]
+pub struct Allowance {
+    units: u64,
+    steps: u64,
+    instructions: usize,
+    short: bool,
+}
+
+impl Allowance {
+    pub fn new(instructions: usize) -> Self {
+        let (bytes, most_steps) = limits::get();
+        let lifted = most_steps == u64::MAX;
+        let short = instructions <= SHORT && !lifted;
+        let units = if short { SHORT_UNITS.min(bytes / 8) } else { bytes / 8 };
+        let steps = if short { SHORT_STEPS } else { most_steps };
+        Self { units, steps, instructions, short }
+    }
+
+    /// Takes units of 8 bytes and steps; `false` if they are not there.
+    #[inline]
+    #[must_use]
+    pub fn take(&mut self, units: u64, steps: u64) -> bool {
+        let enough = units <= self.units && steps <= self.steps;
+        self.units = self.units.saturating_sub(units);
+        self.steps = self.steps.saturating_sub(steps);
+        enough
+    }
+
+    #[inline]
+    pub fn free(&mut self, units: u64) {
+        self.units = self.units.saturating_add(units);
+    }
+
+    /// The message for a proof that was given up.
+    pub fn refusal(&self) -> String {
+        let (bytes, steps) = limits::get();
+        let limit = if self.short {
+            let (gb, billions) = ((8 * SHORT_UNITS).min(bytes) as f64 / 1e9, SHORT_STEPS as f64 / 1e9);
+            format!("{gb:.2} GB of contents and {billions:.1} billion steps, the limit for so short a schedule")
+        } else {
+            let gb = bytes as f64 / 1e9;
+            format!("the limit of {gb:.2} GB or {:.1} billion steps", steps as f64 / 1e9)
+        };
+        format!(
+            "the proof of {} instructions needs more than {limit}; cut fewer pieces, or lift all limits (--no-limit)",
+            self.instructions
+        )
+    }
+}

@@ -1,0 +1,87 @@
+//! Expressions over ranks, each kept once: two expressions are the same one exactly if their ids are equal.
+//!
+//! An expression is the input of a rank, whose id is the rank, or a combination of two expressions, whose id is `ranks` + its
+//! row. Rows are looked up by their operands and compared with them (hash-consing), so equality is exact and no hash
+//! decides it. Where operands may be swapped without another result, the smaller id comes first.
+
+use chacha20::{ChaCha20Rng, rand_core::Rng};
+
+/// Ids from here on are free for other uses.
+pub const END: u32 = 1 << 31;
+
+/// No row.
+const EMPTY: u32 = u32::MAX;
+
+pub struct Expressions {
+    ranks: u32,
+    /// Whether `a, b` and `b, a` are the same expression.
+    pub swaps: bool,
+    rows: Vec<(u32, u32)>,
+    /// Open addressing: rows at the place of their hash or after it.
+    table: Vec<u32>,
+    /// Odd numbers that nobody knows ahead, so that nobody can choose expressions that share a place.
+    keys: (u64, u64),
+}
+
+impl Expressions {
+    pub fn new(ranks: u32, swaps: bool, random: &mut ChaCha20Rng) -> Self {
+        let keys = (random.next_u64() | 1, random.next_u64() | 1);
+        Self { ranks, swaps, rows: Vec::new(), table: vec![EMPTY; 1 << 10], keys }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ranks as usize + self.rows.len()
+    }
+
+    /// The operands of an expression; none for the input of a rank.
+    pub fn operands(&self, id: u32) -> Option<(u32, u32)> {
+        id.checked_sub(self.ranks).map(|row| self.rows[row as usize])
+    }
+
+    /// The operands of a combination in the order that is kept for them.
+    pub fn key(&self, a: u32, b: u32) -> (u32, u32) {
+        if self.swaps && a > b { (b, a) } else { (a, b) }
+    }
+
+    /// The combination of a key, if it was added.
+    #[inline]
+    pub fn find(&self, key: (u32, u32)) -> Option<u32> {
+        let mut at = self.place(key);
+        loop {
+            match self.table[at] {
+                EMPTY => return None,
+                row if self.rows[row as usize] == key => return Some(self.ranks + row),
+                _ => at = (at + 1) & (self.table.len() - 1),
+            }
+        }
+    }
+
+    /// Adds the combination of a key that was not found; `None` if there are too many.
+    pub fn add(&mut self, key: (u32, u32)) -> Option<u32> {
+        let row = u32::try_from(self.rows.len()).ok()?;
+        let id = self.ranks.checked_add(row).filter(|&id| id < END)?;
+        if 4 * (self.rows.len() + 1) > 3 * self.table.len() {
+            self.table = vec![EMPTY; 2 * self.table.len()];
+            for row in 0..self.rows.len() {
+                self.enter(row as u32);
+            }
+        }
+        self.rows.push(key);
+        self.enter(row);
+        Some(id)
+    }
+
+    fn enter(&mut self, row: u32) {
+        let mut at = self.place(self.rows[row as usize]);
+        while self.table[at] != EMPTY {
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        self.table[at] = row;
+    }
+
+    #[inline]
+    fn place(&self, (a, b): (u32, u32)) -> usize {
+        let hash = u64::from(a).wrapping_mul(self.keys.0).wrapping_add(u64::from(b).wrapping_mul(self.keys.1));
+        ((hash ^ hash >> 29).wrapping_mul(self.keys.1) >> (64 - self.table.len().trailing_zeros())) as usize
+    }
+}

@@ -1,0 +1,112 @@
+//! The name of the results of a schedule: a digest of their expressions.
+//!
+//! The expressions of all outputs are written down one after the other, operands before their combination, each
+//! expression once and by its number afterwards. Operands that may be swapped stand in the order of their lowest ranks; no
+//! rank is in both. So equal expressions are written equally, other ones differently, and the name is the first half of the
+//! SHA-256 of the text.
+
+use sha2::{Digest, Sha256};
+use unisono_base::{Span, interrupt};
+
+use super::{contents::Contributions, expressions::Expressions};
+
+/// Results of more combinations get no name.
+const MOST: usize = 1 << 22;
+
+/// Words that are no rank; a number of an expression has the highest bit.
+const COMBINE: u32 = (1 << 30) | 1;
+const OUTPUT: u32 = (1 << 30) | 2;
+const SPAN: u32 = (1 << 30) | 3;
+const NUMBER: u32 = 1 << 31;
+
+pub struct Name {
+    /// None once the results are too many.
+    digest: Option<Sha256>,
+    words: Vec<u8>,
+    /// The number of each expression that was written; 0 for the others.
+    numbers: Vec<u32>,
+    written: u32,
+    /// Whether the expressions matter: what a barrier sends means nothing.
+    expressions: bool,
+}
+
+impl Name {
+    pub fn new(expressions: bool) -> Self {
+        let digest = Some(Sha256::new_with_prefix(b"unisono-expression 1\n"));
+        Self { digest, words: Vec::new(), numbers: Vec::new(), written: 0, expressions }
+    }
+
+    /// Adds the output of a rank.
+    pub fn add<C: Contributions>(
+        &mut self,
+        rank: u32,
+        output: &[(Span, u32)],
+        expressions: &Expressions,
+        contributions: &C,
+    ) {
+        self.numbers.resize(expressions.len(), 0);
+        self.word(OUTPUT);
+        self.word(rank);
+        let mut open = Vec::new();
+        for &(span, id) in output {
+            if self.digest.is_none() {
+                return;
+            }
+            if self.expressions {
+                self.write(id, &mut open, expressions, contributions);
+            }
+            self.word(SPAN);
+            self.word(span.start);
+            self.word(span.len);
+        }
+    }
+
+    fn write<C: Contributions>(
+        &mut self,
+        id: u32,
+        open: &mut Vec<(u32, bool)>,
+        expressions: &Expressions,
+        contributions: &C,
+    ) {
+        open.push((id, false));
+        while let Some((id, operands_written)) = open.pop() {
+            let Some((a, b)) = expressions.operands(id) else {
+                self.word(id);
+                continue;
+            };
+            if operands_written {
+                self.written += 1;
+                self.numbers[id as usize] = self.written;
+                self.word(COMBINE);
+                if self.written as usize > MOST {
+                    self.digest = None;
+                    return;
+                }
+            } else if self.numbers[id as usize] != 0 {
+                self.word(NUMBER | self.numbers[id as usize]);
+            } else {
+                let swapped = expressions.swaps && contributions.first_rank(b) < contributions.first_rank(a);
+                let (a, b) = if swapped { (b, a) } else { (a, b) };
+                open.extend([(id, true), (b, false), (a, false)]);
+            }
+        }
+    }
+
+    fn word(&mut self, word: u32) {
+        self.words.extend_from_slice(&word.to_le_bytes());
+        if self.words.len() >= 1 << 12 {
+            interrupt::poll();
+            if let Some(digest) = &mut self.digest {
+                digest.update(&self.words);
+            }
+            self.words.clear();
+        }
+    }
+
+    /// 32 hexadecimal digits.
+    pub fn finish(self) -> Option<String> {
+        let mut digest = self.digest?;
+        digest.update(&self.words);
+        Some(digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}

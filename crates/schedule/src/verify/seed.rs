@@ -1,0 +1,69 @@
+//! The seed of the random numbers of a proof.
+
+use std::{fmt, str::FromStr};
+
+use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+use serde::{Serialize, Serializer};
+
+/// 128 bits; printed and read as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seed(u128);
+
+impl Seed {
+    /// A seed from the operating system.
+    ///
+    /// # Panics
+    /// The operating system gives no random numbers, without which a proof by fingerprint would mean nothing.
+    pub fn random() -> Self {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    pub(super) fn generator(self) -> ChaCha20Rng {
+        let mut key = [0; 32];
+        key[..16].copy_from_slice(&self.0.to_be_bytes());
+        key[16..].copy_from_slice(b"unisono-verify-1");
+        ChaCha20Rng::from_seed(key)
+    }
+}
+
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for Seed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = (1..=32).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let seed = u128::from_str_radix(text, 16).ok().filter(|_| digits);
+        seed.map(Self).ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            format!("seed '{shown}' is not accepted; a seed is 1 to 32 hexadecimal digits, as a proof prints it")
+        })
+    }
+}
+
+impl Serialize for Seed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_read_back() {
+        let seed = Seed::random();
+        assert_eq!(seed.to_string().parse(), Ok(seed));
+        assert_eq!("ff".parse::<Seed>().unwrap().to_string(), format!("{}ff", "0".repeat(30)));
+        for wrong in ["", "0x1", "+1", "g", &"1".repeat(33)] {
+            assert!(wrong.parse::<Seed>().unwrap_err().contains("1 to 32 hexadecimal digits"), "{wrong}");
+        }
+    }
+}

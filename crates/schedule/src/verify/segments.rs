@@ -1,0 +1,232 @@
+//! The contents of a buffer or a stream: stretches of places that hold one expression each.
+
+use unisono_base::Span;
+
+/// No value: what was read there had not been written, which is reported.
+pub const LOST: u32 = u32::MAX;
+
+/// Places `start .. start + len` hold the expression `value` of input elements `index .. index + len`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Segment {
+    pub start: u32,
+    pub len: u32,
+    pub value: u32,
+    pub index: u32,
+}
+
+impl Segment {
+    pub fn end(&self) -> u32 {
+        self.start + self.len
+    }
+
+    /// The part inside `span`, with places counted from `base` in place of the start of the span.
+    pub fn cut(&self, span: Span, base: u32) -> Segment {
+        let start = self.start.max(span.start);
+        let end = u64::from(self.end()).min(span.end());
+        Segment {
+            start: start - span.start + base,
+            len: (end - u64::from(start)) as u32,
+            value: self.value,
+            index: self.index.wrapping_add(start - self.start),
+        }
+    }
+
+    /// The same contents at places that start `by` later.
+    pub fn moved(&self, by: u32) -> Segment {
+        Segment { start: self.start + by, ..*self }
+    }
+
+    fn goes_on_in(&self, next: &Segment) -> bool {
+        let joined = self.end() == next.start && self.value == next.value;
+        joined && (self.value == LOST || self.index.wrapping_add(self.len) == next.index)
+    }
+}
+
+/// Appends a segment, to the last one where that goes on in it.
+#[inline]
+pub fn push_merged(into: &mut Vec<Segment>, segment: Segment) {
+    match into.last_mut() {
+        Some(last) if last.goes_on_in(&segment) => last.len += segment.len,
+        _ => into.push(segment),
+    }
+}
+
+/// The segments of a buffer. They are kept in two halves with a gap at the place of the last write, so writes that go up
+/// or down through a buffer cost a step each, however many segments there are.
+#[derive(Default)]
+pub struct Memory {
+    /// Ascending, all before those in `above`.
+    below: Vec<Segment>,
+    /// Descending.
+    above: Vec<Segment>,
+}
+
+impl Memory {
+    pub fn len(&self) -> usize {
+        self.below.len() + self.above.len()
+    }
+
+    /// The segments that touch `span`, ascending.
+    #[inline]
+    pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {
+        let from = match self.below.last() {
+            Some(last) if last.end() > span.start => self.below.partition_point(|s| s.end() <= span.start),
+            _ => self.below.len(),
+        };
+        let end = match self.above.last() {
+            Some(first) if first.end() <= span.start => self.above.partition_point(|s| s.end() > span.start),
+            _ => self.above.len(),
+        };
+        let all = self.below[from..].iter().chain(self.above[..end].iter().rev());
+        all.take_while(move |s| u64::from(s.start) < span.end())
+    }
+
+    /// Replaces the contents of `span` by `contents`, whose places count from the start of the span. Returns the number
+    /// of segments that were touched.
+    #[inline]
+    pub fn overwrite(&mut self, span: Span, contents: &[Segment]) -> u64 {
+        if let [one] = contents
+            && let Some(same) = self.exactly(span)
+        {
+            *same = one.moved(span.start);
+            return 1;
+        }
+        let mut steps = contents.len() as u64;
+        while let Some(last) = self.below.pop_if(|s| s.end() > span.start) {
+            steps += 1;
+            // What starts before the span and goes on in it is cut in two.
+            if last.start < span.start {
+                self.below.push(Segment { len: span.start - last.start, ..last });
+                let rest = Span::new(span.start, last.end() - span.start);
+                self.above.push(last.cut(rest, span.start));
+                break;
+            }
+            self.above.push(last);
+        }
+        while let Some(first) = self.above.pop_if(|s| u64::from(s.start) < span.end()) {
+            steps += 1;
+            if first.end() <= span.start {
+                self.below.push(first);
+            } else if first.start < span.start {
+                self.below.push(Segment { len: span.start - first.start, ..first });
+                let rest = Span::new(span.start, first.end() - span.start);
+                self.above.push(first.cut(rest, span.start));
+            } else if u64::from(first.end()) > span.end() {
+                let end = span.end() as u32;
+                self.above.push(first.cut(Span::new(end, first.end() - end), end));
+                break;
+            }
+        }
+        for segment in contents {
+            push_merged(&mut self.below, segment.moved(span.start));
+        }
+        if let (Some(last), Some(next)) = (self.below.last_mut(), self.above.last())
+            && last.goes_on_in(next)
+        {
+            last.len += next.len;
+            self.above.pop();
+        }
+        steps
+    }
+
+    /// The segment over just the places of `span`, if there is one.
+    fn exactly(&mut self, span: Span) -> Option<&mut Segment> {
+        let is = |s: &Segment| s.start == span.start && s.len == span.len;
+        if self.below.last().is_some_and(|s| s.end() > span.start) {
+            let at = self.below.partition_point(|s| s.end() <= span.start);
+            self.below.get_mut(at).filter(|s| is(s))
+        } else {
+            let at = self.above.partition_point(|s| s.end() > span.start);
+            at.checked_sub(1).and_then(|at| self.above.get_mut(at)).filter(|s| is(s))
+        }
+    }
+}
+
+/// The segments of a stream. Those that its only sink has popped are dropped.
+#[derive(Default)]
+pub struct Queue {
+    segments: Vec<Segment>,
+    /// Segments at the front that are popped.
+    popped: usize,
+}
+
+impl Queue {
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    pub fn push(&mut self, segment: Segment) {
+        push_merged(&mut self.segments, segment);
+    }
+
+    /// The segments that touch `span`, ascending.
+    pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {
+        let rest = &self.segments[self.popped..];
+        let from = match rest.first() {
+            Some(first) if first.end() <= span.start => rest.partition_point(|s| s.end() <= span.start),
+            _ => 0,
+        };
+        rest[from..].iter().take_while(move |s| u64::from(s.start) < span.end())
+    }
+
+    /// Nothing before place `end` is read again.
+    pub fn drop_before(&mut self, end: u64) {
+        let rest = &self.segments[self.popped..];
+        self.popped += rest.iter().take_while(|s| u64::from(s.end()) <= end).count();
+        // Some that are popped stay, but never the last one, which the next may go on in.
+        self.popped = self.popped.min(self.segments.len().saturating_sub(1));
+        if self.popped >= 16 && 2 * self.popped >= self.segments.len() {
+            self.segments.drain(..self.popped);
+            self.popped = 0;
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Random writes against an array with one entry a place.
+    #[test]
+    fn memory_holds_what_was_written_last() {
+        let mut random = 1u64;
+        let mut draw = |below: u64| {
+            random = unisono_base::mix(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            random % below
+        };
+        for _ in 0..200 {
+            let (mut memory, mut places) = (Memory::default(), vec![None; 40]);
+            for _ in 0..60 {
+                let start = draw(40) as u32;
+                let len = 1 + draw(u64::from(40 - start)) as u32;
+                let half = len.div_ceil(2);
+                let (v, w) = (draw(3) as u32, draw(3) as u32);
+                let mut contents = Vec::new();
+                push_merged(&mut contents, Segment { start: 0, len: half, value: v, index: start });
+                if len > half {
+                    push_merged(&mut contents, Segment { start: half, len: len - half, value: w, index: start + half });
+                }
+                memory.overwrite(Span::new(start, len), &contents);
+                for k in 0..len {
+                    places[(start + k) as usize] = Some((if k < half { v } else { w }, start + k));
+                }
+                let (from, some) = (draw(40) as u32, 1 + draw(8) as u32);
+                let span = Span::new(from, some.min(40 - from));
+                let mut found = vec![None; 40];
+                let mut at = 0;
+                for s in memory.touching(span) {
+                    assert!(s.len > 0 && s.start >= at && s.end() > span.start && u64::from(s.start) < span.end());
+                    at = s.end();
+                    (s.start..s.end()).for_each(|k| found[k as usize] = Some((s.value, s.index + k - s.start)));
+                }
+                for k in span.start..span.start + span.len {
+                    assert_eq!(found[k as usize], places[k as usize]);
+                }
+            }
+        }
+    }
+}
