@@ -66,7 +66,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>) -> PyResult<Boun
             }
         };
         let (stored, choice) = made.map_err(store_error)?;
-        let (c, class) = (stored.facts.collective, stored.facts.class);
+        let (c, class) = (stored.facts().collective, stored.facts().class);
         all.push((row(c.kind, c.ranks, class, choice), Some(stored)));
     }
     // The table sorts its rows; what serves them follows.

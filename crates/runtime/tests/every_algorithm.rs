@@ -59,11 +59,11 @@ fn expected(c: &Collective, n: usize, rank: usize) -> Vec<i64> {
 }
 
 fn run_and_compare(stored: &Stored, n: usize, seed: u64, what: &str) {
-    let c = stored.facts.collective;
+    let c = stored.facts().collective;
     let inputs: Vec<Vec<i64>> =
         (0..c.ranks as usize).map(|r| (0..sizes(&c, n, r as u32).0).map(|k| value(r, k)).collect()).collect();
     let outputs =
-        local::run(&stored.facts, &stored.programs, n, &inputs, seed).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+        local::run(stored.facts(), stored.programs(), n, &inputs, seed).unwrap_or_else(|e| panic!("{what}: {e:?}"));
     if c.kind == Kind::Barrier {
         return;
     }
@@ -106,9 +106,9 @@ fn every(
 fn every_count_gives_what_arithmetic_gives() {
     let mut runs = 0;
     every(1..10, &[1, 4, 9], Operator::Sum, |_, stored, what| {
-        let k = stored.facts.collective.elements as usize;
+        let k = stored.facts().collective.elements as usize;
         for n in [0, 1, k - 1, k, k + 1, 2 * k, 3 * k + 2] {
-            if stored.facts.serves(n as u64) {
+            if stored.facts().serves(n as u64) {
                 for seed in 0..3 {
                     run_and_compare(stored, n, seed, &format!("{what}, {n} elements, seed {seed}"));
                     runs += 1;
@@ -124,11 +124,11 @@ fn every_count_gives_what_arithmetic_gives() {
 fn inputs_may_lie_in_outputs() {
     let (mut runs, mut copied) = (0, std::collections::BTreeSet::new());
     every(2..9, &[1, 4, 9], Operator::Sum, |_, stored, what| {
-        let c = stored.facts.collective;
+        let c = stored.facts().collective;
         if offset(&c, 0).is_none() {
             return;
         }
-        if !stored.facts.in_place {
+        if !stored.facts().in_place {
             copied.insert(what.split(' ').next().unwrap_or_default().to_owned());
             return;
         }
@@ -140,10 +140,10 @@ fn inputs_may_lie_in_outputs() {
             let aliased = |r: u32| r.is_multiple_of(every) && sizes(&c, n, r).1 > 0;
             let choice: Vec<bool> = (0..c.ranks).map(aliased).collect();
             let programs: Vec<RankProgram> = (0..c.ranks)
-                .zip(&stored.programs)
+                .zip(stored.programs())
                 .map(|(r, p)| if aliased(r) { in_place(p, &c, r).unwrap() } else { p.clone() })
                 .collect();
-            let outputs = local::run_in_place(&stored.facts, &programs, n, &inputs, &choice, seed)
+            let outputs = local::run_in_place(stored.facts(), &programs, n, &inputs, &choice, seed)
                 .unwrap_or_else(|e| panic!("{what}: {e:?}"));
             for (rank, output) in outputs.iter().enumerate().filter(|(_, output)| !output.is_empty()) {
                 assert_eq!(*output, expected(&c, n, rank), "{what}, rank {rank}");
@@ -161,7 +161,7 @@ fn inputs_may_lie_in_outputs() {
 fn whole_vectors_take_any_count() {
     every(2..7, &[5], Operator::Sum, |proven, stored, what| {
         if matches!(proven.schedule().collective().kind, Kind::Allreduce | Kind::Reduce | Kind::Broadcast) {
-            assert_eq!(stored.facts.blocking, Blocking::Any, "{what}");
+            assert_eq!(stored.facts().blocking, Blocking::Any, "{what}");
         }
     });
 }
@@ -169,7 +169,7 @@ fn whole_vectors_take_any_count() {
 #[test]
 fn floats_have_the_bits_of_the_interpreter() {
     every([3, 4, 6, 8].into_iter(), &[1, 8], Operator::Sum, |proven, stored, what| {
-        let c = stored.facts.collective;
+        let c = stored.facts().collective;
         if !c.kind.reduces() || c.kind == Kind::Barrier {
             return;
         }
@@ -177,7 +177,7 @@ fn floats_have_the_bits_of_the_interpreter() {
         let value = |r: u32, k: u32| 1.0 / (1.0 + f64::from(r * 131 + k * 17)) as f32;
         let inputs: Vec<Vec<f32>> = (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
         let expected = interpret::run(proven.schedule(), &inputs, interpret::Options::default()).unwrap();
-        let got = local::run(&stored.facts, &stored.programs, c.elements as usize, &inputs, 5).unwrap();
+        let got = local::run(stored.facts(), stored.programs(), c.elements as usize, &inputs, 5).unwrap();
         let bits =
             |all: &[Vec<f32>]| all.iter().map(|v| v.iter().map(|x| x.to_bits()).collect()).collect::<Vec<Vec<_>>>();
         assert_eq!(bits(&got), bits(&expected), "{what}");
@@ -188,7 +188,7 @@ fn floats_have_the_bits_of_the_interpreter() {
 fn operators_that_do_not_commute_keep_their_order() {
     let mut seen = 0;
     every(2..8, &[1, 3], Operator::Ordered, |proven, stored, what| {
-        let c = stored.facts.collective;
+        let c = stored.facts().collective;
         if !c.kind.reduces() || c.kind == Kind::Barrier {
             return;
         }
@@ -196,7 +196,7 @@ fn operators_that_do_not_commute_keep_their_order() {
         let inputs: Vec<Vec<i64>> = (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
         let expected = interpret::run(proven.schedule(), &inputs, interpret::Options::default()).unwrap();
         assert_eq!(
-            local::run(&stored.facts, &stored.programs, c.elements as usize, &inputs, 1).unwrap(),
+            local::run(stored.facts(), stored.programs(), c.elements as usize, &inputs, 1).unwrap(),
             expected,
             "{what}"
         );
@@ -209,7 +209,7 @@ fn operators_that_do_not_commute_keep_their_order() {
 fn files_give_back_what_was_stored() {
     use unisono_collective::{Choice, DecisionTable, Row};
     every([4, 5].into_iter(), &[1, 4], Operator::Sum, |_, stored, what| {
-        let (c, class) = (stored.facts.collective, stored.facts.class);
+        let (c, class) = (stored.facts().collective, stored.facts().class);
         let row = |first_bytes, last_bytes, choice| Row {
             kind: c.kind,
             ranks: c.ranks,
@@ -228,8 +228,8 @@ fn files_give_back_what_was_stored() {
         let read = PlanFile::read(bytes).unwrap();
         assert_eq!(*read.table(), table);
         assert_eq!((read.schedule(0), read.schedule(1)), (None, Some(0)));
-        assert_eq!(*read.facts(0), stored.facts);
-        for (rank, program) in stored.programs.iter().enumerate() {
+        assert_eq!(read.facts(0), stored.facts());
+        for (rank, program) in stored.programs().iter().enumerate() {
             assert_eq!(read.program(0, rank as u32).unwrap(), *program, "{what}");
         }
     });

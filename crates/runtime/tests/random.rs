@@ -100,12 +100,12 @@ proptest! {
     ) {
         let proven = Verified::new(schedule(ranks, lanes, &chunks, &draws), Method::Exact).unwrap();
         let stored = store(&proven).unwrap();
-        prop_assert_eq!(stored.facts.blocking, Blocking::Any);
+        prop_assert_eq!(stored.facts().blocking, Blocking::Any);
         let blocks = proven.schedule().collective().elements as usize;
         let value = |r: usize, k: usize| 1.0 / (1 + r * 131 + k * 17) as f32;
         let n = (blocks * factor).saturating_sub(short);
         let inputs: Vec<Vec<f32>> = (0..ranks as usize).map(|r| (0..n).map(|k| value(r, k)).collect()).collect();
-        let got = local::run(&stored.facts, &stored.programs, n, &inputs, seed).unwrap();
+        let got = local::run(stored.facts(), stored.programs(), n, &inputs, seed).unwrap();
         // Element k of the vector is element j of some run of the interpreter, whose block holds it.
         let pitch = n.div_ceil(blocks);
         for offset in 0..pitch {

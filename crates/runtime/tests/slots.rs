@@ -40,7 +40,7 @@ fn exchange(kind: Kind, through_one_place: bool) -> Stored {
     let expected =
         if kind == Kind::Allreduce { vec![10, 12, 14, 16, 18] } else { vec![0, 1, 2, 3, 4, 10, 11, 12, 13, 14] };
     for seed in 0..200 {
-        let outputs = local::run(&stored.facts, &stored.programs, 5, &inputs, seed).unwrap();
+        let outputs = local::run(stored.facts(), stored.programs(), 5, &inputs, seed).unwrap();
         assert_eq!(outputs, vec![expected.clone(); 2]);
     }
     stored
@@ -48,16 +48,16 @@ fn exchange(kind: Kind, through_one_place: bool) -> Stored {
 
 #[test]
 fn messages_that_land_at_their_end_need_no_slot() {
-    assert_eq!(exchange(Kind::Allgather, true).programs[0].scratch_blocks, 1);
+    assert_eq!(exchange(Kind::Allgather, true).programs()[0].scratch_blocks, 1);
 }
 
 #[test]
 fn two_slots_serve_where_nothing_waits_for_its_send() {
-    assert_eq!(exchange(Kind::Allreduce, false).programs[0].scratch_blocks, 1 + 2);
+    assert_eq!(exchange(Kind::Allreduce, false).programs()[0].scratch_blocks, 1 + 2);
 }
 
 #[test]
 fn slots_are_added_where_two_would_wait_in_a_circle() {
     // With two slots neither rank could send its fourth message before it has read one, which comes after all sends.
-    assert_eq!(exchange(Kind::Allreduce, true).programs[0].scratch_blocks, 1 + 5);
+    assert_eq!(exchange(Kind::Allreduce, true).programs()[0].scratch_blocks, 1 + 5);
 }

@@ -9,8 +9,8 @@
 //! Version 2 added the ranks per node of a row, and whether a schedule runs in place; in version 1 rows hold for any, and
 //! schedules do not. Numbers are little-endian; texts have their length before them. The header's checksum covers those of the programs,
 //! so it stands for the whole file: two files with the same one hold the same plan. A file that is damaged, truncated
-//! or newer is refused as a whole. What passes is checked once more against its own facts, so that no program reaches
-//! outside its buffers, whatever wrote it.
+//! or newer is refused as a whole. A program that reaches outside its buffers is refused when it is decoded, and
+//! [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them; nothing runs unproven.
 
 mod read;
 #[cfg(test)]
@@ -18,9 +18,11 @@ mod tests;
 mod wire;
 mod write;
 
+use std::sync::OnceLock;
+
 use unisono_collective::{CollectiveError, DecisionTable};
 
-use crate::stored::{Facts, RankProgram, Stored};
+use crate::stored::{Facts, RankProgram, Stored, Unsound};
 
 pub use write::write;
 
@@ -41,6 +43,8 @@ pub enum PlanFileError {
     Damaged { what: String },
     #[error("the plan is cut short: {found} bytes of {expected}; copy or write it again")]
     Truncated { found: u64, expected: u64 },
+    #[error("schedule {schedule} of the plan fails its proof: {why}; plan again")]
+    NotProved { schedule: usize, why: Unsound },
     #[error(transparent)]
     Table(#[from] CollectiveError),
 }
@@ -69,6 +73,8 @@ pub struct PlanFile {
     table: DecisionTable,
     uses: Vec<Option<usize>>,
     schedules: Vec<(Facts, Vec<Section>)>,
+    /// Of each schedule, once [`PlanFile::prove`] was called.
+    proofs: Vec<OnceLock<Result<(), PlanFileError>>>,
 }
 
 impl PlanFile {
@@ -100,7 +106,32 @@ impl PlanFile {
         self.schedules.len()
     }
 
-    /// What `rank` does in a schedule.
+    /// Proves the programs of a schedule and what its facts claim, once: a checksum shows that a file is whole, not that it
+    /// is right. One rank does this for all, which then compare their checksums.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn prove(&self, schedule: usize) -> Result<(), PlanFileError> {
+        let proof = self.proofs[schedule].get_or_init(|| {
+            let facts = self.facts(schedule);
+            let programs: Result<_, _> = (0..facts.collective.ranks).map(|rank| self.program(schedule, rank)).collect();
+            match Stored::check(facts, programs?) {
+                Ok(_) => Ok(()),
+                Err(why) => Err(PlanFileError::NotProved { schedule, why }),
+            }
+        });
+        proof.clone()
+    }
+
+    /// Proves all schedules.
+    ///
+    /// # Errors
+    /// The first that fails.
+    pub fn prove_all(&self) -> Result<(), PlanFileError> {
+        (0..self.schedule_count()).try_for_each(|schedule| self.prove(schedule))
+    }
+
+    /// The program of `rank` in a schedule.
     ///
     /// # Errors
     /// The program reaches outside its buffers or names what does not exist.

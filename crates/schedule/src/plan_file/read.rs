@@ -1,6 +1,6 @@
 //! Reading a `.plan`: every number is checked before it is used.
 
-use std::ops::Range;
+use std::{ops::Range, sync::OnceLock};
 
 use unisono_collective::{Choice, Collective, DecisionTable, OperatorClass, Row};
 
@@ -9,7 +9,7 @@ use super::{
     wire::{Got, In, checksum, damaged},
     write::{ANY_PER_NODE, LIBRARY, NO_PLACE},
 };
-use crate::stored::{Arrival, Blocking, Departure, Facts, Lane, Place, RankProgram, Step, Wait};
+use crate::stored::{Arrival, Blocking, Departure, Facts, Lane, Place, RankProgram, Step, Wait, bounds};
 
 pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
     if bytes.len() < MAGIC.len() || bytes[..MAGIC.len()] != *MAGIC {
@@ -52,7 +52,8 @@ pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
             }
         }
     }
-    Ok(PlanFile { checksum: header_checksum, table, uses, schedules, bytes })
+    let proofs = schedules.iter().map(|_| OnceLock::new()).collect();
+    Ok(PlanFile { checksum: header_checksum, table, uses, schedules, proofs, bytes })
 }
 
 type Header = (DecisionTable, Vec<Option<usize>>, Vec<(Facts, Vec<Section>)>);
@@ -175,8 +176,10 @@ pub fn program(bytes: &[u8], facts: &Facts, rank: u32) -> Got<RankProgram> {
     }
     from.end()?;
     let program = RankProgram { scratch_blocks, lanes, steps, arrivals, departures, waits };
-    check(&program, facts, rank)?;
-    Ok(program)
+    match bounds(&program, &facts.collective, facts.blocking, rank) {
+        Ok(()) => Ok(program),
+        Err(why) => damaged(why.to_string()),
+    }
 }
 
 fn place(from: &mut In<'_>) -> Got<Option<Place>> {
@@ -194,52 +197,4 @@ fn message(from: &mut In<'_>) -> Got<Departure> {
     let (peer, tag) = (from.u32()?, from.u32()?);
     let Some(place) = place(from)? else { return damaged("a message has no place") };
     Ok(Departure { peer, tag, place, len: from.u32()?, align: from.u32()? })
-}
-
-/// That no number leads outside its table or buffer.
-fn check(p: &RankProgram, facts: &Facts, rank: u32) -> Got<()> {
-    let c = &facts.collective;
-    let inside = |place: Place, len: u32, align: u32| {
-        let (start, size) = match place {
-            Place::In(start) => (start, c.input_len(rank)),
-            Place::Out(start) => (start, c.output_len(rank)),
-            Place::Tmp(start) => (start, p.scratch_blocks),
-        };
-        // Cut off with the vector: then a place of the user's is that of its input block.
-        let aligned = match (facts.blocking, place) {
-            (Blocking::Equal, _) => align == 0,
-            (Blocking::Any, Place::Tmp(_)) => u64::from(align) + u64::from(len) <= u64::from(c.elements),
-            (Blocking::Any, _) => start == align,
-        };
-        aligned && len > 0 && u64::from(start) + u64::from(len) <= u64::from(size)
-    };
-    let part = |range: &Range<u32>, len: usize| range.start <= range.end && range.end as usize <= len;
-    let lanes_end = p.lanes.last().map_or((0, 0), |l| (l.steps.end as usize, l.arrivals.end as usize));
-    let lanes = p.lanes.iter().all(|l| l.steps.start <= l.steps.end && l.arrivals.start <= l.arrivals.end)
-        && lanes_end == (p.steps.len(), p.arrivals.len());
-    let steps = p.steps.iter().all(|s| {
-        [Some(s.a), s.b, s.to].into_iter().flatten().all(|place| inside(place, s.len, s.align))
-            && !matches!(s.to, Some(Place::In(_)))
-            && (s.b.is_none() || s.to.is_some())
-            && part(&s.arrivals, p.arrivals.len())
-            && part(&s.departures, p.departures.len())
-            && part(&s.waits, p.waits.len())
-    });
-    let peer = |peer: u32| peer < c.ranks && peer != rank;
-    let arrivals = p.arrivals.iter().all(|a| {
-        inside(a.place, a.len, a.align)
-            && !matches!(a.place, Place::In(_))
-            && peer(a.peer)
-            && part(&a.waits, p.waits.len())
-    });
-    let departures = p.departures.iter().all(|d| inside(d.place, d.len, d.align) && peer(d.peer));
-    let waits = p.waits.iter().all(|w| match *w {
-        Wait::Step(n) => (n as usize) < p.steps.len(),
-        Wait::Departure(n) => (n as usize) < p.departures.len(),
-    });
-    if lanes && steps && arrivals && departures && waits {
-        Ok(())
-    } else {
-        damaged(format!("the program of rank {rank} reaches outside its tables or buffers"))
-    }
 }

@@ -31,7 +31,7 @@ fn file() -> Vec<u8> {
         kind: Kind::Allreduce,
         ranks: 2,
         per_node: (first_bytes > 0).then_some(2),
-        class: stored.facts.class,
+        class: stored.facts().class,
         first_bytes,
         last_bytes,
         choice,
@@ -47,9 +47,9 @@ fn file() -> Vec<u8> {
 fn what_is_written_is_read() {
     let read = PlanFile::read(file()).unwrap();
     let stored = stored();
-    assert_eq!(*read.facts(0), stored.facts);
+    assert_eq!(read.facts(0), stored.facts());
     assert_eq!((read.program(0, 0).unwrap(), read.program(0, 1).unwrap()), {
-        let p = &stored.programs;
+        let p = stored.programs();
         (p[0].clone(), p[1].clone())
     });
     assert_eq!(read.table().rows()[1].choice.to_string(), "halves k=2");
@@ -113,7 +113,7 @@ proptest! {
     fn forged_programs_stay_inside(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), cut in any::<prop::sample::Index>(), shortens: bool) {
         let stored = stored();
         let mut out = Out::default();
-        write::program(&stored.programs[0], &mut out);
+        write::program(&stored.programs()[0], &mut out);
         let mut bytes = out.0;
         for (at, value) in changes {
             let at = at.index(bytes.len());
@@ -122,7 +122,7 @@ proptest! {
         if shortens {
             bytes.truncate(cut.index(bytes.len()));
         }
-        if let Ok(program) = read::program(&bytes, &stored.facts, 0) {
+        if let Ok(program) = read::program(&bytes, stored.facts(), 0) {
             for s in &program.steps {
                 prop_assert!(s.len > 0 && s.align + s.len <= 2);
                 prop_assert!(s.waits.end as usize <= program.waits.len());

@@ -46,8 +46,8 @@ pub fn write(plan: &Plan, to: &mut impl io::Write) -> io::Result<()> {
     let mut programs = Vec::new();
     header.u32(plan.schedules.len() as u32);
     for stored in &plan.schedules {
-        facts(&stored.facts, &mut header);
-        for p in &stored.programs {
+        facts(stored.facts(), &mut header);
+        for p in stored.programs() {
             let mut section = Out::default();
             program(p, &mut section);
             header.u64(programs.len() as u64);

@@ -1,8 +1,12 @@
 //! Cuts instructions so that each end of a stream takes whole messages, and numbers these messages.
 
-use unisono_base::{InstrId, StreamId};
+use unisono_base::{InstrId, StreamId, interrupt};
 
+use super::StoreError;
 use crate::{flow::Flow, schedule::Schedule};
+
+/// Parts that any schedule may have, and a longer one for each of its instructions 64.
+const MOST_PARTS: u64 = 1 << 21;
 
 /// Where instructions are divided, and the order that a proven schedule runs in.
 pub struct Cut {
@@ -24,7 +28,9 @@ impl Cut {
     }
 }
 
-pub fn cut(schedule: &Schedule) -> Cut {
+/// # Errors
+/// More parts than a schedule of this size should have.
+pub fn cut(schedule: &Schedule) -> Result<Cut, StoreError> {
     let mut none = unisono_base::Diagnostics::default();
     let flow = Flow::new(schedule, &mut none);
     let order = crate::order::topological(schedule, &flow, &mut none);
@@ -32,7 +38,10 @@ pub fn cut(schedule: &Schedule) -> Cut {
     let mut queued = vec![true; schedule.stream_count()];
     let mut todo: Vec<StreamId> = schedule.all_streams().collect();
     let mut places = Vec::new();
+    let most = MOST_PARTS.max(64 * schedule.instr_count() as u64);
+    let mut parts = schedule.instr_count() as u64;
     while let Some(stream) = todo.pop() {
+        interrupt::poll();
         queued[stream.index()] = false;
         places.clear();
         let ends = || flow.writers(stream).iter().chain(flow.readers(stream));
@@ -49,6 +58,10 @@ pub fn cut(schedule: &Schedule) -> Cut {
             if to - from == inner[end.instr.index()].len() {
                 continue;
             }
+            parts += (to - from - inner[end.instr.index()].len()) as u64;
+            if parts > most {
+                return Err(StoreError::Parts { most });
+            }
             inner[end.instr.index()] = places[from..to].iter().map(|p| p - end.start).collect();
             // The instruction's other streams are now cut there too.
             let touched = flow.pops(schedule, end.instr).chain(flow.pushes(schedule, end.instr));
@@ -59,5 +72,5 @@ pub fn cut(schedule: &Schedule) -> Cut {
             }
         }
     }
-    Cut { flow, order, inner }
+    Ok(Cut { flow, order, inner })
 }

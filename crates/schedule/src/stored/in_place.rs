@@ -3,13 +3,13 @@
 //! A proven schedule may write its output while it still reads its input. In one memory each such write has to wait for
 //! the reads before it: a step for the steps and departures that read the place, a receive likewise before it is posted.
 //! [`in_place`] adds these waits; where a read comes after a write of its own lane, none help, and the input has to be
-//! copied. Values stay those of the proof, since every read of the input still ends before the place is written. Waits
-//! may close a circle, so [`super::store`] asks once more whether the order has one; ranks that do not run in place
-//! wait for less, and a mixture has no circle that they all together have not.
+//! copied. Ranks that do not run in place wait for less, so a mixture has no circle that all ranks in place do not have.
+//! The proof checks programs with these waits like any other (`prove.rs`).
 
+use unisono_base::Span;
 use unisono_collective::{Collective, Kind};
 
-use super::{Arrival, Place, RankProgram, Step, Wait};
+use super::{Arrival, Place, RankProgram, Step, Wait, lower::region, runs::Runs};
 
 /// Tables of more entries are not made: the input is copied then.
 const MOST_ENTRIES: usize = 1 << 22;
@@ -23,21 +23,19 @@ pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
     }
 }
 
-/// A read of an input block.
+/// A read of the input.
 #[derive(Clone, Copy)]
 struct Read {
     /// The step that reads, or that sends the departure.
     step: u32,
     departure: Option<u32>,
-    /// The input block that the read begins with, and its length: an operation on exactly this span may write it.
-    start: u32,
-    len: u32,
+    span: Span,
 }
 
 /// The program for a rank whose input lies in its output; none where it needs a copy.
 pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<RankProgram> {
     let offset = offset(c, rank)?;
-    let reads = reads(program, c.input_len(rank))?;
+    let reads = reads(program)?;
     let lanes: Vec<u32> = (0u32..)
         .zip(&program.lanes)
         .flat_map(|(lane, l)| std::iter::repeat_n(lane, (l.steps.end - l.steps.start) as usize))
@@ -46,18 +44,24 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
     for (s, step) in (0u32..).zip(&program.steps) {
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
-    // What `write` of a span, done by step `by` or before it, has to wait for.
-    let waits = |place: Place, len: u32, by: u32, as_step: bool| -> Option<Vec<Wait>> {
-        let Place::Out(start) = place else { return Some(Vec::new()) };
+    let mut entries = 0;
+    // The waits of a write to `place` by step `by`, or by a message that it consumes.
+    let mut waits = |place: Place, len: u32, by: u32, as_step: bool| -> Option<Vec<Wait>> {
+        let (1, span) = region(place, len) else { return Some(Vec::new()) };
         let mut waits = Vec::new();
-        for block in start..start + len {
-            let Some(reads) = block.checked_sub(offset).and_then(|b| reads.get(b as usize)) else { continue };
+        // The part of the write that lies over the input, in blocks of the input.
+        let start = u64::from(span.start).max(u64::from(offset)) - u64::from(offset);
+        let end = span.end().saturating_sub(u64::from(offset));
+        let over = Span::new(u32::try_from(start).ok()?, u32::try_from(end.saturating_sub(start)).ok()?);
+        for (_, _, reads) in reads.over(over).filter(|_| !over.is_empty()) {
+            entries += reads.len();
             for read in reads {
                 let same_lane = lanes[read.step as usize] == lanes[by as usize];
                 match read.departure {
                     None if as_step && read.step == by => {
                         // Element by element, each is read before it is written.
-                        if (read.start + offset, read.len) != (start, len) {
+                        let moved = u64::from(read.span.start) + u64::from(offset);
+                        if (moved, read.span.len) != (u64::from(span.start), len) {
                             return None;
                         }
                     }
@@ -70,7 +74,7 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
         }
         waits.sort_unstable();
         waits.dedup();
-        Some(waits)
+        (entries <= MOST_ENTRIES).then_some(waits)
     };
     let mut rows = Vec::new();
     let mut with = |old: &std::ops::Range<u32>, more: Vec<Wait>| {
@@ -92,16 +96,16 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
     Some(RankProgram { steps, arrivals, waits: rows, ..program.clone() })
 }
 
-/// The reads of each input block.
-fn reads(program: &RankProgram, blocks: u32) -> Option<Vec<Vec<Read>>> {
-    let mut reads: Vec<Vec<Read>> = vec![Vec::new(); blocks as usize];
+/// The reads of each stretch of the input.
+fn reads(program: &RankProgram) -> Option<Runs<Vec<Read>>> {
+    let mut reads: Runs<Vec<Read>> = Runs::default();
     let mut entries = 0;
     let mut add = |place: Place, len: u32, step: u32, departure: Option<u32>| {
-        let Place::In(start) = place else { return Some(()) };
-        entries += len as usize;
-        for block in start..start + len {
-            reads.get_mut(block as usize)?.push(Read { step, departure, start, len });
-        }
+        let (0, span) = region(place, len) else { return Some(()) };
+        reads.update(span, Vec::new, |here| {
+            here.push(Read { step, departure, span });
+            entries += 1;
+        });
         (entries <= MOST_ENTRIES).then_some(())
     };
     for (s, step) in (0u32..).zip(&program.steps) {

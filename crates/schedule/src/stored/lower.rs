@@ -1,10 +1,17 @@
-//! Instructions to steps: where messages land, what each step waits for. See the head of [`super`].
+//! Instructions to steps: where messages land, and what each step waits for. See the head of [`super`].
+//!
+//! Parts of instructions are lowered in an order in which the schedule may run. Each step, receive and send notes the
+//! memory that it touches, and waits for the accesses before it that it clashes with, so the order of memory is that of
+//! the proof whatever ordered it there: lanes, dependencies of one node or of several, or streams.
 
 use rustc_hash::FxHashMap;
-use unisono_base::{InstrId, LaneId, NodeId, Span, StreamId};
+use unisono_base::{InstrId, LaneId, NodeId, Span, StreamId, interrupt};
 use unisono_collective::Kind;
 
-use super::{Arrival, Blocking, Departure, Lane, MOST_TAGS, Place, RankProgram, Step, StoreError, Wait, cut::Cut};
+use super::{
+    Arrival, Blocking, Departure, Lane, MOST_TAGS, Place, RankProgram, Step, StoreError, Wait, cut::Cut, runs::Runs,
+    touches::Touches,
+};
 use crate::schedule::{Operand, Schedule};
 
 pub struct Lowered {
@@ -16,7 +23,7 @@ pub struct Lowered {
 
 /// Lowers a proven schedule with at most `slots` landing slots a lane.
 pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, StoreError> {
-    let whole = matches!(schedule.collective().kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Barrier);
+    let whole = serves_whole_vectors(schedule.collective().kind);
     let mut lowering = Lowering {
         schedule,
         cut,
@@ -24,10 +31,11 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
         aligned: whole,
         messages: FxHashMap::default(),
         ranks: schedule.all_nodes().map(|node| Rank::new(schedule, node, slots)).collect(),
-        last_step: vec![(0, 0); schedule.instr_count()],
+        last_step: vec![0; schedule.instr_count()],
     };
     for &id in &cut.order {
         for (n, (start, len)) in cut.parts(schedule, id).enumerate() {
+            interrupt::poll();
             lowering.part(id, start, len, n == 0)?;
         }
     }
@@ -38,6 +46,11 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
         programs: ranks.into_iter().map(|rank| rank.finish(aligned)).collect(),
         most_arrivals: most_arrivals as u32,
     })
+}
+
+/// Whether a collective has whole vectors, whose blocks may be cut off at any count.
+pub fn serves_whole_vectors(kind: Kind) -> bool {
+    matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Barrier)
 }
 
 /// The tag of each stream at each sink: streams from one rank to another are counted.
@@ -67,36 +80,27 @@ struct Lowering<'a> {
     /// The first input block that a message carries, by its stream and first element.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
-    /// Lane and row of each instruction's last step.
-    last_step: Vec<(u32, u32)>,
+    /// Row of each instruction's last step in its lane.
+    last_step: Vec<u32>,
 }
 
-const NONE: u32 = u32::MAX;
-
-/// The first instruction that touches a block, and whether those of another lane do too.
+/// The first instruction that touches a block, its lane, and whether those of another lane do too.
 #[derive(Clone, Copy)]
-struct Touch {
+struct First {
     lane: u32,
     instr: u32,
-    lanes: bool,
+    shared: bool,
 }
 
-#[derive(Default)]
-struct LaneBuild {
-    steps: Vec<Step>,
-    arrivals: Vec<Arrival>,
-    slots: Vec<Slot>,
-    next_slot: u32,
-    /// As many slots as one instruction needs at once, at least.
-    most_slots: u32,
-    staging: Option<u32>,
-    /// Blocks of the longest instruction.
-    largest: u32,
-}
-
-struct Slot {
-    start: u32,
-    last_step: u32,
+/// An access to memory, before steps of all lanes are numbered.
+#[derive(Clone, Copy, PartialEq)]
+enum Access {
+    /// Lane and row.
+    Step(u32, u32),
+    /// A message that lands, by the lane and row of the step that consumes it.
+    Arrival(u32, u32),
+    /// A message that leaves.
+    Departure(u32),
 }
 
 /// As [`Wait`], before steps of all lanes are numbered.
@@ -106,25 +110,46 @@ enum Await {
     Departure(u32),
 }
 
+#[derive(Default)]
+struct LaneBuild {
+    steps: Vec<Step>,
+    arrivals: Vec<Arrival>,
+    /// Where each landing slot starts.
+    slots: Vec<u32>,
+    next_slot: u32,
+    /// As many slots as one instruction needs at once, at least.
+    most_slots: u32,
+    staging: Option<u32>,
+    /// Blocks of the longest instruction.
+    largest: u32,
+}
+
 struct Rank {
     first_lane: u32,
     scratch: u32,
     lanes: Vec<LaneBuild>,
     departures: Vec<Departure>,
     waits: Vec<Await>,
-    /// Places that messages leave from and that nothing has overwritten since.
-    leaving: Vec<(usize, Span, u32)>,
-    touched: [Vec<Touch>; 2],
-    /// Input block of what each block of `out` and `tmp` holds.
-    align: [Vec<u32>; 2],
+    /// Accesses to `out` and `tmp` so far.
+    touches: [Touches<Access>; 2],
+    /// The first instructions that touch `out` and `tmp`.
+    first: [Runs<First>; 2],
+    /// Input block of each block that `out` and `tmp` hold, less the place.
+    shift: [Runs<i64>; 2],
+}
+
+/// A step to be added.
+struct Sum {
+    a: Place,
+    b: Option<Place>,
+    to: Option<Place>,
+    arrivals: std::ops::Range<u32>,
 }
 
 impl Rank {
     fn new(schedule: &Schedule, node: NodeId, slots: u32) -> Self {
         let lanes = schedule.lanes(node);
-        let sizes = [schedule.output_len(node), schedule.scratch_elements(node)];
-        let untouched = Touch { lane: NONE, instr: NONE, lanes: false };
-        let mut touched = sizes.map(|size| vec![untouched; size as usize]);
+        let mut first: [Runs<First>; 2] = Default::default();
         let mut builds = Vec::with_capacity(lanes.len());
         for lane in lanes.clone() {
             let mut build = LaneBuild { most_slots: slots, ..LaneBuild::default() };
@@ -135,25 +160,21 @@ impl Rank {
                 build.largest = build.largest.max(schedule.instr(id).len);
                 let slices = schedule.sources(id).iter().chain(schedule.sinks(id));
                 for (buffer, span) in slices.filter_map(|o| o.slice(schedule.instr(id).len)).filter(|s| s.0 > 0) {
-                    for touch in &mut touched[buffer - 1][span.start as usize..span.end() as usize] {
-                        if touch.lane == NONE {
-                            *touch = Touch { lane: lane as u32, instr: instr as u32, lanes: false };
-                        }
-                        touch.lanes |= touch.lane != lane as u32;
-                    }
+                    let here = First { lane: lane as u32, instr: id.0, shared: false };
+                    first[buffer - 1].update(span, || here, |touch| touch.shared |= touch.lane != here.lane);
                 }
             }
             builds.push(build);
         }
         Self {
             first_lane: lanes.start as u32,
-            scratch: sizes[1],
+            scratch: schedule.scratch_elements(node),
             lanes: builds,
             departures: Vec::new(),
             waits: Vec::new(),
-            leaving: Vec::new(),
-            touched,
-            align: sizes.map(|size| vec![NONE; size as usize]),
+            touches: Default::default(),
+            first,
+            shift: Default::default(),
         }
     }
 
@@ -169,17 +190,66 @@ impl Rank {
         Ok(start)
     }
 
-    /// Notes the waits of whoever overwrites `place`: the messages that leave from there.
-    fn overwrites(&mut self, place: Place, len: u32) {
+    /// Adds a wait to the rows from `first` on, unless it is there.
+    fn wait(&mut self, first: usize, wait: Await) {
+        if !self.waits[first..].contains(&wait) {
+            self.waits.push(wait);
+        }
+    }
+
+    /// Notes the write of a message that lands at `place`, with the waits before it is posted.
+    fn lands(&mut self, place: Place, len: u32, access: Access, first_wait: usize) {
+        let mut found = Vec::new();
         let (buffer, span) = region(place, len);
-        let waits = &mut self.waits;
-        self.leaving.retain(|&(b, s, departure)| {
-            if b == buffer && s.overlaps(span) {
-                waits.push(Await::Departure(departure));
+        self.touches[buffer - 1].write(span, access, |earlier| found.push(earlier));
+        for earlier in found {
+            // Receives are posted ahead of their lane, so they wait for steps of their own lane too.
+            let wait = match earlier {
+                Access::Step(lane, row) | Access::Arrival(lane, row) => Await::Step(lane, row),
+                Access::Departure(departure) => Await::Departure(departure),
+            };
+            self.wait(first_wait, wait);
+        }
+    }
+
+    /// Notes an access of the step with this lane and row, with the step's waits.
+    fn touch(&mut self, place: Place, len: u32, writes: bool, (lane, row): (u32, u32), first_wait: usize) {
+        let (buffer, span) = region(place, len);
+        if buffer == 0 {
+            return;
+        }
+        let mut found = Vec::new();
+        let (touches, access) = (&mut self.touches[buffer - 1], Access::Step(lane, row));
+        match writes {
+            true => touches.write(span, access, |earlier| found.push(earlier)),
+            false => touches.read(span, access, |earlier| found.push(earlier)),
+        }
+        for earlier in found {
+            match earlier {
+                Access::Step(other, earlier) | Access::Arrival(other, earlier) if other != lane => {
+                    self.wait(first_wait, Await::Step(other, earlier));
+                }
+                // Earlier in its own lane, or a message that it consumes.
+                Access::Step(..) | Access::Arrival(..) => {}
+                Access::Departure(departure) => self.wait(first_wait, Await::Departure(departure)),
             }
-            // Whoever overwrites a part of what is overwritten here comes after this one: else the two would race.
-            !(b == buffer && span.start <= s.start && s.end() <= span.end())
-        });
+        }
+    }
+
+    /// Adds a step, whose waits begin at row `first_wait`.
+    fn step(&mut self, part: &Part, sum: Sum, first_wait: usize) {
+        let row = (part.lane, self.lanes[part.lane as usize].steps.len() as u32);
+        for place in [Some(sum.a), sum.b].into_iter().flatten() {
+            self.touch(place, part.len, false, row, first_wait);
+        }
+        if let Some(to) = sum.to {
+            self.touch(to, part.len, true, row, first_wait);
+        }
+        let departed = self.departures.len() as u32;
+        let Sum { a, b, to, arrivals } = sum;
+        let waits = first_wait as u32..self.waits.len() as u32;
+        let step = Step { len: part.len, align: part.align, a, b, to, arrivals, departures: departed..departed, waits };
+        self.lanes[part.lane as usize].steps.push(step);
     }
 
     fn finish(mut self, aligned: bool) -> RankProgram {
@@ -217,7 +287,8 @@ impl Rank {
     }
 }
 
-fn region(place: Place, len: u32) -> (usize, Span) {
+/// The buffer (0 `in`, 1 `out`, 2 `tmp`) and the blocks of a place.
+pub fn region(place: Place, len: u32) -> (usize, Span) {
     match place {
         Place::In(start) => (0, Span::new(start, len)),
         Place::Out(start) => (1, Span::new(start, len)),
@@ -253,6 +324,7 @@ impl Lowering<'_> {
         }
         let alone = rows.len() == 1;
         let first_arrival = self.lane(node, lane).arrivals.len() as u32;
+        let first_step = self.lane(node, lane).steps.len() as u32;
         let mut sources = Vec::with_capacity(rows.len());
         let mut landed = None;
         for row in rows {
@@ -262,7 +334,9 @@ impl Lowering<'_> {
                 Operand::Tmp(at) => Place::Tmp(at + start),
                 Operand::Stream(stream) => {
                     let direct = memory.iter().copied().find(|&sink| alone && self.is_fresh(node, id, sink, len));
-                    let place = self.receive(node, &part, stream, direct)?;
+                    // The first step takes the first two sources, each further one takes one more.
+                    let consumer = first_step + sources.len().saturating_sub(1) as u32;
+                    let place = self.receive(node, &part, stream, direct, consumer)?;
                     if sources.len() < 2 {
                         landed = landed.or(Some(place));
                     }
@@ -286,15 +360,11 @@ impl Lowering<'_> {
         self.steps(node, id, &part, &sources, target, first_arrival, first)?;
         self.depart(node, &part, target.unwrap_or(sources[0]), &streams);
         for &sink in memory.iter().skip(1) {
-            self.step(node, &part, memory[0], None, Some(sink), 0..0);
+            let rank = &mut self.ranks[node.index()];
+            let first_wait = rank.waits.len();
+            rank.step(&part, Sum { a: memory[0], b: None, to: Some(sink), arrivals: 0..0 }, first_wait);
         }
-        let row = self.lane(node, lane).steps.len() as u32 - 1;
-        self.last_step[id.index()] = (lane, row);
-        for slot in &mut self.lane(node, lane).slots {
-            if sources.contains(&Place::Tmp(slot.start)) {
-                slot.last_step = row;
-            }
-        }
+        self.last_step[id.index()] = self.lane(node, lane).steps.len() as u32 - 1;
         Ok(())
     }
 
@@ -315,15 +385,11 @@ impl Lowering<'_> {
         if !self.aligned {
             return 0;
         }
-        let of = |rank: &Rank, buffer: usize, at: u32| {
-            let held = &rank.align[buffer][at as usize..(at + len) as usize];
-            held.iter().zip(held[0]..).all(|(&a, b)| a == b).then_some(held[0])
-        };
         let rank = &self.ranks[node.index()];
         let mut found = rows.map(|row| match self.schedule.operands[row] {
             Operand::In(at) => Some(at + start),
-            Operand::Out(at) => of(rank, 0, at + start),
-            Operand::Tmp(at) => of(rank, 1, at + start),
+            Operand::Out(at) => alignment(&rank.shift[0], Span::new(at + start, len)),
+            Operand::Tmp(at) => alignment(&rank.shift[1], Span::new(at + start, len)),
             Operand::Stream(s) => {
                 let position = self.cut.flow.position(row) + start;
                 let message = self.messages.get(&(s, position));
@@ -338,10 +404,10 @@ impl Lowering<'_> {
         };
         for &sink in memory {
             let (buffer, span) = region(sink, len);
-            let held = &mut self.ranks[node.index()].align[buffer - 1][span.start as usize..span.end() as usize];
-            held.iter_mut().zip(align..).for_each(|(h, a)| *h = a);
+            let shift = i64::from(align) - i64::from(span.start);
+            self.ranks[node.index()].shift[buffer - 1].set(span, shift);
             // A late block is cut off, so an earlier one has no room at its place.
-            self.aligned &= buffer == 2 || span.start == align;
+            self.aligned &= buffer == 2 || shift == 0;
         }
         align
     }
@@ -349,8 +415,7 @@ impl Lowering<'_> {
     /// Whether `id` is the first of its rank to touch `place`, and its lane the only one.
     fn is_fresh(&self, node: NodeId, id: InstrId, place: Place, len: u32) -> bool {
         let (buffer, span) = region(place, len);
-        let touched = &self.ranks[node.index()].touched[buffer - 1][span.start as usize..span.end() as usize];
-        touched.iter().all(|t| !t.lanes && t.instr == id.0)
+        self.ranks[node.index()].first[buffer - 1].over(span).all(|(_, _, first)| !first.shared && first.instr == id.0)
     }
 
     /// Adds the arrival of the next message of a stream and returns where it lands.
@@ -360,11 +425,11 @@ impl Lowering<'_> {
         part: &Part,
         stream: StreamId,
         direct: Option<Place>,
+        consumer: u32,
     ) -> Result<Place, StoreError> {
         let tag = self.tags[&(stream, node)];
         let peer = self.schedule.stream(stream).source.0;
         let rank = &mut self.ranks[node.index()];
-        let first_wait = rank.waits.len() as u32;
         let place = match direct {
             Some(place) => place,
             None => {
@@ -374,17 +439,14 @@ impl Lowering<'_> {
                 let largest = build.largest;
                 if at == build.slots.len() {
                     let start = rank.take_scratch(largest, node.0)?;
-                    rank.lanes[part.lane as usize].slots.push(Slot { start, last_step: 0 });
-                } else {
-                    let last = build.slots[at].last_step;
-                    rank.waits.push(Await::Step(part.lane, last));
+                    rank.lanes[part.lane as usize].slots.push(start);
                 }
-                let place = Place::Tmp(rank.lanes[part.lane as usize].slots[at].start);
-                rank.overwrites(place, part.len);
-                place
+                Place::Tmp(rank.lanes[part.lane as usize].slots[at])
             }
         };
-        let waits = first_wait..rank.waits.len() as u32;
+        let first_wait = rank.waits.len();
+        rank.lands(place, part.len, Access::Arrival(part.lane, consumer), first_wait);
+        let waits = first_wait as u32..rank.waits.len() as u32;
         let arrival = Arrival { peer, tag, place, len: part.len, align: part.align, waits };
         rank.lanes[part.lane as usize].arrivals.push(arrival);
         Ok(place)
@@ -415,18 +477,20 @@ impl Lowering<'_> {
         first: bool,
     ) -> Result<(), StoreError> {
         let arrivals = first_arrival..self.lane(node, part.lane).arrivals.len() as u32;
-        let first_wait = self.ranks[node.index()].waits.len() as u32;
+        let mut first_wait = self.ranks[node.index()].waits.len();
         if first {
+            // A dependency on another node orders memory only, and memory is ordered by the accesses themselves.
             for &(_, earlier) in self.schedule.after(id) {
-                let (lane, row) = self.last_step[earlier.index()];
-                if lane != part.lane {
-                    self.ranks[node.index()].waits.push(Await::Step(lane, row));
+                let lane = self.cut.flow.lane_of(earlier).0.wrapping_sub(self.ranks[node.index()].first_lane);
+                if self.cut.flow.node_of(earlier) == node && lane != part.lane {
+                    let wait = Await::Step(lane, self.last_step[earlier.index()]);
+                    self.ranks[node.index()].wait(first_wait, wait);
                 }
             }
         }
         if let [a] = *sources {
             let to = target.filter(|&to| to != a);
-            self.step_after(node, part, a, None, to, arrivals, first_wait);
+            self.ranks[node.index()].step(part, Sum { a, b: None, to, arrivals }, first_wait);
             return Ok(());
         }
         let target = target.expect("what is combined has a target");
@@ -438,55 +502,20 @@ impl Lowering<'_> {
         let landing: Vec<Place> =
             self.lane(node, part.lane).arrivals[first_arrival as usize..].iter().map(|a| a.place).collect();
         let mut taken = 0;
-        let mut first_wait = Some(first_wait);
         for (n, &right) in sources.iter().enumerate().skip(1) {
             let from = taken;
             for place in if n == 1 { &sources[..2] } else { &sources[n..=n] } {
                 taken += u32::from(landing.get(taken as usize) == Some(place));
             }
             let to = if n + 1 == sources.len() { target } else { sum };
-            let arrived = first_arrival + from..first_arrival + taken;
-            let waits = first_wait.take().unwrap_or(self.ranks[node.index()].waits.len() as u32);
-            self.step_after(node, part, left, Some(right), Some(to), arrived, waits);
+            let arrivals = first_arrival + from..first_arrival + taken;
+            let rank = &mut self.ranks[node.index()];
+            rank.step(part, Sum { a: left, b: Some(right), to: Some(to), arrivals }, first_wait);
+            first_wait = rank.waits.len();
             left = to;
         }
         debug_assert_eq!(taken as usize, landing.len(), "each message is waited for once");
         Ok(())
-    }
-
-    fn step(
-        &mut self,
-        node: NodeId,
-        part: &Part,
-        a: Place,
-        b: Option<Place>,
-        to: Option<Place>,
-        arrivals: std::ops::Range<u32>,
-    ) {
-        let waits = self.ranks[node.index()].waits.len() as u32;
-        self.step_after(node, part, a, b, to, arrivals, waits);
-    }
-
-    /// Adds a step whose waits begin at row `first_wait`, with those for what it overwrites.
-    #[expect(clippy::too_many_arguments, reason = "the fields of a step")]
-    fn step_after(
-        &mut self,
-        node: NodeId,
-        part: &Part,
-        a: Place,
-        b: Option<Place>,
-        to: Option<Place>,
-        arrivals: std::ops::Range<u32>,
-        first_wait: u32,
-    ) {
-        let rank = &mut self.ranks[node.index()];
-        if let Some(to) = to {
-            rank.overwrites(to, part.len);
-        }
-        let departed = rank.departures.len() as u32;
-        let waits = first_wait..rank.waits.len() as u32;
-        let step = Step { len: part.len, align: part.align, a, b, to, arrivals, departures: departed..departed, waits };
-        rank.lanes[part.lane as usize].steps.push(step);
     }
 
     /// The messages that leave from `place` after the last step so far.
@@ -496,7 +525,8 @@ impl Lowering<'_> {
             for &sink in self.schedule.stream_sinks(stream) {
                 let (buffer, span) = region(place, part.len);
                 if buffer > 0 {
-                    rank.leaving.push((buffer, span, rank.departures.len() as u32));
+                    // The step before read or wrote the place, so it has waited for whatever this read clashes with.
+                    rank.touches[buffer - 1].read(span, Access::Departure(rank.departures.len() as u32), |_| {});
                 }
                 let tag = self.tags[&(stream, sink)];
                 rank.departures.push(Departure { peer: sink.0, tag, place, len: part.len, align: part.align });
@@ -505,4 +535,17 @@ impl Lowering<'_> {
         let step = rank.lanes[part.lane as usize].steps.last_mut().expect("a step was just added");
         step.departures.end = rank.departures.len() as u32;
     }
+}
+
+/// The input block that `span` starts with, if its blocks are consecutive input blocks.
+pub fn alignment(shifts: &Runs<i64>, span: Span) -> Option<u32> {
+    let mut at = u64::from(span.start);
+    let mut shift = None;
+    for (from, to, &value) in shifts.over(span) {
+        if from != at || shift.is_some_and(|s| s != value) {
+            return None;
+        }
+        (at, shift) = (to, Some(value));
+    }
+    shift.filter(|_| at == span.end()).and_then(|s| u32::try_from(i64::from(span.start) + s).ok())
 }

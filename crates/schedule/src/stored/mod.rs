@@ -18,16 +18,26 @@
 //!
 //! # No deadlock without buffers
 //! Streams hold their whole length, but a message of MPI may be passed on only when its receiver has asked for it.
-//! [`store`] therefore adds to the order that was proven: a send ends after its receive was posted, a place that is
-//! sent from is overwritten after the send has ended, a landing slot is posted again after its last use. Slots are
+//! In the programs a send ends after its receive was posted, a place that is sent from is overwritten after the send has
+//! ended, and a landing slot is posted again after its last use. Slots are
 //! added until that order has no cycle; with a slot for each message it cannot have one, because receives are then
 //! posted at the start, and all else follows the proven order.
+//!
+//! # Proven again
+//! The proof of the schedule is not carried over. `prove.rs` proves the programs themselves, and only what it proves
+//! becomes a [`Stored`]; programs that are read from a file go the same way ([`Stored::check`]).
 
+mod align;
 mod condense;
 mod cut;
 mod in_place;
 mod lower;
 mod order;
+mod prove;
+mod raise;
+mod runs;
+mod touches;
+mod windows;
 
 use std::ops::Range;
 
@@ -37,6 +47,7 @@ use crate::verify::Verified;
 
 pub use condense::condense;
 pub use in_place::{in_place, offset};
+pub use prove::{Unsound, bounds};
 
 /// A place in memory, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -144,10 +155,22 @@ impl Facts {
     }
 }
 
+/// Proven programs with their facts; see `prove.rs`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
-    pub facts: Facts,
-    pub programs: Vec<RankProgram>,
+    facts: Facts,
+    programs: Vec<RankProgram>,
+}
+
+impl Stored {
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The program of each rank.
+    pub fn programs(&self) -> &[RankProgram] {
+        &self.programs
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -156,17 +179,25 @@ pub enum StoreError {
     Switches { nodes: usize, ranks: u32 },
     #[error("a plan serves broadcast, reduce, allreduce, allgather, reduce-scatter, alltoall and barrier, not {kind}")]
     Kind { kind: &'static str },
-    #[error("a schedule over no elements says nothing of other counts; store one over at least 1")]
+    #[error("a schedule over no elements does not show how other counts run; store one over at least 1")]
     Empty,
     #[error("{found} messages go from rank {from} to rank {to} side by side; at most {most} can be told apart")]
     Tags { from: u32, to: u32, found: u32, most: u32 },
     #[error("rank {rank} needs {found} {what}; at most {most} fit a plan")]
     TooMany { rank: u32, what: &'static str, found: u64, most: u64 },
+    #[error(
+        "its instructions push and pop streams in pieces that do not fit each other: as messages they are cut into more than {most} parts; use pieces with common ends"
+    )]
+    Parts { most: u64 },
+    #[error("as messages the schedule fails its proof: {0}")]
+    NotProved(#[from] Unsound),
 }
 
 /// MPI promises tags up to 32767.
 const MOST_TAGS: u32 = 32_767;
 
+/// Turns a proven schedule into programs of messages, and proves these in turn.
+///
 /// # Errors
 /// Switches, collectives that no plan serves, tables that grow past their limits.
 pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
@@ -182,35 +213,16 @@ pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     if c.elements == 0 {
         return Err(StoreError::Empty);
     }
-    let cut = cut::cut(schedule);
+    let cut = cut::cut(schedule)?;
     let mut slots = 2;
-    let (blocking, programs) = loop {
+    loop {
         let lowered = lower::lower(schedule, &cut, slots)?;
+        // With a slot for each message, receives are posted at the start, and all else follows the proven order.
         let endless = slots >= lowered.most_arrivals;
-        if order::is_sound(&lowered.programs) || endless {
-            debug_assert!(order::is_sound(&lowered.programs), "a slot a message leaves only the proven order");
-            break (lowered.blocking, lowered.programs);
+        if endless || order::order(&lowered.programs).is_ok() {
+            let origin = schedule.origin().to_owned();
+            return Ok(Stored::prove(c, lowered.blocking, origin, lowered.programs)?);
         }
-        slots *= 4;
-    };
-    let class = match c.kind {
-        Kind::Barrier => OperatorClass::None,
-        kind if !kind.reduces() => OperatorClass::None,
-        _ if c.operator.commutative() => OperatorClass::Commutative,
-        _ => OperatorClass::Ordered,
-    };
-    let aliased: Option<Vec<RankProgram>> =
-        (0u32..).zip(&programs).map(|(rank, program)| in_place(program, &c, rank)).collect();
-    let proof = proven.proof();
-    let facts = Facts {
-        collective: c,
-        blocking,
-        class,
-        repeatable: proof.repeatable,
-        in_place: aliased.is_some_and(|programs| order::is_sound(&programs)),
-        expression: proof.expression_class.clone().unwrap_or_default(),
-        method: proof.method.to_owned(),
-        origin: schedule.origin().to_owned(),
-    };
-    Ok(Stored { facts, programs })
+        slots = slots.saturating_mul(4);
+    }
 }

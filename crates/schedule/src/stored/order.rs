@@ -1,101 +1,228 @@
-//! Whether programs can run when no message is buffered: the order of their steps, receives and sends has no cycle.
+//! The order in which programs run when no message is buffered: steps, receives and sends of all ranks.
+//!
+//! Edges go from a step to the next one of its lane, and from a receive to the next; from a step or a send to whatever waits
+//! for it; from a receive to the step that consumes it and from a step to its sends; and for each message from the sending
+//! step to the consuming one, and from the receive to the end of the send. The last edge is what a rendezvous adds. A library
+//! that buffers some messages has fewer edges, so an order without a cycle serves every library.
 
-use std::collections::BTreeMap;
+use super::{RankProgram, Unsound, Wait};
 
-use super::{RankProgram, Wait};
+/// Something that happens on one rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A step is done and its messages are handed over.
+    Step(u32),
+    /// A receive is posted.
+    Posted(u32),
+    /// A send has ended: its place may be overwritten.
+    Ended(u32),
+}
 
-/// Nodes of the graph: per rank its steps, then its receives (posted), then its sends (ended).
+/// A message: the sender with its row of departures, and the receiver with its row of arrivals.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    pub from: u32,
+    pub departure: u32,
+    pub to: u32,
+    pub arrival: u32,
+}
+
+pub struct Order {
+    /// All events, each after what it waits for, with their ranks.
+    pub events: Vec<(u32, Event)>,
+    pub messages: Vec<Message>,
+}
+
+/// Numbers of events: per rank its steps, then its receives, then its sends.
 struct Numbers {
     first: Vec<usize>,
-    count: usize,
 }
 
 impl Numbers {
-    fn new(programs: &[RankProgram]) -> Self {
-        let mut count = 0;
-        let mut first = Vec::with_capacity(programs.len());
+    fn new(programs: &[RankProgram]) -> Result<Self, Unsound> {
+        let mut first = vec![0usize];
         for p in programs {
-            first.push(count);
-            count += p.steps.len() + p.arrivals.len() + p.departures.len();
+            let count = p.steps.len() + p.arrivals.len() + p.departures.len();
+            first.push(first[first.len() - 1] + count);
         }
-        Self { first, count }
+        if first[programs.len()] >= u32::MAX as usize {
+            return Err(Unsound::TooLarge { events: first[programs.len()] as u64 });
+        }
+        Ok(Self { first })
     }
-}
 
-/// Whether every message has one sender and one receiver, and no cycle of waits exists.
-pub fn is_sound(programs: &[RankProgram]) -> bool {
-    let numbers = Numbers::new(programs);
-    let mut edges: Vec<(u32, u32)> = Vec::new();
-    let mut senders: BTreeMap<(u32, u32, u32), Vec<(usize, usize)>> = BTreeMap::new();
-    let mut receivers: BTreeMap<(u32, u32, u32), Vec<(usize, usize)>> = BTreeMap::new();
-    for (rank, p) in programs.iter().enumerate() {
-        let step = |s: u32| numbers.first[rank] + s as usize;
-        let arrival = |a: u32| numbers.first[rank] + p.steps.len() + a as usize;
-        let departure = |d: u32| numbers.first[rank] + p.steps.len() + p.arrivals.len() + d as usize;
-        let mut edge = |from: usize, to: usize| edges.push((from as u32, to as u32));
-        let before = |w: Wait| match w {
-            Wait::Step(s) => step(s),
-            Wait::Departure(d) => departure(d),
+    fn of(&self, p: &RankProgram, rank: usize, event: Event) -> usize {
+        let row = match event {
+            Event::Step(s) => s as usize,
+            Event::Posted(a) => p.steps.len() + a as usize,
+            Event::Ended(d) => p.steps.len() + p.arrivals.len() + d as usize,
         };
-        let mut consumer = vec![None; p.arrivals.len()];
-        let mut producer = vec![None; p.departures.len()];
-        for lane in &p.lanes {
-            lane.steps.clone().skip(1).for_each(|s| edge(step(s - 1), step(s)));
-            lane.arrivals.clone().skip(1).for_each(|a| edge(arrival(a - 1), arrival(a)));
-        }
-        for (s, row) in p.steps.iter().enumerate() {
-            let here = step(s as u32);
-            p.waits[row.waits.start as usize..row.waits.end as usize].iter().for_each(|&w| edge(before(w), here));
-            for a in row.arrivals.clone() {
-                edge(arrival(a), here);
-                consumer[a as usize] = Some(here);
-            }
-            for d in row.departures.clone() {
-                edge(here, departure(d));
-                producer[d as usize] = Some(here);
-            }
-        }
-        for (a, row) in p.arrivals.iter().enumerate() {
-            let here = arrival(a as u32);
-            p.waits[row.waits.start as usize..row.waits.end as usize].iter().for_each(|&w| edge(before(w), here));
-            let Some(consumer) = consumer[a] else { return false };
-            receivers.entry((row.peer, rank as u32, row.tag)).or_default().push((here, consumer));
-        }
-        for (d, row) in p.departures.iter().enumerate() {
-            let Some(producer) = producer[d] else { return false };
-            senders.entry((rank as u32, row.peer, row.tag)).or_default().push((departure(d as u32), producer));
-        }
+        self.first[rank] + row
     }
-    if !senders.keys().eq(receivers.keys()) {
-        return false;
-    }
-    for (sent, received) in senders.values().zip(receivers.values()) {
-        if sent.len() != received.len() {
-            return false;
-        }
-        for (&(left, producer), &(posted, consumer)) in sent.iter().zip(received) {
-            edges.push((posted as u32, left as u32));
-            edges.push((producer as u32, consumer as u32));
-        }
-    }
-    is_acyclic(numbers.count, edges)
 }
 
-fn is_acyclic(count: usize, mut edges: Vec<(u32, u32)>) -> bool {
-    edges.sort_unstable();
+/// An end of a message: by sender, receiver and tag, in the order of its lane.
+struct End {
+    key: (u32, u32, u32),
+    lane: u32,
+    /// Row of the departure or arrival, and of the step that sends or consumes it.
+    row: u32,
+    step: u32,
+    len: (u32, u32),
+}
+
+/// Pairs the ends of messages and orders all events.
+///
+/// # Errors
+/// A message without its other end, ends that differ, an order that is not defined, or a cycle.
+pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
+    let numbers = Numbers::new(programs)?;
+    let count = numbers.first[programs.len()];
+    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(3 * count);
+    let mut senders: Vec<End> = Vec::new();
+    let mut receivers: Vec<End> = Vec::new();
+    for (rank, p) in programs.iter().enumerate() {
+        let number = |event| numbers.of(p, rank, event);
+        let mut edge = |from: Event, to: Event| edges.push((number(from) as u32, number(to) as u32));
+        let waits = |rows: &std::ops::Range<u32>| {
+            p.waits[rows.start as usize..rows.end as usize].iter().map(|w| match *w {
+                Wait::Step(s) => Event::Step(s),
+                Wait::Departure(d) => Event::Ended(d),
+            })
+        };
+        let mut consumed = vec![false; p.arrivals.len()];
+        let mut produced = vec![false; p.departures.len()];
+        for (lane_number, lane) in (0u32..).zip(&p.lanes) {
+            lane.arrivals.clone().skip(1).for_each(|a| edge(Event::Posted(a - 1), Event::Posted(a)));
+            let mut last_departure = None;
+            for s in lane.steps.clone() {
+                let step = &p.steps[s as usize];
+                if s > lane.steps.start {
+                    edge(Event::Step(s - 1), Event::Step(s));
+                }
+                waits(&step.waits).for_each(|before| edge(before, Event::Step(s)));
+                for a in step.arrivals.clone() {
+                    if !lane.arrivals.contains(&a) || std::mem::replace(&mut consumed[a as usize], true) {
+                        return Err(Unsound::Rows { rank: rank as u32, what: "arrivals", row: a });
+                    }
+                    edge(Event::Posted(a), Event::Step(s));
+                    let row = &p.arrivals[a as usize];
+                    let key = (row.peer, rank as u32, row.tag);
+                    receivers.push(End { key, lane: lane_number, row: a, step: s, len: (row.len, row.align) });
+                }
+                for d in step.departures.clone() {
+                    let ascends = last_departure.is_none_or(|last| last < d);
+                    if !ascends || std::mem::replace(&mut produced[d as usize], true) {
+                        return Err(Unsound::Rows { rank: rank as u32, what: "departures", row: d });
+                    }
+                    last_departure = Some(d);
+                    edge(Event::Step(s), Event::Ended(d));
+                    let row = &p.departures[d as usize];
+                    let key = (rank as u32, row.peer, row.tag);
+                    senders.push(End { key, lane: lane_number, row: d, step: s, len: (row.len, row.align) });
+                }
+            }
+        }
+        for (a, row) in (0u32..).zip(&p.arrivals) {
+            waits(&row.waits).for_each(|before| edge(before, Event::Posted(a)));
+        }
+        for (what, rows) in [("arrivals", consumed), ("departures", produced)] {
+            if let Some(row) = rows.iter().position(|&used| !used) {
+                return Err(Unsound::Rows { rank: rank as u32, what, row: row as u32 });
+            }
+        }
+    }
+    let messages = pair(senders, receivers, |send, receive| {
+        let (from, to) = (send.key.0 as usize, send.key.1 as usize);
+        let at_sender = |event| numbers.of(&programs[from], from, event) as u32;
+        let at_receiver = |event| numbers.of(&programs[to], to, event) as u32;
+        edges.push((at_receiver(Event::Posted(receive.row)), at_sender(Event::Ended(send.row))));
+        edges.push((at_sender(Event::Step(send.step)), at_receiver(Event::Step(receive.step))));
+    })?;
+    let sorted = sort(count, &edges);
+    let mut ordered = Vec::with_capacity(count);
+    for &number in &sorted {
+        let rank = numbers.first.partition_point(|&first| first <= number as usize) - 1;
+        let (p, row) = (&programs[rank], number - numbers.first[rank] as u32);
+        let (steps, arrivals) = (p.steps.len() as u32, p.arrivals.len() as u32);
+        let event = match row {
+            row if row < steps => Event::Step(row),
+            row if row < steps + arrivals => Event::Posted(row - steps),
+            row => Event::Ended(row - steps - arrivals),
+        };
+        ordered.push((rank as u32, event));
+    }
+    if sorted.len() < count {
+        return Err(Unsound::Circle { events: (count - sorted.len()) as u64 });
+    }
+    Ok(Order { events: ordered, messages })
+}
+
+/// Pairs sends with receives as MPI does: those of one sender, receiver and tag in the order in which they are posted. One
+/// lane posts them at each end, else that order would not be defined.
+fn pair(
+    mut senders: Vec<End>,
+    mut receivers: Vec<End>,
+    mut paired: impl FnMut(&End, &End),
+) -> Result<Vec<Message>, Unsound> {
+    for ends in [&mut senders, &mut receivers] {
+        ends.sort_unstable_by_key(|end| (end.key, end.row));
+        for two in ends.windows(2).filter(|two| two[0].key == two[1].key) {
+            if two[0].lane != two[1].lane {
+                let (from, to, tag) = two[0].key;
+                return Err(Unsound::Lanes { from, to, tag });
+            }
+        }
+    }
+    let mut messages = Vec::with_capacity(senders.len());
+    for at in 0..senders.len().max(receivers.len()) {
+        let (send, receive) = (senders.get(at), receivers.get(at));
+        let (Some(send), Some(receive)) = (send, receive) else {
+            let (from, to, tag) = send.or(receive).map_or((0, 0, 0), |end| end.key);
+            return Err(Unsound::Unmatched { from, to, tag });
+        };
+        if send.key != receive.key {
+            let (from, to, tag) = send.key.min(receive.key);
+            return Err(Unsound::Unmatched { from, to, tag });
+        }
+        if send.len != receive.len {
+            let (from, to, tag) = send.key;
+            return Err(Unsound::Length { from, to, tag, sent: send.len.0, received: receive.len.0 });
+        }
+        paired(send, receive);
+        messages.push(Message { from: send.key.0, departure: send.row, to: send.key.1, arrival: receive.row });
+    }
+    Ok(messages)
+}
+
+/// A topological order; shorter than `count` where there is a cycle.
+fn sort(count: usize, edges: &[(u32, u32)]) -> Vec<u32> {
+    let mut first = vec![0u32; count + 1];
     let mut waiting = vec![0u32; count];
-    edges.iter().for_each(|e| waiting[e.1 as usize] += 1);
+    for &(from, to) in edges {
+        first[from as usize + 1] += 1;
+        waiting[to as usize] += 1;
+    }
+    for n in 0..count {
+        first[n + 1] += first[n];
+    }
+    let mut next = first.clone();
+    let mut targets = vec![0u32; edges.len()];
+    for &(from, to) in edges {
+        targets[next[from as usize] as usize] = to;
+        next[from as usize] += 1;
+    }
     let mut ready: Vec<u32> = (0..count as u32).filter(|&n| waiting[n as usize] == 0).collect();
-    let mut done = 0;
+    ready.reverse();
+    let mut sorted = Vec::with_capacity(count);
     while let Some(node) = ready.pop() {
-        done += 1;
-        let from = edges.partition_point(|e| e.0 < node);
-        for &(_, to) in edges[from..].iter().take_while(|e| e.0 == node) {
+        sorted.push(node);
+        for &to in &targets[first[node as usize] as usize..first[node as usize + 1] as usize] {
             waiting[to as usize] -= 1;
             if waiting[to as usize] == 0 {
                 ready.push(to);
             }
         }
     }
-    done == count
+    sorted
 }

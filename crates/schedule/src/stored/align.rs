@@ -1,0 +1,51 @@
+//! Blocks of whole vectors are cut off where the vector ends, so every place must hold the input blocks that its step says.
+
+use super::{
+    Place, RankProgram, Unsound,
+    lower::{alignment, region},
+    order::{Event, Order},
+    runs::Runs,
+};
+
+/// Follows the input blocks through the memory of all ranks.
+///
+/// # Errors
+/// A step or a message takes blocks that are not those of its alignment.
+pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
+    let mut held: Vec<[Runs<i64>; 2]> = programs.iter().map(|_| Default::default()).collect();
+    for &(rank, event) in &order.events {
+        let Event::Step(s) = event else { continue };
+        let (p, held) = (&programs[rank as usize], &mut held[rank as usize]);
+        let step = &p.steps[s as usize];
+        let put = |held: &mut [Runs<i64>; 2], place: Place, len: u32, align: u32| {
+            let (buffer, span) = region(place, len);
+            if let Some(runs) = buffer.checked_sub(1).and_then(|n| held.get_mut(n)) {
+                runs.set(span, i64::from(align) - i64::from(span.start));
+            }
+        };
+        let holds = |held: &[Runs<i64>; 2], place: Place, len: u32, align: u32| match region(place, len) {
+            (0, span) => span.start == align,
+            (buffer, span) => alignment(&held[buffer - 1], span) == Some(align),
+        };
+        // A message has the alignment of its other end, where the same is asked of what it takes.
+        for a in step.arrivals.clone() {
+            let arrival = &p.arrivals[a as usize];
+            put(held, arrival.place, arrival.len, arrival.align);
+        }
+        let mut sound = true;
+        if let Some(to) = step.to {
+            for source in [Some(step.a), step.b].into_iter().flatten() {
+                sound &= holds(held, source, step.len, step.align);
+            }
+            put(held, to, step.len, step.align);
+        }
+        for d in step.departures.clone() {
+            let departure = &p.departures[d as usize];
+            sound &= holds(held, departure.place, departure.len, departure.align);
+        }
+        if !sound {
+            return Err(Unsound::Alignment { rank, step: s });
+        }
+    }
+    Ok(())
+}

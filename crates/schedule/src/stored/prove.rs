@@ -1,0 +1,214 @@
+//! The proof of stored programs. Only this module makes a [`Stored`]; plan files, the runtime and MPI run nothing else.
+//!
+//! Programs are proven as they are, whatever made them: the lowering of a proven schedule, or a file. It proves, in this order:
+//!
+//! 1. **bounds**: no row leads outside its table, no place outside its buffer;
+//! 2. **messages and order** ([`super::order`]): each has one sender and one receiver, of equal length, in an order that the
+//!    library keeps, and nothing waits in a circle even if no message is buffered;
+//! 3. **memory** ([`super::windows`]): accesses that clash are ordered on their rank, whenever messages are read or land;
+//! 4. **alignment** ([`super::align`]): blocks are cut off alike wherever they go;
+//! 5. **contents** ([`super::raise`]): the programs, read back as a schedule, are complete and free of races; whether they
+//!    are repeatable, and by which method, is taken from there;
+//! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input comes before the write
+//!    that replaces it. So contents are those of 5, and ranks that run in place and ranks that do not may be mixed.
+
+use std::ops::Range;
+
+use unisono_collective::{Collective, Kind, OperatorClass};
+
+use super::{
+    Blocking, Facts, MOST_TAGS, Place, RankProgram, Stored, align, in_place,
+    lower::serves_whole_vectors,
+    offset,
+    order::{self, Event},
+    raise, windows,
+};
+use crate::verify::{Method, verify};
+
+/// Why programs are not proven.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unsound {
+    #[error("there are programs for {found} ranks; the collective has {ranks}")]
+    Ranks { found: usize, ranks: u32 },
+    #[error("the program of rank {rank} reaches outside its tables or buffers")]
+    Bounds { rank: u32 },
+    #[error("the programs have {events} steps and messages; at most 2^32 - 1 are accepted")]
+    TooLarge { events: u64 },
+    #[error("the program of rank {rank} has {lanes} lanes, too many for its length to be checked; use fewer")]
+    TooManyLanes { rank: u32, lanes: usize },
+    #[error("row {row} of the {what} of rank {rank} does not belong to exactly one step of its lane")]
+    Rows { rank: u32, what: &'static str, row: u32 },
+    #[error("messages with tag {tag} from rank {from} to rank {to} belong to two lanes, so their order is not defined")]
+    Lanes { from: u32, to: u32, tag: u32 },
+    #[error("a message with tag {tag} from rank {from} to rank {to} has only one end")]
+    Unmatched { from: u32, to: u32, tag: u32 },
+    #[error(
+        "a message with tag {tag} from rank {from} to rank {to} has {sent} blocks when sent and {received} when received"
+    )]
+    Length { from: u32, to: u32, tag: u32, sent: u32, received: u32 },
+    #[error("{events} steps and messages wait for each other in a circle")]
+    Circle { events: u64 },
+    #[error("step {step} of rank {rank} takes blocks that are not those of its alignment")]
+    Alignment { rank: u32, step: u32 },
+    #[error("step {step} of rank {rank} writes where it still reads other blocks")]
+    Shifted { rank: u32, step: u32 },
+    #[error("{earlier} and {later} of rank {rank} meet at one place in no fixed order")]
+    Overlap { rank: u32, earlier: String, later: String },
+    #[error("{why}")]
+    Contents { why: String },
+    #[error("it claims {what}, which does not hold")]
+    Claim { what: &'static str },
+}
+
+/// What operators a collective's schedule serves.
+pub fn class_of(c: &Collective) -> OperatorClass {
+    match c.kind {
+        Kind::Barrier => OperatorClass::None,
+        kind if !kind.reduces() => OperatorClass::None,
+        _ if c.operator.commutative() => OperatorClass::Commutative,
+        _ => OperatorClass::Ordered,
+    }
+}
+
+impl Stored {
+    /// Proves programs over `blocks` of a collective, and derives their facts.
+    ///
+    /// # Errors
+    /// The first property that does not hold.
+    pub(super) fn prove(
+        c: Collective,
+        blocking: Blocking,
+        origin: String,
+        programs: Vec<RankProgram>,
+    ) -> Result<Self, Unsound> {
+        if programs.len() != c.ranks as usize {
+            return Err(Unsound::Ranks { found: programs.len(), ranks: c.ranks });
+        }
+        for (rank, program) in (0u32..).zip(&programs) {
+            bounds(program, &c, blocking, rank)?;
+        }
+        let order = order::order(&programs)?;
+        check_windows(&programs, &order, |_| None)?;
+        if blocking == Blocking::Any {
+            align::check(&programs, &order)?;
+        }
+        let raised = raise::raise(&programs, &c, &order.messages)?;
+        drop(order);
+        let proof = verify(&raised, Method::Auto);
+        if let Some(first) = proof.diagnostics.first() {
+            return Err(Unsound::Contents { why: first.message.clone() });
+        }
+        let facts = Facts {
+            collective: c,
+            blocking,
+            class: class_of(&c),
+            repeatable: proof.repeatable,
+            in_place: runs_in_place(&programs, &c),
+            expression: proof.expression_class.unwrap_or_default(),
+            method: proof.method.to_owned(),
+            origin,
+        };
+        Ok(Self { facts, programs })
+    }
+
+    /// Proves programs that claim `facts`, such as those of a file.
+    ///
+    /// # Errors
+    /// The first property that does not hold, or a claim that goes beyond what was proved.
+    pub fn check(facts: &Facts, programs: Vec<RankProgram>) -> Result<Self, Unsound> {
+        let proven = Self::prove(facts.collective, facts.blocking, facts.origin.clone(), programs)?;
+        let claims = [
+            (facts.class == proven.facts.class, "another class of operators than its collective has"),
+            (!facts.repeatable || proven.facts.repeatable, "to be repeatable"),
+            (!facts.in_place || proven.facts.in_place, "to run in place"),
+        ];
+        match claims.iter().find(|(holds, _)| !holds) {
+            Some(&(_, what)) => Err(Unsound::Claim { what }),
+            None => Ok(Self { facts: facts.clone(), programs: proven.programs }),
+        }
+    }
+}
+
+/// Checks the memory of every rank, with the input at `offset` of the output where that is given.
+fn check_windows(
+    programs: &[RankProgram],
+    order: &order::Order,
+    offset: impl Fn(u32) -> Option<u32>,
+) -> Result<(), Unsound> {
+    let mut events: Vec<Vec<Event>> =
+        programs.iter().map(|p| Vec::with_capacity(p.steps.len() + p.arrivals.len())).collect();
+    for &(rank, event) in &order.events {
+        if !matches!(event, Event::Ended(_)) {
+            events[rank as usize].push(event);
+        }
+    }
+    for (rank, program) in (0u32..).zip(programs) {
+        windows::check(program, rank, &events[rank as usize], offset(rank))?;
+    }
+    Ok(())
+}
+
+/// Whether all ranks may have their input in their output.
+fn runs_in_place(programs: &[RankProgram], c: &Collective) -> bool {
+    if (0..c.ranks).any(|rank| offset(c, rank).is_none()) {
+        return false;
+    }
+    let aliased: Option<Vec<RankProgram>> =
+        (0u32..).zip(programs).map(|(rank, program)| in_place(program, c, rank)).collect();
+    let Some(aliased) = aliased else { return false };
+    order::order(&aliased).is_ok_and(|order| check_windows(&aliased, &order, |rank| offset(c, rank)).is_ok())
+}
+
+/// Checks that no number leads outside its table or buffer.
+///
+/// # Errors
+/// The rank whose program does.
+pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) -> Result<(), Unsound> {
+    if blocking == Blocking::Any && !serves_whole_vectors(c.kind) {
+        return Err(Unsound::Claim { what: "to serve any count, which needs whole vectors" });
+    }
+    let inside = |place: Place, len: u32, align: u32| {
+        let (start, size) = match place {
+            Place::In(start) => (start, c.input_len(rank)),
+            Place::Out(start) => (start, c.output_len(rank)),
+            Place::Tmp(start) => (start, p.scratch_blocks),
+        };
+        // Cut off with the vector: then a place of the user's is that of its input block.
+        let aligned = match (blocking, place) {
+            (Blocking::Equal, _) => align == 0,
+            (Blocking::Any, Place::Tmp(_)) => u64::from(align) + u64::from(len) <= u64::from(c.elements),
+            (Blocking::Any, _) => start == align,
+        };
+        aligned && len > 0 && u64::from(start) + u64::from(len) <= u64::from(size)
+    };
+    let part = |range: &Range<u32>, len: usize| range.start <= range.end && range.end as usize <= len;
+    let mut ends = (0, 0);
+    let mut lanes = true;
+    for lane in &p.lanes {
+        lanes &= (lane.steps.start, lane.arrivals.start) == ends;
+        lanes &= lane.steps.start <= lane.steps.end && lane.arrivals.start <= lane.arrivals.end;
+        ends = (lane.steps.end, lane.arrivals.end);
+    }
+    lanes &= (ends.0 as usize, ends.1 as usize) == (p.steps.len(), p.arrivals.len());
+    let steps = p.steps.iter().all(|s| {
+        [Some(s.a), s.b, s.to].into_iter().flatten().all(|place| inside(place, s.len, s.align))
+            && !matches!(s.to, Some(Place::In(_)))
+            && (s.b.is_none() || s.to.is_some())
+            && part(&s.arrivals, p.arrivals.len())
+            && part(&s.departures, p.departures.len())
+            && part(&s.waits, p.waits.len())
+    });
+    let peer = |peer: u32, tag: u32| peer < c.ranks && peer != rank && tag < MOST_TAGS;
+    let arrivals = p.arrivals.iter().all(|a| {
+        inside(a.place, a.len, a.align)
+            && !matches!(a.place, Place::In(_))
+            && peer(a.peer, a.tag)
+            && part(&a.waits, p.waits.len())
+    });
+    let departures = p.departures.iter().all(|d| inside(d.place, d.len, d.align) && peer(d.peer, d.tag));
+    let waits = p.waits.iter().all(|w| match *w {
+        super::Wait::Step(n) => (n as usize) < p.steps.len(),
+        super::Wait::Departure(n) => (n as usize) < p.departures.len(),
+    });
+    if lanes && steps && arrivals && departures && waits { Ok(()) } else { Err(Unsound::Bounds { rank }) }
+}

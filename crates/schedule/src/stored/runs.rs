@@ -1,0 +1,105 @@
+//! Stretches of blocks that have a value: an interval map. Its cost follows the number of stretches, not of blocks.
+
+use std::collections::BTreeMap;
+
+use unisono_base::Span;
+
+/// Disjoint stretches by their start, each with its end and its value.
+#[derive(Clone, Debug)]
+pub struct Runs<T>(BTreeMap<u64, (u64, T)>);
+
+impl<T> Default for Runs<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T: Clone> Runs<T> {
+    /// The stretches that overlap `span`, cut to it, in ascending order.
+    pub fn over(&self, span: Span) -> impl Iterator<Item = (u64, u64, &T)> {
+        let (start, end) = (u64::from(span.start), span.end());
+        let before = self.0.range(..start).next_back().filter(|(_, (to, _))| *to > start && end > start);
+        let within = self.0.range(start..end);
+        before.into_iter().chain(within).map(move |(&from, (to, value))| (from.max(start), (*to).min(end), value))
+    }
+
+    /// Gives `span` one value; what it had is forgotten.
+    pub fn set(&mut self, span: Span, value: T) {
+        if span.is_empty() {
+            return;
+        }
+        let (start, end) = (u64::from(span.start), span.end());
+        self.cut(start);
+        self.cut(end);
+        while let Some((&from, _)) = self.0.range(start..end).next() {
+            self.0.remove(&from);
+        }
+        self.0.insert(start, (end, value));
+    }
+
+    /// Calls `f` with the value of every stretch in `span`; parts without a value get `empty` first.
+    pub fn update(&mut self, span: Span, empty: impl Fn() -> T, mut f: impl FnMut(&mut T)) {
+        let (start, end) = (u64::from(span.start), span.end());
+        self.cut(start);
+        self.cut(end);
+        let (mut gaps, mut at) = (Vec::new(), start);
+        for (&from, (to, value)) in self.0.range_mut(start..end) {
+            gaps.push((at, from));
+            at = *to;
+            f(value);
+        }
+        gaps.push((at, end));
+        for (from, to) in gaps.into_iter().filter(|(from, to)| from < to) {
+            let mut value = empty();
+            f(&mut value);
+            self.0.insert(from, (to, value));
+        }
+    }
+
+    /// Parts the stretch that holds `at` in two, the second of which starts there.
+    fn cut(&mut self, at: u64) {
+        if let Some((_, (end, value))) = self.0.range_mut(..at).next_back()
+            && *end > at
+        {
+            let second = (std::mem::replace(end, at), value.clone());
+            self.0.insert(at, second);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The map holds what a vector with one value a block would.
+        #[test]
+        fn runs_are_a_vector(edits in prop::collection::vec((0u32..20, 0u32..8, any::<bool>(), 0u32..5), 0..20)) {
+            let mut runs = Runs::default();
+            let mut plain: Vec<Option<u32>> = vec![None; 30];
+            for (start, len, sets, value) in edits {
+                let span = Span::new(start, len);
+                let places = &mut plain[start as usize..(start + len) as usize];
+                if sets {
+                    runs.set(span, value);
+                    places.fill(Some(value));
+                } else {
+                    runs.update(span, || 100, |v| *v += value);
+                    places.iter_mut().for_each(|p| *p = Some(p.unwrap_or(100) + value));
+                }
+            }
+            for start in 0..25 {
+                for len in 0..5 {
+                    let mut found = vec![None; len as usize];
+                    for (from, to, &value) in runs.over(Span::new(start, len)) {
+                        prop_assert!(from < to);
+                        found[(from - u64::from(start)) as usize..(to - u64::from(start)) as usize].fill(Some(value));
+                    }
+                    prop_assert_eq!(&found[..], &plain[start as usize..(start + len) as usize]);
+                }
+            }
+        }
+    }
+}

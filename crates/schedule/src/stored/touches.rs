@@ -1,0 +1,46 @@
+//! Accesses to memory that clash: two that overlap, one of which writes.
+//!
+//! Accesses are added in an order in which the program may run. Each is compared with the latest ones at its place only:
+//! the last write, and for a write the reads since. Whoever orders these pairs has ordered all, because the earlier ones
+//! were ordered against them in turn.
+
+use unisono_base::Span;
+
+use super::runs::Runs;
+
+#[derive(Clone)]
+struct Touch<A> {
+    write: Option<A>,
+    reads: Vec<A>,
+}
+
+/// The latest accesses of one buffer.
+pub struct Touches<A>(Runs<Touch<A>>);
+
+impl<A> Default for Touches<A> {
+    fn default() -> Self {
+        Self(Runs::default())
+    }
+}
+
+impl<A: Copy + PartialEq> Touches<A> {
+    /// Adds a read; `clash` is called with the writes that it follows.
+    pub fn read(&mut self, span: Span, by: A, mut clash: impl FnMut(A)) {
+        let empty = || Touch { write: None, reads: Vec::new() };
+        self.0.update(span, empty, |touch| {
+            touch.write.into_iter().for_each(&mut clash);
+            if touch.reads.last() != Some(&by) {
+                touch.reads.push(by);
+            }
+        });
+    }
+
+    /// Adds a write; `clash` is called with the reads and writes that it follows.
+    pub fn write(&mut self, span: Span, by: A, mut clash: impl FnMut(A)) {
+        for (_, _, touch) in self.0.over(span) {
+            touch.write.into_iter().for_each(&mut clash);
+            touch.reads.iter().copied().for_each(&mut clash);
+        }
+        self.0.set(span, Touch { write: Some(by), reads: Vec::new() });
+    }
+}
