@@ -87,7 +87,7 @@ fn judge(schedule: Schedule, r: &mut Random, counts: &mut Counts) -> String {
         Ok(Err(error)) => return format!("refused: {}", reason(&error)),
         Ok(Ok(stored)) => stored,
     };
-    let (facts, programs) = (&stored.facts, &stored.programs[..]);
+    let (facts, programs) = (stored.facts(), stored.programs());
     let expected = match expressions(proven.schedule()) {
         Some(expected) => expected,
         None => return "too large".into(),

@@ -83,9 +83,11 @@ impl Program {
             ];
             let output = p.memory + sizes[0];
             let alias = (aliased >> rank & 1 == 1).then(|| stored::offset(&c, rank as u32)).flatten();
-            let first = [alias.map_or(p.memory, |blocks| output + before(blocks)), output, output + sizes[1]];
+            // The memory of an output that is the input too has room for both.
+            let room = alias.map_or(sizes[1], |blocks| sizes[1].max(before(blocks) + sizes[0]));
+            let first = [alias.map_or(p.memory, |blocks| output + before(blocks)), output, output + room];
             p.first.push(first);
-            p.memory += sizes.iter().sum::<usize>();
+            p.memory += sizes[0] + room + sizes[2];
             p.rank(program, rank, &before, first, sizes)?;
         }
         Ok(p)
