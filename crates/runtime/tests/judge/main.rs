@@ -12,6 +12,8 @@
 //! `UNISONO_JUDGE_COUNT`, `UNISONO_JUDGE_SEED` and `UNISONO_JUDGE_SECONDS` are those of the judge of schedules.
 
 mod analyse;
+#[path = "../../../schedule/tests/judge/files.rs"]
+mod files;
 #[path = "../../../schedule/tests/judge/generate.rs"]
 mod generate;
 #[path = "../../../schedule/tests/judge/model.rs"]
@@ -265,6 +267,46 @@ fn stored_programs_do_what_was_proved() {
     report(&counts, done, begin);
     let texts: Vec<String> = failures.into_values().map(|f| f.1).collect();
     assert!(texts.is_empty(), "{} kinds of failure:\n{}", texts.len(), texts.join("\n"));
+}
+
+#[test]
+fn files_are_right_as_messages_or_refused() {
+    for (name, _, schedule) in files::all() {
+        let words = judge(schedule, &mut Random::new(1), &mut Counts::default());
+        assert!(!words.starts_with("FAILS"), "{name}: {words}");
+    }
+}
+
+/// The judge finds what is wrong with programs that lost a wait. Some waits follow from others.
+#[test]
+fn lost_waits_are_found() {
+    let mut r = Random::new(5);
+    let (mut found, mut lost) = (0, 0);
+    while lost < 400 {
+        let Some(proven) = draw(&mut r).build().and_then(|s| Verified::new(s, Method::Exact).ok()) else { continue };
+        let Ok(stored) = stored::store(&proven) else { continue };
+        let Some(expected) = expressions(proven.schedule()) else { continue };
+        let mut programs = stored.programs().to_vec();
+        let with: Vec<usize> = (0..programs.len()).filter(|&q| !programs[q].waits.is_empty()).collect();
+        if with.is_empty() {
+            continue;
+        }
+        let program = &mut programs[r.pick(&with)];
+        let ranges = program.steps.iter_mut().map(|s| &mut s.waits);
+        let ranges = ranges.chain(program.arrivals.iter_mut().map(|a| &mut a.waits));
+        let mut ranges: Vec<_> = ranges.filter(|w| w.start < w.end).collect();
+        if ranges.is_empty() {
+            continue;
+        }
+        let at = r.below(ranges.len());
+        ranges[at].end -= 1;
+        let ranks: Vec<&RankProgram> = programs.iter().collect();
+        let blocks = stored.facts().collective.elements as usize;
+        let said = run(stored.facts(), &ranks, blocks, 0, &expected, &mut r, &mut Counts::default());
+        lost += 1;
+        found += usize::from(said.is_err());
+    }
+    assert!(found * 2 > lost, "{found} of {lost} lost waits were found");
 }
 
 #[expect(clippy::print_stdout, reason = "the summary of a long run by hand")]

@@ -186,10 +186,15 @@ impl Maker<'_> {
                     Source::Copy { rank } => 1 << rank,
                     Source::Reduction { ranks } | Source::AtLeastOnce { ranks } => (1u8 << ranks) - 1,
                 };
-                let cut = if span.len > 1 && self.r.chance(30) { 1 + self.r.below(span.len as usize - 1) as u32 } else { 0 };
+                let cut =
+                    if span.len > 1 && self.r.chance(30) { 1 + self.r.below(span.len as usize - 1) as u32 } else { 0 };
                 for (from, to) in [(0, cut), (cut, span.len)] {
                     if from < to {
-                        pieces.push((rank, span.start + from, Goal { start: input_start + from, len: to - from, ranks }));
+                        pieces.push((
+                            rank,
+                            span.start + from,
+                            Goal { start: input_start + from, len: to - from, ranks },
+                        ));
                     }
                 }
             }
@@ -378,7 +383,14 @@ impl Maker<'_> {
             let to = self.scratch_or_output(node, goal);
             self.streams[s].pending = false;
             let lane = self.reader(s, node);
-            self.emit(node, lane, goal.len, vec![stream(s)], vec![to], Held { ranks: goal.ranks, element: goal.start })?;
+            self.emit(
+                node,
+                lane,
+                goal.len,
+                vec![stream(s)],
+                vec![to],
+                Held { ranks: goal.ranks, element: goal.start },
+            )?;
             return Some(to);
         }
         Some(stream(s))
@@ -386,9 +398,9 @@ impl Maker<'_> {
 
     /// A stream between two nodes that nothing waits in; none if there are too many.
     fn stream(&mut self, from: u32, to: u32) -> Option<usize> {
-        let free = |(s, d): (usize, &DraftStream)| d.source == from && d.sinks.contains(&to) && !self.streams[s].pending;
-        let known: Vec<usize> =
-            self.draft.streams.iter().enumerate().filter(|&x| free(x)).map(|(s, _)| s).collect();
+        let free =
+            |(s, d): (usize, &DraftStream)| d.source == from && d.sinks.contains(&to) && !self.streams[s].pending;
+        let known: Vec<usize> = self.draft.streams.iter().enumerate().filter(|&x| free(x)).map(|(s, _)| s).collect();
         if !known.is_empty() && self.r.chance(50) {
             return Some(self.r.pick(&known));
         }
@@ -444,7 +456,10 @@ impl Maker<'_> {
                     let operand = Operand::Out(at);
                     let held = &self.memory[node as usize][0][at as usize..(at + goal.len) as usize];
                     let final_goal = Goal { ranks, ..goal };
-                    if held.iter().all(|h| h.is_none()) && !holds(held, final_goal) && !self.is_pinned(node, operand, goal.len) {
+                    if held.iter().all(|h| h.is_none())
+                        && !holds(held, final_goal)
+                        && !self.is_pinned(node, operand, goal.len)
+                    {
                         return operand;
                     }
                 }
@@ -474,7 +489,15 @@ impl Maker<'_> {
     }
 
     /// Adds an instruction, with the dependencies that its lane needs.
-    fn emit(&mut self, node: u32, lane: u32, len: u32, sources: Vec<Operand>, sinks: Vec<Operand>, held: Held) -> Option<()> {
+    fn emit(
+        &mut self,
+        node: u32,
+        lane: u32,
+        len: u32,
+        sources: Vec<Operand>,
+        sinks: Vec<Operand>,
+        held: Held,
+    ) -> Option<()> {
         let id = self.draft.rows.len();
         if id >= 40 {
             return None;
@@ -498,7 +521,8 @@ impl Maker<'_> {
             if row.node != node || row.lane == lane {
                 continue;
             }
-            let meets = |a: &[Operand], b: &[Operand]| a.iter().any(|&x| b.iter().any(|&y| overlap(x, len, y, row.len)));
+            let meets =
+                |a: &[Operand], b: &[Operand]| a.iter().any(|&x| b.iter().any(|&y| overlap(x, len, y, row.len)));
             if !(meets(&sinks, &row.sinks) || meets(&sinks, &row.sources) || meets(&sources, &row.sinks)) {
                 continue;
             }

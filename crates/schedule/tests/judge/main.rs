@@ -278,6 +278,19 @@ fn verify_agrees_with_all_interleavings() {
     assert!(texts.is_empty(), "{} kinds of disagreement:\n{}", texts.len(), texts.join("\n"));
 }
 
+#[test]
+fn files_have_the_outcome_of_their_first_line() {
+    let mut explorer = Explorer::default();
+    let mut other = Vec::new();
+    for (name, expected, schedule) in files::all() {
+        let outcome = compare(&schedule, model::Set::MAX / 3, 1, 100_000, &mut explorer, &mut Counts::default());
+        if outcome.words != expected {
+            other.push(format!("{name}: {}", outcome.words));
+        }
+    }
+    assert!(other.is_empty(), "{} files have another outcome:\n{}", other.len(), other.join("\n"));
+}
+
 #[expect(clippy::print_stdout, reason = "the summary of a long run by hand")]
 fn report(counts: &Counts, done: u64, begin: Instant) {
     let seconds = begin.elapsed().as_secs_f64();

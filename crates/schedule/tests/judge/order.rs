@@ -164,7 +164,8 @@ pub fn judge(model: &Model, cuts: Set, seed: u64) -> Verdict {
     let mut verdict = Verdict::default();
     let causes = Causes::new(model);
     let (free, all_free, order) = run(&causes.free);
-    let (bounded, all_bounded, _) = if causes.is_bounded { run(&causes.bounded) } else { (Vec::new(), all_free, vec![]) };
+    let (bounded, all_bounded, _) =
+        if causes.is_bounded { run(&causes.bounded) } else { (Vec::new(), all_free, vec![]) };
     let whole = Chunks::new(model, 0).can_run(&causes.bounded);
     let between = Chunks::new(model, cuts).can_run(&causes.bounded);
     assert!(between || !whole, "what runs in whole instructions runs in any chunks");

@@ -46,15 +46,15 @@ fn smaller(draft: &Draft) -> Vec<Draft> {
         if draft.rows[r].sources.len() > 1 {
             for k in 0..draft.rows[r].sources.len() {
                 try_one(&|d| {
-                d.rows[r].sources.remove(k);
-            });
+                    d.rows[r].sources.remove(k);
+                });
             }
         }
         if draft.rows[r].sinks.len() > 1 {
             for k in 0..draft.rows[r].sinks.len() {
                 try_one(&|d| {
-                d.rows[r].sinks.remove(k);
-            });
+                    d.rows[r].sinks.remove(k);
+                });
             }
         }
     }
