@@ -1,0 +1,302 @@
+//! An independent judge of the proof: random tiny schedules, right and damaged, whose verdict comes from their
+//! interleavings and not from `verify`, with which this shares no code.
+//!
+//! # Right
+//! A schedule is right if, in every interleaving of its lanes and at every granularity (elements, whole instructions, any
+//! chunks between):
+//! 1. no lane waits forever;
+//! 2. nothing is read that was not written, even where the value is of no use;
+//! 3. no two lanes meet at a place, one writing, in an order that is left open;
+//! 4. at the end each required output element holds exactly the required contributions, once, of one input element, in
+//!    an order that the operator allows. A value that no output needs may be anything.
+//!
+//! # Rules that refuse more by design
+//! * **Form.** A stream has one lane at either end, all its elements are popped at each sink, slices lie in their buffers,
+//!   the input is only read, no instruction writes a place twice or writes where it reads another element, pops a stream
+//!   twice, or waits for itself. Otherwise the meaning would depend on the interleaving or the granularity.
+//! * **Deadlock at any granularity.** A schedule that runs element by element and is stuck in whole instructions is
+//!   refused: machines choose their chunks.
+//! * **Instructions, not elements, are ordered.** Of two instructions that meet at a place, one must complete before the
+//!   other starts, even where the elements that meet are ordered one by one: a machine may touch the places of an
+//!   instruction at any time while the instruction is under way.
+//! * **Capacities order nothing.** A capacity is a promise of room, and message passing gives more of it. So what only
+//!   a full stream holds back counts as unordered: races are judged with boundless streams, deadlock with the declared ones.
+//!
+//! # How
+//! `generate.rs` draws schedules; `order.rs` judges all interleavings at once; `explore.rs` walks through
+//! the interleavings of all that have few enough states, and must agree.
+//!
+//! `UNISONO_JUDGE_COUNT`, `UNISONO_JUDGE_SEED` and `UNISONO_JUDGE_SECONDS` change how many schedules are drawn, from which
+//! seed and for how long. Schedules that the two disagree on are made smaller and printed by the failing test.
+
+mod explore;
+mod files;
+mod generate;
+mod model;
+#[allow(dead_code, reason = "the judge of stored programs uses the rest")]
+mod order;
+mod random;
+mod shrink;
+mod value;
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use explore::{Explorer, Walk};
+use generate::Draft;
+use model::{Model, Refusal};
+use order::Verdict;
+use random::Random;
+use unisono_schedule::{
+    Schedule,
+    verify::{Method, Proof, verify},
+};
+
+/// The outcome of one schedule, in words that are counted.
+pub struct Outcome {
+    pub words: String,
+    /// The two judges, or the two methods of the proof, contradict each other.
+    pub disagree: bool,
+}
+
+fn agree(words: &str) -> Outcome {
+    Outcome { words: words.to_owned(), disagree: false }
+}
+
+fn disagree(words: String) -> Outcome {
+    Outcome { words: format!("DISAGREE {words}"), disagree: true }
+}
+
+fn codes(proof: &Proof) -> String {
+    let mut codes: Vec<&str> = proof.diagnostics.iter().map(|d| d.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.join(",")
+}
+
+/// Counts of one run.
+#[derive(Default)]
+pub struct Counts {
+    outcomes: BTreeMap<String, u64>,
+    states: u64,
+    walked: u64,
+    given_up: u64,
+}
+
+/// Compares the proof with the judge.
+pub fn compare(
+    schedule: &Schedule,
+    cuts: model::Set,
+    seed: u64,
+    most_states: usize,
+    explorer: &mut Explorer,
+    counts: &mut Counts,
+) -> Outcome {
+    let proof = verify(schedule, Method::Exact);
+    let by_fingerprint = verify(schedule, Method::Fingerprint);
+    let model = match Model::new(schedule) {
+        Err(Refusal::TooLarge) => return agree("skipped: too large"),
+        Err(Refusal::IllFormed(rule)) => {
+            let refused = !proof.deadlock_free && !codes(&proof).contains("deadlock");
+            return match refused {
+                true => agree("refused: form"),
+                false => disagree(format!("ill-formed ({rule}), {}", codes(&proof))),
+            };
+        }
+        Ok(model) => model,
+    };
+    let verdict = order::judge(&model, cuts, seed);
+    if let Some(words) = contradiction(&model, &verdict, most_states, explorer, counts) {
+        return disagree(words);
+    }
+    // The fingerprints of the exact method and the other must agree, but for what fingerprints cannot show.
+    let barrier = model.collective.kind == unisono_collective::Kind::Barrier;
+    if proof.holds() != by_fingerprint.holds() && !barrier {
+        return disagree(format!("exact says {:?}, fingerprint {:?}", codes(&proof), codes(&by_fingerprint)));
+    }
+    if proof.holds() && !barrier && proof.repeatable != by_fingerprint.repeatable {
+        return disagree("of exact and fingerprint one says repeatable".into());
+    }
+    judged(&proof, &verdict)
+}
+
+fn judged(proof: &Proof, verdict: &Verdict) -> Outcome {
+    let codes = codes(proof);
+    if proof.holds() && !verdict.is_right() {
+        return disagree(format!("UNSOUND: proved, but {verdict:?}"));
+    }
+    if !proof.holds() && verdict.is_right() {
+        return disagree(format!("refused though right: {codes}"));
+    }
+    if verdict.is_right() {
+        return match (proof.repeatable, verdict.one_expression, verdict.equal_bits) {
+            (true, true, true) => agree("right, repeatable"),
+            (false, false, _) => agree("right, not repeatable"),
+            (true, ..) => disagree("UNSOUND: repeatable, but bits differ".into()),
+            (false, true, _) => disagree("not repeatable, but one expression".into()),
+        };
+    }
+    // Each finding has its own ground.
+    if proof.deadlock_free == verdict.deadlock {
+        return disagree(format!("{codes}, but {verdict:?}"));
+    }
+    if verdict.deadlock {
+        return agree("refused: deadlock");
+    }
+    if proof.race_free == verdict.race {
+        return disagree(format!("{codes}, but {verdict:?}"));
+    }
+    if verdict.race {
+        return agree(if verdict.race_of_elements { "refused: race" } else { "refused: race by rule only" });
+    }
+    if codes.contains("undefined") != verdict.undefined {
+        return disagree(format!("{codes}, but {verdict:?}"));
+    }
+    agree(if verdict.undefined { "refused: undefined" } else { "refused: contents" })
+}
+
+/// Walks through the interleavings, if there are few enough, and says where that contradicts the verdict.
+fn contradiction(
+    model: &Model,
+    verdict: &Verdict,
+    most_states: usize,
+    explorer: &mut Explorer,
+    counts: &mut Counts,
+) -> Option<String> {
+    let mut walk = |whole, bounded| {
+        let found = explorer.walk(model, Walk { whole, bounded, most_states });
+        counts.states += found.states as u64;
+        counts.walked += 1;
+        counts.given_up += u64::from(found.given_up);
+        found
+    };
+    let whole = walk(true, true);
+    let cut_short = |f: &explore::Found| f.given_up || f.both_next;
+    if !cut_short(&whole) && whole.deadlock != verdict.deadlock {
+        return Some(format!("walk by instructions: {whole:?}; {verdict:?}"));
+    }
+    if whole.both_next && !verdict.deadlock && !verdict.race {
+        return Some(format!("walk by instructions: {whole:?}; {verdict:?}"));
+    }
+    if verdict.deadlock {
+        return None;
+    }
+    let is_bounded = model.streams.iter().any(|s| s.capacity < s.len);
+    for bounded in [true, false] {
+        if !bounded && !is_bounded {
+            continue;
+        }
+        let fine = walk(false, bounded);
+        let words = || Some(format!("walk by elements, bounded {bounded}: {fine:?}; {verdict:?}"));
+        if fine.deadlock || fine.both_next && !verdict.race || fine.contents_differ && !verdict.race {
+            return words();
+        }
+        if bounded && fine.both_next && !verdict.race_of_elements || fine.overlap && !verdict.race {
+            return words();
+        }
+        if !verdict.race && (fine.undefined && !verdict.undefined || fine.wrong && !verdict.wrong) {
+            return words();
+        }
+        if cut_short(&fine) {
+            continue;
+        }
+        // The walk is complete.
+        let loose = !(bounded && is_bounded);
+        if bounded && verdict.race_of_elements || loose && verdict.race && !fine.overlap {
+            return words();
+        }
+        if !verdict.race && (fine.undefined, fine.wrong) != (verdict.undefined, verdict.wrong) {
+            return words();
+        }
+    }
+    None
+}
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.replace('_', "").parse().unwrap_or_else(|_| panic!("{name} is '{text}'; it must be a number")))
+}
+
+fn draw(r: &mut Random) -> Draft {
+    loop {
+        if let Some(mut draft) = generate::draft(r) {
+            for _ in 0..r.pick(&[0, 0, 1, 1, 2]) {
+                generate::damage(r, &mut draft);
+            }
+            return draft;
+        }
+    }
+}
+
+#[test]
+fn verify_agrees_with_all_interleavings() {
+    let seed = setting("UNISONO_JUDGE_SEED").unwrap_or(1);
+    let count = setting("UNISONO_JUDGE_COUNT");
+    let seconds = setting("UNISONO_JUDGE_SECONDS").or(count.is_none().then_some(20));
+    let (count, begin) = (count.unwrap_or(100_000), Instant::now());
+    let mut counts = Counts::default();
+    let mut explorer = Explorer::default();
+    let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    let mut done = 0;
+    while done < count && seconds.is_none_or(|s| begin.elapsed() < Duration::from_secs(s)) {
+        // A schedule follows from the seed and its number.
+        let number = seed.wrapping_mul(0x1_0000_0000).wrapping_add(done);
+        let mut r = Random::new(random::mix(number));
+        let draft = draw(&mut r);
+        let cuts = model::Set::from(r.next()) << 64 | model::Set::from(r.next());
+        let Some(schedule) = draft.build() else {
+            *counts.outcomes.entry("not built".into()).or_default() += 1;
+            done += 1;
+            continue;
+        };
+        let outcome = compare(&schedule, cuts, number, 600, &mut explorer, &mut counts);
+        done += 1;
+        if outcome.disagree {
+            let seen = counts.outcomes.get(&outcome.words).copied().unwrap_or(0);
+            let best = failures.entry(outcome.words.clone()).or_insert((usize::MAX, String::new()));
+            if seen < 8 {
+                let mut unused = Counts::default();
+                let smaller = shrink::shrink(&draft, &mut |d| {
+                    let mut said = |s| compare(&s, cuts, number, 2000, &mut explorer, &mut unused).words;
+                    d.build().is_some_and(|s| said(s) == outcome.words)
+                });
+                if smaller.rows.len() < best.0 {
+                    let text = shrink::text(&smaller);
+                    *best = (smaller.rows.len(), format!("; number {number}: {}\n{text}", outcome.words));
+                }
+            }
+        }
+        *counts.outcomes.entry(outcome.words).or_default() += 1;
+        if done.is_multiple_of(1_000_000) {
+            report(&counts, done, begin);
+        }
+    }
+    report(&counts, done, begin);
+    let texts: Vec<String> = failures.into_values().map(|f| f.1).collect();
+    assert!(texts.is_empty(), "{} kinds of disagreement:\n{}", texts.len(), texts.join("\n"));
+}
+
+#[test]
+fn files_have_the_outcome_of_their_first_line() {
+    let mut explorer = Explorer::default();
+    let mut other = Vec::new();
+    for (name, expected, schedule) in files::all() {
+        let outcome = compare(&schedule, model::Set::MAX / 3, 1, 100_000, &mut explorer, &mut Counts::default());
+        if outcome.words != expected {
+            other.push(format!("{name}: {}", outcome.words));
+        }
+    }
+    assert!(other.is_empty(), "{} files have another outcome:\n{}", other.len(), other.join("\n"));
+}
+
+#[expect(clippy::print_stdout, reason = "the summary of a long run by hand")]
+fn report(counts: &Counts, done: u64, begin: Instant) {
+    let seconds = begin.elapsed().as_secs_f64();
+    println!("{done} schedules in {seconds:.1} s, {:.0} a second", done as f64 / seconds.max(1e-9));
+    println!("{} walks, {} states, {} given up", counts.walked, counts.states, counts.given_up);
+    for (words, count) in &counts.outcomes {
+        println!("{count:10}  {words}");
+    }
+}
