@@ -151,10 +151,10 @@ fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
         return;
     }
     let (blocks, vector) = (c.elements as usize, c.input_len(0) == c.elements || c.output_len(0) == c.elements);
-    let short = stored.facts.blocking == Blocking::Any && vector && blocks > 1;
+    let short = stored.facts().blocking == Blocking::Any && vector && blocks > 1;
     for n in [Some(blocks), Some(2 * blocks), short.then_some(2 * blocks - 1)].into_iter().flatten() {
         let given = inputs(&c, |rank| c.input_len(rank) as usize / blocks * n);
-        let got = local::run(&stored.facts, &stored.programs, n, &given, n as u64 * 31 + 7);
+        let got = local::run(stored.facts(), stored.programs(), n, &given, n as u64 * 31 + 7);
         let got = got.expect("a stored schedule runs to its end");
         let pitch = n.div_ceil(blocks);
         for offset in 0..pitch {

@@ -1,10 +1,10 @@
-//! Stored programs with changed numbers, written and read back: what the check of a `.plan` lets through can be run.
+//! Stored programs with changed numbers, written and read back: programs that their proof accepts give the right results.
 
 use unisono_collective::{Choice, DecisionTable, Kind, Row};
 use unisono_runtime::local;
 use unisono_schedule::{
     plan_file::{self, Plan, PlanFile},
-    stored::{Place, RankProgram, Stored, Wait, store},
+    stored::{Facts, Place, RankProgram, Stored, Wait, store},
     verify::{Method, Verified},
 };
 
@@ -21,7 +21,7 @@ impl Target for StoredProgram {
     }
 
     fn summary(&self) -> &'static str {
-        "changes numbers of a stored schedule, writes and reads the plan, and runs what is accepted"
+        "changes numbers of a stored schedule; what its proof accepts is written, read and run, with the same results"
     }
 
     fn form(&self) -> Form {
@@ -36,25 +36,33 @@ impl Target for StoredProgram {
         let mut d = Draws::new(input);
         let Ok(schedule) = small_schedule::draw(&mut d) else { return false };
         let Ok(proven) = Verified::new(schedule, Method::Exact) else { return false };
-        let Ok(mut stored) = store(&proven) else { return false };
+        let Ok(stored) = store(&proven) else { return false };
+        let expected = run(stored.facts(), stored.programs());
+        let (mut facts, mut programs) = (stored.facts().clone(), stored.programs().to_vec());
         for _ in 0..d.below(4) {
-            change(&mut stored, &mut d);
+            change(&mut facts, &mut programs, &mut d);
         }
-        let bytes = written(stored);
-        let Ok(file) = PlanFile::read(bytes) else { return false };
-        run(&file, 0);
+        let same = facts.collective == stored.facts().collective;
+        let Ok(changed) = Stored::check(&facts, programs) else { return false };
+        let file = PlanFile::read(written(changed)).expect("a proven plan is read");
+        file.prove(0).expect("a plan is proven as it was when it was written");
+        let got = run_file(&file, 0);
+        assert!(
+            !same || got == expected,
+            "programs that were proven give other results: {got:?} instead of {expected:?}"
+        );
         true
     }
 }
 
 /// A plan of one row for any size.
 fn written(stored: Stored) -> Vec<u8> {
-    let c = stored.facts.collective;
+    let c = stored.facts().collective;
     let row = Row {
         kind: c.kind,
         ranks: c.ranks,
         per_node: None,
-        class: stored.facts.class,
+        class: stored.facts().class,
         first_bytes: 0,
         last_bytes: u64::MAX,
         choice: Choice::Algorithm { name: "drawn".to_owned(), params: Vec::new() },
@@ -66,28 +74,37 @@ fn written(stored: Stored) -> Vec<u8> {
     bytes
 }
 
-/// Decodes the programs of a schedule and, where all are accepted and small, runs them. A run may stop for good or find
-/// messages of other lengths than expected; it may not panic.
-pub fn run(file: &PlanFile, schedule: usize) {
+/// Runs a schedule of a plan whose proof holds.
+pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
+    file.prove(schedule).ok()?;
     let facts = file.facts(schedule);
+    let programs: Result<Vec<RankProgram>, _> =
+        (0..facts.collective.ranks).map(|rank| file.program(schedule, rank)).collect();
+    run(facts, &programs.expect("the proof decoded them"))
+}
+
+/// The outputs of proven programs, where they are small; no order of messages may stop them or change the results.
+fn run(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
     let c = facts.collective;
-    let programs: Result<Vec<RankProgram>, _> = (0..c.ranks).map(|rank| file.program(schedule, rank)).collect();
-    let Ok(programs) = programs else { return };
     let sizes = (0..c.ranks)
-        .zip(&programs)
+        .zip(programs)
         .map(|(rank, p)| u64::from(c.input_len(rank)) + u64::from(c.output_len(rank)) + u64::from(p.scratch_blocks));
     if sizes.sum::<u64>() > MOST_RUN || c.kind == Kind::Barrier {
-        return;
+        return None;
     }
-    let inputs: Vec<Vec<i64>> = (0..c.ranks).map(|rank| (0..c.input_len(rank)).map(i64::from).collect()).collect();
-    drop(local::run(facts, &programs, c.elements as usize, &inputs, 1));
+    let value = |rank: u32, k: u32| i64::from(rank + 1) << 20 | i64::from(k);
+    let inputs: Vec<Vec<i64>> =
+        (0..c.ranks).map(|rank| (0..c.input_len(rank)).map(|k| value(rank, k)).collect()).collect();
+    let run = |seed| local::run(facts, programs, c.elements as usize, &inputs, seed).expect("proven programs end");
+    let first = run(1);
+    assert!((2..5).all(|seed| run(seed) == first), "the order of messages changes the results");
+    Some(first)
 }
 
 /// One number or row of one program becomes another.
-fn change(stored: &mut Stored, d: &mut Draws<'_>) {
-    let facts = stored.facts.clone();
-    let rank = d.below(stored.programs.len() as u32) as usize;
-    let p = &mut stored.programs[rank];
+fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
+    let rank = d.below(programs.len() as u32) as usize;
+    let p = &mut programs[rank];
     let number = |d: &mut Draws<'_>, old: u32| match d.below(6) {
         0 => old.wrapping_add(1),
         1 => old.wrapping_sub(1),
@@ -167,7 +184,7 @@ fn change(stored: &mut Stored, d: &mut Draws<'_>) {
         }
         _ => {
             let elements = number(d, facts.collective.elements);
-            stored.facts.collective.elements = if elements == 0 { 1 } else { elements };
+            facts.collective.elements = if elements == 0 { 1 } else { elements };
         }
     }
 }
