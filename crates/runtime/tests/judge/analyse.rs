@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    order::{Cell, NOTHING},
+    order::Cell,
     program::{Before, Program, Span},
     value::UNWRITTEN,
 };
@@ -45,9 +45,12 @@ fn add(set: &mut Set, event: usize) {
     set[event / 64] |= 1 << (event % 64);
 }
 
+/// Departures and arrivals of one sender, receiver and tag.
+type Ends = (Vec<usize>, Vec<usize>);
+
 /// For each departure the arrival that it meets.
 pub fn matching(p: &Program) -> Result<Vec<Option<usize>>, String> {
-    let mut channels: BTreeMap<(usize, usize, u32), (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    let mut channels: BTreeMap<(usize, usize, u32), Ends> = BTreeMap::new();
     for (d, end) in p.departures.iter().enumerate().filter(|(_, e)| !e.span.is_empty()) {
         channels.entry((end.rank, end.peer, end.tag)).or_default().0.push(d);
     }
@@ -218,6 +221,5 @@ fn contents(
             data[a] = cells.to_vec();
         }
     }
-    debug_assert_eq!(NOTHING.value, UNWRITTEN);
     if undefined { Err("undefined".into()) } else { Ok(memory) }
 }

@@ -103,9 +103,9 @@ impl Chunks {
         let mut of = vec![0; model.events];
         let mut count = 0;
         for row in &model.rows {
-            for event in row.event..row.event + row.len {
-                count += usize::from(event == row.event || cuts & bit(event) != 0);
-                of[event] = (count - 1) as u8;
+            for (k, chunk) in of[row.event..row.event + row.len].iter_mut().enumerate() {
+                count += usize::from(k == 0 || cuts & bit(row.event + k) != 0);
+                *chunk = (count - 1) as u8;
             }
         }
         Self { of, count }
