@@ -2,7 +2,7 @@
 
 use unisono_schedule::plan_file::PlanFile;
 
-use crate::{Form, Target, targets::stored_program::run};
+use crate::{Form, Target, targets::stored_program::run_file};
 
 pub struct PlanFileBytes;
 
