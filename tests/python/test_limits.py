@@ -127,7 +127,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
         lambda _: un.traffic("permutation", "hx2mesh-small", bytes=281_474_976_776_192, level="packet"),
         "packets of a message",
     ),
-    "2^32 - 1 samples": (lambda _: un.allocate("hx2mesh-large", fail=10, samples=2**32 - 1), "samples"),
+    "2^32 - 1 samples": (lambda _: un.allocate("hx2mesh-large", fail=10, samples=2**32 - 1), "allocation"),
     "a million samples of a large machine": (
         lambda _: un.allocate("hx2mesh-large", fail=10, samples=2**20),
         "steps",

@@ -96,7 +96,7 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
         return Err(MachineError::NoSamples);
     }
     let (bytes, steps) = estimate(boards, study);
-    limits::admit("the samples of the allocation", bytes, steps)?;
+    limits::admit("the study of the allocation", bytes, steps)?;
     let mut shares = Vec::with_capacity(study.samples as usize);
     let (mut placed, mut refused, mut used) = (0u64, 0u64, 0.0);
     let mut upper = UpperShare::default();
