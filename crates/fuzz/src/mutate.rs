@@ -280,6 +280,6 @@ mod tests {
     fn tokens_are_the_text() {
         let text = "chunk 8.5  é;[x]\n".as_bytes();
         assert_eq!(tokens(text).concat(), text);
-        assert_eq!(tokens(text).len(), 9);
+        assert_eq!(tokens(text).len(), 10);
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use unisono_runtime::{Buffer, Slice, Transport};
 
 use crate::{
+    abi::Number,
     call::Call,
     kernels,
     library::{Comm, Failed, Library, Outcome, check, int},
@@ -114,10 +115,12 @@ impl Transport for Port<'_> {
         if known {
             return Ok(());
         }
-        // Reduce_local computes `inout = in op inout`: the right operand has to be where the result goes.
+        // Reduce_local computes `inout = in op inout`: the right operand has to be where the result goes. Operands are
+        // swapped only where that cannot change a bit: a minimum of +0 and -0, or of a NaN, may depend on their order.
+        let exact = reduction.element.is_some_and(|element| element.number != Number::Float) && reduction.op.is_some();
         let (given, result) = match (target == left, target == right) {
             (_, true) => (left, target),
-            (true, _) if reduction.commutes => (right, target),
+            (true, _) if exact => (right, target),
             (true, _) => {
                 grow(self.spare, bytes)?;
                 (left, self.spare.as_mut_ptr().cast())

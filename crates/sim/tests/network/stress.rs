@@ -52,7 +52,7 @@ fn links_carry_what_they_can() {
         assert!(busiest * 20_000 <= run.hosts.makespan, "{topology}");
         let mut into = vec![0_u64; net.plane.nodes() as usize];
         for (link, sent) in net.plane.links().iter().zip(&run.link_packets) {
-            into[link.to as usize] += sent;
+            into[link.to as usize] = into[link.to as usize].wrapping_add(*sent);
             into[link.from as usize] = into[link.from as usize].wrapping_sub(*sent);
         }
         for node in 0..ranks {
