@@ -76,7 +76,7 @@ fn watch() {
     loop {
         thread::sleep(Duration::from_millis(100));
         let now = BEATS.load(Relaxed);
-        if now != beat || now % 2 == 0 {
+        if now != beat || now.is_multiple_of(2) {
             (beat, begin) = (now, cpu_ticks());
             continue;
         }
@@ -99,11 +99,11 @@ pub fn start(bounds: &Bounds) {
     STARTED.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if BEATS.load(Relaxed) % 2 == 0 {
+            if BEATS.load(Relaxed).is_multiple_of(2) {
                 return before(info);
             }
             let place = info.location().map_or_else(String::new, |l| format!("{}:{}", l.file(), l.line()));
-            let message = info.payload_as_str().unwrap_or("a payload without text").to_owned();
+            let message = text_of(info.payload());
             PANIC.set(Some((place, message)));
         }));
         thread::spawn(watch);
@@ -146,4 +146,9 @@ pub fn run(target: &dyn Target, input: &[u8], bounds: &Bounds) -> Result<bool, F
 fn plain(text: &str) -> String {
     let word: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     word.trim_start_matches("crates-").to_owned()
+}
+/// The message of a panic, if it is a text.
+fn text_of(payload: &dyn std::any::Any) -> String {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a payload without text").to_owned()
 }

@@ -10,8 +10,6 @@ use std::{
 use pyo3::prelude::*;
 use unisono_base::limits::{self, DEFAULT_STEPS};
 
-/// The share of the free memory that estimates may ask for unless the user sets a limit.
-const SHARE: f64 = 0.8;
 /// The free memory is read again after so long.
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -28,7 +26,7 @@ pub fn refresh() {
         return;
     }
     READ.set(Some(Instant::now()));
-    let bytes = free().map_or(u64::MAX, |free| (free as f64 * SHARE) as u64);
+    let bytes = free().map_or(u64::MAX, |free| free / 5 * 4);
     limits::set(bytes, limits::get().1);
 }
 

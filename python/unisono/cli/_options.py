@@ -8,8 +8,8 @@ import click
 
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
-from unisono._files import exists, is_file
 from unisono._core import default_steps
+from unisono._files import exists, is_file
 from unisono._inputs import DTYPE_BYTES, element_count
 from unisono.cli._output import working
 from unisono.cli._types import Nodes, Param, Root

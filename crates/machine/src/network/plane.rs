@@ -107,7 +107,7 @@ impl PlaneBuilder {
             CABLE_BYTES * u128::from(cables) + NODE_BYTES * nodes,
             32 * (u128::from(cables) + nodes),
         )?;
-        let cables = Vec::with_capacity(cables as usize);
+        let cables = Vec::with_capacity(narrow(cables));
         Ok(Self { accelerators, ports: vec![0; nodes as usize], cables })
     }
 
