@@ -257,8 +257,8 @@ def arguments(draw: st.DrawFn, name: str) -> list[str]:
     command, words = PROGRAM[name], [name]
     known = ARGUMENTS.get(name, [])
     if draw(st.integers(0, 9)) < (9 if known else 1):
-        sound = draw(st.integers(0, 9)) > 0
-        source = known if known and sound else WORDS
+        fitting = draw(st.integers(0, 9)) > 0
+        source = known if known and fitting else WORDS
         words.append(draw(st.sampled_from(source)))
     if name == "reproduce" and len(words) == 1:
         words.append(draw(st.sampled_from(WORDS)))  # Without a paper it reproduces all of them.
