@@ -30,12 +30,12 @@ fn boards_that_do_not_divide_are_refused() {
         ("dims = [4, 6]\nboard = [3, 3]", "board is [3, 3]; accepted is one divisor of each extent of dims, [4, 6]"),
         ("dims = [4, 6]\nboard = [2]", "board is [2]; accepted is one divisor of each extent of dims, [4, 6]"),
         ("dims = [4, 6]\nboard = [0, 1]", "board is [0, 1]; accepted is one divisor of each extent of dims, [4, 6]"),
-        ("dims = []", "dims is []; accepted are one extent or more, each at least 1"),
+        ("dims = []", "dims is []; accepted are 1 to 255 extents, each at least 1"),
         ("dims = [99999, 99999]", "99999 x 99999 accelerators; accepted are 1 to 16777216"),
     ] {
         let e = oracle::read(&format!("name = 'mesh'\n{lines}")).unwrap_err();
         assert_eq!(e, format!("test, topology: {said}"));
     }
     let e = oracle::read("name = 'torus'\ndims = [2, 4]").unwrap_err();
-    assert_eq!(e, "test, topology: dims is [2, 4]; accepted are one extent or more, each at least 3");
+    assert_eq!(e, "test, topology: dims is [2, 4]; accepted are 1 to 255 extents, each at least 3");
 }
