@@ -37,5 +37,5 @@ fn boards_that_do_not_divide_are_refused() {
         assert_eq!(e, format!("test, topology: {said}"));
     }
     let e = oracle::read("name = 'torus'\ndims = [2, 4]").unwrap_err();
-    assert_eq!(e, "test, topology: dims is [2, 4]; accepted are one extent or more, each at least 3");
+    assert_eq!(e, "test, topology: dims is [2, 4]; accepted are 1 to 255 extents, each at least 3");
 }
