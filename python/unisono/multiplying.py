@@ -8,6 +8,7 @@ alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3); the costs of stages add up. Ti
 from typing import NamedTuple
 
 from unisono import _core
+from unisono._core import InputError
 
 __all__ = ["Best", "best", "cost", "count", "fan_out", "schedules"]
 
@@ -70,4 +71,7 @@ def fan_out(ratio: float) -> float:
 
 
 def _prices(alpha_p: float, alpha_r: float, n: float, beta: float, gamma: float) -> tuple[float, float, float]:
-    return alpha_p, alpha_r + n * beta, n * gamma
+    try:
+        return float(alpha_p), float(alpha_r + n * beta), float(n * gamma)
+    except OverflowError:
+        raise InputError("a price or a number of bytes is too large for a floating-point number") from None

@@ -17,23 +17,29 @@ const PERIOD: Duration = Duration::from_secs(1);
 static FOLLOWS: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
-    static READ: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// When the free memory was read, and what was found.
+    static READ: Cell<Option<(Instant, Option<u64>)>> = const { Cell::new(None) };
 }
 
 /// Sets the limit on memory to 80 % of what is free, unless the user has set one.
 pub fn refresh() {
-    if !FOLLOWS.load(Relaxed) || READ.get().is_some_and(|read| read.elapsed() < PERIOD) {
+    if !FOLLOWS.load(Relaxed) {
         return;
     }
-    READ.set(Some(Instant::now()));
-    let bytes = free().map_or(u64::MAX, |free| free / 5 * 4);
+    let known = READ.get().filter(|(read, _)| read.elapsed() < PERIOD);
+    let (_, shared) = known.unwrap_or_else(|| (Instant::now(), shared()));
+    if known.is_none() {
+        READ.set(Some((Instant::now(), shared)));
+    }
+    // The process may change its own limit at any time.
+    let bytes = [shared, address_space()].into_iter().flatten().min().map_or(u64::MAX, |free| free / 5 * 4);
     limits::set(bytes, limits::get().1);
 }
 
-/// The bytes that this process may still allocate: the least of what the machine has free, what the control groups of the
-/// process leave, and what its limit on address space leaves. None where nothing says.
-fn free() -> Option<u64> {
-    [available(), unclaimed_by_groups(), address_space()].into_iter().flatten().min()
+/// The bytes that processes beside this one leave: the least of what the machine has free and what the control groups of
+/// the process leave. None where nothing says.
+fn shared() -> Option<u64> {
+    [available(), unclaimed_by_groups()].into_iter().flatten().min()
 }
 
 /// The number in a file of one number.
@@ -76,6 +82,7 @@ fn unclaimed_by_groups() -> Option<u64> {
     second.chain(first).min()
 }
 
+/// The bytes that the limit on its address space leaves to the process.
 fn address_space() -> Option<u64> {
     let most = value(&read_to_string("/proc/self/limits").ok()?, "Max address space")?;
     let used = value(&read_to_string("/proc/self/status").ok()?, "VmSize:")? * 1024;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use unisono_base::{InstrId, LaneId, NodeId, PhaseId, Span, StreamId};
-use unisono_collective::Collective;
+use unisono_collective::{Collective, Operator};
 
 /// Where an instruction reads or writes. Buffer operands give the first element; the instruction gives the length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -186,6 +186,13 @@ impl Schedule {
 
     pub fn all_streams(&self) -> impl Iterator<Item = StreamId> + use<> {
         (0..self.streams.len()).map(StreamId::new)
+    }
+
+    /// The same schedule with another operator, such as one whose operands a proof may swap.
+    pub fn with_operator(&self, operator: Operator) -> Self {
+        let mut other = self.clone();
+        other.collective.operator = operator;
+        other
     }
 
     /// Replaces the label that says what made the schedule; line breaks become spaces.

@@ -9,7 +9,6 @@ import click
 from unisono import InputError
 from unisono._files import check_writable, is_file
 from unisono._mpirun import environment, find_launcher, variables
-from unisono._planfile import read_proven
 from unisono.cli._output import print_lines
 
 
@@ -39,8 +38,6 @@ def run(
         raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
     if plan is not None and not is_file(plan):
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
-    if plan is not None:
-        read_proven(plan, ranks)
     if report is not None and report != "stderr":
         check_writable(report)
     launcher = find_launcher(program[0], mpiexec)

@@ -100,9 +100,9 @@ fn rules(view: &mut View) -> (Vec<OfCollective>, Vec<(Kind, &'static str)>) {
             // Without a size to compare only the first rule counts.
             let kept = if known.size == Size::None { &regions[..1] } else { &regions[..] };
             sizes.push((ranks, kept.iter().map(rule).collect()));
-            if !counts.contains(&(ranks + 1)) {
-                sizes.push((ranks + 1, own()));
-            }
+            // More ranks than the last count that a file can name need no row.
+            let after = ranks.checked_add(1).filter(|after| !counts.contains(after));
+            sizes.extend(after.map(|after| (after, own())));
         }
         if sizes.iter().any(|(_, rules)| rules.iter().any(|r| r.1 != 0)) {
             all.push((known, sizes));
