@@ -7,7 +7,7 @@ use unisono_collective::{Choice, Collective, DecisionTable, Dtype, Kind, Operato
 use super::{MAGIC, PREAMBLE_BYTES, Plan, PlanFile, PlanFileError, read, wire::Out, wire::checksum, write};
 use crate::{
     Builder, Operand,
-    stored::{Stored, store},
+    stored::{RankProgram, Stored, store},
     verify::{Method, Verified},
 };
 
@@ -103,6 +103,47 @@ fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
         bytes[24..32].copy_from_slice(&sum);
     }
     bytes
+}
+
+/// A file whose rank 0 runs another program of the same length, with all checksums made to fit.
+fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
+    let (mut bytes, read) = (file(), PlanFile::read(file()).unwrap());
+    let section = read.schedules[0].1[0];
+    let mut program = read.program(0, 0).unwrap();
+    change(&mut program);
+    let mut out = Out::default();
+    write::program(&program, &mut out);
+    assert_eq!(out.0.len() as u64, section.len);
+    let at = section.start as usize;
+    bytes[at..at + out.0.len()].copy_from_slice(&out.0);
+    let (old, new) = (section.checksum.to_le_bytes(), checksum(&out.0).to_le_bytes());
+    let at = bytes.windows(8).position(|w| w == old).unwrap();
+    bytes[at..at + 8].copy_from_slice(&new);
+    forged(bytes)
+}
+
+/// Checksums that fit show nothing of the programs: they are proven before they run.
+#[test]
+fn forged_programs_fail_their_proof() {
+    let good = PlanFile::read(with_program(|_| {})).unwrap();
+    assert_eq!((good.prove(0), good.prove_rows(Some(2)), good.prove_rows(None)), (Ok(()), Ok(()), Ok(())));
+    let why = |change: &dyn Fn(&mut RankProgram)| {
+        let read = PlanFile::read(with_program(change)).unwrap();
+        assert_eq!(read.prove_rows(Some(3)), Ok(()), "no row is for 3 ranks");
+        assert_eq!(read.prove_rows(Some(2)), read.prove(0));
+        read.prove(0).unwrap_err().to_string()
+    };
+    let said = why(&|p| p.departures.iter_mut().for_each(|d| d.tag += 7));
+    assert_eq!(
+        said,
+        "schedule 0 of the plan fails its proof: a message with tag 0 from rank 0 to rank 1 has only one end; plan again"
+    );
+    let swapped = |p: &mut RankProgram| {
+        for step in p.steps.iter_mut().filter(|step| step.b.is_some()) {
+            step.b = Some(step.a);
+        }
+    };
+    assert!(why(&swapped).contains("fails its proof"), "{}", why(&swapped));
 }
 
 proptest! {
