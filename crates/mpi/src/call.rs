@@ -4,6 +4,7 @@ use unisono_collective::{Kind, OperatorClass};
 
 use crate::{
     abi::{Element, Op},
+    kernels,
     library::{Datatype, OpHandle},
 };
 
@@ -18,6 +19,13 @@ pub struct Reduction {
     pub datatype: Datatype,
     /// None where only the library knows the datatype.
     pub element: Option<Element>,
+}
+
+impl Reduction {
+    /// Whether our own sums serve it, which treat every element of a call alike, however it is cut into pieces.
+    pub fn is_ours(&self) -> bool {
+        self.element.zip(self.op).is_some_and(|(element, op)| kernels::serves(element, op))
+    }
 }
 
 /// A call over memory without gaps. `input` and `output` do not overlap, unless the call is in place; either may be dangling

@@ -6,6 +6,12 @@
 
 use crate::abi::{Element, Number, Op};
 
+/// Whether [`combine`] has a kernel.
+pub fn serves(element: Element, op: Op) -> bool {
+    // SAFETY: no address is used for no elements.
+    unsafe { combine(element, op, [].as_ptr(), [].as_ptr(), [].as_mut_ptr(), 0) }
+}
+
 /// `to = left op right` over `count` elements; false where there is no kernel and nothing was done.
 ///
 /// # Safety

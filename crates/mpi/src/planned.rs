@@ -98,14 +98,20 @@ impl Planned {
     ) -> Outcome<(Agreement, Option<Self>)> {
         let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
         // All that could fail on one rank alone is done before the ranks compare. One rank proves for all: they go by its
-        // plan only if theirs have the same checksum.
+        // plan only if theirs have the same digest.
         let holds = |plan: &PlanFile| rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
         let proven = plan.filter(|plan| holds(plan));
         let prepared = proven.and_then(|plan| Some((plan, entries(plan, ranks, rank)?)));
-        let mine = prepared.as_ref().map_or(0, |(plan, _)| plan.checksum().wrapping_add(terms).max(1));
-        let (least, most) = library.bounds(mine, comm)?;
+        let digest = prepared.as_ref().map_or([0, 0], |(plan, _)| plan.digest());
+        // 0 stands for no plan.
+        let first = prepared.as_ref().map_or(0, |_| digest[0].wrapping_add(terms).max(1));
+        let mut differs = false;
+        for word in [first, digest[1]] {
+            let (least, most) = library.bounds(word, comm)?;
+            differs |= least != most;
+        }
         match prepared {
-            _ if least != most => Ok((Agreement::Differs, None)),
+            _ if differs => Ok((Agreement::Differs, None)),
             Some((plan, entries)) if entries.iter().any(|kind| !kind.is_empty()) => {
                 let comm = library.dup(comm)?;
                 let planned = Self::new(library, comm, plan, ranks, rank, entries)?;

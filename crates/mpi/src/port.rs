@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use unisono_runtime::{Buffer, Slice, Transport};
 
 use crate::{
-    abi::Number,
+    abi::{Element, Number},
     call::Call,
     kernels,
     library::{Comm, Failed, Library, Outcome, check, int},
@@ -117,7 +117,8 @@ impl Transport for Port<'_> {
         }
         // Reduce_local computes `inout = in op inout`: the right operand has to be where the result goes. Operands are
         // swapped only where that cannot change a bit: a minimum of +0 and -0, or of a NaN, may depend on their order.
-        let exact = reduction.element.is_some_and(|element| element.number != Number::Float) && reduction.op.is_some();
+        let integer = |element: Element| matches!(element.number, Number::Signed | Number::Unsigned | Number::Bits);
+        let exact = reduction.op.is_some() && reduction.element.is_some_and(integer);
         let (given, result) = match (target == left, target == right) {
             (_, true) => (left, target),
             (true, _) if exact => (right, target),

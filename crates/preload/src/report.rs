@@ -113,7 +113,7 @@ fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
     let mut text = format!("unisono report: {} ranks", all.len());
     match &settings().plan {
         Some(plan) => {
-            let _ = writeln!(text, ", plan {:016x}", plan.checksum());
+            let _ = writeln!(text, ", plan {:016x}", plan.digest()[0]);
         }
         None => text.push_str(", no plan\n"),
     }

@@ -7,9 +7,8 @@
 //! programs    one after the other
 //! ```
 //! Version 2 added the ranks per node of a row, and whether a schedule runs in place; in version 1 rows hold for any, and
-//! schedules do not. Numbers are little-endian; texts have their length before them. The header's checksum covers those of the programs,
-//! so it stands for the whole file: two files with the same one hold the same plan. A file that is damaged, truncated
-//! or newer is refused as a whole. A program that reaches outside its buffers is refused when it is decoded, and
+//! schedules do not. Numbers are little-endian; texts have their length before them. The header's checksum covers those of the programs.
+//! Checksums find damage; a file that is damaged, truncated or newer is refused as a whole. A program that reaches outside its buffers is refused when it is decoded, and
 //! [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them; nothing runs unproven.
 
 mod read;
@@ -69,7 +68,7 @@ struct Section {
 #[derive(Clone, Debug)]
 pub struct PlanFile {
     bytes: Vec<u8>,
-    checksum: u64,
+    digest: [u64; 2],
     table: DecisionTable,
     uses: Vec<Option<usize>>,
     schedules: Vec<(Facts, Vec<Section>)>,
@@ -84,9 +83,10 @@ impl PlanFile {
         read::read(bytes)
     }
 
-    /// Stands for the whole content; never 0.
-    pub fn checksum(&self) -> u64 {
-        self.checksum
+    /// The first 128 bits of the SHA-256 digest of the file. Files of ranks that have the same digest are the same, which
+    /// checksums do not show: their author can choose them.
+    pub fn digest(&self) -> [u64; 2] {
+        self.digest
     }
 
     pub fn table(&self) -> &DecisionTable {

@@ -2,6 +2,7 @@
 
 use std::{ops::Range, sync::OnceLock};
 
+use sha2::{Digest, Sha256};
 use unisono_collective::{Choice, Collective, DecisionTable, OperatorClass, Row};
 
 use super::{
@@ -53,7 +54,10 @@ pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
         }
     }
     let proofs = schedules.iter().map(|_| OnceLock::new()).collect();
-    Ok(PlanFile { checksum: header_checksum, table, uses, schedules, proofs, bytes })
+    let digest = Sha256::digest(&bytes);
+    let word = |at: usize| digest[at..at + 8].iter().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+    let digest = [word(0), word(8)];
+    Ok(PlanFile { digest, table, uses, schedules, proofs, bytes })
 }
 
 type Header = (DecisionTable, Vec<Option<usize>>, Vec<(Facts, Vec<Section>)>);

@@ -54,7 +54,7 @@ fn what_is_written_is_read() {
     });
     assert_eq!(read.table().rows()[1].choice.to_string(), "halves k=2");
     assert_eq!(read.table().rows()[1].per_node, Some(2));
-    assert_eq!(read.checksum(), PlanFile::read(file()).unwrap().checksum());
+    assert_eq!(read.digest(), PlanFile::read(file()).unwrap().digest());
 }
 
 /// Written by the version before; two rows, the library's own and recursive doubling from 64 bytes on.

@@ -47,6 +47,7 @@ use crate::verify::Verified;
 
 pub use condense::condense;
 pub use in_place::{in_place, offset};
+use prove::used_scratch;
 pub use prove::{Unsound, bounds};
 
 /// A place in memory, in blocks.
@@ -216,11 +217,12 @@ pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let cut = cut::cut(schedule)?;
     let mut slots = 2;
     loop {
-        let lowered = lower::lower(schedule, &cut, slots)?;
+        let mut lowered = lower::lower(schedule, &cut, slots)?;
         // With a slot for each message, receives are posted at the start, and all else follows the proven order.
         let endless = slots >= lowered.most_arrivals;
         if endless || order::order(&lowered.programs).is_ok() {
             let origin = schedule.origin().to_owned();
+            lowered.programs.iter_mut().for_each(|p| p.scratch_blocks = used_scratch(p));
             return Ok(Stored::prove(c, lowered.blocking, origin, lowered.programs)?);
         }
         slots = slots.saturating_mul(4);

@@ -32,6 +32,8 @@ pub enum Unsound {
     Ranks { found: usize, ranks: u32 },
     #[error("the program of rank {rank} reaches outside its tables or buffers")]
     Bounds { rank: u32 },
+    #[error("the program of rank {rank} asks for more scratch memory than it uses")]
+    Scratch { rank: u32 },
     #[error("the programs have {events} steps and messages; at most 2^32 - 1 are accepted")]
     TooLarge { events: u64 },
     #[error("the program of rank {rank} has {lanes} lanes, too many for its length to be checked; use fewer")]
@@ -87,6 +89,9 @@ impl Stored {
         for (rank, program) in (0u32..).zip(&programs) {
             bounds(program, &c, blocking, rank)?;
         }
+        if let Some((rank, _)) = (0u32..).zip(&programs).find(|(_, p)| p.scratch_blocks > used_scratch(p)) {
+            return Err(Unsound::Scratch { rank });
+        }
         let order = order::order(&programs)?;
         check_windows(&programs, &order, |_| None)?;
         if blocking == Blocking::Any {
@@ -126,6 +131,11 @@ impl Stored {
             (facts.class == proven.facts.class, "another class of operators than its collective has"),
             (!facts.repeatable || proven.facts.repeatable, "to be repeatable"),
             (!facts.in_place || proven.facts.in_place, "to run in place"),
+            (
+                facts.expression.is_empty() || facts.expression == proven.facts.expression,
+                "another class of expressions",
+            ),
+            (facts.method == proven.facts.method, "another method of proof"),
         ];
         match claims.iter().find(|(holds, _)| !holds) {
             Some(&(_, what)) => Err(Unsound::Claim { what }),
@@ -151,6 +161,18 @@ fn check_windows(
         windows::check(program, rank, &events[rank as usize], offset(rank))?;
     }
     Ok(())
+}
+
+/// Blocks of scratch memory up to the last one that a program touches.
+pub fn used_scratch(p: &RankProgram) -> u32 {
+    let steps = p.steps.iter().flat_map(|s| [Some(s.a), s.b, s.to].map(|place| (place, s.len)));
+    let arrivals = p.arrivals.iter().map(|a| (Some(a.place), a.len));
+    let departures = p.departures.iter().map(|d| (Some(d.place), d.len));
+    let ends = steps.chain(arrivals).chain(departures).filter_map(|(place, len)| match place {
+        Some(Place::Tmp(start)) => Some(start + len),
+        _ => None,
+    });
+    ends.max().unwrap_or(0)
 }
 
 /// Whether all ranks may have their input in their output.
