@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from unisono._core import InputError, Registers, Schedule
 from unisono._messages import shown
@@ -74,11 +74,20 @@ def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> 
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             _refuse_irregular(path, found)
-            raw = b"" if found.st_size > most else file.read(most + 1)
+            raw = b"" if found.st_size > most else _up_to(file, most + 1)
     if found.st_size > most or len(raw) > most:
         size = max(found.st_size, len(raw))
         raise InputError(f"'{title(path)}' has {size} bytes, and files of this kind are read up to {most} bytes")
     return raw
+
+
+def _up_to(file: BinaryIO, most: int) -> bytes:
+    """The first bytes of a file, piece by piece: a read of so many at once would allocate them all."""
+    pieces: list[bytes] = []
+    while most > 0 and (piece := file.read(min(most, 1 << 24))):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
 
 
 def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> str:

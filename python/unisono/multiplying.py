@@ -73,5 +73,5 @@ def fan_out(ratio: float) -> float:
 def _prices(alpha_p: float, alpha_r: float, n: float, beta: float, gamma: float) -> tuple[float, float, float]:
     try:
         return float(alpha_p), float(alpha_r + n * beta), float(n * gamma)
-    except OverflowError:
-        raise InputError("a price or a number of bytes is too large for a floating-point number") from None
+    except (OverflowError, TypeError, ValueError):
+        raise InputError("prices and bytes must be numbers that a floating-point number can hold") from None
