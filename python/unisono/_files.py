@@ -169,15 +169,17 @@ def _named(path: str | bytes | os.PathLike[str]) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), title(path)) from None
 
 
-def check_writable(path: str | bytes | os.PathLike[str]) -> None:
-    """Fails before long work where :func:`write` is bound to fail after it.
+def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLike[str] | None = None) -> None:
+    """Fails before long work where :func:`write` is bound to fail after it, or would replace the file that is read.
 
     Raises:
         InputError: the folder of the file does not exist or cannot be written to, or the path is a folder or a file
-            that must not be written.
+            that must not be written, or it is the file ``reads``.
 
     """
     name = title(path)
+    if reads is not None and is_file(reads) and is_file(path) and os.path.samefile(file_name(reads), file_name(path)):
+        raise InputError(f"writing '{name}' would replace the file that is read; name another file")
     if _descriptor(path) is not None or _is_device(path):
         return
     target = os.path.realpath(file_name(path))

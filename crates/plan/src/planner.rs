@@ -2,11 +2,8 @@
 
 use std::sync::OnceLock;
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, resolve};
-use unisono_base::{
-    Cycles, interrupt,
-    limits::{self, OverLimit},
-};
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, resolve};
+use unisono_base::{Cycles, interrupt, limits};
 use unisono_cost::{Evaluator, Model, measure, models::Modelled};
 use unisono_lower::{Estimate, Placed};
 use unisono_schedule::verify::{Method, Verified};
@@ -61,13 +58,21 @@ impl Plan {
 const INSTRUCTION_BYTES: u128 = 96;
 const INSTRUCTION_STEPS: u128 = 200;
 
+/// Schedules of more instructions are not made, whatever the limits are.
+const MOST_INSTRUCTIONS: u64 = 1 << 27;
+
 /// Admits a schedule before it is built, where its size is known.
 ///
 /// # Errors
-/// The schedule is over a limit.
-pub(crate) fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), OverLimit> {
-    let instructions = algorithm.instructions(case, params).map_or(0, u128::from);
-    limits::admit("the schedule", INSTRUCTION_BYTES * instructions, INSTRUCTION_STEPS * instructions)
+/// The schedule is too large for any machine, or over a limit.
+pub(crate) fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
+    let Some(instructions) = algorithm.instructions(case, params) else { return Ok(()) };
+    if instructions > MOST_INSTRUCTIONS {
+        let reason = format!("it would take about {instructions} instructions; at most {MOST_INSTRUCTIONS} are made");
+        return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
+    }
+    let instructions = u128::from(instructions);
+    Ok(limits::admit("the schedule", INSTRUCTION_BYTES * instructions, INSTRUCTION_STEPS * instructions)?)
 }
 
 fn build(chosen: &Chosen, case: &Case) -> Result<Placed, PlanError> {

@@ -115,7 +115,7 @@ fn network_of(description: Option<&Description>) -> PyResult<&Network> {
 pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(Some(machine.description()))?;
     let ports = network.topology(&network.name).map_err(input)?.ports();
-    Ok(f64::from(network.planes * ports) * network.link_gbps * 1e9 / 8.0)
+    Ok(f64::from(network.planes) * f64::from(ports) * network.link_gbps * 1e9 / 8.0)
 }
 
 /// Proves a schedule and runs it on its network, rank k on accelerator `places[k]`, or k.

@@ -32,7 +32,7 @@ def import_(
     as_json: bool,
 ) -> None:
     """Reads the schedule in FILE; `unisono verify` then proves it."""
-    check_writable(output)
+    check_writable(output, file)
     if elements is not None or bytes is not None:
         elements = element_count(elements, bytes, dtype or "f32", "import")
     with working("reading"):

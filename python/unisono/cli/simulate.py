@@ -79,7 +79,7 @@ def simulate(
     another tool.
     """
     if trace is not None:
-        check_writable(trace)
+        check_writable(trace, ranks_options.goal or file_or_collective)
     elif trace_pes is not None:
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
     chosen = TracedPes(SAMPLED) if trace_pes is None else trace_pes

@@ -71,9 +71,7 @@ def verify(
 def _check_target(what: str, certificate: str) -> None:
     if what.endswith((".json", ".registers")):
         raise InputError(f"a certificate is of the text form of a schedule (.sched), and '{what}' is another form")
-    if Path(what).is_file() and Path(certificate).resolve() == Path(what).resolve():
-        raise InputError(f"--certificate {certificate} would overwrite the schedule; name another file")
-    check_writable(certificate)
+    check_writable(certificate, what)
 
 
 def _text(path: str) -> str:

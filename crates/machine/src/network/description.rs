@@ -58,9 +58,9 @@ impl Network {
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {
         let wrong =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
-        let rates = [("link_gbps", self.link_gbps)];
-        if let Some((key, found)) = rates.into_iter().find(|(_, v)| !(v.is_finite() && *v > 0.0)) {
-            return wrong(key, found.to_string(), "a number above 0");
+        if !(1e-9..=1e15).contains(&self.link_gbps) {
+            let accepted = "a number above 0, from 1e-9 to 1e15";
+            return wrong("link_gbps", self.link_gbps.to_string(), accepted);
         }
         let at_least_zero = [
             ("link_latency_ns", self.link_latency_ns),
@@ -75,8 +75,8 @@ impl Network {
         if let Some((key, found)) = at_least_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 0.0)) {
             return wrong(key, found.to_string(), "a number of at least 0");
         }
-        if self.planes == 0 {
-            return wrong("planes", "0".to_owned(), "at least 1");
+        if !(1..=1 << 16).contains(&self.planes) {
+            return wrong("planes", self.planes.to_string(), "at least 1 and at most 65536");
         }
         if self.packet_bytes == 0 {
             return wrong("packet_bytes", "0".to_owned(), "at least 1");

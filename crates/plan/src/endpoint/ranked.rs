@@ -40,7 +40,7 @@ pub(crate) fn build(algorithm: &dyn Algorithm, params: &Params, case: &Case) -> 
     Ok(schedule)
 }
 
-/// Times candidates, but for those that do not support the case or are too large to build.
+/// Times candidates, except those that do not support the case, are too large to build, or are over a limit.
 ///
 /// # Errors
 /// Any other error of one of them; where none is left, why the first was not.
@@ -48,19 +48,22 @@ pub(crate) fn time_all(
     candidates: impl IntoIterator<Item = (&'static dyn Algorithm, Params)>,
     time: impl Fn(&'static dyn Algorithm, Params) -> Result<Timed, PlanError>,
 ) -> Result<Vec<Timed>, PlanError> {
-    let (mut timed, mut refused) = (Vec::new(), None);
+    let (mut timed, mut refused) = (Vec::new(), None::<PlanError>);
     for (algorithm, params) in candidates {
         check();
         match time(algorithm, params) {
             Ok(one) => timed.push(one),
-            Err(PlanError::Algorithm(e @ (AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_)))) => {
+            Err(
+                e @ (PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))
+                | PlanError::OverLimit(_)),
+            ) => {
                 refused.get_or_insert(e);
             }
             Err(e) => return Err(e),
         }
     }
     match refused {
-        Some(e) if timed.is_empty() => Err(e.into()),
+        Some(e) if timed.is_empty() => Err(e),
         _ => Ok(timed),
     }
 }

@@ -84,7 +84,8 @@ impl NetworkRequest {
     }
 
     pub fn case(&self) -> Case {
-        let injection = 8.0 / self.machine.link_gbps / f64::from(self.topology.ports() * self.machine.planes);
+        let injection =
+            8.0 / self.machine.link_gbps / (f64::from(self.topology.ports()) * f64::from(self.machine.planes));
         // A message between any two ranks goes half of the longest way.
         let hops = f64::from(self.topology.diameter().max(2)) / 2.0;
         Case::on_ranks(

@@ -116,7 +116,8 @@ impl OnNetwork {
     }
 
     fn prices(&self) -> Ranks {
-        let injection = 8.0 / self.network.link_gbps / f64::from(self.topology.ports() * self.network.planes);
+        let injection =
+            8.0 / self.network.link_gbps / (f64::from(self.topology.ports()) * f64::from(self.network.planes));
         Ranks {
             latency_ns: f64::from(self.topology.diameter().max(2)) / 2.0 * self.model.alpha_ns,
             issue_ns: self.model.overhead_ns / 2.0,

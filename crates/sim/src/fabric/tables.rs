@@ -58,12 +58,12 @@ pub struct Tables {
 impl Tables {
     pub fn new(program: &WaferProgram, queue_depth: u32, ramp_latency: u32) -> Result<Self, SimError> {
         // The ramp's wavelets on their way fill slots too, so that the full rate is kept.
-        let down = queue_depth + ramp_latency;
-        let up = down + 2;
+        let down = queue_depth.saturating_add(ramp_latency);
+        let up = down.saturating_add(2);
         if up > 200 {
             return Err(SimError::Unsupported {
                 what: "queue depth plus ramp latency",
-                found: (queue_depth + ramp_latency).to_string(),
+                found: down.to_string(),
                 accepted: "at most 198",
             });
         }

@@ -149,5 +149,5 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
 }
 
 fn latency_ps(net: &Interconnect, hops: u32) -> f64 {
-    (u64::from(hops) * net.timing.hop_ps + 2 * net.timing.host_overhead_ps) as f64
+    f64::from(hops) * net.timing.hop_ps as f64 + 2.0 * net.timing.host_overhead_ps as f64
 }
