@@ -1,6 +1,6 @@
 //! Stored programs with changed numbers, written and read back: programs that their proof accepts give the right results.
 
-use unisono_collective::{Choice, DecisionTable, Kind, Row};
+use unisono_collective::{Choice, Collective, DecisionTable, Kind, Row};
 use unisono_runtime::local;
 use unisono_schedule::{
     plan_file::{self, Plan, PlanFile},
@@ -184,7 +184,10 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         }
         _ => {
             let elements = number(d, facts.collective.elements);
-            facts.collective.elements = if elements == 0 { 1 } else { elements };
+            let c = facts.collective;
+            // A file with more elements than buffers hold is refused before its programs are read.
+            let (elements, root) = (u64::from(elements.max(1)), u64::from(c.root));
+            facts.collective = Collective::new(c.kind, c.ranks, elements, root, c.operator, c.dtype).unwrap_or(c);
         }
     }
 }
