@@ -131,4 +131,4 @@ check-python: build
 
 test-python: build $(MPICH)/.tools
 	$(say) "pytest"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal

@@ -1,5 +1,6 @@
 """Calls that a program drops, interrupts or leaves behind, and threads that share a world."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,15 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def both_are_well(done: subprocess.CompletedProcess[str]) -> None:
+    """A launcher may put the text of one rank into the middle of another's line."""
+    said = "".join(done.stdout.split())
+    assert (done.returncode, said) == (0, "okok"), done.stdout + done.stderr
+
+
 def run(environment: Path, case: str, plan: Path | str, folder: Path, **variables: str) -> str:
     done = launch(environment, 2, SCRIPT, case, plan, folder, **variables)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.split() == ["ok", "ok"], done.stdout + done.stderr
+    both_are_well(done)
     return done.stderr
 
 
@@ -55,8 +61,7 @@ def test_calls_of_the_library_are_kept_too(case: str, plan: Path, tmp_path: Path
     copy = tmp_path / "library.py"
     copy.write_text(script)
     done = launch(OPEN_MPI, 2, copy, case, "-", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.split() == ["ok", "ok"]
+    both_are_well(done)
 
 
 @ENVIRONMENTS

@@ -31,7 +31,7 @@ pub fn digest(place: u64, bits: u64) -> u64 {
 /// Ranks times elements that flow at most.
 const MOST_VALUES: u64 = 1 << 27;
 /// Values of all switches at a time.
-const AT_ONCE: usize = 1 << 22;
+const AT_ONCE: usize = 1 << 24;
 
 /// A value that switches reduce.
 pub trait Sample: Element {
