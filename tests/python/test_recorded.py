@@ -115,9 +115,7 @@ def lost(recorded: Any, answer: Any, place: str = "") -> list[str]:
         return [
             line
             for key, value in recorded.items()
-            for line in (
-                lost(value, answer[key], f"{place}.{key}") if key in answer else [f"{place}.{key} is missing"]
-            )
+            for line in (lost(value, answer[key], f"{place}.{key}") if key in answer else [f"{place}.{key} is missing"])
         ]
     if isinstance(recorded, list) and isinstance(answer, list) and len(recorded) == len(answer):
         pairs = enumerate(zip(recorded, answer, strict=True))
