@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono import _core
-from unisono._core import InputError, Machine, NetworkSimulation, Schedule
+from unisono._core import Machine, NetworkSimulation, Schedule
 from unisono._endpoint import EndpointRun, Noise, as_noise, as_starts
 from unisono._files import check_regular, file_name, title
-from unisono._inputs import checked_seed, items, whole
-from unisono._messages import shown
+from unisono._inputs import checked_seed
 from unisono._simulation import listed_pes
 
 
@@ -58,45 +57,18 @@ def simulate_on_network(
     noise: Noise | None,
     seed: SupportsIndex,
     traced: list[int],
-    places: Sequence[SupportsIndex] | None = None,
 ) -> NetworkRun:
     """Runs a schedule on its network; see :func:`unisono.simulate`."""
     checked = checked_seed(seed)
     starts = as_starts(late)
-    message = f"places is {shown(places)}, and must be a list of accelerators"
-    lie = None if places is None else [_place(place) for place in items(places, message)]
 
     def run(ranks: list[int]) -> NetworkSimulation:
-        return _core.simulate_network(schedule, starts, as_noise(noise), checked, ranks, lie)
+        return _core.simulate_network(schedule, starts, as_noise(noise), checked, ranks)
 
     title = (
         f"{schedule.collective} of {schedule.elements} {schedule.dtype} on {schedule.ranks} ranks: {schedule.origin}"
     )
     return NetworkRun(title, run(traced), run, traced)
-
-
-def places_of(machine: Machine) -> list[int] | None:
-    """The accelerators of a part of a network, row by row; None where it is the first so many.
-
-    Raises:
-        InputError: the grid of the network has no such part.
-
-    """
-    facts, shape = machine.topology, machine.shape
-    if facts is None or shape is None or len(shape) == 1:
-        return None
-    extents = facts["extents"]
-    if len(extents) != len(shape) or any(part > all_ for part, all_ in zip(shape, extents, strict=True)):
-        sides = ["x".join(map(str, lengths)) for lengths in (shape, extents)]
-        raise InputError(f"{sides[0]} is no part of {machine.name}, which has {sides[1]} accelerators")
-    return [row * int(extents[1]) + column for row in range(shape[0]) for column in range(shape[1])]
-
-
-def _place(place: SupportsIndex) -> int:
-    at = whole("the place of a rank", place)
-    if not 0 <= at < 2**32:
-        raise InputError(f"the place of a rank is {at}; accepted are numbers of accelerators, from 0 on")
-    return at
 
 
 def simulate_goal_on_network(

@@ -14,7 +14,6 @@ from unisono._core import InputError, Machine, Moved, Plan, Schedule, Unsupporte
 from unisono._endpoint import EndpointRun
 from unisono._inputs import whole
 from unisono._machines import with_shape
-from unisono._network import places_of
 from unisono._simulation import simulate as simulate_schedule
 
 _REDUCES = ("reduce", "allreduce", "reduce-scatter")
@@ -173,11 +172,8 @@ class Pricing:
             raise InputError(f"'{model}' is not a model; accepted are links on a network")
         described = whole_machine.describe()
         self.model: str = "links" if self._kind == "network" else (model or described["model"])
-        if self._kind == "network":
-            # The part is checked here, also where nothing is moved.
-            self._places = places_of(self._machine) or list(range(count))
-        else:
-            self._places = list(range(count))
+        # The part is checked here, also where nothing is moved.
+        self._places = _core.places(self._machine) if self._kind == "network" else list(range(count))
         self._levels = bool(described.get("levels"))
         # Checks the model and the number of ranks, also where nothing is moved.
         _core.bounds("barrier", self._machine, 0, model=model)
@@ -248,10 +244,10 @@ class Pricing:
         schedule = moved.schedule()
         every = schedule.ranks == self._nodes
         places = self._places if every else [self._places[k] for k in moved.participants]
-        placed = schedule.on(with_shape(self._machine, schedule.ranks) if not every else self._machine)
-        given = places if self._kind == "network" else None
-        seconds = _core.schedule_seconds(placed, self._asked, given)
-        return _Price(seconds, self._simulated(placed, given), "messages", {})
+        machine = self._machine if every else with_shape(self._machine, schedule.ranks)
+        placed = schedule.on(machine, places if self._kind == "network" else None)
+        seconds = _core.schedule_seconds(placed, self._asked)
+        return _Price(seconds, self._simulated(placed), "messages", {})
 
     def _collective(self, moved: Moved, ranks: tuple[int, ...]) -> _Price:
         every = len(ranks) == self._nodes
@@ -264,16 +260,14 @@ class Pricing:
         plan: Plan = _core.plan(
             moved.pattern, machine, moved.elements, moved.dtype, "sum", root, model=self._asked, places=places
         )
-        if self._kind == "network" and places is None:
-            places = self._places[: len(ranks)]
-        simulated = self._simulated(plan.schedule.on(machine), places) if self._simulate else None
+        simulated = self._simulated(plan.schedule) if self._simulate else None
         seconds = float(plan.predicted["seconds"])
         return _Price(seconds, simulated, plan.algorithm, plan.params, plan.bound, plan.ratio)
 
-    def _simulated(self, schedule: Schedule, places: list[int] | None) -> float | None:
+    def _simulated(self, schedule: Schedule) -> float | None:
         if not self._simulate:
             return None
-        run = simulate_schedule(schedule, model=self._asked if self._kind == "endpoint" else None, places=places)
+        run = simulate_schedule(schedule, model=self._asked if self._kind == "endpoint" else None)
         assert isinstance(run, EndpointRun)
         return run.seconds
 

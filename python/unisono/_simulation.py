@@ -168,7 +168,8 @@ def simulate(
     ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
     ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
     packets; the run is a :class:`unisono.NetworkRun`. Rank ``k`` is on accelerator ``places[k]``, as of
-    :func:`unisono.submesh`, else on accelerator ``k`` of the machine or of the rows and columns of its shape.
+    :func:`unisono.submesh`, else where the schedule is placed, or on accelerator ``k`` of the part that the shape of
+    ``machine`` names.
 
     On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
     ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by ``seed``.
@@ -198,11 +199,11 @@ def simulate(
         raise InputError(
             "a schedule says nothing of ports: switches that reduce run a plan, its .registers, or a .registers file"
         )
-    placed = schedule if machine is None else schedule.on(machine)
+    lie = None if places is None else checked_places(places)
+    where = machine or schedule.machine
+    placed = schedule if (machine is None and lie is None) or where is None else schedule.on(where, lie)
     traced = [] if trace_pes is None else listed_pes(trace_pes)
     kind = None if placed.machine is None else placed.machine.kind
-    if places is not None and kind != "network":
-        raise InputError("places are accelerators of a network, and this machine is none")
     if kind == "endpoint":
         # Imported here, for that module is built on this one.
         from unisono._endpoint import simulate_ranks
@@ -211,19 +212,32 @@ def simulate(
             raise InputError("queue_depth and noop_probability are a wafer's; among ranks there are late and noise")
         return simulate_ranks(placed, model, late, noise, seed, checked_pes(traced, placed.nodes))
     if kind == "network":
-        from unisono._network import places_of, simulate_on_network
+        from unisono._network import simulate_on_network
 
         if queue_depth is not None or noop_probability != 0 or model is not None:
             raise InputError("queue_depth and noop_probability are a wafer's, and a network has one model; drop them")
-        if places is None and machine is not None:
-            places = places_of(machine)
-        return simulate_on_network(placed, late, noise, seed, checked_pes(traced, placed.nodes), places)
+        return simulate_on_network(placed, late, noise, seed, checked_pes(traced, placed.nodes))
     if model is not None or late is not None or noise is not None:
         raise InputError("model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability")
     if queue_depth is not None and not 0 <= whole("queue_depth", queue_depth) < 2**32:
         raise InputError(f"queue_depth is {queue_depth}; accepted are whole numbers of 32 bits from 0 on")
     options = (queue_depth, checked_probability("noop_probability", noop_probability), checked_seed(seed))
     return Run(placed, _core.simulate(placed, *options, checked_pes(traced, placed.nodes)), options, traced)
+
+
+def checked_places(places: Sequence[SupportsIndex]) -> list[int]:
+    """Accelerators of ranks as a list.
+
+    Raises:
+        InputError: they are not a list of whole numbers from 0 to 2^32 - 1.
+
+    """
+    listed = items(places, f"places is {shown(places)}, and must be a list of accelerators")
+    checked = [whole("the place of a rank", place) for place in listed]
+    for at in checked:
+        if not 0 <= at < 2**32:
+            raise InputError(f"the place of a rank is {at}; accepted are numbers of accelerators, from 0 on")
+    return checked
 
 
 def listed_pes(pes: Sequence[int]) -> list[int]:

@@ -7,7 +7,7 @@ use unisono_cost::{
 };
 use unisono_emit::EMITTERS;
 use unisono_lower::{
-    File, Placed, from_json, parse, print,
+    File, Placed, Placement, from_json, parse, print,
     tasks::{TaskGraph, from_schedule},
     to_json,
     wafer::lower,
@@ -55,7 +55,7 @@ pub fn file(file: &File) {
     }
     schedule(s);
     let holds = proof.holds() && found.is_empty();
-    if let Some(placement) = file.placement.as_ref().filter(|_| found.is_empty()) {
+    if let Some(placement) = file.placement.as_ref().and_then(Placement::grid).filter(|_| found.is_empty()) {
         let placed = Placed { schedule: s.clone(), placement: placement.clone() };
         drop(measure(&placed));
         if let Some(Machine::Wafer(wafer)) = file.machine.as_ref().filter(|_| holds)

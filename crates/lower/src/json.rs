@@ -6,13 +6,24 @@ use unisono_machine::{Grid, Machine};
 use unisono_schedule::{json::Document, text::Line};
 
 use crate::{
+    GridPlacement, Placement,
     placed::{File, FileError},
-    placement::Placement,
+    placement::{nodes, runs},
     text,
 };
 
 #[derive(Serialize, Deserialize)]
-struct Placing {
+#[serde(untagged, expecting = "a placement has rows, cols and routes, or nodes")]
+enum Placing {
+    Grid(OnGrid),
+    /// `[first node, count]` of consecutive ranks.
+    Nodes {
+        nodes: Vec<(u32, u64)>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct OnGrid {
     rows: u32,
     cols: u32,
     /// `[stream, route]`, the route as in the text form; xy where nothing is said.
@@ -33,13 +44,18 @@ fn one<T: From<u8>>() -> T {
 pub fn to_json(file: &File) -> String {
     let mut document = Document::of(&file.schedule);
     document.machine = file.machine.as_ref().map(Machine::to_toml);
-    document.placement = file.placement.as_ref().map(|p| Placing {
-        rows: p.grid.rows,
-        cols: p.grid.cols,
-        routes: p.routes.others().iter().map(|(s, r)| (s.0, text::show(r, p.grid))).collect(),
-        colors: p.colors.clone(),
-        pace: p.pace,
-        chunk: p.chunk,
+    document.placement = file.placement.as_ref().map(|placement| match placement {
+        Placement::Nodes(nodes) => {
+            Placing::Nodes { nodes: runs(nodes).map(|(first, count)| (first, count as u64)).collect() }
+        }
+        Placement::Grid(p) => Placing::Grid(OnGrid {
+            rows: p.grid.rows,
+            cols: p.grid.cols,
+            routes: p.routes.others().iter().map(|(s, r)| (s.0, text::show(r, p.grid))).collect(),
+            colors: p.colors.clone(),
+            pace: p.pace,
+            chunk: p.chunk,
+        }),
     });
     serde_json::to_string(&document).expect("tables of numbers and strings always serialise")
 }
@@ -53,13 +69,19 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     let toml = document.machine.as_ref();
     let machine = toml.map(|t| Machine::from_toml(t, &format!("{origin}, machine"))).transpose()?;
     let placing = document.placement.as_ref();
-    let placement = placing.map(|p| placement(p, schedule.stream_count())).transpose().map_err(named)?;
+    let placement = placing.map(|placing| match placing {
+        Placing::Grid(p) => on_grid(p, schedule.stream_count()).map(Placement::Grid),
+        Placing::Nodes { nodes: runs } => {
+            nodes(runs.iter().copied(), schedule.collective().ranks).map(Placement::Nodes)
+        }
+    });
+    let placement = placement.transpose().map_err(named)?;
     Ok(File { schedule, placement, machine })
 }
 
-fn placement(placing: &Placing, streams: usize) -> Result<Placement, String> {
+fn on_grid(placing: &OnGrid, streams: usize) -> Result<GridPlacement, String> {
     let grid = Grid::new(placing.rows, placing.cols);
-    let mut placement = Placement::on(grid)?;
+    let mut placement = GridPlacement::on(grid)?;
     if !placing.colors.is_empty() && placing.colors.len() != streams {
         return Err(format!("there are {} colors for {streams} streams", placing.colors.len()));
     }

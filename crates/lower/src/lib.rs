@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod exchange;
+mod grid_placement;
 mod json;
 mod placed;
 mod placement;
@@ -16,9 +17,10 @@ mod text;
 pub mod wafer;
 
 pub use exchange::{Exchange, Flow};
+pub use grid_placement::{ANY_COLOR, Distances, GridPlacement};
 pub use json::{from_json, to_json};
 pub use placed::{File, FileError, Placed};
-pub use placement::{ANY_COLOR, Distances, Placement};
+pub use placement::Placement;
 pub use route::{Route, Routes, Segment};
 pub use terms::{Estimate, Phase, Round, Sharper, Terms};
 pub use text::{parse, print};

@@ -4,13 +4,13 @@ use unisono_base::{Diagnostic, Diagnostics};
 use unisono_machine::Machine;
 use unisono_schedule::Schedule;
 
-use crate::Placement;
+use crate::{GridPlacement, Placement};
 
 /// A schedule on a grid. Whether the schedule is right is for `verify`; whether the placement is, for [`Placed::check`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed {
     pub schedule: Schedule,
-    pub placement: Placement,
+    pub placement: GridPlacement,
 }
 
 impl Placed {
@@ -41,12 +41,7 @@ impl File {
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {
-            placement.check(&self.schedule, &mut found);
-            if let Some(Machine::Wafer(wafer)) = &self.machine
-                && let Err(error) = wafer.choose(Some(placement.shape()))
-            {
-                found.push("placement-machine", None, None, || error.to_string());
-            }
+            placement.check(&self.schedule, self.machine.as_ref(), &mut found);
         }
         found.into_vec()
     }

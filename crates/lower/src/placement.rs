@@ -1,177 +1,99 @@
-//! Binds a schedule to a grid: node `k` runs on PE `k`, and each stream has a route. Checked on its own.
+//! The placement of a schedule on a machine of any kind.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use unisono_base::{Diagnostics, NodeId, StreamId};
-use unisono_machine::{Grid, Shape};
+use unisono_base::Diagnostics;
+use unisono_machine::Machine;
 use unisono_schedule::Schedule;
 
-use crate::route::{Route, Routes, Segment, dimension_ordered};
+use crate::GridPlacement;
 
+/// Where the nodes of a schedule run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placement {
-    pub grid: Grid,
-    pub routes: Routes,
-    /// The color of each stream, counted from 0 over the colors a machine lets programs use; empty: lowering allocates.
-    pub colors: Vec<u8>,
-    /// Cycles from one element of a leaf to the next; 1 is as fast as the datapath. Leaves that run ahead fill queues on
-    /// the way, and PEs behind them take what has come instead of what is due.
-    pub pace: u16,
-    /// Elements that a PE takes from one stream before it turns to the next, where an instruction combines several: the
-    /// partial results of so many elements wait in the PE. 1 is element by element; the length, vector after vector.
-    pub chunk: u32,
+pub enum Placement {
+    /// On a wafer: node k runs on PE k of a grid, and every stream has a route.
+    Grid(GridPlacement),
+    /// On a network: rank k runs on accelerator `nodes[k]`.
+    Nodes(Vec<u32>),
 }
-
-/// In [`Placement::colors`]: this stream has none, lowering allocates one.
-pub const ANY_COLOR: u8 = u8::MAX;
 
 impl Placement {
-    pub fn new(grid: Grid) -> Self {
-        Self { grid, routes: Routes::default(), colors: Vec::new(), pace: 1, chunk: 1 }
-    }
-
-    /// The same with colors for streams, in the order of their ids; unless the schedule came out without streams.
-    #[must_use]
-    pub fn with_colors(mut self, schedule: &Schedule, colors: Vec<u8>) -> Self {
-        if schedule.stream_count() == colors.len() {
-            self.colors = colors;
-        }
-        self
-    }
-
-    /// The color that the placement gives a stream.
-    pub fn color(&self, stream: StreamId) -> Option<u8> {
-        self.colors.get(stream.index()).copied().filter(|&c| c != ANY_COLOR)
-    }
-
-    /// The grid as a user would write it.
-    pub fn shape(&self) -> Shape {
-        if self.grid.rows == 1 { Shape::line(self.grid.cols) } else { Shape::rect(self.grid.rows, self.grid.cols) }
-    }
-
-    /// For a grid from outside the program.
-    ///
-    /// # Errors
-    /// A grid without PEs, or with more than a schedule can have nodes.
-    pub fn on(grid: Grid) -> Result<Self, String> {
-        let most = u64::from(unisono_collective::Collective::MAX_RANKS);
-        if (1..=most).contains(&grid.count()) {
-            Ok(Self::new(grid))
-        } else {
-            Err(format!("placement {grid} is not a grid of 1 to {most} PEs"))
+    /// Returns the placement on a grid, if it is one.
+    pub fn grid(&self) -> Option<&GridPlacement> {
+        match self {
+            Self::Grid(grid) => Some(grid),
+            Self::Nodes(_) => None,
         }
     }
 
-    /// Replaces `into` by the straight segments of a stream's route, each starting on the tree of those before it.
-    pub fn segments(&self, schedule: &Schedule, stream: StreamId, into: &mut Vec<Segment>) {
-        into.clear();
-        let source = schedule.stream(stream).source.0;
-        let rows_first = match self.routes.get(stream) {
-            Route::Path(path) => {
-                into.extend_from_slice(path);
-                return;
+    /// Returns the accelerator of each rank, if ranks are placed on accelerators.
+    pub fn nodes(&self) -> Option<&[u32]> {
+        match self {
+            Self::Grid(_) => None,
+            Self::Nodes(nodes) => Some(nodes),
+        }
+    }
+
+    /// Reports errors of the placement: of its size, of its routes, and against the machine.
+    pub fn check(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
+        let fault = match (self, machine) {
+            (Self::Grid(grid), _) => {
+                grid.check(schedule, found);
+                match machine {
+                    Some(Machine::Wafer(wafer)) => wafer.choose(Some(grid.shape())).err().map(|e| e.to_string()),
+                    Some(other) => Some(format!("{} is of kind {}; a grid is for a wafer", other.name(), other.kind())),
+                    None => None,
+                }
             }
-            route => *route == Route::Xy,
+            (Self::Nodes(nodes), _) => {
+                let ranks = schedule.collective().ranks as usize;
+                if nodes.len() != ranks {
+                    found.push("placement-size", None, None, || {
+                        format!("the schedule has {ranks} ranks, and {} are placed", nodes.len())
+                    });
+                }
+                match machine {
+                    Some(Machine::Network(network)) => match network.topology(&network.name) {
+                        Ok(topology) => {
+                            let accelerators = topology.accelerators();
+                            let beyond = nodes.iter().find(|&&node| node >= accelerators);
+                            beyond.map(|node| {
+                                format!("{} has accelerators 0 to {}, not {node}", network.name, accelerators - 1)
+                            })
+                        }
+                        Err(error) => Some(error.to_string()),
+                    },
+                    Some(other) => {
+                        Some(format!("{} is of kind {}; nodes are for a network", other.name(), other.kind()))
+                    }
+                    None => None,
+                }
+            }
         };
-        match schedule.stream_sinks(stream) {
-            [sink] => dimension_ordered(self.grid, source, &[sink.0], rows_first, into),
-            sinks => {
-                let sinks: Vec<u32> = sinks.iter().map(|n| n.0).collect();
-                dimension_ordered(self.grid, source, &sinks, rows_first, into);
-            }
-        }
-    }
-
-    /// Hops from the sources of all streams to their sinks; of a placement that [`Placement::check`] accepts.
-    pub fn distances(&self, schedule: &Schedule) -> Distances {
-        let paths = self.routes.others().iter().filter_map(|(stream, route)| {
-            let Route::Path(path) = route else { return None };
-            let reached = reach(self.grid, schedule.stream(*stream).source.0, path).unwrap_or_default();
-            let hops = |sink: &NodeId| reached.get(&sink.0).copied().unwrap_or(0);
-            Some((*stream, schedule.stream_sinks(*stream).iter().map(hops).collect()))
-        });
-        Distances { grid: self.grid, paths: paths.collect() }
-    }
-
-    /// Every node has a PE; routes stay on the grid, form trees, reach every sink, and end at sinks.
-    pub fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
-        let (nodes, pes) = (schedule.node_count() as u64, self.grid.count());
-        if nodes != pes {
-            found.push("placement-size", None, None, || {
-                format!("the schedule has {nodes} nodes, the grid {} has {pes} PEs", self.grid)
-            });
-            return;
-        }
-        if !self.colors.is_empty() && self.colors.len() != schedule.stream_count() {
-            found.push("color-count", None, None, || {
-                format!("colors are given for {} streams; there are {}", self.colors.len(), schedule.stream_count())
-            });
-        }
-        for (stream, route) in self.routes.others() {
-            if stream.index() >= schedule.stream_count() {
-                found.push("route-stream", None, None, || {
-                    format!("a route is given for {stream}, which does not exist")
-                });
-            } else if let Route::Path(path) = route {
-                self.check_path(schedule, *stream, path, found);
-            }
-        }
-    }
-
-    fn check_path(&self, schedule: &Schedule, stream: StreamId, path: &[Segment], found: &mut Diagnostics) {
-        let source = schedule.stream(stream).source;
-        let mut say = |code, message: String| found.push(code, Some(source), None, || format!("{stream}: {message}"));
-        let reached = match reach(self.grid, source.0, path) {
-            Ok(reached) => reached,
-            Err((code, message)) => return say(code, message),
-        };
-        let sinks = schedule.stream_sinks(stream);
-        if let Some(sink) = sinks.iter().find(|n| !reached.contains_key(&n.0)) {
-            say("route-short", format!("the route does not reach PE {}", sink.0));
-        }
-        let starts: FxHashSet<u32> = path.iter().map(|s| s.from).collect();
-        let mut ends = path.iter().map(|s| self.grid.step(s.from, s.direction, s.hops));
-        if let Some(end) = ends.find(|e| !starts.contains(e) && sinks.binary_search(&NodeId(*e)).is_err()) {
-            say("route-dangling", format!("the route ends at PE {end}, which is no sink"));
+        if let Some(fault) = fault {
+            found.push("placement-machine", None, None, || fault);
         }
     }
 }
 
-/// Hops from `source` to every PE that a path comes to; what is wrong with a path that is no tree on the grid.
-fn reach(grid: Grid, source: u32, path: &[Segment]) -> Result<FxHashMap<u32, u32>, (&'static str, String)> {
-    let mut reached = FxHashMap::default();
-    reached.insert(source, 0);
-    for s in path {
-        let Some(&before) = reached.get(&s.from) else {
-            let message = format!("a segment starts at PE {}, which the route has not reached", s.from);
-            return Err(("route-gap", message));
-        };
-        if s.hops == 0 || grid.room(s.from, s.direction) < s.hops {
-            let message = format!("{} hops {:?} from PE {} do not stay on {grid}", s.hops, s.direction, s.from);
-            return Err(("route-off-grid", message));
-        }
-        for hop in 1..=s.hops {
-            let pe = grid.step(s.from, s.direction, hop);
-            if reached.insert(pe, before + hop).is_some() {
-                return Err(("route-twice", format!("the route comes to PE {pe} twice")));
-            }
-        }
-    }
-    Ok(reached)
+/// Runs of consecutive nodes as `(first, count)`, the form in which files hold nodes.
+pub(crate) fn runs(nodes: &[u32]) -> impl Iterator<Item = (u32, usize)> {
+    nodes.chunk_by(|a, b| a.checked_add(1) == Some(*b)).map(|run| (run[0], run.len()))
 }
 
-/// Hops from the source of each stream to its sinks.
-pub struct Distances {
-    grid: Grid,
-    /// Of streams with a path of their own, the hops to each sink in the order of [`Schedule::stream_sinks`].
-    paths: FxHashMap<StreamId, Vec<u32>>,
-}
-
-impl Distances {
-    /// Hops to one of the sinks of a stream; every route that is no path is a shortest one.
-    pub fn hops(&self, schedule: &Schedule, stream: StreamId, sink: NodeId) -> u32 {
-        match self.paths.get(&stream) {
-            None => self.grid.distance(schedule.stream(stream).source.0, sink.0),
-            Some(hops) => schedule.stream_sinks(stream).binary_search(&sink).map_or(0, |at| hops[at]),
+/// The nodes of such runs.
+///
+/// # Errors
+/// They are not as many as the schedule has ranks, or beyond 32 bits.
+pub(crate) fn nodes(runs: impl IntoIterator<Item = (u32, u64)>, ranks: u32) -> Result<Vec<u32>, String> {
+    let mut nodes = Vec::new();
+    for (first, count) in runs {
+        let last = u64::from(first) + count.saturating_sub(1);
+        if count > u64::from(ranks) - nodes.len() as u64 || last > u64::from(u32::MAX) {
+            return Err(format!("more nodes are named than the {ranks} ranks, or one beyond {}", u32::MAX));
         }
+        nodes.extend((first..=u32::MAX).take(usize::try_from(count).unwrap_or(usize::MAX)));
     }
+    if nodes.len() != ranks as usize {
+        return Err(format!("{} nodes are named for {ranks} ranks", nodes.len()));
+    }
+    Ok(nodes)
 }

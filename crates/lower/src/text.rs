@@ -3,10 +3,11 @@
 //! ```text
 //! machine
 //! | name = "wse2"                        ; the machine's TOML, line by line behind a bar
-//! placement 1x4
+//! placement 1x4                          ; on a wafer: node k on PE k of this grid
 //! colors 0 1 0x14 *                      ; of the streams in their order; x repeats, * leaves it to lowering
 //! pace 6                                 ; cycles from one element of a leaf to the next; default 1
 //! chunk 8                                ; elements taken from one of several streams before the next; default 1
+//! placement nodes 0-3 64-67              ; or, on a network: rank k on the k-th of these accelerators
 //! route s0: yx
 //! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
 //! ```
@@ -18,8 +19,10 @@ use unisono_machine::{Direction, Grid, Machine, Shape};
 use unisono_schedule::text::{Line, ParseError, Tail};
 
 use crate::{
+    GridPlacement, Placement,
+    grid_placement::ANY_COLOR,
     placed::{File, FileError},
-    placement::{ANY_COLOR, Placement},
+    placement::{nodes, runs},
     route::{Route, Segment},
 };
 
@@ -35,9 +38,21 @@ pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
             writeln!(to, "| {line}")?;
         }
     }
-    let Some(placement) = &file.placement else {
-        return Ok(());
-    };
+    match &file.placement {
+        None => Ok(()),
+        Some(Placement::Grid(placement)) => print_grid(placement, to),
+        Some(Placement::Nodes(nodes)) => {
+            write!(to, "placement nodes")?;
+            for (first, count) in runs(nodes) {
+                let last = first as usize + count - 1;
+                if count > 1 { write!(to, " {first}-{last}")? } else { write!(to, " {first}")? }
+            }
+            writeln!(to)
+        }
+    }
+}
+
+fn print_grid(placement: &GridPlacement, to: &mut impl Write) -> fmt::Result {
     writeln!(to, "placement {}", placement.grid)?;
     if !placement.colors.is_empty() {
         write!(to, "colors")?;
@@ -114,20 +129,17 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             line.end().map_err(named)?;
             toml = Some((number, String::new()));
         } else if line.take("placement") {
-            file.placement = Some(placement(&mut line).map_err(named)?);
+            let ranks = file.schedule.collective().ranks;
+            file.placement = Some(placement(&mut line, ranks).map_err(named)?);
         } else if line.take("pace") {
-            let Some(placement) = &mut file.placement else {
-                return Err(named(line.error("a pace stands before the placement".into())));
-            };
+            let placement = on_grid(&mut file.placement, &line, "a pace").map_err(named)?;
             placement.pace = line.number("a number of cycles").map_err(named)?;
             if placement.pace == 0 {
                 return Err(named(line.error("the pace is 0; accepted are 1 to 65535 cycles".into())));
             }
             line.end().map_err(named)?;
         } else if line.take("chunk") {
-            let Some(placement) = &mut file.placement else {
-                return Err(named(line.error("a chunk stands before the placement".into())));
-            };
+            let placement = on_grid(&mut file.placement, &line, "a chunk").map_err(named)?;
             placement.chunk = line.number("a number of elements").map_err(named)?;
             if placement.chunk == 0 {
                 return Err(named(line.error("the chunk is 0; accepted are 1 to 4294967295 elements".into())));
@@ -135,10 +147,13 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             line.end().map_err(named)?;
         } else if line.take("colors") {
             let streams = file.schedule.stream_count();
-            read_colors(&mut line, file.placement.as_mut(), streams).map_err(named)?;
+            let placement = on_grid(&mut file.placement, &line, "colors").map_err(named)?;
+            read_colors(&mut line, placement, streams).map_err(named)?;
         } else {
             let streams = file.schedule.stream_count();
-            read_route(&mut line, file.placement.as_mut(), streams).map_err(named)?;
+            line.expect("route").map_err(named)?;
+            let placement = on_grid(&mut file.placement, &line, "a route").map_err(named)?;
+            read_route(&mut line, placement, streams).map_err(named)?;
         }
     }
     if let Some((line, toml)) = toml {
@@ -147,15 +162,38 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
     Ok(())
 }
 
-fn placement(line: &mut Line<'_>) -> Result<Placement, ParseError> {
-    let shape: Shape =
-        line.word("a shape")?.parse().map_err(|e: unisono_machine::MachineError| line.error(e.to_string()))?;
-    line.end()?;
-    Placement::on(shape.grid).map_err(|message| line.error(message))
+/// The placement on a grid that a line of the file belongs to.
+fn on_grid<'a>(
+    placement: &'a mut Option<Placement>,
+    line: &Line<'_>,
+    what: &str,
+) -> Result<&'a mut GridPlacement, ParseError> {
+    match placement {
+        Some(Placement::Grid(placement)) => Ok(placement),
+        _ => Err(line.error(format!("{what} stands before the placement on a grid"))),
+    }
 }
 
-fn read_colors(line: &mut Line<'_>, placement: Option<&mut Placement>, streams: usize) -> Result<(), ParseError> {
-    let Some(placement) = placement else { return Err(line.error("colors stand before the placement".into())) };
+fn placement(line: &mut Line<'_>, ranks: u32) -> Result<Placement, ParseError> {
+    if !line.take("nodes") {
+        let shape: Shape =
+            line.word("a shape")?.parse().map_err(|e: unisono_machine::MachineError| line.error(e.to_string()))?;
+        line.end()?;
+        return GridPlacement::on(shape.grid).map(Placement::Grid).map_err(|message| line.error(message));
+    }
+    let mut read = Vec::new();
+    while !line.is_empty() {
+        let first: u32 = line.number("a node")?;
+        let last: u32 = if line.take("-") { line.number("the last node of a run")? } else { first };
+        if last < first {
+            return Err(line.error(format!("nodes {first}-{last} run backwards; the first is the lowest")));
+        }
+        read.push((first, u64::from(last - first) + 1));
+    }
+    nodes(read, ranks).map(Placement::Nodes).map_err(|message| line.error(message))
+}
+
+fn read_colors(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize) -> Result<(), ParseError> {
     while !line.is_empty() {
         let color = if line.take("*") { ANY_COLOR } else { line.number("a color")? };
         let count = if line.take("x") { line.number("how often the color repeats")? } else { 1usize };
@@ -170,11 +208,7 @@ fn read_colors(line: &mut Line<'_>, placement: Option<&mut Placement>, streams: 
     Ok(())
 }
 
-fn read_route(line: &mut Line<'_>, placement: Option<&mut Placement>, streams: usize) -> Result<(), ParseError> {
-    line.expect("route")?;
-    let Some(placement) = placement else {
-        return Err(line.error("a route stands before the placement".into()));
-    };
+fn read_route(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize) -> Result<(), ParseError> {
     line.expect("s")?;
     let stream: u32 = line.number("the number of a stream")?;
     if stream as usize >= streams {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::{Placed, Placement, Route, Segment};
+use unisono_lower::{GridPlacement, Placed, Route, Segment};
 use unisono_machine::{Direction, Grid};
 use unisono_schedule::{Builder, Operand};
 
@@ -15,7 +15,7 @@ fn hop_by_hop(pes: u32) -> Placed {
     let stream = b.stream(NodeId(pes - 1), &[NodeId(0)]);
     b.combine(NodeId(pes - 1), 0, 1, &[Operand::In(0)], &[Operand::Stream(stream)]);
     b.combine(NodeId(0), 0, 1, &[Operand::Stream(stream)], &[Operand::Out(0)]);
-    let mut placement = Placement::new(Grid::new(1, pes));
+    let mut placement = GridPlacement::new(Grid::new(1, pes));
     let west = |from| Segment { from, direction: Direction::West, hops: 1 };
     placement.routes.set(stream, Route::Path((1..pes).rev().map(west).collect()));
     Placed { schedule: b.finish().unwrap(), placement }

@@ -14,6 +14,13 @@ pub enum MachineError {
     Shape { found: String },
     #[error("shape {found} does not fit on {machine}, which has {max} PEs in either orientation")]
     TooLarge { found: String, machine: String, max: String },
+    #[error(
+        "shape {shape} does not fit on {machine}, whose accelerators lie {extents}; accepted are the number of ranks, and \
+         as many extents as those, none larger"
+    )]
+    NoSuchPart { shape: String, machine: String, extents: String },
+    #[error("{ranks} ranks do not fit on {machine}, which has {accelerators} accelerators; ask for fewer")]
+    TooManyRanks { ranks: u32, machine: String, accelerators: u32 },
     #[error("{machine} is a grid of PEs: say which part of it to use with a shape, N or MxN, up to {max}")]
     NoShape { machine: String, max: String },
     #[error("ranks is {found}; say how many ranks of {machine} to use, at least 1")]

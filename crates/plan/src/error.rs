@@ -26,13 +26,6 @@ pub enum PlanError {
     Model { found: String, accepted: String },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]
     RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
-    #[error(
-        "shape {shape} does not fit on {machine}, whose accelerators lie {extents}; accepted are the number of ranks, and \
-         as many extents as those, none larger"
-    )]
-    NoSuchPart { shape: String, machine: String, extents: String },
-    #[error("{ranks} ranks do not fit on {machine}, which has {accelerators} accelerators; ask for fewer")]
-    TooManyRanks { ranks: u32, machine: String, accelerators: u32 },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
     NoCandidate { kind: String, shape: String, machine: String, hint: String },
     #[error("a schedule of {algorithm} has no time by {evaluator}: {message}")]

@@ -10,7 +10,7 @@ use unisono_cost::{
     endpoint::{LevelPrices, ScheduleEvaluator},
     network::NetworkModel,
 };
-use unisono_machine::{Endpoint, network::Network};
+use unisono_machine::{Endpoint, MachineError, network::Network};
 use unisono_schedule::{BuildError, Builder, Operand, Schedule};
 
 use crate::{PlanError, endpoint::endpoint_model};
@@ -141,17 +141,17 @@ pub fn schedule_on_endpoint(
     })
 }
 
-/// The same on a network, rank k on the accelerator `places[k]`.
+/// The same on a network, rank k on the accelerator `nodes[k]`.
 ///
 /// # Errors
-/// The machine does not have these places, the schedule cannot run.
-pub fn schedule_on_network(schedule: &Schedule, machine: &Network, places: Vec<u32>) -> Result<f64, PlanError> {
+/// The machine does not have these accelerators, the schedule cannot run.
+pub fn schedule_on_network(schedule: &Schedule, machine: &Network, nodes: Vec<u32>) -> Result<f64, PlanError> {
     let accelerators = machine.topology(&machine.name)?.accelerators();
     let ranks = schedule.collective().ranks;
-    if places.len() != ranks as usize || places.iter().any(|&p| p >= accelerators) {
-        return Err(PlanError::TooManyRanks { ranks, machine: machine.name.clone(), accelerators });
+    if nodes.len() != ranks as usize || nodes.iter().any(|&p| p >= accelerators) {
+        return Err(MachineError::TooManyRanks { ranks, machine: machine.name.clone(), accelerators }.into());
     }
-    NetworkModel::new(machine, places)?.schedule_ns(schedule).map_err(|message| PlanError::NotTimed {
+    NetworkModel::new(machine, nodes)?.schedule_ns(schedule).map_err(|message| PlanError::NotTimed {
         algorithm: schedule.origin().to_owned(),
         evaluator: "network",
         message,

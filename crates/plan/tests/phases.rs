@@ -6,13 +6,17 @@ use common::{DEPTH_CYCLES, case, every_case, label};
 use unisono_algorithms::{Case, Params, find};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_cost::{BOUNDS, BoundCase, Evaluator, Model, find_model, measure, models::Modelled};
-use unisono_lower::{File, Placed, parse, print};
+use unisono_lower::{File, Placed, Placement, parse, print};
 use unisono_machine::{Grid, Machine, Shape};
 use unisono_plan::{Request, plan, predict};
 
 /// The same schedule with the phase of each instruction chosen anew among `phases`.
 fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Placed {
-    let file = File { schedule: placed.schedule.clone(), placement: Some(placed.placement.clone()), machine: None };
+    let file = File {
+        schedule: placed.schedule.clone(),
+        placement: Some(Placement::Grid(placed.placement.clone())),
+        machine: None,
+    };
     let mut text = String::new();
     print(&file, &mut text).unwrap();
     let relabel = |line: &str| {
@@ -27,7 +31,7 @@ fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Pl
     };
     let text: Vec<String> = text.lines().map(relabel).collect();
     let file = parse(&text.join("\n"), "relabelled").unwrap();
-    Placed { schedule: file.schedule, placement: file.placement.unwrap() }
+    Placed { schedule: file.schedule, placement: file.placement.unwrap().grid().unwrap().clone() }
 }
 
 fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHasher;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_discover::{Discovery, Extremes, Moved as Row};
-use unisono_lower::File;
+use unisono_lower::{File, Placement};
 use unisono_machine::Machine as Description;
 use unisono_plan::exchange::{
     Message, direct_reduction, messages_schedule, schedule_on_endpoint, schedule_on_network, whole_elements,
@@ -174,23 +174,19 @@ impl Moved {
 }
 
 /// What a schedule takes on its machine: among ranks by the simulation of `model` or the machine's own, on a network by
-/// its links, rank k on the accelerator `places[k]`, or k.
+/// its links, where it is placed.
 #[pyfunction]
-#[pyo3(signature = (schedule, model = None, places = None))]
-pub fn schedule_seconds(
-    py: Python<'_>,
-    schedule: &Schedule,
-    model: Option<&str>,
-    places: Option<Vec<u32>>,
-) -> PyResult<f64> {
+#[pyo3(signature = (schedule, model = None))]
+pub fn schedule_seconds(py: Python<'_>, schedule: &Schedule, model: Option<&str>) -> PyResult<f64> {
     let file = schedule.file();
     let made = match &file.machine {
         Some(Description::Endpoint(machine)) => {
             detached(py, || schedule_on_endpoint(&file.schedule, machine, model, &Simulated))?
         }
         Some(Description::Network(machine)) => {
-            let places = places.unwrap_or_else(|| (0..file.schedule.collective().ranks).collect());
-            detached(py, || schedule_on_network(&file.schedule, machine, places))?
+            let placed = file.placement.as_ref().and_then(Placement::nodes).map(<[u32]>::to_vec);
+            let nodes = placed.unwrap_or_else(|| (0..file.schedule.collective().ranks).collect());
+            detached(py, || schedule_on_network(&file.schedule, machine, nodes))?
         }
         Some(other) => Err(input(format!(
             "{} is of kind {}; messages have a time on machines of kind endpoint and network",

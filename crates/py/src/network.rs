@@ -4,7 +4,7 @@ use numpy::PyArray1;
 use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
     Machine as Description, MachineError,
-    network::{FAMILIES, Network, deadlock},
+    network::{FAMILIES, Network, Part, deadlock},
 };
 
 use crate::{
@@ -21,6 +21,14 @@ pub fn network(machine: &Machine) -> PyResult<&Network> {
         Description::Network(network) => Ok(network),
         other => Err(input(format!("{} is of kind {}; this needs a network", other.name(), other.kind()))),
     }
+}
+
+/// The accelerators of the machine's part, in the order of their ranks.
+#[pyfunction]
+pub fn places(machine: &Machine) -> PyResult<Vec<u32>> {
+    let network = network(machine)?;
+    let extents = network.topology(&network.name).map_err(input)?.extents();
+    Ok(Part::new(&network.name, &extents, machine.asked()).map_err(input)?.nodes)
 }
 
 /// `[{name, keys, reference, summary}]` of all families of topologies.

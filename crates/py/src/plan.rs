@@ -7,7 +7,7 @@ use pyo3::{
 use serde::Serialize;
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::Kind;
-use unisono_lower::File;
+use unisono_lower::{File, Placement};
 use unisono_machine::Machine as Description;
 use unisono_plan::{
     PlanError, PlanReport,
@@ -127,7 +127,7 @@ impl Plan {
         let file = detached(py, || match &self.made {
             Made::Wafer { plan, .. } => plan.placed().cloned().map(|placed| File {
                 schedule: placed.schedule,
-                placement: Some(placed.placement),
+                placement: Some(Placement::Grid(placed.placement)),
                 machine: Some(Description::Wafer(plan.request.wafer.clone())),
             }),
             Made::Endpoint { plan, .. } => plan.schedule().cloned().map(|schedule| File {
@@ -142,7 +142,7 @@ impl Plan {
             }),
             Made::Network { plan, .. } => plan.schedule().cloned().map(|schedule| File {
                 schedule,
-                placement: None,
+                placement: Some(Placement::Nodes(plan.request.model.nodes().to_vec())),
                 machine: Some(Description::Network(plan.request.machine.clone())),
             }),
         })?;

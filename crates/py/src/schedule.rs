@@ -7,8 +7,11 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_base::narrow;
 use unisono_collective::{Dtype, Required};
-use unisono_lower::{File, FileError, Placed, Placement, from_json, parse, print, to_json};
-use unisono_machine::Machine as Description;
+use unisono_lower::{File, FileError, GridPlacement, Placed, Placement, from_json, parse, print, to_json};
+use unisono_machine::{
+    Machine as Description, Shape,
+    network::{Network, Part},
+};
 use unisono_plan::Request;
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -158,18 +161,33 @@ impl Schedule {
         let Some(description) = &self.file.machine else {
             return Ok(None);
         };
+        let placement = self.file.placement.as_ref();
         let shape = match description {
-            Description::Endpoint(_) | Description::InNetwork(_) | Description::Network(_) => {
-                Some(unisono_machine::Shape::line(self.ranks()))
+            Description::Endpoint(_) | Description::InNetwork(_) => Some(Shape::line(self.ranks())),
+            Description::Network(network) => {
+                let extents = network.topology(&network.name).map_err(input)?.extents();
+                let placed = placement.and_then(Placement::nodes).and_then(|nodes| Part::shape(nodes, &extents));
+                Some(placed.unwrap_or(Shape::line(self.ranks())))
             }
-            Description::Wafer(_) => self.file.placement.as_ref().map(Placement::shape),
+            Description::Wafer(_) => placement.and_then(Placement::grid).map(GridPlacement::shape),
         };
         Machine::new(description.clone(), shape).map(Some)
     }
 
-    /// The same schedule placed on a machine: node k on PE k of its shape, or of a row where it has none.
-    fn on(&self, machine: &Machine) -> PyResult<Self> {
+    /// The same schedule placed on a machine. On a wafer node k is on PE k of the machine's shape; without a shape the schedule
+    /// keeps its grid, or goes on a row where it has none. On a network rank k is on accelerator `places[k]`, or on accelerator
+    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine.
+    #[pyo3(signature = (machine, places = None))]
+    fn on(&self, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let nodes = self.inner().node_count();
+        if let Description::Network(network) = machine.description() {
+            let placement = Some(self.on_network(machine, network, places)?);
+            let file = File { schedule: self.inner().clone(), placement, machine: Some(machine.description().clone()) };
+            return Ok(Self { required: self.required.clone(), ..Self::new(file) });
+        }
+        if places.is_some() {
+            return Err(input("places are accelerators of a network, and this machine is none"));
+        }
         if !matches!(machine.description(), Description::Wafer(_)) {
             if machine.asked().is_some_and(|s| s.grid.count() != u64::from(self.ranks())) {
                 return Err(input(format!("the schedule is for {} ranks, not another number", self.ranks())));
@@ -179,20 +197,22 @@ impl Schedule {
             return Ok(Self { required: self.required.clone(), ..Self::new(file) });
         }
         let wafer = machine.wafer()?;
-        let shape = match wafer.choose(machine.asked()) {
-            Ok(shape) if machine.asked().is_some() || shape.grid.count() == nodes as u64 => shape,
-            _ => wafer.choose(Some(unisono_machine::Shape::line(narrow(nodes)))).map_err(input)?,
+        let kept = self.file.placement.as_ref().and_then(Placement::grid).map(GridPlacement::shape);
+        let asked = machine.asked().or(kept);
+        let shape = match wafer.choose(asked) {
+            Ok(shape) if asked.is_some() || shape.grid.count() == nodes as u64 => shape,
+            _ => wafer.choose(Some(Shape::line(narrow(nodes)))).map_err(input)?,
         };
         if shape.grid.count() != nodes as u64 {
             return Err(input(format!("the schedule has {nodes} nodes, shape {shape} has {} PEs", shape.grid.count())));
         }
         let placement = match &self.file.placement {
-            Some(p) if p.grid == shape.grid => p.clone(),
-            _ => Placement::new(shape.grid),
+            Some(Placement::Grid(p)) if p.grid == shape.grid => p.clone(),
+            _ => GridPlacement::new(shape.grid),
         };
         Ok(Self::new(File {
             schedule: self.inner().clone(),
-            placement: Some(placement),
+            placement: Some(Placement::Grid(placement)),
             machine: Some(machine.description().clone()),
         }))
     }
@@ -248,7 +268,9 @@ impl Schedule {
     /// `{cycles, seconds, terms, phases}` from the terms computed on the grid.
     #[pyo3(signature = (model = "paper"))]
     fn predict<'py>(&self, py: Python<'py>, model: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (Some(placement), Some(Description::Wafer(wafer))) = (&self.file.placement, &self.file.machine) else {
+        let (Some(Placement::Grid(placement)), Some(Description::Wafer(wafer))) =
+            (&self.file.placement, &self.file.machine)
+        else {
             return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
         };
         let found = detached(py, || self.prove(Method::Auto))?.diagnostics;
@@ -305,6 +327,28 @@ impl Schedule {
 }
 
 impl Schedule {
+    fn on_network(&self, machine: &Machine, network: &Network, places: Option<Vec<u32>>) -> PyResult<Placement> {
+        let same = self.file.machine.as_ref() == Some(machine.description());
+        let nodes = match (places, machine.asked(), &self.file.placement) {
+            (Some(places), _, _) => places,
+            (None, None, Some(kept @ Placement::Nodes(_))) if same => return Ok(kept.clone()),
+            (None, None, _) => (0..self.ranks()).collect(),
+            (None, Some(shape), _) => {
+                let extents = network.topology(&network.name).map_err(input)?.extents();
+                Part::new(&network.name, &extents, Some(shape)).map_err(input)?.nodes
+            }
+        };
+        if nodes.len() != self.ranks() as usize {
+            return Err(input(format!("the schedule is for {} ranks, not {}", self.ranks(), nodes.len())));
+        }
+        let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
+        if let Some(node) = nodes.iter().find(|&&node| node >= accelerators) {
+            let last = accelerators - 1;
+            return Err(input(format!("the place of a rank is {node}; {} has accelerators 0 to {last}", network.name)));
+        }
+        Ok(Placement::Nodes(nodes))
+    }
+
     fn run<'py, A: numpy::Element + Copy, T: Element + Send + Sync>(
         &self,
         py: Python<'py>,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_lower::{
-    Placed, Placement,
+    GridPlacement, Placed, Placement,
     wafer::{LowerError, WaferProgram, lower},
 };
 use unisono_machine::{Machine as Description, Wafer};
@@ -102,7 +102,7 @@ impl Simulation {
 /// A schedule that can run on the fabric: its placement, its wafer and what the run is asked for.
 struct Ready<'a> {
     schedule: &'a Schedule,
-    placement: &'a Placement,
+    placement: &'a GridPlacement,
     wafer: &'a Wafer,
     options: Options,
 }
@@ -115,7 +115,8 @@ impl<'a> Ready<'a> {
         seed: u64,
     ) -> PyResult<Self> {
         let file = schedule.file();
-        let (Some(placement), Some(Description::Wafer(wafer))) = (&file.placement, &file.machine) else {
+        let (Some(Placement::Grid(placement)), Some(Description::Wafer(wafer))) = (&file.placement, &file.machine)
+        else {
             return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
         };
         if !(0.0..1.0).contains(&noop_probability) {

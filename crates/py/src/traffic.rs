@@ -6,7 +6,10 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_base::rounded;
 use unisono_cost::endpoint::TICKS_PER_NS;
-use unisono_lower::tasks::{TaskError, TaskGraph, from_schedule, pattern};
+use unisono_lower::{
+    Placement,
+    tasks::{TaskError, TaskGraph, from_schedule, pattern},
+};
 use unisono_machine::{Machine as Description, network::Network};
 use unisono_schedule::verify::Method;
 use unisono_sim::network::{self, Interconnect, Options};
@@ -118,9 +121,9 @@ pub fn injection(machine: &Machine) -> PyResult<f64> {
     Ok(f64::from(network.planes) * f64::from(ports) * network.link_gbps * 1e9 / 8.0)
 }
 
-/// Proves a schedule and runs it on its network, rank k on accelerator `places[k]`, or k.
+/// Proves a schedule and runs it where it is placed on its network.
 #[pyfunction]
-#[pyo3(signature = (schedule, start_ns = None, noise = None, seed = 0, trace_ranks = None, places = None))]
+#[pyo3(signature = (schedule, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
 pub fn simulate_network(
     py: Python<'_>,
     schedule: &Schedule,
@@ -128,11 +131,11 @@ pub fn simulate_network(
     noise: Option<(String, f64, f64)>,
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
-    places: Option<Vec<u32>>,
 ) -> PyResult<NetworkSimulation> {
     let network = network_of(schedule.file().machine.as_ref())?;
     let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
-    let options = Options { hosts, places: places.unwrap_or_default(), ..Options::default() };
+    let placement = schedule.file().placement.as_ref().and_then(Placement::nodes);
+    let options = Options { hosts, places: placement.unwrap_or_default().to_vec(), ..Options::default() };
     let proof = detached(py, || schedule.prove(Method::Auto))?;
     if !proof.holds() {
         return Err(verify_error(py, &proof.diagnostics));

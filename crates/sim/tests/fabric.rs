@@ -4,7 +4,7 @@ use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::{
-    Placed, Placement,
+    GridPlacement, Placed,
     wafer::{WaferProgram, lower},
 };
 use unisono_machine::{Grid, Machine, Wafer};
@@ -199,7 +199,7 @@ fn a_chunk_is_taken_from_one_child_before_the_next() {
         for (pe, stream) in [0, 2].into_iter().zip(streams) {
             b.combine(NodeId(pe), 0, elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
         }
-        let placement = Placement { chunk, ..Placement::new(Grid::new(1, 3)) };
+        let placement = GridPlacement { chunk, ..GridPlacement::new(Grid::new(1, 3)) };
         let run =
             run(&lower(&Placed { schedule: b.finish().unwrap(), placement }, &wse2()).unwrap(), &Options::default());
         let run = run.unwrap();
@@ -251,7 +251,7 @@ fn threads_that_meet_in_memory_are_an_error() {
             let at = lane as u32 * apart;
             b.combine(NodeId(1), lane as u32, 10, &[Operand::Stream(stream)], &[Operand::Out(at)]);
         }
-        let placed = Placed { schedule: b.finish().unwrap(), placement: Placement::new(Grid::new(1, 3)) };
+        let placed = Placed { schedule: b.finish().unwrap(), placement: GridPlacement::new(Grid::new(1, 3)) };
         lower(&placed, &wse2()).unwrap()
     };
     assert!(run(&program(10), &Options::default()).is_ok());

@@ -5,7 +5,7 @@ use unisono_algorithms::{ALGORITHMS, Case, Params, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::{
-    Placed, Placement,
+    GridPlacement, Placed,
     wafer::{WaferProgram, lower},
 };
 use unisono_machine::{Grid, Machine, Wafer};
@@ -81,7 +81,7 @@ fn trees(
             }
         }
     }
-    let mut placement = Placement::new(grid);
+    let mut placement = GridPlacement::new(grid);
     (placement.pace, placement.chunk) = (pace, chunk);
     lower(&Placed { schedule: b.finish().ok()?, placement }, &wse2()).ok()
 }

@@ -4,7 +4,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Phase, Placed, Placement, Terms};
+use unisono_lower::{Estimate, GridPlacement, Phase, Placed, Terms};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{Algorithm, AlgorithmError, Case, Params};
@@ -61,7 +61,7 @@ impl Algorithm for Message {
         } else if c.kind == Kind::Message {
             b.combine(NodeId(0), 0, c.elements, &[Operand::In(0)], &[Operand::Out(0)]);
         }
-        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid()) })
+        Ok(Placed { schedule: b.finish()?, placement: GridPlacement::new(case.grid()) })
     }
 
     fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {

@@ -7,7 +7,7 @@
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Exchange, Phase, Placed, Placement, Round, Terms};
+use unisono_lower::{Estimate, Exchange, GridPlacement, Phase, Placed, Round, Terms};
 use unisono_schedule::{Builder, Operand, Schedule};
 
 use crate::{
@@ -205,7 +205,7 @@ impl Algorithm for Ring {
         let mut b = Builder::new(case.collective);
         b.reserve(4 * line.len() * line.len(), line.len());
         emit(&mut b, &line, Operand::In, PHASES, params)?;
-        Ok(Placed { schedule: b.finish()?, placement: Placement::new(case.grid()) })
+        Ok(Placed { schedule: b.finish()?, placement: GridPlacement::new(case.grid()) })
     }
 
     fn schedule(&self, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {

@@ -2,7 +2,7 @@
 
 use unisono_base::{NodeId, Span, StreamId};
 use unisono_collective::Kind;
-use unisono_lower::{Placed, Placement};
+use unisono_lower::{GridPlacement, Placed};
 use unisono_schedule::{Builder, Operand};
 
 use super::{Tree, View, Ways};
@@ -78,7 +78,7 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
     b.phase("reduce");
     emit(&mut b, case, trees);
     let schedule = b.finish()?;
-    let mut placement = Placement::new(case.grid());
+    let mut placement = GridPlacement::new(case.grid());
     placement.pace = pace(trees);
     placement.chunk = chunk;
     for (stream, route) in Ways::of(case, trees).routes() {

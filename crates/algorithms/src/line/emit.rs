@@ -1,7 +1,7 @@
 //! Writes the instructions of reduces and broadcasts on lines of PEs.
 
 use unisono_base::{NodeId, StreamId};
-use unisono_lower::{ANY_COLOR, Placement};
+use unisono_lower::{ANY_COLOR, GridPlacement};
 use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand, Schedule};
 
@@ -17,7 +17,7 @@ pub struct Keep {
 
 impl Keep {
     /// Goes on after a schedule that was placed already; its scratch memory is its own.
-    pub fn resume(placement: &Placement) -> Self {
+    pub fn resume(placement: &GridPlacement) -> Self {
         Self { scratch: Vec::new(), colors: placement.colors.clone() }
     }
 
@@ -30,12 +30,12 @@ impl Keep {
     }
 
     /// The placement of the finished schedule on a grid.
-    pub fn placement(self, grid: Grid, schedule: &Schedule) -> Placement {
+    pub fn placement(self, grid: Grid, schedule: &Schedule) -> GridPlacement {
         let mut colors = self.colors;
         if !colors.is_empty() {
             colors.resize(schedule.stream_count().max(colors.len()), ANY_COLOR);
         }
-        Placement::new(grid).with_colors(schedule, colors)
+        GridPlacement::new(grid).with_colors(schedule, colors)
     }
 
     /// Where `node` may keep a vector of `elements`: its output if it has one of that size, else scratch memory.

@@ -1,6 +1,6 @@
 //! CSL as a registered emitter: lowered, written, read back and checked.
 
-use unisono_lower::{File, Placed, wafer::lower};
+use unisono_lower::{File, Placed, Placement, wafer::lower};
 use unisono_machine::Machine;
 
 use super::{Project, Target, check, emit, normalised, read};
@@ -30,7 +30,7 @@ impl Emitter for Csl {
             Some(other) => return refused(format!("{} is no wafer", other.name())),
             None => return refused("it has no machine; place it on a wafer".to_owned()),
         };
-        let Some(placement) = file.placement.clone() else {
+        let Some(placement) = file.placement.as_ref().and_then(Placement::grid).cloned() else {
             return refused("it has no placement; place it on a wafer".to_owned());
         };
         let placed = Placed { schedule: file.schedule.clone(), placement };

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use unisono_algorithms::{ALGORITHMS, Params};
 use unisono_collective::{Dtype, Kind, Operator};
-use unisono_lower::{File, switches};
+use unisono_lower::{File, Placement, switches};
 use unisono_machine::{Machine, PRESETS, Shape};
 use unisono_plan::{
     PlanError, Request, bounds,
@@ -147,7 +147,11 @@ impl Asked {
                 let placed = plan.placed()?.clone();
                 holds(&placed.schedule);
                 let machine = Some(machine.clone());
-                uses::file(&File { schedule: placed.schedule, placement: Some(placed.placement), machine });
+                uses::file(&File {
+                    schedule: placed.schedule,
+                    placement: Some(Placement::Grid(placed.placement)),
+                    machine,
+                });
             }
             Machine::Endpoint(endpoint) => {
                 let ranks = Some(1 + d.below(17));

@@ -1,11 +1,12 @@
 //! What a user asks for on a network, checked.
 
 use unisono_algorithms::{Case, Ranks, ranks::Extents};
+use unisono_base::narrow;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{NetworkCase, NetworkModel};
 use unisono_machine::{
-    Shape,
-    network::{Network, Topology},
+    MachineError, Shape,
+    network::{Network, Part, Topology},
 };
 
 use crate::PlanError;
@@ -43,9 +44,11 @@ impl NetworkRequest {
             return Err(PlanError::Model { found: found.to_owned(), accepted: format!("{MODEL} on a network") });
         }
         let all = machine.topology(&machine.name)?.extents();
-        let (places, extents) = part(machine, &all, shape)?;
+        let part = Part::new(&machine.name, &all, shape)?;
+        let extents = Extents::new(&part.extents).or_else(|| Extents::new(&[narrow(part.nodes.len())]));
+        let extents = extents.expect("a part has at least one rank");
         let collective = Collective::new(kind, extents.ranks(), elements, root, operator, dtype)?;
-        Self::placed(collective, machine, places, extents)
+        Self::placed(collective, machine, part.nodes, extents)
     }
 
     /// The same with rank k on the accelerator `places[k]`: a virtual sub-mesh, for one.
@@ -63,7 +66,7 @@ impl NetworkRequest {
         let beyond = places.iter().any(|&p| p >= accelerators);
         if beyond || places.len() != collective.ranks as usize || extents.ranks() != collective.ranks {
             let ranks = collective.ranks;
-            return Err(PlanError::TooManyRanks { ranks, machine: machine.name.clone(), accelerators });
+            return Err(MachineError::TooManyRanks { ranks, machine: machine.name.clone(), accelerators }.into());
         }
         let model = NetworkModel::new(machine, places)?;
         Ok(Self { collective, machine: machine.clone(), topology, model, extents })
@@ -75,7 +78,7 @@ impl NetworkRequest {
     /// As [`Self::placed`].
     pub fn on_places(&self, places: Vec<u32>) -> Result<Self, PlanError> {
         let ranks = self.collective.ranks;
-        let extents = Extents::new(&[ranks]).ok_or_else(|| PlanError::TooManyRanks {
+        let extents = Extents::new(&[ranks]).ok_or_else(|| MachineError::TooManyRanks {
             ranks,
             machine: self.machine.name.clone(),
             accelerators: self.topology.accelerators(),
@@ -110,40 +113,4 @@ impl NetworkRequest {
             model: &self.model,
         }
     }
-}
-
-/// The accelerators of a part of the machine in the order of their ranks, and how they lie.
-fn part(machine: &Network, all: &[u32], shape: Option<Shape>) -> Result<(Vec<u32>, Extents), PlanError> {
-    let accelerators: u32 = all.iter().product();
-    let line = |ranks: u32| Extents::new(&[ranks]);
-    let whole = || Extents::new(all).or_else(|| line(accelerators));
-    let fits = |extents: Option<Extents>| {
-        extents.ok_or_else(|| PlanError::NoSuchPart {
-            shape: shape.map_or_else(String::new, |s| s.to_string()),
-            machine: machine.name.clone(),
-            extents: all.iter().map(ToString::to_string).collect::<Vec<_>>().join("x"),
-        })
-    };
-    let Some(asked) = shape else {
-        return Ok(((0..accelerators).collect(), fits(whole())?));
-    };
-    let dims = asked.dims();
-    if let [ranks] = dims[..] {
-        if ranks > accelerators {
-            return Err(PlanError::TooManyRanks { ranks, machine: machine.name.clone(), accelerators });
-        }
-        // Whole rows keep the network's dimensions.
-        let row: u32 = all[1..].iter().product();
-        let rows = || {
-            let mut rows = all.to_vec();
-            rows[0] = ranks / row;
-            Extents::new(&rows)
-        };
-        let extents = if ranks.is_multiple_of(row) { rows() } else { line(ranks) };
-        return Ok(((0..ranks).collect(), fits(extents)?));
-    }
-    let inside = dims.len() == all.len() && dims.iter().zip(all).all(|(part, all)| part <= all);
-    let (part, all) = (fits(Extents::new(&dims).filter(|_| inside))?, fits(Extents::new(all))?);
-    let place = |rank: u32| (0..dims.len()).map(|d| part.coordinate(rank, d) * all.stride(d)).sum();
-    Ok(((0..part.ranks()).map(place).collect(), part))
 }

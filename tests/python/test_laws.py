@@ -1,0 +1,77 @@
+"""Laws that hold on every kind of machine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+#: A part of a machine of each kind, and an algorithm whose time depends on where its ranks are.
+CASES = [
+    ("wse2", (6, 5), "allreduce", None),
+    ("wse2", (9,), "reduce", "two-phase"),
+    ("archer", (12,), "allreduce", "rabenseifner"),
+    ("hx2mesh-small", (4, 6), "allreduce", "bucket"),
+    ("hx2mesh-small", (24,), "alltoall", None),
+    ("torus2d-small", (4, 4), "allreduce", None),
+    ("fattree-small", (16,), "allgather", None),
+]
+ON_EVERY_KIND = pytest.mark.parametrize(("name", "shape", "collective", "algorithm"), CASES)
+
+
+@ON_EVERY_KIND
+def test_a_saved_schedule_simulates_as_its_plan(
+    name: str, shape: tuple[int, ...], collective: str, algorithm: str | None, tmp_path: Path
+) -> None:
+    machine = un.machine(name, shape=shape)
+    schedule = un.plan(collective, machine, elements=600, algorithm=algorithm).schedule
+    expected = un.simulate(schedule)
+    for file in ("made.sched", "made.json"):
+        un.save(schedule, tmp_path / file)
+        loaded = un.load(tmp_path / file)
+        assert loaded == schedule
+        run = un.simulate(loaded)
+        assert run.seconds == expected.seconds
+        assert np.array_equal(run.finish, expected.finish)
+    for where in (machine, name):
+        assert un.simulate(schedule, where).seconds == expected.seconds
+    assert schedule.machine is not None
+    assert schedule.machine.shape == machine.shape
+
+
+@ON_EVERY_KIND
+def test_commands_on_a_request_and_on_its_file_agree(
+    name: str, shape: tuple[int, ...], collective: str, algorithm: str | None, tmp_path: Path
+) -> None:
+    request = [collective, "--machine", name, "--shape", "x".join(map(str, shape)), "--elements", "600"]
+    request += ["--algorithm", algorithm] if algorithm else []
+    file = str(tmp_path / "made.sched")
+    assert call("schedule", *request, "-o", file).code == 0
+    for command in ("verify", "simulate"):
+        by_request, by_file = json_of(command, *request), json_of(command, file)
+        for answer in (by_request, by_file):
+            for key in ("wall_seconds", "seed"):
+                answer.pop(key, None)
+        assert by_request == by_file
+
+
+def test_a_placement_of_another_size_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "made.sched"
+    un.save(un.plan("allreduce", "hx2mesh-small", shape=(2, 3), elements=8).schedule, file)
+    text = file.read_text()
+    assert "placement nodes 0-2 32-34\n" in text
+    for nodes, message in (
+        ("0-2 32-35", "more nodes are named than the 6 ranks"),
+        ("0-2", "3 nodes are named for 6 ranks"),
+        ("2-0 3-8", "run backwards"),
+        ("0-2 4294967294-4294967296", "4294967296"),
+    ):
+        file.write_text(text.replace("nodes 0-2 32-34", f"nodes {nodes}"))
+        ran = call("simulate", str(file))
+        assert (ran.code, message in ran.err) == (2, True), ran.err
+    file.write_text(text.replace("nodes 0-2 32-34", "nodes 0-2 4000-4002"))
+    ran = call("verify", str(file), "--json")
+    assert ran.code == 1
+    assert [d["code"] for d in ran.json["diagnostics"]] == ["placement-machine"]
