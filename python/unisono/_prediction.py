@@ -246,7 +246,7 @@ class Pricing:
         places = self._places if every else [self._places[k] for k in moved.participants]
         machine = self._machine if every else with_shape(self._machine, schedule.ranks)
         placed = schedule.on(machine, places if self._kind == "network" else None)
-        seconds = _core.schedule_seconds(placed, self._asked)
+        seconds = float(placed.predict(self._asked)["seconds"])
         return _Price(seconds, self._simulated(placed), "messages", {})
 
     def _collective(self, moved: Moved, ranks: tuple[int, ...]) -> _Price:

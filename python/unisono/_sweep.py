@@ -28,9 +28,10 @@ def sweep(
 ) -> list[dict[str, Any]]:
     """One point for each shape and length, lengths running fastest.
 
-    A point holds ``shape``, ``elements``, ``best``, ``params``, ``cycles``, ``baseline``, ``baseline_cycles``,
-    ``baseline_ratio`` (how many times faster the best is than the baseline) and ``cycles_by_algorithm``. On a machine
-    without cycles keys say ``seconds``, and each algorithm counts at the best of its candidate parameters.
+    A point holds ``shape``, ``elements``, ``best``, ``params``, ``seconds``, ``baseline``, ``baseline_seconds``,
+    ``baseline_ratio`` (how many times faster the best is than the baseline) and ``seconds_by_algorithm``; also
+    ``cycles``, ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a machine without cycles. Among ranks
+    each algorithm counts at the best of its candidate parameters.
     ``progress`` is called with the number of points done and of all points.
 
     Raises:

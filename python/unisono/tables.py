@@ -11,7 +11,7 @@ def sweep_csv(points: Sequence[dict[str, Any]]) -> str:
 
     Times are cycles on a wafer, seconds elsewhere.
     """
-    unit = "cycles" if any("cycles" in point for point in points) else "seconds"
+    unit = "cycles" if any(point["cycles"] is not None for point in points) else "seconds"
     algorithms = sorted({name for point in points for name in point[f"{unit}_by_algorithm"]})
     times = ["cycles", "seconds"] if unit == "cycles" else ["seconds"]
     head = ["shape", "elements", "best", "params", *times, "baseline", f"baseline_{unit}", "baseline_ratio"]

@@ -13,7 +13,7 @@ from .conftest import ROOT
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "algorithms", "cost", "emit"}
 #: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
-#: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < [sim | plan | discover] < py, and
+#: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < sim < [plan | discover] < py, and
 #: schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "cost": _LEFT_OF_PLACED | {"lower"},
     "emit": _LEFT_OF_PLACED | {"lower"},
     "sim": _LEFT_OF_CHOICE,
-    "plan": _LEFT_OF_CHOICE,
+    "plan": _LEFT_OF_CHOICE | {"sim"},
     "discover": _LEFT_OF_CHOICE,
     "runtime": _LEFT_OF_PLACED,
     "mpi": _LEFT_OF_PLACED | {"runtime"},
@@ -37,11 +37,11 @@ ALLOWED: dict[str, set[str]] = {
 #: Folders where each file is one unit: the folder, and the constant of its `mod.rs` that lists them.
 REGISTRIES = [
     (ROOT / "crates" / "algorithms" / "src" / "catalog", "ALGORITHMS"),
-    (ROOT / "crates" / "cost" / "src" / "bounds", "BOUNDS"),
-    (ROOT / "crates" / "cost" / "src" / "models", "MODELS"),
+    (ROOT / "crates" / "cost" / "src" / "wafer" / "models", "MODELS"),
     (ROOT / "crates" / "emit" / "src" / "tuning" / "targets", "TUNINGS"),
     (ROOT / "crates" / "fuzz" / "src" / "targets", "TARGETS"),
     (ROOT / "crates" / "machine" / "src" / "network" / "catalog", "FAMILIES"),
+    (ROOT / "crates" / "plan" / "src" / "targets", "TARGETS"),
 ]
 
 

@@ -1,7 +1,8 @@
 """Numbers of about 200 requests on every kind of machine, compared with those recorded in `tests/contract`.
 
-A record is a part of the answer: an answer may gain keys, and no recorded key may be lost or change its value. To record
-them again on purpose: `UNISONO_RECORD=1 pytest tests/python/test_recorded.py`, and say in CHANGELOG.md which changed.
+A record is a part of the answer: an answer may gain keys, and no recorded key may be lost or change its value. To
+record them again on purpose: `UNISONO_RECORD=1 pytest tests/python/test_recorded.py`, and say in CHANGELOG.md which
+changed.
 """
 
 import hashlib

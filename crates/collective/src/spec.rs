@@ -42,6 +42,11 @@ impl Collective {
     /// The most ranks a collective may have. A damaged file must not make tables of billions of rows.
     pub const MAX_RANKS: u32 = 1 << 22;
 
+    /// Returns whether nothing has to travel.
+    pub fn is_local(&self) -> bool {
+        self.ranks == 1 || (self.elements == 0 && self.kind != Kind::Barrier)
+    }
+
     /// # Errors
     /// No ranks, a root that is not a rank, an operator without a meaning for the datatype, buffers past 2^32 elements.
     pub fn new(

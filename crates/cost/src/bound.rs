@@ -1,8 +1,69 @@
-//! What every lower bound says of itself, on whatever machine.
+//! Lower bounds on the time of a collective, on machines of every kind: one trait, one registry.
 
-pub trait LowerBound: Sync {
+use std::any::Any;
+
+use unisono_collective::Collective;
+
+use crate::{Time, endpoint, in_network, network, wafer};
+
+/// One collective on one part of a machine. Each kind of machine has its own type of part.
+#[derive(Clone, Copy)]
+pub struct CostProblem<'a> {
+    pub collective: Collective,
+    pub part: &'a dyn Any,
+}
+
+impl<'a> CostProblem<'a> {
+    /// Returns the part, if it belongs to the kind of machine with this type.
+    pub fn on<Part: Any>(&self) -> Option<&'a Part> {
+        self.part.downcast_ref()
+    }
+}
+
+/// A lower bound.
+pub trait Bound: Sync {
     fn name(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// What must hold of an algorithm for the bound to apply to it.
+    /// The condition on algorithms under which the bound holds.
     fn assumes(&self) -> &'static str;
+
+    /// Whether plans are compared with it, where it applies.
+    fn measures_plans(&self) -> bool {
+        true
+    }
+
+    /// Returns the bound, or `None` where it does not apply to the problem.
+    fn time(&self, problem: &CostProblem) -> Option<Time>;
+}
+
+/// By kind of machine, then by name.
+pub const BOUNDS: &[&dyn Bound] = &[
+    &endpoint::bounds::Bandwidth,
+    &endpoint::bounds::FanOut,
+    &endpoint::bounds::Work,
+    &in_network::bounds::Eq2,
+    &in_network::bounds::Memory,
+    &in_network::bounds::Path,
+    &network::bounds::Bisection,
+    &network::bounds::BoardEdges,
+    &network::bounds::Injection,
+    &network::bounds::Latency,
+    &wafer::bounds::Corrected,
+    &wafer::bounds::Printed,
+    &wafer::bounds::Message,
+    &wafer::bounds::Paper1d,
+    &wafer::bounds::Physical1d,
+    &wafer::bounds::Physical2d,
+    &wafer::bounds::Tight1d,
+];
+
+/// Returns every bound that applies, in the order of [`BOUNDS`].
+pub fn bounds(problem: &CostProblem) -> Vec<(&'static dyn Bound, Time)> {
+    BOUNDS.iter().filter_map(|&bound| Some((bound, bound.time(problem)?))).collect()
+}
+
+/// Returns the largest of the bounds that plans are compared with.
+pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
+    let all = BOUNDS.iter().filter(|bound| bound.measures_plans());
+    all.filter_map(|&bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }

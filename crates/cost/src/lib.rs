@@ -1,14 +1,13 @@
 //! Cost: the terms of any placed schedule, models that make times of them, and lower bounds. Nothing is simulated.
+//!
+//! One folder a kind of machine; [`Time`], [`Bound`] and its registry are common to all.
 
 mod bound;
-pub mod bounds;
 pub mod endpoint;
 pub mod in_network;
-mod measure;
-pub mod models;
 pub mod network;
+mod time;
+pub mod wafer;
 
-pub use bound::LowerBound;
-pub use bounds::{BOUNDS, Bound, BoundCase, tightest};
-pub use measure::{PhaseLines, measure};
-pub use models::{Evaluator, MODELS, Model, find_model};
+pub use bound::{BOUNDS, Bound, CostProblem, bounds, tightest};
+pub use time::Time;

@@ -1,15 +1,33 @@
 //! Lower bounds against brute force, against each other and against the values of the reference.
 
-use unisono_collective::Kind;
-use unisono_cost::{BOUNDS, BoundCase, bounds::PaperTable, bounds::tree_energy, tightest};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_cost::{
+    BOUNDS, CostProblem, tightest,
+    wafer::{
+        WaferPart,
+        bounds::{PaperTable, tree_energy},
+    },
+};
 use unisono_machine::Grid;
 
-fn line(pes: u32, root: u32, wavelets: u64) -> BoundCase {
-    BoundCase { kind: Kind::Reduce, grid: Grid::new(1, pes), root, wavelets, ramp_latency: 2 }
+type Case = (Collective, WaferPart);
+
+fn case(kind: Kind, grid: Grid, root: u32, wavelets: u64) -> Case {
+    let ranks = grid.count() as u32;
+    let collective = Collective::new(kind, ranks, wavelets, root.into(), Operator::Sum, Dtype::F32).unwrap();
+    (collective, WaferPart { grid, ramp_latency: 2, clock_mhz: 850.0 })
 }
 
-fn cycles(name: &str, case: &BoundCase) -> Option<f64> {
-    BOUNDS.iter().find(|b| b.name() == name).unwrap().cycles(case).map(|c| c.0)
+fn line(pes: u32, root: u32, wavelets: u64) -> Case {
+    case(Kind::Reduce, Grid::new(1, pes), root, wavelets)
+}
+
+fn problem((collective, part): &Case) -> CostProblem<'_> {
+    CostProblem { collective: *collective, part }
+}
+
+fn cycles(name: &str, case: &Case) -> Option<f64> {
+    BOUNDS.iter().find(|b| b.name() == name).unwrap().time(&problem(case))?.cycles
 }
 
 /// The least energy of any tree toward PE 0 within a depth, by trying all parents: trees need not be in pre-order.
@@ -90,8 +108,8 @@ fn a_middle_root_has_a_bound_of_its_own() {
 fn what_is_local_costs_nothing() {
     for kind in [Kind::Reduce, Kind::Allreduce, Kind::Broadcast, Kind::Message] {
         for (grid, wavelets) in [(Grid::new(1, 1), 9), (Grid::new(1, 5), 0), (Grid::new(4, 4), 0)] {
-            let case = BoundCase { kind, grid, root: 0, wavelets, ramp_latency: 2 };
-            assert_eq!(tightest(&case).unwrap().1.0, 0.0, "{kind} {grid}");
+            let case = case(kind, grid, 0, wavelets);
+            assert_eq!(tightest(&problem(&case)).unwrap().1.cycles, Some(0.0), "{kind} {grid}");
         }
     }
 }

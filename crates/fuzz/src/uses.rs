@@ -1,10 +1,7 @@
 //! What is done with a schedule that was read or made: everything that a user may do with it, and the laws that hold.
 
 use unisono_collective::{Collective, Kind};
-use unisono_cost::{
-    endpoint::{LevelPrices, ScheduleEvaluator, TICKS_PER_NS},
-    measure,
-};
+use unisono_cost::{endpoint::LevelPrices, wafer::measure};
 use unisono_emit::EMITTERS;
 use unisono_lower::{
     File, Placed, Placement, from_json, parse, print,
@@ -175,21 +172,6 @@ fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
                 }
             }
         }
-    }
-}
-
-/// Times schedules as the library's own planner does.
-pub struct Simulated;
-
-impl ScheduleEvaluator for Simulated {
-    fn name(&self) -> &'static str {
-        "endpoint"
-    }
-
-    fn nanoseconds(&self, schedule: &Schedule, prices: &LevelPrices) -> Result<f64, String> {
-        let graph = from_schedule(schedule).map_err(|e| e.to_string())?;
-        let run = endpoint::run(&graph, prices, &endpoint::Options::default()).map_err(|e| e.to_string())?;
-        Ok(run.makespan as f64 / TICKS_PER_NS)
     }
 }
 

@@ -5,9 +5,9 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use unisono_algorithms::{Case, Params, Ranks, catalog::auto_gen_best, find, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::bounds::PaperTable;
+use unisono_cost::wafer::{bounds::PaperTable, measure};
 use unisono_machine::{Grid, Machine, Shape};
-use unisono_plan::{Request, sweep_point};
+use unisono_plan::{Asked, Part, Problem, sweep_point};
 use unisono_schedule::verify::{Method, verify};
 
 fn case(kind: Kind, grid: Grid, elements: u64) -> Case {
@@ -37,7 +37,7 @@ fn wafer(c: &mut Criterion) {
     let placed = algorithm.build(&case, &params).expect("it builds");
     group.bench_function("verify, exact", |b| b.iter(|| verify(&placed.schedule, Method::Exact).holds()));
     group.bench_function("verify, fingerprint", |b| b.iter(|| verify(&placed.schedule, Method::Fingerprint).holds()));
-    group.bench_function("terms on the grid", |b| b.iter(|| unisono_cost::measure(&placed).map(|p| p.len())));
+    group.bench_function("terms on the grid", |b| b.iter(|| measure(&placed).map(|p| p.len())));
     group.finish();
 }
 
@@ -61,15 +61,15 @@ fn ranks(c: &mut Criterion) {
 }
 
 fn sweep(c: &mut Criterion) {
-    let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") else { unreachable!("a built-in preset") };
+    let wafer = Machine::preset("wse2").expect("a built-in preset");
     let names = ["star", "tree", "two-phase", "chain", "ring"].map(str::to_owned);
     c.bench_function("sweep of Fig. 8 (8 sizes x 16 lengths)", |b| {
         b.iter(|| {
             for n in 2..10 {
                 for k in 0..16 {
-                    let shape = Some(Shape::line(1 << n));
-                    let r = Request::new(Kind::Allreduce, &wafer, shape, 1 << k, 0, Operator::Sum, Dtype::F32);
-                    black_box(sweep_point(&r.expect("a sound request"), &names, None, &Params::new(), None)).ok();
+                    let asked = Asked::new(Kind::Allreduce, &wafer, Part::Shape(Shape::line(1 << n)), 1 << k);
+                    let problem = Problem::new(&asked).expect("a sound request");
+                    black_box(sweep_point(problem, &names, None, &Params::new())).ok();
                 }
             }
         });

@@ -24,12 +24,22 @@ pub enum PlanError {
     Workload(#[from] WorkloadError),
     #[error("'{found}' is not a model; accepted are {accepted}")]
     Model { found: String, accepted: String },
+    #[error("root {row},{col} names a PE of a grid; {machine} has ranks, so name one by its number")]
+    NoGrid { row: u64, col: u64, machine: String },
+    #[error("the schedule has no machine; place it with schedule.on(machine)")]
+    NoMachine,
+    #[error("{machine} is of kind {kind}, which has no model of single schedules; simulate the schedule")]
+    NoPrediction { machine: String, kind: String },
+    #[error("the plan is for {machine}, of kind {kind}; a .plan file is for MPI, so plan for a machine of ranks")]
+    NotForMpi { machine: String, kind: String },
+    #[error("{part} is not a part of {machine}; accepted are {accepted}")]
+    Part { part: String, machine: String, accepted: &'static str },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]
     RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
     NoCandidate { kind: String, shape: String, machine: String, hint: String },
-    #[error("a schedule of {algorithm} has no time by {evaluator}: {message}")]
-    NotTimed { algorithm: String, evaluator: &'static str, message: String },
+    #[error("a schedule of {algorithm} has no time by {model}: {message}")]
+    NotTimed { algorithm: String, model: &'static str, message: String },
     #[error("a schedule of {algorithm} failed its proof: {message}")]
     NotProved { algorithm: String, message: String },
 }

@@ -6,14 +6,9 @@
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};
-use unisono_cost::{
-    endpoint::{LevelPrices, ScheduleEvaluator},
-    network::NetworkModel,
-};
-use unisono_machine::{Endpoint, MachineError, network::Network};
 use unisono_schedule::{BuildError, Builder, Operand, Schedule};
 
-use crate::{PlanError, endpoint::endpoint_model};
+use crate::PlanError;
 
 /// Elements from one rank to another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -90,7 +85,7 @@ pub fn direct_reduction(collective: Collective) -> Result<Schedule, PlanError> {
         other => {
             return Err(PlanError::NotTimed {
                 algorithm: other.name().to_owned(),
-                evaluator: "messages",
+                model: "messages",
                 message: "it combines nothing".to_owned(),
             });
         }
@@ -118,42 +113,5 @@ pub fn direct_reduction(collective: Collective) -> Result<Schedule, PlanError> {
 }
 
 fn too_large(error: BuildError) -> PlanError {
-    PlanError::NotTimed { algorithm: "messages".to_owned(), evaluator: "builder", message: error.to_string() }
-}
-
-/// Nanoseconds of a schedule on ranks that reach each other by messages, by `model` or the machine's own.
-///
-/// # Errors
-/// More ranks than the machine has, a model that it does not say the parameters of, a schedule that cannot run.
-pub fn schedule_on_endpoint(
-    schedule: &Schedule,
-    machine: &Endpoint,
-    model: Option<&str>,
-    evaluator: &dyn ScheduleEvaluator,
-) -> Result<f64, PlanError> {
-    let ranks = machine.choose(Some(schedule.collective().ranks))?;
-    let model = model.map_or(Ok(machine.model), endpoint_model)?;
-    let prices = LevelPrices::new(machine, model, ranks)?;
-    evaluator.nanoseconds(schedule, &prices).map_err(|message| PlanError::NotTimed {
-        algorithm: schedule.origin().to_owned(),
-        evaluator: evaluator.name(),
-        message,
-    })
-}
-
-/// The same on a network, rank k on the accelerator `nodes[k]`.
-///
-/// # Errors
-/// The machine does not have these accelerators, the schedule cannot run.
-pub fn schedule_on_network(schedule: &Schedule, machine: &Network, nodes: Vec<u32>) -> Result<f64, PlanError> {
-    let accelerators = machine.topology(&machine.name)?.accelerators();
-    let ranks = schedule.collective().ranks;
-    if nodes.len() != ranks as usize || nodes.iter().any(|&p| p >= accelerators) {
-        return Err(MachineError::TooManyRanks { ranks, machine: machine.name.clone(), accelerators }.into());
-    }
-    NetworkModel::new(machine, nodes)?.schedule_ns(schedule).map_err(|message| PlanError::NotTimed {
-        algorithm: schedule.origin().to_owned(),
-        evaluator: "network",
-        message,
-    })
+    PlanError::NotTimed { algorithm: "messages".to_owned(), model: "messages", message: error.to_string() }
 }

@@ -1,21 +1,29 @@
-//! The planner: every algorithm that applies, over its parameters, ranked by the model it is handed.
+//! The planner: every algorithm that applies to a problem, over its parameters, ranked by the model of the machine.
+//!
+//! One path for all machines: [`Problem`], its candidates, [`Plan`], [`PlanReport`], sweeps and bounds. A [`Target`] is the unit
+//! of a kind of machine, one file each in `targets/`.
 
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
-pub mod endpoint;
+mod candidates;
 mod error;
 pub mod exchange;
-pub mod in_network;
-pub mod network;
-mod planner;
+mod plan;
+mod problem;
 mod report;
-mod request;
+mod stored;
 mod sweep;
+mod target;
+mod targets;
 pub mod workload;
 
+pub use candidates::{Source, Timed};
 pub use error::PlanError;
-pub use planner::{Chosen, Plan, plan};
-pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, bounds, predict};
-pub use request::Request;
+pub use plan::{Plan, plan};
+pub use problem::{Asked, Part, Problem, Root};
+pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
+pub use stored::stored;
 pub use sweep::{Point, sweep_point};
+pub use target::{Built, Registers, Target};
+pub use targets::TARGETS;

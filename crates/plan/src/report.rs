@@ -1,14 +1,14 @@
-//! What is said of a plan, with the keys of the command line's JSON.
+//! The report of a plan, with the keys of the command line's JSON: the same on every kind of machine. A value that a kind of
+//! machine does not have is null.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use unisono_algorithms::Params;
-use unisono_base::Cycles;
-use unisono_cost::{BOUNDS, Model, measure, tightest};
-use unisono_lower::{Estimate, Placed, Terms};
+use unisono_cost::{Bound, Time, tightest};
+use unisono_lower::{File, Terms};
 
-use crate::{Chosen, Plan, PlanError, Request};
+use crate::{Plan, PlanError, Problem, Source, Timed};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PhaseReport {
@@ -22,16 +22,24 @@ pub struct PhaseReport {
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Prediction {
-    pub cycles: f64,
+    pub cycles: Option<f64>,
     pub seconds: f64,
-    pub terms: Terms,
-    pub phases: Vec<PhaseReport>,
+    pub source: Source,
+    /// `None` where the schedule is too large to be built for its terms.
+    pub terms: Option<Terms>,
+    pub phases: Option<Vec<PhaseReport>>,
+}
+
+impl Prediction {
+    pub(crate) fn new(time: Time, source: Source, terms: Option<Terms>) -> Self {
+        Self { cycles: time.cycles, seconds: time.seconds, source, terms, phases: None }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BoundReport {
     pub name: &'static str,
-    pub cycles: f64,
+    pub cycles: Option<f64>,
     pub seconds: f64,
     pub reference: &'static str,
     /// The same as `reference`, by the key that plans use.
@@ -43,9 +51,10 @@ pub struct BoundReport {
 pub struct CandidateReport {
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
-    pub cycles: f64,
+    pub cycles: Option<f64>,
     pub seconds: f64,
     pub ratio: Option<f64>,
+    pub source: Source,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -53,14 +62,17 @@ pub struct PlanReport {
     pub collective: &'static str,
     pub machine: String,
     pub shape: Vec<u32>,
+    pub ranks: u32,
     pub elements: u32,
+    pub bytes: u64,
     pub dtype: &'static str,
     pub operator: &'static str,
     pub root: u32,
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
     pub model: &'static str,
-    pub fits_sram: bool,
+    /// Whether inputs, outputs and scratch memory fit the memory of a PE; `None` where PEs have no such limit.
+    pub fits_sram: Option<bool>,
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
     pub ratio: Option<f64>,
@@ -68,106 +80,86 @@ pub struct PlanReport {
     pub candidates: Vec<CandidateReport>,
 }
 
-const IMPROVED_STAR: &str = "the bound rests on Eq. 1; the paper's improved form for star is not Eq. 1 and leaves out \
-    the first hop, so the ratio may go under 1";
-const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
-    carry; the model links does not";
-
 impl Plan {
+    /// The time of the best candidate divided by the bound that plans are compared with; `None` where that is 0.
+    pub fn ratio(&self) -> Option<f64> {
+        let (_, bound) = tightest(&self.problem.cost())?;
+        ratio(self.best(), Some(bound))
+    }
+
     /// # Errors
     /// The schedule cannot be built.
     pub fn report(&self) -> Result<PlanReport, PlanError> {
-        let (request, best) = (&self.request, self.best());
-        let c = &request.collective;
-        let bound = lower_bound(request);
-        let ratio = |cycles: Cycles| ratio(cycles, bound.as_ref());
-        let candidate = |c: &Chosen| CandidateReport {
-            algorithm: c.algorithm.name(),
-            params: map(&c.params),
-            cycles: c.cycles.0,
-            seconds: c.cycles.seconds(request.wafer.clock_mhz),
-            ratio: ratio(c.cycles),
+        let (target, c, best) = (&self.problem.target, &self.problem.collective, self.best());
+        let bound = tightest(&self.problem.cost());
+        let least = bound.map(|(_, time)| time);
+        let candidate = |t: &Timed| CandidateReport {
+            algorithm: t.algorithm.name(),
+            params: map(&t.params),
+            cycles: t.time.cycles,
+            seconds: t.time.seconds,
+            ratio: ratio(t, least),
+            source: t.source,
         };
-        let best_ratio = ratio(best.cycles);
+        let details = target.details(self)?;
+        let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
         Ok(PlanReport {
             collective: c.kind.name(),
-            machine: request.wafer.name.clone(),
-            shape: request.shape.dims(),
+            machine: target.machine_name().to_owned(),
+            shape: target.shape(),
+            ranks: c.ranks,
             elements: c.elements,
+            bytes: u64::from(c.elements) * c.dtype.bytes(),
             dtype: c.dtype.name(),
             operator: c.operator.name(),
             root: c.root,
             algorithm: best.algorithm.name(),
             params: map(&best.params),
-            model: self.model.name(),
-            fits_sram: self.placed()?.fits_sram(request.wafer.sram_bytes),
-            predicted: prediction(&best.estimate, self.model, request),
-            note: best_ratio.filter(|&r| r < 1.0).map(|_| {
-                let sharper = best.estimate.phases.iter().any(|p| p.sharper.is_some());
-                if sharper { IMPROVED_STAR } else { AVERAGED }
-            }),
-            ratio: best_ratio,
+            model: target.model(),
+            fits_sram: details.fits_sram,
+            predicted,
+            lower_bound: bound.map(bound_report),
+            ratio: ratio(best, least),
+            note: details.note,
             candidates: self.candidates.iter().map(candidate).collect(),
-            lower_bound: bound,
         })
     }
+}
+
+fn ratio(candidate: &Timed, bound: Option<Time>) -> Option<f64> {
+    let bound = bound.filter(|bound| bound.seconds > 0.0)?;
+    Some(match (candidate.time.cycles, bound.cycles) {
+        (Some(cycles), Some(least)) => cycles / least,
+        _ => candidate.time.seconds / bound.seconds,
+    })
 }
 
 pub(crate) fn map(params: &Params) -> BTreeMap<String, String> {
     params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
-fn ratio(cycles: Cycles, bound: Option<&BoundReport>) -> Option<f64> {
-    bound.filter(|b| b.cycles > 0.0).map(|b| cycles.0 / b.cycles)
+/// Reports every lower bound that applies, in the order of the registry.
+pub fn bounds(problem: &Problem) -> Vec<BoundReport> {
+    unisono_cost::bounds(&problem.cost()).into_iter().map(bound_report).collect()
 }
 
-fn prediction(estimate: &Estimate, model: &dyn Model, request: &Request) -> Prediction {
-    let depth_cycles = request.wafer.depth_cycles();
-    let phases: Vec<PhaseReport> = estimate
-        .phases
-        .iter()
-        .map(|p| PhaseReport {
-            name: p.name.clone(),
-            cycles: model.phase(p, depth_cycles).0,
-            terms: p.terms,
-            note: p.note.clone().or_else(|| p.sharper.map(|s| s.why.to_owned())),
-        })
-        .collect();
-    let cycles: Cycles = phases.iter().map(|p| Cycles(p.cycles)).sum();
-    Prediction { cycles: cycles.0, seconds: cycles.seconds(request.wafer.clock_mhz), terms: estimate.total(), phases }
-}
-
-/// What a model says of a placed schedule from the terms computed on the grid, whoever made it.
-///
-/// # Errors
-/// The schedule or its placement is wrong; the first finding is named.
-pub fn predict(placed: &Placed, request: &Request, model: &'static dyn Model) -> Result<Prediction, PlanError> {
-    let phases = measure(placed).map_err(|found| PlanError::NotProved {
-        algorithm: placed.schedule.origin().to_owned(),
-        message: found.first().map_or_else(String::new, ToString::to_string),
-    })?;
-    Ok(prediction(&model.slowest(phases, request.wafer.depth_cycles()), model, request))
-}
-
-/// Every lower bound that applies, in the order of the registry.
-pub fn bounds(request: &Request) -> Vec<BoundReport> {
-    let case = request.bound_case();
-    let report = |b: &&'static dyn unisono_cost::Bound| Some(bound_report(*b, b.cycles(&case)?, request));
-    BOUNDS.iter().filter_map(report).collect()
-}
-
-fn lower_bound(request: &Request) -> Option<BoundReport> {
-    let (bound, cycles) = tightest(&request.bound_case())?;
-    Some(bound_report(bound, cycles, request))
-}
-
-fn bound_report(bound: &'static dyn unisono_cost::Bound, cycles: Cycles, request: &Request) -> BoundReport {
+fn bound_report((bound, time): (&'static dyn Bound, Time)) -> BoundReport {
     BoundReport {
         name: bound.name(),
-        cycles: cycles.0,
-        seconds: cycles.seconds(request.wafer.clock_mhz),
+        cycles: time.cycles,
+        seconds: time.seconds,
         reference: bound.reference(),
         source: bound.reference(),
         assumes: bound.assumes(),
     }
+}
+
+/// Predicts the time of a schedule of any origin where it is placed, by a model of its machine.
+///
+/// # Errors
+/// The file has no machine, the schedule or its placement is wrong, or the machine has no model of schedules.
+pub fn predict(file: &File, model: Option<&str>) -> Result<Prediction, PlanError> {
+    let mut problem = Problem::of_file(file, model)?;
+    problem.target.choose_common_model();
+    problem.target.predict(&file.schedule, file.placement.as_ref())
 }

@@ -1,12 +1,12 @@
-//! The best of named algorithms at one point of a sweep, beside a baseline.
+//! The best of several algorithms at one point of a sweep, beside a baseline.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_algorithms::{ALGORITHMS, AlgorithmError, Params, PlaceKind, find, resolve};
-use unisono_collective::Kind;
+use unisono_algorithms::{AlgorithmError, Params, find};
+use unisono_cost::Time;
 
-use crate::{PlanError, Request, planner::evaluate, request::model};
+use crate::{PlanError, Problem, Timed, candidates::no_candidate, report::map};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Point {
@@ -15,84 +15,99 @@ pub struct Point {
     /// As the user named it.
     pub best: String,
     pub params: BTreeMap<String, String>,
-    pub cycles: f64,
+    pub cycles: Option<f64>,
     pub seconds: f64,
     pub baseline: String,
-    pub baseline_cycles: f64,
+    pub baseline_cycles: Option<f64>,
+    pub baseline_seconds: f64,
     pub baseline_ratio: Option<f64>,
-    pub cycles_by_algorithm: BTreeMap<String, f64>,
+    pub cycles_by_algorithm: Option<BTreeMap<String, f64>>,
+    pub seconds_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// Times every algorithm of `names` (all that are not made of others, where none are named) and the baseline (a
-/// chain for reductions, a flood for broadcasts). Those that do not support the case are left out.
+/// Times every algorithm of `names` (by default those that the machine sweeps) at its best parameters, and the baseline. Leaves
+/// out algorithms that do not support the case.
 ///
 /// # Errors
 /// Unknown names, or no name that supports the case.
 pub fn sweep_point(
-    request: &Request,
+    mut problem: Problem,
     names: &[String],
     baseline: Option<&str>,
     params: &Params,
-    model_name: Option<&str>,
 ) -> Result<Point, PlanError> {
-    let case = request.case();
-    let model = model(model_name.unwrap_or("paper"))?;
-    let kind = case.collective.kind;
-    let plain: Vec<String> = ALGORITHMS
-        .iter()
-        .filter(|a| !a.composed() && a.runs_on().contains(&PlaceKind::Wafer))
-        .map(|a| a.name().to_owned())
-        .collect();
-    let names = if names.is_empty() { &plain } else { names };
-    let time = |name: &str| {
-        let known = |k: &str| find(name).is_ok_and(|a| a.composed() || a.params().iter().any(|p| p.name == k));
-        let (algorithm, params) = resolve(name, &case, &params.only(known))?;
-        evaluate(algorithm, params, &case, model)
+    problem.target.choose_common_model();
+    let c = problem.collective;
+    let target = &problem.target;
+    let swept: Vec<String> = match names {
+        [] => target.swept(c).into_iter().map(str::to_owned).collect(),
+        names => names.to_vec(),
     };
-    let mut timed = Vec::new();
+    let alone = |name: &str| swept.len() == 1 || baseline == Some(name);
+    let one = |name: &str, params: &Params| -> Result<Timed, PlanError> {
+        let (algorithm, params) = target.resolve(c, name, params)?;
+        if !alone(name) && target.is_slow(c, algorithm, &params) {
+            let reason = "its schedule would have to be built to be timed, and is huge".to_owned();
+            return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
+        }
+        target.time(c, algorithm, params)
+    };
+    let time = |name: &str| -> Result<Timed, PlanError> {
+        let algorithm = find(name)?;
+        let known = |k: &str| algorithm.composed() || algorithm.params().iter().any(|p| p.name == k);
+        let params = params.only(known);
+        let mut settings = target.settings(c, name)?;
+        if !params.is_empty() || settings.is_empty() {
+            settings = vec![params];
+        }
+        let (mut best, mut refused) = (None::<Timed>, None);
+        for setting in settings {
+            match one(name, &setting) {
+                Ok(one) if best.as_ref().is_none_or(|b| one.time.total_cmp(&b.time).is_lt()) => best = Some(one),
+                Ok(_) => {}
+                Err(e) => refused = Some(e),
+            }
+        }
+        best.ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
+    };
+    let mut timed: Vec<(&str, Timed)> = Vec::new();
     let mut refused = None;
-    for name in names {
+    for name in &swept {
         match time(name) {
-            Ok(chosen) => timed.push((name, chosen)),
+            Ok(one) => timed.push((name, one)),
             Err(PlanError::Algorithm(e @ AlgorithmError::Unsupported { .. })) => refused = Some(e),
             Err(e) => return Err(e),
         }
     }
     // The first of equals, so that a user's order decides ties.
-    let mut best = timed.first();
-    for t in &timed {
-        if best.is_some_and(|b| t.1.cycles.0 < b.1.cycles.0) {
-            best = Some(t);
-        }
-    }
-    let Some((name, chosen)) = best else {
-        return Err(refused.map_or_else(
-            || PlanError::NoCandidate {
-                kind: kind.to_string(),
-                shape: request.shape.to_string(),
-                machine: request.wafer.name.clone(),
-                hint: String::new(),
-            },
-            PlanError::from,
-        ));
+    let best = timed.iter().reduce(|best, t| if t.1.time.total_cmp(&best.1.time).is_lt() { t } else { best });
+    let Some((name, best)) = best else {
+        return Err(refused.map_or_else(|| no_candidate(&problem, &Params::new()), PlanError::from));
     };
-    let default = match kind {
-        Kind::Broadcast => "flood",
-        Kind::Message => "message",
-        _ => "chain",
-    };
-    let baseline = baseline.unwrap_or(default);
-    let baseline_cycles = time(baseline)?.cycles.0;
+    let baseline = baseline.unwrap_or_else(|| target.baseline(c.kind));
+    let reference = time(baseline)?.time;
+    let cycles_of = |(name, one): &(&str, Timed)| Some(((*name).to_owned(), one.time.cycles?));
     Ok(Point {
-        shape: request.shape.dims(),
-        elements: case.collective.elements,
-        best: (*name).clone(),
-        params: chosen.params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-        cycles: chosen.cycles.0,
-        seconds: chosen.cycles.seconds(request.wafer.clock_mhz),
+        shape: target.shape(),
+        elements: c.elements,
+        best: (*name).to_owned(),
+        params: map(&best.params),
+        cycles: best.time.cycles,
+        seconds: best.time.seconds,
         baseline: baseline.to_owned(),
-        baseline_cycles,
-        baseline_ratio: (chosen.cycles.0 > 0.0).then(|| baseline_cycles / chosen.cycles.0),
-        cycles_by_algorithm: timed.iter().map(|(n, c)| ((*n).clone(), c.cycles.0)).collect(),
+        baseline_cycles: reference.cycles,
+        baseline_seconds: reference.seconds,
+        baseline_ratio: quotient(reference, best.time),
+        cycles_by_algorithm: timed.iter().map(cycles_of).collect(),
+        seconds_by_algorithm: timed.iter().map(|(n, t)| ((*n).to_owned(), t.time.seconds)).collect(),
     })
+}
+
+/// How many times as long the first takes; `None` where the second takes no time.
+fn quotient(long: Time, short: Time) -> Option<f64> {
+    let (long, short) = match (long.cycles, short.cycles) {
+        (Some(long), Some(short)) => (long, short),
+        _ => (long.seconds, short.seconds),
+    };
+    (short > 0.0).then(|| long / short)
 }

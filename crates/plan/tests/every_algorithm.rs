@@ -6,7 +6,7 @@ mod common;
 
 use common::{DEPTH_CYCLES, every_case, expected, inputs, label};
 use unisono_collective::{Kind, Operator};
-use unisono_cost::{MODELS, measure};
+use unisono_cost::wafer::{MODELS, measure};
 use unisono_lower::Phase;
 use unisono_schedule::{
     interpret::{Options, run},

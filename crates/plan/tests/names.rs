@@ -4,9 +4,9 @@ mod common;
 
 use common::case;
 use unisono_algorithms::{AlgorithmError, Case, Params, resolve};
-use unisono_collective::{Dtype, Kind, Operator};
+use unisono_collective::{Kind, Operator};
 use unisono_machine::{Grid, Machine, Shape};
-use unisono_plan::{Request, plan};
+use unisono_plan::{Asked, Part, Problem, plan};
 
 fn params(given: &[(&str, &str)]) -> Params {
     given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
@@ -79,10 +79,9 @@ fn what_an_axis_may_be_is_listed_whole() {
 
 #[test]
 fn a_restriction_keeps_what_it_speaks_of() {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
-    let shape = Shape::rect(4, 8);
-    let request = Request::new(Kind::Reduce, &wafer, Some(shape), 8, 0, Operator::Sum, Dtype::F32).unwrap();
-    let plan = plan(request, None, &params(&[("group", "4")]), None).unwrap();
+    let wafer = Machine::preset("wse2").unwrap();
+    let asked = Asked::new(Kind::Reduce, &wafer, Part::Shape(Shape::rect(4, 8)), 8);
+    let plan = plan(Problem::new(&asked).unwrap(), None, &params(&[("group", "4")])).unwrap();
     for c in &plan.candidates {
         let own = c.algorithm.params().iter().any(|p| p.name == "group");
         let takes_it = own || ["x", "y"].iter().any(|axis| c.params.get(axis) == Some("two-phase"));

@@ -5,35 +5,38 @@ mod common;
 
 use common::settings;
 use unisono_algorithms::{ALGORITHMS, Params, PlaceKind};
-use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_machine::{Machine, Shape, network::Network};
-use unisono_plan::network::{NetworkPlan, NetworkRequest, network_bounds, plan_network};
+use unisono_collective::Kind;
+use unisono_cost::network::NetworkPart;
+use unisono_machine::Machine;
+use unisono_plan::{Asked, Part, Plan, PlanError, Problem, bounds, plan as plan_of};
 
 /// A network of one plane whose hosts cost nothing: alpha = 80 ns, beta = 0.02 ns.
-fn network(topology: &str) -> Network {
+fn network(topology: &str) -> Machine {
     let text = format!(
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
          output_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n[topology]\n{topology}\n"
     );
-    let Machine::Network(network) = Machine::from_toml(&text, "test").unwrap() else { panic!("a network") };
-    network
+    Machine::from_toml(&text, "test").unwrap()
 }
 
-fn preset(name: &str) -> Network {
-    let Machine::Network(network) = Machine::preset(name).unwrap() else { panic!("a network") };
-    network
+fn preset(name: &str) -> Machine {
+    Machine::preset(name).unwrap()
 }
 
-fn request(network: &Network, kind: Kind, shape: Option<Shape>, bytes: u64) -> NetworkRequest {
-    NetworkRequest::new(kind, network, shape, bytes / 4, 0, Operator::Sum, Dtype::F32, None).unwrap()
+fn problem(network: &Machine, kind: Kind, bytes: u64) -> Problem {
+    Problem::new(&Asked::new(kind, network, Part::All, bytes / 4)).unwrap()
 }
 
-fn plan(network: &Network, kind: Kind, bytes: u64, algorithm: Option<&str>, params: &Params) -> NetworkPlan {
-    plan_network(request(network, kind, None, bytes), algorithm, params).unwrap()
+fn plan(network: &Machine, kind: Kind, bytes: u64, algorithm: Option<&str>, params: &Params) -> Plan {
+    plan_of(problem(network, kind, bytes), algorithm, params).unwrap()
 }
 
-fn ns(network: &Network, bytes: u64, algorithm: &str) -> f64 {
-    plan(network, Kind::Allreduce, bytes, Some(algorithm), &Params::new()).best().nanoseconds
+fn ns(network: &Machine, bytes: u64, algorithm: &str) -> f64 {
+    plan(network, Kind::Allreduce, bytes, Some(algorithm), &Params::new()).best().time.nanoseconds()
+}
+
+fn part(problem: &Problem) -> &NetworkPart {
+    problem.cost().on().unwrap()
 }
 
 /// "HammingMesh", section 4, and the formulas of its artifact (parseAndPlotAllReduce.py), with 8 bits a byte at 400 Gb/s.
@@ -67,15 +70,15 @@ fn no_time_is_below_a_bound() {
         let network = network(topology);
         for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
             for bytes in [4, 4096, 1 << 20] {
-                let request = request(&network, kind, None, bytes);
-                assert_eq!(request.collective.ranks, ranks);
-                let bounds = network_bounds(&request);
-                let plan = plan_network(request, None, &Params::new()).unwrap();
+                let problem = problem(&network, kind, bytes);
+                assert_eq!(problem.collective.ranks, ranks);
+                let bounds = bounds(&problem);
+                let plan = plan_of(problem, None, &Params::new()).unwrap();
                 for c in &plan.candidates {
                     for bound in &bounds {
-                        let least = bound.seconds * 1e9 * (1.0 - 1e-9);
+                        let least = bound.seconds * (1.0 - 1e-9);
                         assert!(
-                            c.nanoseconds >= least,
+                            c.time.seconds >= least,
                             "{} {} {kind} {bytes}: {}",
                             c.algorithm.name(),
                             c.params,
@@ -97,18 +100,16 @@ fn closed_forms_agree_with_schedules() {
         let network = network(topology);
         for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Network)) {
             for &kind in algorithm.collectives() {
-                let collective = Collective::new(kind, 16, 16 * 960, 0, Operator::Sum, Dtype::F32).unwrap();
-                let whole =
-                    NetworkRequest::new(kind, &network, None, 16 * 960, 0, Operator::Sum, Dtype::F32, None).unwrap();
-                assert_eq!(whole.collective, collective);
-                let case = whole.case();
+                let whole = problem(&network, kind, 4 * 16 * 960);
+                assert_eq!(whole.collective.ranks, 16);
+                let (case, model) = (whole.target.case(whole.collective), &part(&whole).model);
                 for params in settings(*algorithm, &case) {
                     if algorithm.supports(&case, &params).is_err() {
                         continue;
                     }
                     let Some(exchanges) = algorithm.exchanges(&case, &params) else { continue };
-                    let closed = whole.model.exchanges_ns(&exchanges);
-                    let built = whole.model.schedule_ns(&algorithm.schedule(&case, &params).unwrap()).unwrap();
+                    let closed = model.exchanges_ns(&exchanges);
+                    let built = model.schedule_ns(&algorithm.schedule(&case, &params).unwrap()).unwrap();
                     let name = format!("{} {params} {kind}: {closed} {built}", algorithm.name());
                     // Nobody waits in a balanced shift, and the rounds of its schedule are one.
                     let ratio = closed / built;
@@ -141,8 +142,7 @@ fn the_best_algorithm_changes_with_the_length() {
 #[test]
 fn the_edges_of_boards_bound_an_alltoall() {
     for (name, share) in [("hx2mesh-small", 0.266), ("hx4mesh-small", 0.143), ("hyperx2d-small", 0.516)] {
-        let request = request(&preset(name), Kind::Alltoall, None, 1 << 16);
-        let bounds = network_bounds(&request);
+        let bounds = bounds(&problem(&preset(name), Kind::Alltoall, 1 << 16));
         let seconds = |name: &str| bounds.iter().find(|b| b.name == name).unwrap().seconds;
         let found = seconds("injection") / seconds("board-edges");
         assert!((found - share).abs() < 5e-4, "{name}: {found}");
@@ -153,14 +153,14 @@ fn the_edges_of_boards_bound_an_alltoall() {
 fn parts_of_a_network() {
     let network = preset("torus2d-small");
     let asked = |text: &str| {
-        let shape = Some(text.parse().unwrap());
-        NetworkRequest::new(Kind::Allreduce, &network, shape, 64, 0, Operator::Sum, Dtype::F32, None)
+        let shape = Part::Shape(text.parse().unwrap());
+        Problem::new(&Asked::new(Kind::Allreduce, &network, shape, 64))
     };
-    let part = asked("3x4").unwrap();
-    assert_eq!(part.model.places(), [0, 1, 2, 3, 32, 33, 34, 35, 64, 65, 66, 67]);
-    assert_eq!(part.extents.dims(), [3, 4]);
-    assert_eq!(asked("64").unwrap().extents.dims(), [2, 32]);
-    assert_eq!(asked("65").unwrap().extents.dims(), [65]);
+    let grid = asked("3x4").unwrap();
+    assert_eq!(part(&grid).model.places(), [0, 1, 2, 3, 32, 33, 34, 35, 64, 65, 66, 67]);
+    assert_eq!(grid.target.shape(), [3, 4]);
+    assert_eq!(asked("64").unwrap().target.shape(), [2, 32]);
+    assert_eq!(asked("65").unwrap().target.shape(), [65]);
     let refused = |text: &str| asked(text).err().unwrap().to_string();
     assert!(
         refused("33x4").contains("does not fit on torus2d-small, whose accelerators lie 32x32"),
@@ -168,8 +168,12 @@ fn parts_of_a_network() {
         refused("33x4")
     );
     assert!(refused("1025").contains("has 1024 accelerators"));
-    let e = NetworkRequest::new(Kind::Allreduce, &network, None, 64, 0, Operator::Sum, Dtype::F32, Some("logp"));
-    assert_eq!(e.err().unwrap().to_string(), "'logp' is not a model; accepted are links on a network");
+    let by_model = Asked { model: Some("logp"), ..Asked::new(Kind::Allreduce, &network, Part::All, 64) };
+    let e: PlanError = Problem::new(&by_model).err().unwrap();
+    assert_eq!(e.to_string(), "'logp' is not a model; accepted are links on a network");
+    let nowhere = Part::Places(vec![0, 1024]);
+    let e = Problem::new(&Asked::new(Kind::Allreduce, &network, nowhere, 64)).err().unwrap();
+    assert_eq!(e.to_string(), "a rank is on accelerator 1024; torus2d-small has accelerators 0 to 1023");
 }
 
 #[test]

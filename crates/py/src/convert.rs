@@ -5,15 +5,11 @@ use pyo3::{
     types::{PyBool, PyDict},
 };
 use unisono_algorithms::Params;
-use unisono_base::narrow;
 use unisono_collective::{Dtype, Kind, Operator};
-use unisono_machine::{Grid, Machine as Description, Shape};
-use unisono_plan::{Request, endpoint::EndpointRequest, in_network::InNetworkRequest, network::NetworkRequest};
+use unisono_machine::{Grid, Shape};
+use unisono_plan::{Asked, Part, Root};
 
-use crate::{
-    errors::{input, plan_error},
-    machine::Machine,
-};
+use crate::{errors::input, machine::Machine};
 
 /// A whole number; a truth value is none, although Python counts with it.
 pub fn whole(what: &str, value: &Bound<'_, PyAny>) -> PyResult<i128> {
@@ -58,55 +54,44 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
-/// A request of any kind of machine.
-pub enum AnyRequest {
-    Wafer(Request),
-    Endpoint(Box<EndpointRequest>),
-    InNetwork(Box<InNetworkRequest>),
-    Network(Box<NetworkRequest>),
+/// A collective as Python users ask for it, converted.
+pub struct Request {
+    kind: Kind,
+    part: Part,
+    elements: u64,
+    root: Root,
+    operator: Operator,
+    dtype: Dtype,
 }
 
-/// A checked request; the root is a rank or, on a grid, `(row, column)`. `model` is read where the machine's kind fixes
-/// the request by it.
-pub fn request(
-    collective: &str,
-    machine: &Machine,
-    elements: &Bound<'_, PyAny>,
-    dtype: &str,
-    operator: &str,
-    root: &Bound<'_, PyAny>,
-    model: Option<&str>,
-) -> PyResult<AnyRequest> {
-    let kind: Kind = collective.parse().map_err(input)?;
-    let dtype: Dtype = dtype.parse().map_err(input)?;
-    let operator: Operator = operator.parse().map_err(input)?;
-    let elements = count("elements", elements)?;
-    let wafer = match machine.description() {
-        Description::Wafer(wafer) => wafer,
-        Description::Endpoint(endpoint) => {
-            let root = count("root", root)?;
-            let ranks = machine.asked().map(|s| narrow(s.grid.count()));
-            let made = EndpointRequest::new(kind, endpoint, ranks, elements, root, operator, dtype, model);
-            return made.map(|made| AnyRequest::Endpoint(Box::new(made))).map_err(plan_error);
-        }
-        Description::InNetwork(switches) => {
-            let (root, part) = (count("root", root)?, machine.part());
-            let made = InNetworkRequest::new(kind, switches, &part, elements, root, operator, dtype, model);
-            return made.map(|made| AnyRequest::InNetwork(Box::new(made))).map_err(plan_error);
-        }
-        Description::Network(network) => {
-            let root = count("root", root)?;
-            let made = NetworkRequest::new(kind, network, machine.asked(), elements, root, operator, dtype, model);
-            return made.map(|made| AnyRequest::Network(Box::new(made))).map_err(plan_error);
-        }
-    };
-    let shape = wafer.choose(machine.asked()).map_err(input)?;
-    let root = match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
-        Ok((row, col)) => {
-            Request::root_at(shape, count("root row", &row)?, count("root column", &col)?).map_err(plan_error)?
-        }
-        Err(_) => count("root", root)?,
-    };
-    let made = Request::new(kind, wafer, Some(shape), elements, root, operator, dtype);
-    made.map(AnyRequest::Wafer).map_err(plan_error)
+impl Request {
+    /// The root is a rank, or `(row, column)` of a grid; by default rank 0. `places` are accelerators of a network.
+    pub fn new(
+        collective: &str,
+        machine: &Machine,
+        elements: &Bound<'_, PyAny>,
+        dtype: &str,
+        operator: &str,
+        root: Option<&Bound<'_, PyAny>>,
+        places: Option<Vec<u32>>,
+    ) -> PyResult<Self> {
+        let kind = collective.parse().map_err(input)?;
+        let dtype = dtype.parse().map_err(input)?;
+        let operator = operator.parse().map_err(input)?;
+        let elements = count("elements", elements)?;
+        let root = match root {
+            None => Root::Rank(0),
+            Some(root) => match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
+                Ok((row, col)) => Root::At(count("root row", &row)?, count("root column", &col)?),
+                Err(_) => Root::Rank(count("root", root)?),
+            },
+        };
+        let part = places.map_or_else(|| machine.part(), Part::Places);
+        Ok(Self { kind, part, elements, root, operator, dtype })
+    }
+
+    pub fn asked<'a>(&self, machine: &'a Machine, model: Option<&'a str>) -> Asked<'a> {
+        let Self { kind, ref part, elements, root, operator, dtype } = *self;
+        Asked { kind, machine: machine.description(), part: part.clone(), elements, root, operator, dtype, model }
+    }
 }

@@ -5,31 +5,16 @@ use std::{fs::File as OsFile, io::BufReader, time::Instant};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_base::rounded;
-use unisono_cost::endpoint::{Goal, LevelPrices, Prices, ScheduleEvaluator, TICKS_PER_NS, ZeroBytes};
+use unisono_cost::endpoint::{Goal, LevelPrices, Prices, TICKS_PER_NS, ZeroBytes};
 use unisono_lower::tasks::{TaskGraph, from_schedule};
 use unisono_machine::{EndpointModel, Machine as Description};
-use unisono_schedule::{Schedule as Table, verify::Method};
+use unisono_schedule::verify::Method;
 use unisono_sim::endpoint::{self, Noise, Options, SimError, TraceRequest};
 
 use crate::{
     errors::{detached, input, simulation_error, to_python, verify_error},
     schedule::Schedule,
 };
-
-/// Times schedules by the endpoint simulator.
-pub struct Simulated;
-
-impl ScheduleEvaluator for Simulated {
-    fn name(&self) -> &'static str {
-        "endpoint"
-    }
-
-    fn nanoseconds(&self, schedule: &Table, prices: &LevelPrices) -> Result<f64, String> {
-        let graph = from_schedule(schedule).map_err(|e| e.to_string())?;
-        let run = endpoint::run(&graph, prices, &Options::default()).map_err(|e| e.to_string())?;
-        Ok(run.makespan as f64 / TICKS_PER_NS)
-    }
-}
 
 /// What a run among ranks did.
 #[pyclass(frozen, module = "unisono")]

@@ -104,7 +104,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discover, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discover_moved, m)?)?;
-    m.add_function(wrap_pyfunction!(moved::schedule_seconds, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discovery_rate, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;

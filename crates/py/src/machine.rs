@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use unisono_algorithms::switches::Site;
 use unisono_base::narrow;
 use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer};
-use unisono_plan::in_network::Part;
+use unisono_plan::Part;
 
 use crate::{
     convert,
@@ -55,11 +55,11 @@ impl Machine {
         }
     }
 
-    /// What takes part of a machine whose switches reduce.
+    /// The part of the machine that is used.
     pub fn part(&self) -> Part {
         match (&self.subset, self.shape) {
             (Some(nodes), _) => Part::Nodes(nodes.clone()),
-            (None, Some(shape)) => Part::Cores(u32::try_from(shape.grid.count()).unwrap_or(u32::MAX)),
+            (None, Some(shape)) => Part::Shape(shape),
             (None, None) => Part::All,
         }
     }

@@ -6,14 +6,10 @@ use pyo3::prelude::*;
 use rustc_hash::FxHasher;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_discover::{Discovery, Extremes, Moved as Row};
-use unisono_lower::{File, Placement};
-use unisono_machine::Machine as Description;
-use unisono_plan::exchange::{
-    Message, direct_reduction, messages_schedule, schedule_on_endpoint, schedule_on_network, whole_elements,
-};
+use unisono_lower::File;
+use unisono_plan::exchange::{Message, direct_reduction, messages_schedule, whole_elements};
 
 use crate::{
-    endpoint::Simulated,
     errors::{detached, input, plan_error},
     schedule::Schedule,
 };
@@ -171,29 +167,4 @@ impl Moved {
         let schedule = detached(py, || direct_reduction(collective))?.map_err(plan_error)?;
         Ok(Schedule::new(File { schedule, placement: None, machine: None }))
     }
-}
-
-/// What a schedule takes on its machine: among ranks by the simulation of `model` or the machine's own, on a network by
-/// its links, where it is placed.
-#[pyfunction]
-#[pyo3(signature = (schedule, model = None))]
-pub fn schedule_seconds(py: Python<'_>, schedule: &Schedule, model: Option<&str>) -> PyResult<f64> {
-    let file = schedule.file();
-    let made = match &file.machine {
-        Some(Description::Endpoint(machine)) => {
-            detached(py, || schedule_on_endpoint(&file.schedule, machine, model, &Simulated))?
-        }
-        Some(Description::Network(machine)) => {
-            let placed = file.placement.as_ref().and_then(Placement::nodes).map(<[u32]>::to_vec);
-            let nodes = placed.unwrap_or_else(|| (0..file.schedule.collective().ranks).collect());
-            detached(py, || schedule_on_network(&file.schedule, machine, nodes))?
-        }
-        Some(other) => Err(input(format!(
-            "{} is of kind {}; messages have a time on machines of kind endpoint and network",
-            other.name(),
-            other.kind()
-        )))?,
-        None => return Err(input("the schedule has no machine; give it one with schedule.on(machine)")),
-    };
-    Ok(made.map_err(plan_error)? / 1e9)
 }

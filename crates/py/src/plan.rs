@@ -7,19 +7,10 @@ use pyo3::{
 use serde::Serialize;
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::Kind;
-use unisono_lower::{File, Placement};
-use unisono_machine::Machine as Description;
-use unisono_plan::{
-    PlanError, PlanReport,
-    endpoint::{EndpointPlan, EndpointReport, Timed, endpoint_bounds, endpoint_sweep_point, plan_endpoint},
-    in_network::{InNetworkPlan, in_network_bounds, plan_in_network},
-    network::{NetworkPlan, network_bounds, network_sweep_point, plan_network},
-};
-use unisono_schedule::stored::Stored;
+use unisono_plan::{PlanReport, Problem, bounds as bounds_of, plan as plan_of, sweep_point as point_of};
 
 use crate::{
-    convert::{self, AnyRequest},
-    endpoint::Simulated,
+    convert::{self, Request},
     errors::{detached, input, plan_error, to_python},
     machine::Machine,
     registers::Registers,
@@ -29,46 +20,13 @@ use crate::{
 /// The candidates of a request, best first, and the schedule of the best.
 #[pyclass(frozen, module = "unisono")]
 pub struct Plan {
-    made: Made,
-}
-
-enum Made {
-    Wafer { plan: Box<unisono_plan::Plan>, report: Box<PlanReport> },
-    Endpoint { plan: Box<EndpointPlan>, report: Box<EndpointReport> },
-    InNetwork { plan: Box<InNetworkPlan>, report: Box<EndpointReport> },
-    Network { plan: Box<NetworkPlan>, report: Box<EndpointReport> },
+    plan: unisono_plan::Plan,
+    report: PlanReport,
 }
 
 impl Plan {
-    /// The best candidate, where the plan is one among ranks.
-    pub fn best_among_ranks(&self) -> Option<&Timed> {
-        match &self.made {
-            Made::Wafer { .. } => None,
-            Made::Endpoint { plan, .. } => Some(plan.best()),
-            // What runs in switches is none for MPI programs.
-            Made::InNetwork { .. } => None,
-            Made::Network { plan, .. } => Some(plan.best()),
-        }
-    }
-
-    /// Its schedule as MPI programs run it, where the plan is one among ranks.
-    pub fn stored(&self) -> Option<Result<Stored, PlanError>> {
-        match &self.made {
-            Made::Wafer { .. } => None,
-            Made::Endpoint { plan, .. } => Some(plan.stored()),
-            Made::InNetwork { .. } => None,
-            Made::Network { plan, .. } => Some(plan.stored()),
-        }
-    }
-
-    /// One answer from the report, whichever the kind of machine.
-    fn of<T>(&self, wafer: impl FnOnce(&PlanReport) -> T, endpoint: impl FnOnce(&EndpointReport) -> T) -> T {
-        match &self.made {
-            Made::Wafer { report, .. } => wafer(report),
-            Made::Endpoint { report, .. } | Made::InNetwork { report, .. } | Made::Network { report, .. } => {
-                endpoint(report)
-            }
-        }
+    pub fn inner(&self) -> &unisono_plan::Plan {
+        &self.plan
     }
 }
 
@@ -76,77 +34,56 @@ impl Plan {
 impl Plan {
     #[getter]
     fn collective(&self) -> &'static str {
-        self.of(|r| r.collective, |r| r.collective)
+        self.report.collective
     }
 
     #[getter]
     fn algorithm(&self) -> &'static str {
-        self.of(|r| r.algorithm, |r| r.algorithm)
+        self.report.algorithm
     }
 
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.of(|r| to_python(py, &r.params), |r| to_python(py, &r.params))
+        to_python(py, &self.report.params)
     }
 
     #[getter]
     fn model(&self) -> &'static str {
-        self.of(|r| r.model, |r| r.model)
+        self.report.model
     }
 
+    /// Whether the buffers fit the memory of a PE; None where PEs have no such limit.
     #[getter]
-    fn fits_sram(&self) -> bool {
-        self.of(|r| r.fits_sram, |r| r.fits_sram)
+    fn fits_sram(&self) -> Option<bool> {
+        self.report.fits_sram
     }
 
-    /// `{cycles, seconds, terms, phases}`; among ranks `{seconds, source, terms}`.
+    /// `{cycles, seconds, source, terms, phases}`; cycles and phases are None on machines without a clock.
     #[getter]
     fn predicted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.of(|r| to_python(py, &r.predicted), |r| to_python(py, &r.predicted))
+        to_python(py, &self.report.predicted)
     }
 
-    /// `{name, cycles, seconds, source, assumes}`, or None; among ranks without cycles.
+    /// `{name, cycles, seconds, reference, source, assumes}`, or None.
     #[getter]
     fn bound<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.of(|r| to_python(py, &r.lower_bound), |r| to_python(py, &r.lower_bound))
+        to_python(py, &self.report.lower_bound)
     }
 
     #[getter]
     fn ratio(&self) -> Option<f64> {
-        self.of(|r| r.ratio, |r| r.ratio)
+        self.report.ratio
     }
 
     #[getter]
     fn candidates<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.of(|r| to_python(py, &r.candidates), |r| to_python(py, &r.candidates))
+        to_python(py, &self.report.candidates)
     }
 
     /// The schedule of the best candidate with its machine and placement; `.verify()` proves it.
     #[getter]
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
-        let file = detached(py, || match &self.made {
-            Made::Wafer { plan, .. } => plan.placed().cloned().map(|placed| File {
-                schedule: placed.schedule,
-                placement: Some(Placement::Grid(placed.placement)),
-                machine: Some(Description::Wafer(plan.request.wafer.clone())),
-            }),
-            Made::Endpoint { plan, .. } => plan.schedule().cloned().map(|schedule| File {
-                schedule,
-                placement: None,
-                machine: Some(Description::Endpoint(plan.request.machine.clone())),
-            }),
-            Made::InNetwork { plan, .. } => plan.schedule().cloned().map(|schedule| File {
-                schedule,
-                placement: None,
-                machine: Some(Description::InNetwork(plan.request.site.machine.clone())),
-            }),
-            Made::Network { plan, .. } => plan.schedule().cloned().map(|schedule| File {
-                schedule,
-                placement: Some(Placement::Nodes(plan.request.model.nodes().to_vec())),
-                machine: Some(Description::Network(plan.request.machine.clone())),
-            }),
-        })?;
-        let file = file.map_err(plan_error)?;
+        let file = detached(py, || self.plan.file())?.map_err(plan_error)?;
         Ok(match self.registers(py)? {
             Some(registers) => Schedule::of_registers(file, registers),
             None => Schedule::new(file),
@@ -156,19 +93,20 @@ impl Plan {
     /// The registers of switches that reduce, where the best candidate runs there.
     #[getter]
     fn registers(&self, py: Python<'_>) -> PyResult<Option<Registers>> {
-        let Made::InNetwork { plan, .. } = &self.made else { return Ok(None) };
-        let site = &plan.request.site;
-        let made = detached(py, || plan.registers().map(Option::<&_>::cloned))?.map_err(plan_error)?;
-        Ok(made.map(|made| Registers::new(site.machine.clone(), site.layout.clone(), made)))
+        let made = detached(py, || self.plan.registers().map(Option::<&_>::cloned))?.map_err(plan_error)?;
+        Ok(made.map(|made| Registers::new(made.site.machine, made.site.layout, made.configured)))
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.of(|r| to_python(py, r), |r| to_python(py, r))
+        to_python(py, &self.report)
     }
 
     fn __repr__(&self) -> String {
-        let time = self
-            .of(|r| format!("{:.2} cycles", r.predicted.cycles), |r| format!("{:.3} us", r.predicted.seconds * 1e6));
+        let predicted = &self.report.predicted;
+        let time = match predicted.cycles {
+            Some(cycles) => format!("{cycles:.2} cycles"),
+            None => format!("{:.3} us", predicted.seconds * 1e6),
+        };
         format!("<unisono.Plan {} by {}: {time}>", self.collective(), self.algorithm())
     }
 }
@@ -189,38 +127,17 @@ pub fn plan(
     model: Option<&str>,
     places: Option<Vec<u32>>,
 ) -> PyResult<Plan> {
-    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?, model)?;
+    let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
-    let made = detached(py, || match request {
-        AnyRequest::Wafer(request) => {
-            let plan = Box::new(unisono_plan::plan(request, algorithm, &params, model)?);
-            let report = Box::new(plan.report()?);
-            Ok(Made::Wafer { plan, report })
-        }
-        AnyRequest::Endpoint(request) => {
-            let plan = Box::new(plan_endpoint(*request, algorithm, &params, &Simulated)?);
-            let report = Box::new(plan.report());
-            Ok(Made::Endpoint { plan, report })
-        }
-        AnyRequest::InNetwork(request) => {
-            let plan = Box::new(plan_in_network(*request, algorithm, &params)?);
-            let report = Box::new(plan.report());
-            Ok(Made::InNetwork { plan, report })
-        }
-        AnyRequest::Network(request) => {
-            let request = match places {
-                Some(places) => request.on_places(places)?,
-                None => *request,
-            };
-            let plan = Box::new(plan_network(request, algorithm, &params)?);
-            let report = Box::new(plan.report());
-            Ok(Made::Network { plan, report })
-        }
+    let made = detached(py, || {
+        let plan = plan_of(Problem::new(&request.asked(machine, model))?, algorithm, &params)?;
+        let report = plan.report()?;
+        Ok(Plan { plan, report })
     })?;
-    made.map(|made| Plan { made }).map_err(plan_error)
+    made.map_err(plan_error)
 }
 
-/// `[{name, cycles, seconds, reference, assumes}]` of all bounds that apply; among ranks without cycles.
+/// `[{name, cycles, seconds, reference, source, assumes}]` of all bounds that apply.
 #[pyfunction]
 #[pyo3(signature = (collective, machine, elements, dtype = "f32", root = None, model = None))]
 pub fn bounds<'py>(
@@ -232,12 +149,9 @@ pub fn bounds<'py>(
     root: Option<&Bound<'py, PyAny>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    match convert::request(collective, machine, elements, dtype, "sum", &or_zero(py, root)?, model)? {
-        AnyRequest::Wafer(request) => to_python(py, &detached(py, || unisono_plan::bounds(&request))?),
-        AnyRequest::Endpoint(request) => to_python(py, &detached(py, || endpoint_bounds(&request))?),
-        AnyRequest::InNetwork(request) => to_python(py, &detached(py, || in_network_bounds(&request))?),
-        AnyRequest::Network(request) => to_python(py, &detached(py, || network_bounds(&request))?),
-    }
+    let request = Request::new(collective, machine, elements, dtype, "sum", root, None)?;
+    let found = detached(py, || Problem::new(&request.asked(machine, model)).map(|problem| bounds_of(&problem)))?;
+    to_python(py, &found.map_err(plan_error)?)
 }
 
 #[pyfunction]
@@ -256,33 +170,11 @@ pub fn sweep_point<'py>(
     params: Option<&Bound<'py, PyDict>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = convert::request(collective, machine, elements, dtype, operator, &or_zero(py, root)?, model)?;
+    let request = Request::new(collective, machine, elements, dtype, operator, root, None)?;
     let params = convert::params(params)?;
     let names = algorithms.unwrap_or_default();
-    match request {
-        AnyRequest::Wafer(request) => {
-            let point = detached(py, || unisono_plan::sweep_point(&request, &names, baseline, &params, model))?;
-            to_python(py, &point.map_err(plan_error)?)
-        }
-        AnyRequest::Endpoint(request) => {
-            let point = detached(py, || endpoint_sweep_point(&request, &names, baseline, &params, &Simulated))?;
-            to_python(py, &point.map_err(plan_error)?)
-        }
-        AnyRequest::InNetwork(request) => {
-            Err(input(format!("sweeps are not made on {}; plan each point", request.site.machine.name)))
-        }
-        AnyRequest::Network(request) => {
-            let point = detached(py, || network_sweep_point(&request, &names, baseline, &params))?;
-            to_python(py, &point.map_err(plan_error)?)
-        }
-    }
-}
-
-fn or_zero<'py>(py: Python<'py>, root: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-    match root {
-        Some(root) => Ok(root.clone()),
-        None => Ok(0u32.into_pyobject(py)?.into_any()),
-    }
+    let point = detached(py, || point_of(Problem::new(&request.asked(machine, model))?, &names, baseline, &params))?;
+    to_python(py, &point.map_err(plan_error)?)
 }
 
 #[derive(Serialize)]

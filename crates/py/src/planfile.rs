@@ -5,7 +5,7 @@ use pyo3::{
     types::{PyBytes, PyDict, PyList},
 };
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
-use unisono_plan::{PlanError, endpoint};
+use unisono_plan::{PlanError, stored};
 use unisono_schedule::{
     plan_file::{self, PlanFile},
     stored::{Blocking, Stored, condense},
@@ -46,22 +46,18 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>) -> PyResult<Boun
                 continue;
             }
             Serves::Plan(plan) => {
-                let Some(best) = plan.best_among_ranks() else {
-                    return Err(UnsupportedError::new_err(
-                        "the plan is for a wafer; a .plan file is for MPI, so plan for a machine of ranks",
-                    ));
-                };
+                let plan = plan.inner();
+                let best = plan.best();
                 let params = best.params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
                 let choice = Choice::Algorithm { name: best.algorithm.name().to_owned(), params };
-                let plan = &**plan;
-                let stored = detached(py, || plan.stored())?.expect("a plan among ranks, as seen above");
+                let stored = detached(py, || plan.stored())?;
                 stored.map(|stored| (stored, choice))
             }
             Serves::Schedule(schedule) => {
                 let choice =
                     Choice::Algorithm { name: schedule.file().schedule.origin().to_owned(), params: Vec::new() };
                 let file = schedule.file();
-                let stored = detached(py, || endpoint::stored(condense(&file.schedule)))?;
+                let stored = detached(py, || stored(condense(&file.schedule)))?;
                 stored.map(|stored| (stored, choice))
             }
         };
@@ -88,7 +84,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>) -> PyResult<Boun
 /// A schedule that is sound but none for MPI is unsupported.
 fn store_error(error: PlanError) -> PyErr {
     match error {
-        PlanError::Store(why) => UnsupportedError::new_err(why.to_string()),
+        PlanError::Store(_) | PlanError::NotForMpi { .. } => UnsupportedError::new_err(error.to_string()),
         other => plan_error(other),
     }
 }

@@ -3,7 +3,7 @@
 use numpy::PyArray2;
 use pyo3::{prelude::*, types::PyDict};
 use unisono_algorithms::{Params, catalog::auto_gen_best, find};
-use unisono_cost::bounds::PaperTable;
+use unisono_cost::wafer::bounds::PaperTable;
 
 use crate::{
     convert::index,

@@ -7,12 +7,12 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_base::narrow;
 use unisono_collective::{Dtype, Required};
-use unisono_lower::{File, FileError, GridPlacement, Placed, Placement, from_json, parse, print, to_json};
+use unisono_lower::{File, FileError, GridPlacement, Placement, from_json, parse, print, to_json};
 use unisono_machine::{
     Machine as Description, Shape,
     network::{Network, Part},
 };
-use unisono_plan::Request;
+use unisono_plan::predict;
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
     verify::{self, Method, Seed, certificate::certificate},
@@ -265,23 +265,15 @@ impl Schedule {
         detached(py, || certificate(self.inner(), repeatable, &digest))?.map_err(|found| verify_error(py, &found))
     }
 
-    /// `{cycles, seconds, terms, phases}` from the terms computed on the grid.
-    #[pyo3(signature = (model = "paper"))]
-    fn predict<'py>(&self, py: Python<'py>, model: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (Some(Placement::Grid(placement)), Some(Description::Wafer(wafer))) =
-            (&self.file.placement, &self.file.machine)
-        else {
-            return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
-        };
+    /// `{cycles, seconds, source, terms, phases}` by a model of the machine, where the schedule is placed; on a wafer from the
+    /// terms computed on the grid.
+    #[pyo3(signature = (model = None))]
+    fn predict<'py>(&self, py: Python<'py>, model: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let found = detached(py, || self.prove(Method::Auto))?.diagnostics;
         if !found.is_empty() {
             return Err(verify_error(py, &found));
         }
-        let request =
-            Request { collective: *self.inner().collective(), wafer: wafer.clone(), shape: placement.shape() };
-        let model = request.model(Some(model)).map_err(plan_error)?;
-        let placed = Placed { schedule: self.inner().clone(), placement: placement.clone() };
-        let prediction = detached(py, || unisono_plan::predict(&placed, &request, model))?;
+        let prediction = detached(py, || predict(&self.file, model))?;
         to_python(py, &prediction.map_err(plan_error)?)
     }
 

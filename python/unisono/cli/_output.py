@@ -99,12 +99,12 @@ def cycles_and_time(times: Mapping[str, Any]) -> str:
 
 def time_of(times: Mapping[str, Any]) -> str:
     """The time in the machine's own unit: cycles, or microseconds where it has none."""
-    return number(times["cycles"]) if "cycles" in times else f"{times['seconds'] * 1e6:.3f}"
+    return number(times["cycles"]) if times["cycles"] is not None else f"{times['seconds'] * 1e6:.3f}"
 
 
 def unit_of(times: Mapping[str, Any]) -> str:
     """The unit of :func:`time_of`."""
-    return "cycles" if "cycles" in times else "µs"
+    return "cycles" if times["cycles"] is not None else "µs"
 
 
 def params_text(params: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ def bound(as_json: bool, **options: Any) -> None:
             }
         )
         return
-    cycles = ["cycles"] if any("cycles" in b for b in bounds) else []
+    cycles = ["cycles"] if any(b["cycles"] is not None for b in bounds) else []
     rows = [
         [
             b["name"],

@@ -77,9 +77,8 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
 
 def subject(report: dict[str, Any]) -> str:
     """One line that says what a report is about."""
-    shape = f"{report['ranks']} ranks" if "ranks" in report else "x".join(map(str, report["shape"] or []))
-    size = report["elements"] * DTYPE_BYTES[report["dtype"]]
-    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({size} bytes)"
+    shape = f"{report['ranks']} ranks" if len(report["shape"]) == 1 else "x".join(map(str, report["shape"]))
+    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({report['bytes']} bytes)"
     return f"{what} on {report['machine']} {shape}"
 
 
@@ -93,12 +92,12 @@ def print_report(report: dict[str, Any], candidates: int | None) -> None:
             ("predicted", f"{cycles_and_time(predicted)} (model {report['model']})"),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
-            ("memory", "" if report["fits_sram"] else "the schedule needs more SRAM than a PE has"),
+            ("memory", "the schedule needs more SRAM than a PE has" if report["fits_sram"] is False else ""),
             ("note", report.get("note") or ""),
         ]
     )
     print_lines("")
-    if "phases" in predicted:
+    if predicted["phases"] is not None:
         _print_phases(predicted)
     elif predicted["terms"] is not None:
         print_table(list(_TERMS), [[number(predicted["terms"][term]) for term in _TERMS]], right=_TERMS)
@@ -117,7 +116,7 @@ def _print_phases(predicted: dict[str, Any]) -> None:
 
 def print_candidates(candidates: list[dict[str, Any]], limit: int | None) -> None:
     """Prints a table of candidates, best first."""
-    cycles = ["cycles"] if "cycles" in candidates[0] else []
+    cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     rows = [
         [
             candidate["algorithm"],

@@ -8,13 +8,12 @@ mod grow;
 mod identifiers;
 mod packing;
 mod several;
-mod site;
 mod tree;
 mod ways;
 
 pub use identifiers::{Wanted, embed_together};
 pub use packing::{Packed, pack};
-pub use site::Site;
+pub use unisono_machine::in_network::Site;
 
 pub(crate) use chain::chain;
 pub(crate) use grow::Part;

@@ -1,14 +1,11 @@
 //! What messages and reductions cost at endpoints: one linear form for all models, its closed forms, and lower bounds.
 
 pub mod bounds;
-mod evaluator;
 mod goal;
 mod prices;
 mod rounds;
 pub(crate) mod terms;
 
-pub use bounds::{ENDPOINT_BOUNDS, EndpointBound, EndpointCase, tightest_endpoint};
-pub use evaluator::ScheduleEvaluator;
 pub use goal::{Goal, ZeroBytes};
 pub use prices::{LevelPrices, Linear, Prices, Receive, Send, TICKS_PER_NS, seconds};
 pub use rounds::rounds_ns;

@@ -6,6 +6,5 @@ pub mod bounds;
 mod embedded;
 mod host;
 
-pub use bounds::{IN_NETWORK_BOUNDS, InNetworkBound, InNetworkCase, tightest_in_network};
 pub use embedded::{Hockney, embedded, embedded_ns, eq1_ns, eq2_ns};
 pub use host::{Host, host_ns};

@@ -6,5 +6,32 @@ mod loads;
 mod model;
 mod schedule;
 
-pub use bounds::{NETWORK_BOUNDS, NetworkBound, NetworkCase, tightest_network};
+use unisono_machine::{
+    MachineError,
+    network::{Network, Topology},
+};
+
 pub use model::NetworkModel;
+
+/// The part of a network that runs a collective: its accelerators, and the model of their messages.
+pub struct NetworkPart {
+    pub network: Network,
+    pub topology: Box<dyn Topology>,
+    pub model: NetworkModel,
+}
+
+impl NetworkPart {
+    /// Places rank k on accelerator `nodes[k]`.
+    ///
+    /// # Errors
+    /// An accelerator that does not exist; a topology that does not close or is too large.
+    pub fn new(network: &Network, nodes: Vec<u32>) -> Result<Self, MachineError> {
+        let topology = network.topology(&network.name)?;
+        let accelerators = topology.accelerators();
+        if let Some(&node) = nodes.iter().find(|&&node| node >= accelerators) {
+            return Err(MachineError::NoSuchNode { node, machine: network.name.clone(), last: accelerators - 1 });
+        }
+        let model = NetworkModel::new(network, nodes)?;
+        Ok(Self { network: network.clone(), topology, model })
+    }
+}

@@ -59,11 +59,6 @@ impl NetworkModel {
         })
     }
 
-    /// Returns the accelerator of each rank.
-    pub fn nodes(&self) -> &[u32] {
-        &self.places
-    }
-
     pub fn ranks(&self) -> u32 {
         self.places.len() as u32
     }

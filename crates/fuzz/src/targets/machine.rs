@@ -2,17 +2,12 @@
 //!
 //! A line `=== NAME` ends the description; what follows, up to the next such line, is the text of the file NAME.
 
-use unisono_collective::{Dtype, Kind, Operator};
+use unisono_collective::Kind;
 use unisono_machine::{
     Machine, Shape,
     network::{Network, allocate, deadlock},
 };
-use unisono_plan::{
-    Request, bounds,
-    endpoint::{EndpointRequest, endpoint_bounds, plan_endpoint},
-    in_network::{InNetworkRequest, Part, plan_in_network},
-    network::{NetworkRequest, network_bounds, plan_network},
-};
+use unisono_plan::{Asked, Part, Plan, Problem, Registers, bounds, plan};
 use unisono_sim::{collective_engine, network};
 
 use crate::{Target, uses};
@@ -53,55 +48,47 @@ impl Target for MachineText {
         // A number that is no number is not equal to itself.
         let prints_nan = printed.contains("nan");
         assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
-        let (sum, f32) = (Operator::Sum, Dtype::F32);
-        let kind = Kind::Allreduce;
         match &machine {
-            Machine::Wafer(wafer) => {
-                for (shape, kind) in [(Shape::line(5), Kind::Reduce), (Shape::rect(2, 3), kind)] {
-                    if let Ok(request) = Request::new(kind, wafer, Some(shape), 100, 0, sum, f32) {
-                        drop(bounds(&request));
-                        drop(unisono_plan::plan(request, None, &Default::default(), None).map(|plan| plan.report()));
-                    }
-                }
+            Machine::Wafer(_) => {
+                planned(&machine, Part::Shape(Shape::line(5)), Kind::Reduce);
+                planned(&machine, Part::Shape(Shape::rect(2, 3)), Kind::Allreduce);
             }
             Machine::Endpoint(endpoint) => {
-                for ranks in
-                    [None, Some(5)].into_iter().filter(|r| r.is_some() || endpoint.ranks.is_none_or(|n| n <= 64))
-                {
-                    if let Ok(request) = EndpointRequest::new(kind, endpoint, ranks, 100, 0, sum, f32, None) {
-                        drop(endpoint_bounds(&request));
-                        let plan = plan_endpoint(request, None, &Default::default(), &uses::Simulated);
-                        drop(plan.map(|plan| plan.report()));
-                    }
+                planned(&machine, Part::Shape(Shape::line(5)), Kind::Allreduce);
+                if endpoint.ranks.is_none_or(|n| n <= 64) {
+                    planned(&machine, Part::All, Kind::Allreduce);
                 }
             }
             Machine::InNetwork(in_network) => {
                 if let Ok(one) = in_network.with_nodes(1)
                     && one.cores() <= 2 * MOST_ACCELERATORS
-                    && let Ok(request) = InNetworkRequest::new(kind, &one, &Part::All, 64, 0, sum, f32, None)
-                    && let Ok(plan) = plan_in_network(request, None, &Default::default())
-                    && let Ok(Some(registers)) = plan.registers()
+                    && let Some(plan) = planned(&Machine::InNetwork(one), Part::All, Kind::Allreduce)
+                    && let Ok(Some(Registers { site, configured })) = plan.registers()
                 {
-                    drop(collective_engine::run(&one, &plan.request.site.layout, registers));
+                    drop(collective_engine::run(&site.machine, &site.layout, configured));
                 }
             }
-            Machine::Network(network) => on_network(network),
+            Machine::Network(network) => on_network(&machine, network),
         }
         true
     }
 }
 
-fn on_network(machine: &Network) {
+/// Plans a collective of 100 elements, and reports it.
+fn planned(machine: &Machine, part: Part, kind: Kind) -> Option<Plan> {
+    let problem = Problem::new(&Asked::new(kind, machine, part, 100)).ok()?;
+    drop(bounds(&problem));
+    let plan = plan(problem, None, &Default::default()).ok()?;
+    drop(plan.report());
+    Some(plan)
+}
+
+fn on_network(description: &Machine, machine: &Network) {
     drop(machine.facts());
     let Ok(topology) = machine.topology(&machine.name) else { return };
     let accelerators = topology.accelerators();
     if accelerators <= 512 {
-        if let Ok(request) =
-            NetworkRequest::new(Kind::Allreduce, machine, None, 1000, 0, Operator::Sum, Dtype::F32, None)
-        {
-            drop(network_bounds(&request));
-            drop(plan_network(request, None, &Default::default()).map(|plan| plan.report()));
-        }
+        planned(description, Part::All, Kind::Allreduce);
         if let Some(boards) = topology.boards() {
             let asked = allocate::Study {
                 jobs: allocate::Jobs::Trace,

@@ -4,14 +4,9 @@ use std::sync::OnceLock;
 
 use unisono_algorithms::{ALGORITHMS, Params};
 use unisono_collective::{Dtype, Kind, Operator};
-use unisono_lower::{File, Placement, switches};
+use unisono_lower::switches;
 use unisono_machine::{Machine, PRESETS, Shape};
-use unisono_plan::{
-    PlanError, Request, bounds,
-    endpoint::{EndpointRequest, endpoint_bounds, plan_endpoint},
-    in_network::{InNetworkRequest, Part, in_network_bounds, plan_in_network},
-    network::{NetworkRequest, network_bounds, plan_network},
-};
+use unisono_plan::{self as planning, Asked, Part, PlanError, Registers, Root, bounds, plan};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::collective_engine;
 
@@ -65,8 +60,8 @@ fn presets() -> &'static [Machine] {
     READ.get_or_init(|| PRESETS.iter().map(|p| Machine::preset(p.name).expect("a preset reads")).collect())
 }
 
-/// What all requests have in common.
-struct Asked {
+/// A drawn request.
+struct Drawn {
     kind: Kind,
     elements: u64,
     root: u64,
@@ -114,7 +109,7 @@ impl Target for Problem {
             params = params.with(name, d.pick(VALUES));
         }
         let operator = if d.once_in(3) { d.pick(Operator::ALL) } else { Operator::Sum };
-        let asked = Asked {
+        let drawn = Drawn {
             kind,
             elements: d.pick(&[1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 100, 0, 1000, 4096, u64::from(u32::MAX), 1 << 40]),
             root: if d.once_in(3) { u64::from(d.below(9)) } else { 0 },
@@ -123,91 +118,59 @@ impl Target for Problem {
             algorithm: named.map(|algorithm| algorithm.name()),
             params,
         };
-        asked.run(machine, &mut d).is_ok()
+        drawn.run(machine, &mut d).is_ok()
     }
 }
 
-impl Asked {
+impl Drawn {
     fn run(&self, machine: &Machine, d: &mut Draws<'_>) -> Result<(), PlanError> {
-        let Self { kind, elements, root, operator, dtype, algorithm, ref params } = *self;
-        match machine {
-            Machine::Wafer(wafer) => {
-                let shape = match d.below(4) {
-                    0 => Shape::rect(1 + d.below(6), 1 + d.below(6)),
-                    1 => Shape::rect(1 + d.below(17), 1),
-                    _ => Shape::line(1 + d.below(17)),
-                };
-                let request = Request::new(kind, wafer, Some(shape), elements, root, operator, dtype)?;
-                drop(bounds(&request));
-                let plan = unisono_plan::plan(request, algorithm, params, None)?;
-                drop(plan.report());
-                if elements > 5000 {
-                    return Ok(());
-                }
-                let placed = plan.placed()?.clone();
-                holds(&placed.schedule);
-                let machine = Some(machine.clone());
-                uses::file(&File {
-                    schedule: placed.schedule,
-                    placement: Some(Placement::Grid(placed.placement)),
-                    machine,
-                });
-            }
-            Machine::Endpoint(endpoint) => {
-                let ranks = Some(1 + d.below(17));
-                let request = EndpointRequest::new(kind, endpoint, ranks, elements, root, operator, dtype, None)?;
-                drop(endpoint_bounds(&request));
-                let plan = plan_endpoint(request, algorithm, params, &uses::Simulated)?;
-                drop(plan.report());
-                // Operators that no MPI library has and collectives that no plan serves are refused.
-                drop(plan.stored());
-                let schedule = plan.schedule()?.clone();
-                holds(&schedule);
-                uses::file(&File { schedule, placement: None, machine: Some(machine.clone()) });
-            }
-            Machine::InNetwork(in_network) => {
-                let part = Part::Cores(1 + d.below(64));
-                let nodes = in_network.with_nodes(1 + d.below(2)).unwrap_or_else(|_| in_network.clone());
-                let request =
-                    InNetworkRequest::new(kind, &nodes, &part, elements.min(100_000), root, operator, dtype, None)?;
-                drop(in_network_bounds(&request));
-                let plan = plan_in_network(request, algorithm, params)?;
-                drop(plan.report());
-                if elements > 5000 {
-                    return Ok(());
-                }
-                if let Some(registers) = plan.registers()? {
-                    let layout = &plan.request.site.layout;
-                    let found = switches::check(&nodes, layout, registers);
-                    assert!(found.is_empty(), "registers of a plan are wrong: {}", found[0].message);
-                    if let Ok(run) = collective_engine::run(&nodes, layout, registers) {
-                        assert!(run.data.result_correct, "switches give {:?}", run.data.mismatch);
-                    }
-                }
-                holds(plan.schedule()?);
-            }
-            Machine::Network(network) => {
-                let accelerators = network.topology(&network.name).map_or(0, |t| t.accelerators());
-                let shape = Some(match d.below(3) {
-                    0 => Shape::rect(1 + d.below(5), 1 + d.below(5)),
-                    _ => Shape::line(1 + d.below(17)),
-                });
-                let request =
-                    NetworkRequest::new(kind, network, shape, elements.min(1 << 20), root, operator, dtype, None)?;
-                // Planning looks at the whole machine.
-                if accelerators <= 2048 {
-                    drop(network_bounds(&request));
-                }
-                let plan = plan_network(request, algorithm, params)?;
-                drop(plan.report());
-                drop(plan.stored());
-                let schedule = plan.schedule()?.clone();
-                holds(&schedule);
-                let simulated = (accelerators <= 2048).then(|| machine.clone());
-                uses::file(&File { schedule, placement: None, machine: simulated });
+        let (machine, part, most) = sized(machine, d);
+        let asked = Asked {
+            root: Root::Rank(self.root),
+            operator: self.operator,
+            dtype: self.dtype,
+            ..Asked::new(self.kind, &machine, part, self.elements.min(most))
+        };
+        let problem = planning::Problem::new(&asked)?;
+        drop(bounds(&problem));
+        let plan = plan(problem, self.algorithm, &self.params)?;
+        drop(plan.report());
+        // Operators that no MPI library has and collectives that no plan serves are refused.
+        drop(plan.stored());
+        if self.elements > 5000 {
+            return Ok(());
+        }
+        if let Some(Registers { site, configured }) = plan.registers()? {
+            let found = switches::check(&site.machine, &site.layout, configured);
+            assert!(found.is_empty(), "registers of a plan are wrong: {}", found[0].message);
+            if let Ok(run) = collective_engine::run(&site.machine, &site.layout, configured) {
+                assert!(run.data.result_correct, "switches give {:?}", run.data.mismatch);
             }
         }
+        let file = plan.file()?;
+        holds(&file.schedule);
+        uses::file(&file);
         Ok(())
+    }
+}
+
+/// A part of the machine that a drawn problem takes, and the most elements worth planning there.
+fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
+    let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
+    match machine {
+        Machine::InNetwork(one) => {
+            let nodes = one.with_nodes(1 + d.below(2)).unwrap_or_else(|_| one.clone());
+            (Machine::InNetwork(nodes), Part::Shape(Shape::line(1 + d.below(64))), 100_000)
+        }
+        Machine::Endpoint(_) => (machine.clone(), Part::Shape(Shape::line(1 + d.below(17))), u64::MAX),
+        Machine::Network(_) | Machine::Wafer(_) => {
+            let shape = match d.below(4) {
+                0 => grid(d, 6),
+                1 => Shape::rect(1 + d.below(17), 1),
+                _ => Shape::line(1 + d.below(17)),
+            };
+            (machine.clone(), Part::Shape(shape), if machine.kind() == "network" { 1 << 20 } else { u64::MAX })
+        }
     }
 }
 

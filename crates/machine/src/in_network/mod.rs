@@ -4,7 +4,9 @@
 mod description;
 mod layout;
 mod nodes;
+mod site;
 
 pub use description::{Device, Host, InNetwork};
 pub use layout::{Layout, LevelOf, MEMORY, Peer, Port};
 pub use nodes::balanced;
+pub use site::Site;

@@ -96,6 +96,11 @@ impl Network {
         }
     }
 
+    /// Bytes that one accelerator can send on all links of all planes together in a nanosecond.
+    pub fn injection_bytes_per_ns(&self, topology: &dyn Topology) -> f64 {
+        self.link_gbps * f64::from(topology.ports()) * f64::from(self.planes) / 8.0
+    }
+
     /// One plane's topology.
     ///
     /// # Errors

@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, Ranks, resolve};
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::network::NetworkModel;
+use unisono_cost::network::NetworkPart;
 use unisono_lower::{Exchange, Flow};
-use unisono_machine::network::{Network, Topology};
+use unisono_machine::network::Network;
 
 use super::{Communication, Groups, Pattern, Taken, Workload, places};
-use crate::PlanError;
+use crate::{PlanError, targets::prices};
 
 /// A network with a workload on it.
 pub struct OnNetwork {
-    network: Network,
-    topology: Box<dyn Topology>,
-    model: NetworkModel,
+    part: NetworkPart,
 }
 
 impl OnNetwork {
@@ -24,12 +22,11 @@ impl OnNetwork {
     pub fn new(workload: &Workload, network: &Network) -> Result<Self, PlanError> {
         let topology = network.topology(&network.name)?;
         let places = places(workload, &network.name, &topology.extents())?;
-        let model = NetworkModel::new(network, places)?;
-        Ok(Self { network: network.clone(), topology, model })
+        Ok(Self { part: NetworkPart::new(network, places)? })
     }
 
     pub fn places(&self) -> &[u32] {
-        self.model.places()
+        self.part.model.places()
     }
 
     /// The fastest algorithm whose exchanges are known in closed form, or the one that is named, with its time while all groups
@@ -39,7 +36,7 @@ impl OnNetwork {
     /// An algorithm that is not known, or does not make the collective of such a group.
     pub fn take(&self, workload: &Workload, c: &Communication) -> Result<Taken, PlanError> {
         let groups = Arc::new(Groups::new(workload, c));
-        let seconds = |exchanges: &[Exchange]| self.model.exchanges_ns(&in_groups(exchanges, &groups)) * 1e-9;
+        let seconds = |exchanges: &[Exchange]| self.part.model.exchanges_ns(&in_groups(exchanges, &groups)) * 1e-9;
         if groups.size() == 1 {
             return Ok(Taken {
                 algorithm: "none".to_owned(),
@@ -101,7 +98,7 @@ impl OnNetwork {
         best.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| PlanError::NoCandidate {
             kind: kind.to_string(),
             shape: format!("{} ranks", groups.size()),
-            machine: self.network.name.clone(),
+            machine: self.part.network.name.clone(),
             hint: String::new(),
         })
     }
@@ -112,19 +109,7 @@ impl OnNetwork {
     /// It is larger than buffers can be.
     pub(super) fn case(&self, kind: Kind, c: &Communication, groups: &Groups) -> Result<Case, PlanError> {
         let collective = Collective::new(kind, groups.size(), c.elements, 0, Operator::Sum, Dtype::F32)?;
-        Ok(Case::on_ranks(collective, Ranks { extents: Some(groups.extents), ..self.prices() }))
-    }
-
-    fn prices(&self) -> Ranks {
-        let injection =
-            8.0 / self.network.link_gbps / (f64::from(self.topology.ports()) * f64::from(self.network.planes));
-        Ranks {
-            latency_ns: f64::from(self.topology.diameter().max(2)) / 2.0 * self.model.alpha_ns,
-            issue_ns: self.model.overhead_ns / 2.0,
-            ns_per_byte: injection,
-            reduce_ns_per_byte: self.model.reduce_ns_per_byte,
-            ..Ranks::default()
-        }
+        Ok(Case::on_ranks(collective, prices(&self.part, groups.extents)))
     }
 }
 

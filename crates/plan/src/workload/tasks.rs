@@ -58,7 +58,7 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks
     }
     let malformed = |m: &Made| PlanError::NotTimed {
         algorithm: m.algorithm.clone(),
-        evaluator: "packets",
+        model: "packets",
         message: "its schedule has no task graph".to_owned(),
     };
     let parts: Vec<Option<Part<'_>>> = made

@@ -6,8 +6,8 @@
 
 use unisono_collective::{Collective, Kind};
 
-use super::{EndpointBound, EndpointCase, sure_ns};
-use crate::LowerBound;
+use super::{EndpointCase, sure_ns};
+use crate::{Bound, CostProblem, Time};
 
 pub struct Bandwidth;
 
@@ -28,7 +28,7 @@ pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     Some((sent * c.dtype.bytes(), received * c.dtype.bytes()))
 }
 
-impl LowerBound for Bandwidth {
+impl Bound for Bandwidth {
     fn name(&self) -> &'static str {
         "bandwidth"
     }
@@ -40,11 +40,15 @@ impl LowerBound for Bandwidth {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model: one interface a rank, bytes neither compressed nor sent twice"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl EndpointBound for Bandwidth {
-    fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
-        if case.is_local() {
+impl Bandwidth {
+    fn nanoseconds(case: &EndpointCase) -> Option<f64> {
+        if case.collective.is_local() {
             return Some(0.0);
         }
         let (sent, received) = least_bytes(&case.collective)?;

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 
 use unisono_collective::Kind;
 
-use super::{EndpointBound, EndpointCase};
-use crate::LowerBound;
+use super::EndpointCase;
 use crate::endpoint::TICKS_PER_NS;
+use crate::{Bound, CostProblem, Time};
 
 pub struct FanOut;
 
-impl LowerBound for FanOut {
+impl Bound for FanOut {
     fn name(&self) -> &'static str {
         "fan-out"
     }
@@ -28,11 +28,15 @@ impl LowerBound for FanOut {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model: shortest messages"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl EndpointBound for FanOut {
-    fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
-        if case.is_local() {
+impl FanOut {
+    fn nanoseconds(case: &EndpointCase) -> Option<f64> {
+        if case.collective.is_local() {
             return Some(0.0);
         }
         let cheapest = case.prices.cheapest();

@@ -1,14 +1,17 @@
-//! Lower bounds at endpoints. One file each, registered in [`ENDPOINT_BOUNDS`]; each says what it assumes.
+//! Lower bounds among ranks at the prices of a machine.
 
 pub(crate) mod bandwidth;
 mod fan_out;
 mod work;
 
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Collective;
+
+pub use bandwidth::Bandwidth;
+pub use fan_out::FanOut;
+pub use work::Work;
 
 use super::{LevelPrices, TICKS_PER_NS};
-
-use crate::LowerBound;
+use crate::CostProblem;
 
 /// What is bounded: a collective at the prices of a machine; where levels differ, the cheapest of each price counts.
 pub struct EndpointCase<'a> {
@@ -16,10 +19,10 @@ pub struct EndpointCase<'a> {
     pub prices: &'a LevelPrices,
 }
 
-impl EndpointCase<'_> {
-    /// Nothing has to travel.
-    fn is_local(&self) -> bool {
-        self.collective.ranks == 1 || (self.collective.elements == 0 && self.collective.kind != Kind::Barrier)
+impl<'a> EndpointCase<'a> {
+    /// Returns the case of a problem whose part is the prices of a machine.
+    fn of(problem: &CostProblem<'a>) -> Option<Self> {
+        Some(Self { collective: problem.collective, prices: problem.on()? })
     }
 
     /// Bytes of what one rank gives or keeps, whichever the collective counts.
@@ -31,18 +34,4 @@ impl EndpointCase<'_> {
 /// Nanoseconds of so many ticks; of parts of a tick, less the error of real numbers, so that no exact price lies below.
 fn sure_ns(ticks: f64) -> f64 {
     (if ticks.fract() == 0.0 { ticks } else { ticks * (1.0 - 1e-12) }) / TICKS_PER_NS
-}
-
-pub trait EndpointBound: LowerBound {
-    /// Nanoseconds; `None` where the bound says nothing about the case.
-    fn nanoseconds(&self, case: &EndpointCase) -> Option<f64>;
-}
-
-/// Sorted by name.
-pub const ENDPOINT_BOUNDS: &[&dyn EndpointBound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
-
-/// The largest bound: the one that plans are measured against.
-pub fn tightest_endpoint(case: &EndpointCase) -> Option<(&'static dyn EndpointBound, f64)> {
-    let all = ENDPOINT_BOUNDS.iter().filter_map(|&bound| Some((bound, bound.nanoseconds(case)?)));
-    all.max_by(|a, b| a.1.total_cmp(&b.1))
 }

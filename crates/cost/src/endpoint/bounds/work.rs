@@ -4,12 +4,12 @@
 
 use unisono_collective::Kind;
 
-use super::{EndpointBound, EndpointCase, sure_ns};
-use crate::LowerBound;
+use super::{EndpointCase, sure_ns};
+use crate::{Bound, CostProblem, Time};
 
 pub struct Work;
 
-impl LowerBound for Work {
+impl Bound for Work {
     fn name(&self) -> &'static str {
         "work"
     }
@@ -21,10 +21,14 @@ impl LowerBound for Work {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model: one reduction at a time on a rank"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl EndpointBound for Work {
-    fn nanoseconds(&self, case: &EndpointCase) -> Option<f64> {
+impl Work {
+    fn nanoseconds(case: &EndpointCase) -> Option<f64> {
         let (ranks, n) = (f64::from(case.collective.ranks), case.bytes());
         let bytes = match case.collective.kind {
             Kind::Reduce | Kind::Allreduce => n * (ranks - 1.0) / ranks,
@@ -33,6 +37,10 @@ impl EndpointBound for Work {
             Kind::Scan => n * (ranks - 1.0) / ranks,
             _ => return None,
         };
-        Some(if case.is_local() { 0.0 } else { sure_ns(bytes * case.prices.cheapest().reduce_ticks_per_byte()) })
+        Some(if case.collective.is_local() {
+            0.0
+        } else {
+            sure_ns(bytes * case.prices.cheapest().reduce_ticks_per_byte())
+        })
     }
 }

@@ -2,13 +2,13 @@
 
 use unisono_collective::Kind;
 
-use super::{InNetworkBound, InNetworkCase};
-use crate::LowerBound;
+use super::InNetworkCase;
 use crate::in_network::eq2_ns;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Eq2;
 
-impl LowerBound for Eq2 {
+impl Bound for Eq2 {
     fn name(&self) -> &'static str {
         "eq-2"
     }
@@ -20,16 +20,20 @@ impl LowerBound for Eq2 {
     fn assumes(&self) -> &'static str {
         "one embedding: the whole vector passes each of its links"
     }
-}
 
-impl InNetworkBound for Eq2 {
-    fn is_general(&self) -> bool {
+    fn measures_plans(&self) -> bool {
         false
     }
 
-    fn nanoseconds(&self, case: &InNetworkCase) -> Option<f64> {
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&InNetworkCase::of(problem)?).map(Time::from_ns)
+    }
+}
+
+impl Eq2 {
+    fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
         let c = &case.collective;
         let per_element = eq2_ns(case.machine, c.dtype.bytes());
-        (c.kind == Kind::Allreduce && !case.is_local()).then(|| per_element * f64::from(c.elements))
+        (c.kind == Kind::Allreduce && !case.collective.is_local()).then(|| per_element * f64::from(c.elements))
     }
 }

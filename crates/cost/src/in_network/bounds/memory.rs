@@ -2,12 +2,12 @@
 
 use unisono_collective::Kind;
 
-use super::{InNetworkBound, InNetworkCase};
-use crate::LowerBound;
+use super::InNetworkCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Memory;
 
-impl LowerBound for Memory {
+impl Bound for Memory {
     fn name(&self) -> &'static str {
         "memory"
     }
@@ -19,14 +19,14 @@ impl LowerBound for Memory {
     fn assumes(&self) -> &'static str {
         "vectors lie in the cores' memories"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&InNetworkCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl InNetworkBound for Memory {
-    fn is_general(&self) -> bool {
-        true
-    }
-
-    fn nanoseconds(&self, case: &InNetworkCase) -> Option<f64> {
+impl Memory {
+    fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
         let c = &case.collective;
         let accesses = match c.kind {
             Kind::Allreduce | Kind::Barrier | Kind::Scan => 2.0,
@@ -35,6 +35,6 @@ impl InNetworkBound for Memory {
         };
         let bits = 8.0 * c.dtype.bytes() as f64 * f64::from(c.elements);
         let ns = (accesses * bits / case.machine.memory_gbps).max(bits / case.machine.memory_port_gbps);
-        (!case.is_local()).then_some(ns)
+        (!case.collective.is_local()).then_some(ns)
     }
 }

@@ -5,12 +5,12 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use unisono_collective::Kind;
 use unisono_machine::in_network::LevelOf;
 
-use super::{InNetworkBound, InNetworkCase};
-use crate::LowerBound;
+use super::InNetworkCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Path;
 
-impl LowerBound for Path {
+impl Bound for Path {
     fn name(&self) -> &'static str {
         "path"
     }
@@ -22,20 +22,20 @@ impl LowerBound for Path {
     fn assumes(&self) -> &'static str {
         "nothing travels but over links"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&InNetworkCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl InNetworkBound for Path {
-    fn is_general(&self) -> bool {
-        true
-    }
-
-    fn nanoseconds(&self, case: &InNetworkCase) -> Option<f64> {
+impl Path {
+    fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
         let from = match case.collective.kind {
             Kind::Allreduce | Kind::Barrier | Kind::Scan => 0,
             Kind::Broadcast | Kind::Reduce => case.collective.root,
             _ => return None,
         };
-        if case.is_local() {
+        if case.collective.is_local() {
             return None;
         }
         // A scan chooses where its ranks are, so that nothing is known of them.

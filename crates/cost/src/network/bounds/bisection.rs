@@ -5,12 +5,12 @@
 
 use unisono_collective::Kind;
 
-use super::{NetworkBound, NetworkCase};
-use crate::LowerBound;
+use super::NetworkCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Bisection;
 
-impl LowerBound for Bisection {
+impl Bound for Bisection {
     fn name(&self) -> &'static str {
         "bisection"
     }
@@ -22,10 +22,14 @@ impl LowerBound for Bisection {
     fn assumes(&self) -> &'static str {
         "every accelerator has a rank; bytes not compressed"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl NetworkBound for Bisection {
-    fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
+impl Bisection {
+    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
         let (c, all) = (&case.collective, case.topology.accelerators());
         if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
             return None;

@@ -6,12 +6,12 @@
 
 use unisono_collective::Kind;
 
-use super::{NetworkBound, NetworkCase};
-use crate::LowerBound;
+use super::NetworkCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct BoardEdges;
 
-impl LowerBound for BoardEdges {
+impl Bound for BoardEdges {
     fn name(&self) -> &'static str {
         "board-edges"
     }
@@ -23,10 +23,14 @@ impl LowerBound for BoardEdges {
     fn assumes(&self) -> &'static str {
         "every accelerator has a rank; bytes not compressed"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl NetworkBound for BoardEdges {
-    fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
+impl BoardEdges {
+    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
         let (c, boards) = (&case.collective, case.topology.boards()?);
         let all = case.topology.accelerators();
         if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {

@@ -3,13 +3,13 @@
 //! An allreduce of S over k links of price beta: 2 S beta / k x (P-1)/P. Sources: "HammingMesh", section 4; the least bytes
 //! of each collective as in the bound `bandwidth` among endpoints (Patarasuk, Yuan, 2009, Theorem 1).
 
-use super::{NetworkBound, NetworkCase};
-use crate::LowerBound;
+use super::NetworkCase;
 use crate::endpoint::bounds::bandwidth::least_bytes;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Injection;
 
-impl LowerBound for Injection {
+impl Bound for Injection {
     fn name(&self) -> &'static str {
         "injection"
     }
@@ -21,11 +21,15 @@ impl LowerBound for Injection {
     fn assumes(&self) -> &'static str {
         "bytes neither compressed nor sent twice, nothing reduced in switches"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl NetworkBound for Injection {
-    fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
-        if case.is_local() {
+impl Injection {
+    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+        if case.collective.is_local() {
             return Some(0.0);
         }
         let (sent, received) = least_bytes(&case.collective)?;

@@ -5,12 +5,12 @@
 
 use unisono_collective::Kind;
 
-use super::{NetworkBound, NetworkCase};
-use crate::LowerBound;
+use super::NetworkCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Latency;
 
-impl LowerBound for Latency {
+impl Bound for Latency {
     fn name(&self) -> &'static str {
         "latency"
     }
@@ -22,11 +22,15 @@ impl LowerBound for Latency {
     fn assumes(&self) -> &'static str {
         "nothing beyond the model"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
+    }
 }
 
-impl NetworkBound for Latency {
-    fn nanoseconds(&self, case: &NetworkCase) -> Option<f64> {
-        if case.is_local() {
+impl Latency {
+    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+        if case.collective.is_local() {
             return Some(0.0);
         }
         let c = &case.collective;

@@ -1,16 +1,20 @@
-//! Lower bounds on networks. One file each, registered in [`NETWORK_BOUNDS`]; each says what it assumes.
+//! Lower bounds on networks.
 
 mod bisection;
 mod board_edges;
 mod injection;
 mod latency;
 
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
 
-use super::NetworkModel;
+pub use bisection::Bisection;
+pub use board_edges::BoardEdges;
+pub use injection::Injection;
+pub use latency::Latency;
 
-use crate::LowerBound;
+use super::{NetworkModel, NetworkPart};
+use crate::CostProblem;
 
 /// A collective on the accelerators of a network.
 pub struct NetworkCase<'a> {
@@ -20,29 +24,15 @@ pub struct NetworkCase<'a> {
     pub model: &'a NetworkModel,
 }
 
-impl NetworkCase<'_> {
-    /// Nothing has to travel.
-    fn is_local(&self) -> bool {
-        self.collective.ranks == 1 || (self.collective.elements == 0 && self.collective.kind != Kind::Barrier)
+impl<'a> NetworkCase<'a> {
+    /// Returns the case of a problem on a network.
+    fn of(problem: &CostProblem<'a>) -> Option<Self> {
+        let part: &NetworkPart = problem.on()?;
+        let NetworkPart { network, topology, model } = part;
+        Some(Self { collective: problem.collective, network, topology: &**topology, model })
     }
 
-    /// Of all links that an accelerator has, in all planes.
     fn injection_ns_per_byte(&self) -> f64 {
-        8.0 / (self.network.link_gbps * f64::from(self.topology.ports()) * f64::from(self.network.planes))
+        1.0 / self.network.injection_bytes_per_ns(self.topology)
     }
-}
-
-pub trait NetworkBound: LowerBound {
-    /// Nanoseconds; `None` where the bound says nothing about the case.
-    fn nanoseconds(&self, case: &NetworkCase) -> Option<f64>;
-}
-
-/// Sorted by name.
-pub const NETWORK_BOUNDS: &[&dyn NetworkBound] =
-    &[&bisection::Bisection, &board_edges::BoardEdges, &injection::Injection, &latency::Latency];
-
-/// The largest bound: the one that plans are measured against.
-pub fn tightest_network(case: &NetworkCase) -> Option<(&'static dyn NetworkBound, f64)> {
-    let all = NETWORK_BOUNDS.iter().filter_map(|&bound| Some((bound, bound.nanoseconds(case)?)));
-    all.max_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -6,7 +6,7 @@ mod paper;
 use unisono_base::Cycles;
 use unisono_lower::{Estimate, Phase, Terms};
 
-use crate::measure::PhaseLines;
+use super::PhaseLines;
 
 pub const MODELS: &[&dyn Model] = &[&links::Links, &paper::Paper];
 
@@ -24,6 +24,11 @@ pub trait Model: Sync {
         Cycles(beside + depth_cycles * phase.terms.depth)
     }
 
+    /// Cycles of all phases, which follow each other.
+    fn cycles(&self, estimate: &Estimate, depth_cycles: f64) -> Cycles {
+        estimate.phases.iter().map(|p| self.phase(p, depth_cycles)).sum()
+    }
+
     /// Of each phase the slowest of its parallel lines.
     fn slowest(&self, phases: Vec<PhaseLines>, depth_cycles: f64) -> Estimate {
         let slowest = |p: PhaseLines| {
@@ -31,29 +36,6 @@ pub trait Model: Sync {
             lines.max_by(|a, b| self.phase(a, depth_cycles).0.total_cmp(&self.phase(b, depth_cycles).0))
         };
         Estimate { phases: phases.into_iter().filter_map(slowest).collect() }
-    }
-}
-
-/// Gives a time to what is known of a schedule: a model here, a simulator elsewhere.
-pub trait Evaluator {
-    fn name(&self) -> &'static str;
-    fn evaluate(&self, estimate: &Estimate) -> Cycles;
-}
-
-/// A model at a machine's cost of depth. Phases follow each other, so their times add up.
-#[derive(Clone, Copy)]
-pub struct Modelled {
-    pub model: &'static dyn Model,
-    pub depth_cycles: f64,
-}
-
-impl Evaluator for Modelled {
-    fn name(&self) -> &'static str {
-        self.model.name()
-    }
-
-    fn evaluate(&self, estimate: &Estimate) -> Cycles {
-        estimate.phases.iter().map(|p| self.model.phase(p, self.depth_cycles)).sum()
     }
 }
 

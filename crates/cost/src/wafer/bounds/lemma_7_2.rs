@@ -5,8 +5,8 @@
 
 use unisono_base::Cycles;
 
-use super::{Bound, BoundCase};
-use crate::LowerBound;
+use super::BoundCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Printed;
 pub struct Corrected;
@@ -15,7 +15,7 @@ fn applies(case: &BoundCase) -> bool {
     case.reduces() && !case.grid.is_line() && case.wavelets > 0
 }
 
-impl LowerBound for Printed {
+impl Bound for Printed {
     fn name(&self) -> &'static str {
         "lemma-7.2-printed"
     }
@@ -27,17 +27,25 @@ impl LowerBound for Printed {
     fn assumes(&self) -> &'static str {
         "Eq. 1; root in the corner; its distance of M+N-1 is one more than a grid has"
     }
+
+    fn measures_plans(&self) -> bool {
+        false
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        BoundCase::time(problem, Self::cycles)
+    }
 }
 
-impl Bound for Printed {
-    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+impl Printed {
+    fn cycles(case: &BoundCase) -> Option<Cycles> {
         let b = case.wavelets as f64;
         let far = f64::from(case.grid.rows + case.grid.cols - 1);
         (applies(case) && case.root == 0).then(|| Cycles(b.max(b / 8.0 + far) + case.depth_cycles()))
     }
 }
 
-impl LowerBound for Corrected {
+impl Bound for Corrected {
     fn name(&self) -> &'static str {
         "lemma-7.2-corrected"
     }
@@ -49,10 +57,18 @@ impl LowerBound for Corrected {
     fn assumes(&self) -> &'static str {
         "Eq. 1"
     }
+
+    fn measures_plans(&self) -> bool {
+        false
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        BoundCase::time(problem, Self::cycles)
+    }
 }
 
-impl Bound for Corrected {
-    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+impl Corrected {
+    fn cycles(case: &BoundCase) -> Option<Cycles> {
         let (b, pes) = (case.wavelets as f64, case.grid.count() as f64);
         let (m, n) = (f64::from(case.grid.rows), f64::from(case.grid.cols));
         let links = 4.0 * m * n - 2.0 * m - 2.0 * n;

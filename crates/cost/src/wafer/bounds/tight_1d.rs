@@ -6,8 +6,8 @@
 
 use unisono_base::Cycles;
 
-use super::{Bound, BoundCase};
-use crate::LowerBound;
+use super::BoundCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Tight1d;
 
@@ -31,7 +31,7 @@ pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
     Some(energy)
 }
 
-impl LowerBound for Tight1d {
+impl Bound for Tight1d {
     fn name(&self) -> &'static str {
         "tight-1d"
     }
@@ -43,10 +43,14 @@ impl LowerBound for Tight1d {
     fn assumes(&self) -> &'static str {
         "Eq. 1; messages go toward the root, each PE sends its whole partial sum to one PE"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        BoundCase::time(problem, Self::cycles)
+    }
 }
 
-impl Bound for Tight1d {
-    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+impl Tight1d {
+    fn cycles(case: &BoundCase) -> Option<Cycles> {
         if !case.reduces() || !case.grid.is_line() {
             return None;
         }

@@ -8,8 +8,8 @@
 
 use unisono_base::Cycles;
 
-use super::{Bound, BoundCase};
-use crate::LowerBound;
+use super::BoundCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Physical1d;
 pub struct Physical2d;
@@ -26,7 +26,7 @@ fn physical(case: &BoundCase) -> Cycles {
     Cycles(case.wavelets as f64 + f64::from(case.grid.eccentricity(case.root)) + case.depth_cycles())
 }
 
-impl LowerBound for Physical1d {
+impl Bound for Physical1d {
     fn name(&self) -> &'static str {
         "physical-1d"
     }
@@ -38,15 +38,23 @@ impl LowerBound for Physical1d {
     fn assumes(&self) -> &'static str {
         ASSUMES
     }
+
+    fn measures_plans(&self) -> bool {
+        false
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        BoundCase::time(problem, Self::cycles)
+    }
 }
 
-impl Bound for Physical1d {
-    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+impl Physical1d {
+    fn cycles(case: &BoundCase) -> Option<Cycles> {
         (case.reduces() && case.grid.is_line()).then(|| physical(case))
     }
 }
 
-impl LowerBound for Physical2d {
+impl Bound for Physical2d {
     fn name(&self) -> &'static str {
         "physical-2d"
     }
@@ -58,10 +66,14 @@ impl LowerBound for Physical2d {
     fn assumes(&self) -> &'static str {
         ASSUMES
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        BoundCase::time(problem, Self::cycles)
+    }
 }
 
-impl Bound for Physical2d {
-    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+impl Physical2d {
+    fn cycles(case: &BoundCase) -> Option<Cycles> {
         (case.reduces() && !case.grid.is_line()).then(|| physical(case))
     }
 }

@@ -4,12 +4,12 @@
 use unisono_base::Cycles;
 use unisono_collective::Kind;
 
-use super::{Bound, BoundCase};
-use crate::LowerBound;
+use super::BoundCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Message;
 
-impl LowerBound for Message {
+impl Bound for Message {
     fn name(&self) -> &'static str {
         "message"
     }
@@ -21,10 +21,14 @@ impl LowerBound for Message {
     fn assumes(&self) -> &'static str {
         "nothing beyond the machine"
     }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        BoundCase::time(problem, Self::cycles)
+    }
 }
 
-impl Bound for Message {
-    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+impl Message {
+    fn cycles(case: &BoundCase) -> Option<Cycles> {
         let hops = match case.kind {
             Kind::Broadcast => case.grid.eccentricity(case.root),
             Kind::Message => {

@@ -1,8 +1,11 @@
-//! Where a collective runs: the machine, and the core of each rank.
+//! The part of a machine that runs a collective: the core of each rank.
 
 use std::sync::Arc;
 
-use unisono_machine::{InNetwork, MachineError, in_network::Layout};
+use unisono_base::narrow;
+
+use super::{InNetwork, Layout};
+use crate::MachineError;
 
 #[derive(Clone, Debug)]
 pub struct Site {
@@ -59,11 +62,11 @@ impl Site {
     }
 
     pub fn ranks(&self) -> u32 {
-        self.cores.len() as u32
+        narrow(self.cores.len())
     }
 
     /// Nodes with a rank, ascending.
-    pub(crate) fn nodes(&self) -> Vec<u32> {
+    pub fn nodes(&self) -> Vec<u32> {
         let mut nodes: Vec<u32> = self.cores.iter().map(|&core| self.layout.node_of(core)).collect();
         nodes.dedup();
         nodes

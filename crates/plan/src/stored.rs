@@ -13,16 +13,7 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-use super::{EndpointPlan, Timed};
-use crate::PlanError;
-
-impl EndpointPlan {
-    /// # Errors
-    /// The schedule is none that message passing can run, or too large.
-    pub fn stored(&self) -> Result<Stored, PlanError> {
-        store_best(&self.request.case(), self.best(), || self.schedule())
-    }
-}
+use crate::{PlanError, Timed};
 
 /// The candidate, stored; `asked` builds it for the count asked for.
 pub(crate) fn store_best<'a>(

@@ -5,8 +5,8 @@
 
 use unisono_base::Cycles;
 
-use super::{Bound, BoundCase};
-use crate::LowerBound;
+use super::BoundCase;
+use crate::{Bound, CostProblem, Time};
 
 pub struct Paper1d;
 
@@ -59,7 +59,7 @@ impl PaperTable {
     }
 }
 
-impl LowerBound for Paper1d {
+impl Bound for Paper1d {
     fn name(&self) -> &'static str {
         "paper-1d"
     }
@@ -71,10 +71,18 @@ impl LowerBound for Paper1d {
     fn assumes(&self) -> &'static str {
         "Eq. 1; messages go toward a root at the end of the line; up to 1024 PEs, as it is computed in O(P^3)"
     }
+
+    fn measures_plans(&self) -> bool {
+        false
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        BoundCase::time(problem, Self::cycles)
+    }
 }
 
-impl Bound for Paper1d {
-    fn cycles(&self, case: &BoundCase) -> Option<Cycles> {
+impl Paper1d {
+    fn cycles(case: &BoundCase) -> Option<Cycles> {
         let (left, right) = case.sides();
         let pes = left + right + 1;
         if !case.reduces() || !case.grid.is_line() || left.min(right) > 0 || pes > MOST_PES {

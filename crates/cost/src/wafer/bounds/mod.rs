@@ -1,0 +1,67 @@
+//! Lower bounds on wafers.
+
+mod lemma_7_2;
+mod message;
+pub mod paper_1d;
+mod physical;
+mod tight_1d;
+
+use unisono_base::{Cycles, Wavelets};
+use unisono_collective::Kind;
+use unisono_machine::Grid;
+
+use super::WaferPart;
+use crate::{CostProblem, Time};
+
+pub use lemma_7_2::{Corrected, Printed};
+pub use message::Message;
+pub use paper_1d::{Paper1d, PaperTable};
+pub use physical::{Physical1d, Physical2d};
+pub use tight_1d::{Tight1d, tree_energy};
+
+/// What is bounded: a collective of `wavelets` on a grid.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BoundCase {
+    pub kind: Kind,
+    pub grid: Grid,
+    pub root: u32,
+    pub wavelets: u64,
+    /// T_R, cycles.
+    pub ramp_latency: u32,
+}
+
+impl BoundCase {
+    /// Returns the case of a problem on a wafer.
+    fn of(problem: &CostProblem, part: &WaferPart) -> Self {
+        let c = problem.collective;
+        let wavelets = Wavelets::of(u64::from(c.elements), c.dtype.bytes()).0;
+        Self { kind: c.kind, grid: part.grid, root: c.root, wavelets, ramp_latency: part.ramp_latency }
+    }
+
+    /// Evaluates a bound in cycles on a problem.
+    fn time(problem: &CostProblem, cycles: impl Fn(&Self) -> Option<Cycles>) -> Option<Time> {
+        let part: &WaferPart = problem.on()?;
+        Some(Time::from_cycles(cycles(&Self::of(problem, part))?, part.clock_mhz))
+    }
+
+    /// 2 T_R + 1.
+    pub fn depth_cycles(&self) -> f64 {
+        f64::from(2 * self.ramp_latency + 1)
+    }
+
+    /// Nothing has to travel.
+    fn is_local(&self) -> bool {
+        self.grid.count() == 1 || self.wavelets == 0
+    }
+
+    /// Reduce and allreduce: every PE ends an allreduce with what a reduce to it gives, so bounds of a reduce hold.
+    fn reduces(&self) -> bool {
+        matches!(self.kind, Kind::Reduce | Kind::Allreduce)
+    }
+
+    /// PEs on the two sides of the root of a line.
+    fn sides(&self) -> (u32, u32) {
+        let pes = self.grid.count() as u32;
+        (self.root, pes - 1 - self.root)
+    }
+}

@@ -1,0 +1,136 @@
+//! Candidates of a problem with their times.
+
+use serde::Serialize;
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, resolve};
+use unisono_base::{interrupt, limits};
+use unisono_cost::Time;
+use unisono_lower::Estimate;
+use unisono_schedule::Schedule;
+
+use crate::{PlanError, Problem};
+
+/// Where a time comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The cost terms of phases, in closed form or of the schedule.
+    Terms,
+    /// The algorithm's rounds in closed form, at the prices of the machine at large.
+    Rounds,
+    /// On a network: who sends how much to whom in closed form, routed over it.
+    Exchanges,
+    /// On a network: the messages of the schedule in rounds, routed over it.
+    Messages,
+    /// On switches that reduce: alpha and beta of their registers.
+    Registers,
+    /// A simulation of the schedule under the machine's model.
+    Simulated,
+}
+
+/// An algorithm with its parameters and its time.
+#[derive(Clone)]
+pub struct Timed {
+    pub algorithm: &'static dyn Algorithm,
+    pub params: Params,
+    pub time: Time,
+    pub source: Source,
+    /// The cost terms that the time was computed from, where it was.
+    pub estimate: Option<Estimate>,
+}
+
+/// Bytes and steps of an instruction while a schedule is built, with the streams that it writes.
+const INSTRUCTION_BYTES: u128 = 96;
+const INSTRUCTION_STEPS: u128 = 200;
+
+/// Schedules of more instructions are not made, whatever the limits are.
+const MOST_INSTRUCTIONS: u64 = 1 << 27;
+
+/// Admits a schedule before it is built, where its size is known.
+///
+/// # Errors
+/// The schedule is too large for any machine, or over a limit.
+pub(crate) fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
+    let Some(instructions) = algorithm.instructions(case, params) else { return Ok(()) };
+    if instructions > MOST_INSTRUCTIONS {
+        let reason = format!("it would take about {instructions} instructions; at most {MOST_INSTRUCTIONS} are made");
+        return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
+    }
+    let instructions = u128::from(instructions);
+    Ok(limits::admit("the schedule", INSTRUCTION_BYTES * instructions, INSTRUCTION_STEPS * instructions)?)
+}
+
+/// Builds the schedule of an algorithm among ranks.
+pub(crate) fn build_among_ranks(
+    algorithm: &dyn Algorithm,
+    params: &Params,
+    case: &Case,
+) -> Result<Schedule, PlanError> {
+    admit(algorithm, case, params)?;
+    let mut schedule = algorithm.schedule(case, params)?;
+    schedule.set_origin(&format!("{} {params}", algorithm.name()));
+    Ok(schedule)
+}
+
+/// Lists algorithms with parameters that are worth ranking for a case. Parameters without an algorithm restrict the
+/// candidates: those that contradict them are left out.
+pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
+    let mut candidates = Vec::new();
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.collectives().contains(&case.collective.kind)) {
+        for params in algorithm.candidates(case) {
+            interrupt::check();
+            let mut merged = params.clone();
+            for (k, v) in wanted.iter() {
+                merged = merged.with(k, v);
+            }
+            let contradicts = params.iter().any(|(k, v)| merged.get(k) != Some(v));
+            let Ok((same, merged)) = resolve(algorithm.name(), case, &merged) else {
+                continue;
+            };
+            if !contradicts && same.name() == algorithm.name() {
+                candidates.push((algorithm, merged));
+            }
+        }
+    }
+    candidates
+}
+
+/// Times every candidate of a problem, best first. Leaves out candidates that do not support the case, are too large to build,
+/// are over a limit, or take long to time.
+///
+/// # Errors
+/// No candidate; any other error of one of them.
+pub(crate) fn rank(problem: &Problem, wanted: &Params) -> Result<Vec<Timed>, PlanError> {
+    let (target, c) = (&problem.target, problem.collective);
+    let (mut timed, mut refused) = (Vec::new(), None::<PlanError>);
+    for (algorithm, params) in target.candidates(c, wanted) {
+        interrupt::check();
+        if target.is_slow(c, algorithm, &params) {
+            continue;
+        }
+        match target.time(c, algorithm, params) {
+            Ok(one) => timed.push(one),
+            Err(
+                e @ (PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))
+                | PlanError::OverLimit(_)),
+            ) => {
+                refused.get_or_insert(e);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    if timed.is_empty() {
+        return Err(refused.unwrap_or_else(|| no_candidate(problem, wanted)));
+    }
+    timed.sort_by(|a, b| a.time.total_cmp(&b.time));
+    Ok(timed)
+}
+
+pub(crate) fn no_candidate(problem: &Problem, wanted: &Params) -> PlanError {
+    let shape = problem.target.shape().iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+    PlanError::NoCandidate {
+        kind: problem.collective.kind.to_string(),
+        shape,
+        machine: problem.target.machine_name().to_owned(),
+        hint: if wanted.is_empty() { String::new() } else { format!(" with {wanted}") },
+    }
+}

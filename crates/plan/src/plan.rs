@@ -1,0 +1,89 @@
+//! The plan of a problem: its candidates, best first, and the schedule of the best.
+
+use std::sync::OnceLock;
+
+use unisono_algorithms::Params;
+use unisono_lower::File;
+use unisono_schedule::{Schedule, stored::Stored};
+
+use crate::{Built, PlanError, Problem, Registers, Timed, candidates::rank, stored::store_best};
+
+pub struct Plan {
+    pub problem: Problem,
+    /// Best first; never empty.
+    pub candidates: Vec<Timed>,
+    built: OnceLock<Result<Built, PlanError>>,
+    registers: OnceLock<Result<Option<Registers>, PlanError>>,
+}
+
+/// Ranks every candidate, or times the algorithm that is named.
+///
+/// # Errors
+/// Unknown names or parameters, cases that are not supported.
+pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
+    let (target, c) = (&problem.target, problem.collective);
+    let candidates = match algorithm {
+        Some(name) => {
+            let (algorithm, params) = target.resolve(c, name, params)?;
+            vec![target.time(c, algorithm, params)?]
+        }
+        None => rank(&problem, params)?,
+    };
+    Ok(Plan { problem, candidates, built: OnceLock::new(), registers: OnceLock::new() })
+}
+
+impl Plan {
+    pub fn best(&self) -> &Timed {
+        &self.candidates[0]
+    }
+
+    /// Returns the schedule of the best candidate with its placement, built on first use.
+    ///
+    /// # Errors
+    /// It is larger than its tables can hold.
+    pub fn built(&self) -> Result<&Built, PlanError> {
+        let build = || {
+            let mut built = self.problem.target.build(self.problem.collective, self.best())?;
+            built.schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
+            Ok(built)
+        };
+        self.built.get_or_init(build).as_ref().map_err(Clone::clone)
+    }
+
+    /// # Errors
+    /// As [`Plan::built`].
+    pub fn schedule(&self) -> Result<&Schedule, PlanError> {
+        Ok(&self.built()?.schedule)
+    }
+
+    /// Returns the schedule with its placement and machine.
+    ///
+    /// # Errors
+    /// As [`Plan::built`].
+    pub fn file(&self) -> Result<File, PlanError> {
+        let Built { schedule, placement } = self.built()?.clone();
+        Ok(File { schedule, placement, machine: Some(self.problem.target.machine()) })
+    }
+
+    /// Returns the registers of the best candidate, where it runs in switches.
+    ///
+    /// # Errors
+    /// The machine's engines or identifiers do not suffice.
+    pub fn registers(&self) -> Result<Option<&Registers>, PlanError> {
+        let make = || self.problem.target.registers(self.problem.collective, self.best());
+        self.registers.get_or_init(make).as_ref().map(Option::as_ref).map_err(Clone::clone)
+    }
+
+    /// Returns the schedule in the form that an MPI program runs.
+    ///
+    /// # Errors
+    /// The machine does not run MPI programs, message passing cannot run the schedule, or it is too large.
+    pub fn stored(&self) -> Result<Stored, PlanError> {
+        let target = &self.problem.target;
+        let Some(case) = target.mpi_case(self.problem.collective) else {
+            let (machine, kind) = (target.machine_name().to_owned(), target.machine().kind().to_owned());
+            return Err(PlanError::NotForMpi { machine, kind });
+        };
+        store_best(&case, self.best(), || self.schedule())
+    }
+}

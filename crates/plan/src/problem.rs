@@ -1,0 +1,96 @@
+//! The request of a user, checked: one collective on one part of a machine.
+
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_cost::CostProblem;
+use unisono_lower::{File, Placement};
+use unisono_machine::{Machine, Shape};
+
+use crate::{PlanError, Target, targets::TARGETS};
+
+/// The part of a machine that takes part in a collective.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Part {
+    /// The whole machine, where its kind has a whole.
+    All,
+    /// The first ranks, or a part of a grid.
+    Shape(Shape),
+    /// All cores of these nodes, where nodes have several.
+    Nodes(Vec<u32>),
+    /// Rank k on accelerator `places[k]` of a network, in no particular grid.
+    Places(Vec<u32>),
+}
+
+/// The root as a user names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Root {
+    Rank(u64),
+    /// Row and column of a PE.
+    At(u64, u64),
+}
+
+/// A collective as a user asks for it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Asked<'a> {
+    pub kind: Kind,
+    pub machine: &'a Machine,
+    pub part: Part,
+    pub elements: u64,
+    pub root: Root,
+    pub operator: Operator,
+    pub dtype: Dtype,
+    /// `None` chooses the machine's own.
+    pub model: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// A sum of f32 to rank 0 on a part of a machine, by the machine's model.
+    pub fn new(kind: Kind, machine: &'a Machine, part: Part, elements: u64) -> Self {
+        let (operator, dtype) = (Operator::Sum, Dtype::F32);
+        Self { kind, machine, part, elements, root: Root::Rank(0), operator, dtype, model: None }
+    }
+}
+
+/// One collective on one part of a machine: the only request of the planner.
+pub struct Problem {
+    pub collective: Collective,
+    pub target: Box<dyn Target>,
+}
+
+impl Problem {
+    /// # Errors
+    /// A part that the machine does not have, a root outside it, counts that do not fit, an unknown model.
+    pub fn new(asked: &Asked) -> Result<Self, PlanError> {
+        let opened = TARGETS.iter().find_map(|open| open(asked)).expect("every kind of machine has a target");
+        let target = opened?;
+        let root = match asked.root {
+            Root::Rank(rank) => rank,
+            Root::At(row, col) => target.root_at(row, col)?,
+        };
+        let collective =
+            Collective::new(asked.kind, target.ranks(), asked.elements, root, asked.operator, asked.dtype)?;
+        Ok(Self { collective, target })
+    }
+
+    /// The problem that a schedule on a machine solves.
+    ///
+    /// # Errors
+    /// The file has no machine, or the machine has no such part.
+    pub fn of_file(file: &File, model: Option<&str>) -> Result<Self, PlanError> {
+        let machine = file.machine.as_ref().ok_or(PlanError::NoMachine)?;
+        let c = *file.schedule.collective();
+        let part = match &file.placement {
+            Some(Placement::Grid(grid)) => Part::Shape(grid.shape()),
+            Some(Placement::Nodes(nodes)) => Part::Places(nodes.clone()),
+            None => Part::Shape(Shape::line(c.ranks)),
+        };
+        let asked =
+            Asked { part, model, operator: c.operator, dtype: c.dtype, ..Asked::new(c.kind, machine, Part::All, 0) };
+        let asked = Asked { elements: u64::from(c.elements), root: Root::Rank(u64::from(c.root)), ..asked };
+        Self::new(&asked)
+    }
+
+    /// The view of the problem that lower bounds take.
+    pub fn cost(&self) -> CostProblem<'_> {
+        CostProblem { collective: self.collective, part: self.target.part() }
+    }
+}

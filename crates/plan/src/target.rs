@@ -1,0 +1,154 @@
+//! The unit of a kind of machine: its parts, its model, and how it times and builds algorithms.
+
+use std::{any::Any, sync::Arc};
+
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, find, resolve};
+use unisono_collective::{Collective, Kind};
+use unisono_lower::{Placement, Terms, switches::Configured};
+use unisono_machine::{Machine, in_network::Site};
+use unisono_schedule::Schedule;
+
+use crate::{PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
+
+/// A schedule with its placement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Built {
+    pub schedule: Schedule,
+    pub placement: Option<Placement>,
+}
+
+/// The registers that switches are configured with, and the part of the machine that they belong to.
+#[derive(Clone, Debug)]
+pub struct Registers {
+    pub site: Site,
+    pub configured: Arc<Configured>,
+}
+
+/// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
+#[derive(Default)]
+pub struct Details {
+    pub fits_sram: Option<bool>,
+    /// Cost terms of the best candidate.
+    pub terms: Option<Terms>,
+    pub phases: Option<Vec<PhaseReport>>,
+    pub note: Option<&'static str>,
+}
+
+/// A part of a machine of one kind, ready for one collective after another.
+pub trait Target: Send + Sync {
+    /// The machine as a file describes it.
+    fn machine(&self) -> Machine;
+
+    fn machine_name(&self) -> &str;
+
+    /// Ranks along each dimension.
+    fn shape(&self) -> Vec<u32>;
+
+    fn ranks(&self) -> u32;
+
+    /// The name of the model that ranks candidates.
+    fn model(&self) -> &'static str;
+
+    /// Chooses the model that all parts of the machine share, unless another was asked for. Sweeps over parts take it.
+    fn choose_common_model(&mut self) {}
+
+    /// The rank at a row and a column.
+    ///
+    /// # Errors
+    /// A place off the grid; a machine without one.
+    fn root_at(&self, row: u64, col: u64) -> Result<u64, PlanError> {
+        Err(PlanError::NoGrid { row, col, machine: self.machine_name().to_owned() })
+    }
+
+    /// What lower bounds read; each kind of machine has its own type in `unisono_cost`.
+    fn part(&self) -> &dyn Any;
+
+    /// The view of a problem that algorithms take.
+    fn case(&self, collective: Collective) -> Case;
+
+    /// The algorithm and parameters that a name stands for.
+    ///
+    /// # Errors
+    /// Unknown names or parameters, a case that is not supported.
+    fn resolve(
+        &self,
+        collective: Collective,
+        name: &str,
+        params: &Params,
+    ) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
+        resolve(name, &self.case(collective), params)
+    }
+
+    /// Algorithms with parameters that are worth ranking.
+    fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
+        candidates::candidates(&self.case(collective), wanted)
+    }
+
+    /// Whether a time takes long, so that the candidate is timed only where it is named alone.
+    fn is_slow(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> bool {
+        false
+    }
+
+    /// The time of an algorithm.
+    ///
+    /// # Errors
+    /// A case that is not supported, a schedule that is too large to build.
+    fn time(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+    ) -> Result<Timed, PlanError>;
+
+    /// The schedule of a candidate, where it runs.
+    ///
+    /// # Errors
+    /// It is larger than its tables can hold.
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError>;
+
+    /// The registers of a candidate that runs in switches.
+    ///
+    /// # Errors
+    /// The machine's engines or identifiers do not suffice.
+    fn registers(&self, _collective: Collective, _candidate: &Timed) -> Result<Option<Registers>, PlanError> {
+        Ok(None)
+    }
+
+    /// The case of a plan that MPI programs can run; `None` on other machines.
+    fn mpi_case(&self, _collective: Collective) -> Option<Case> {
+        None
+    }
+
+    /// Facts of a plan beyond its time.
+    ///
+    /// # Errors
+    /// The schedule cannot be built.
+    fn details(&self, plan: &Plan) -> Result<Details, PlanError>;
+
+    /// The time of a schedule of any origin, by the model.
+    ///
+    /// # Errors
+    /// The schedule is wrong, or the machine has no model of schedules.
+    fn predict(&self, _schedule: &Schedule, _placement: Option<&Placement>) -> Result<Prediction, PlanError> {
+        let (machine, kind) = (self.machine_name().to_owned(), self.machine().kind().to_owned());
+        Err(PlanError::NoPrediction { machine, kind })
+    }
+
+    /// The algorithm that speed-ups of a sweep are measured against.
+    fn baseline(&self, kind: Kind) -> &'static str;
+
+    /// The algorithms of a sweep that names none.
+    fn swept(&self, collective: Collective) -> Vec<&'static str> {
+        let kind = self.case(collective).kind();
+        let serves = |a: &&&dyn Algorithm| a.runs_on().contains(&kind) && a.collectives().contains(&collective.kind);
+        ALGORITHMS.iter().filter(serves).map(|a| a.name()).collect()
+    }
+
+    /// The parameters that a sweep tries of an algorithm where the user gives none.
+    ///
+    /// # Errors
+    /// An unknown name.
+    fn settings(&self, collective: Collective, name: &str) -> Result<Vec<Params>, AlgorithmError> {
+        Ok(find(name)?.candidates(&self.case(collective)))
+    }
+}

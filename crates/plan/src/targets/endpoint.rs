@@ -1,0 +1,177 @@
+//! Ranks that reach each other by messages at the prices of a model; times are simulated, or computed from rounds.
+
+use std::any::Any;
+
+use unisono_algorithms::{Algorithm, Case, Params, Ranks};
+use unisono_collective::{Collective, Kind};
+use unisono_cost::{
+    Time,
+    endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
+};
+use unisono_lower::{Placement, tasks::from_schedule};
+use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder};
+use unisono_schedule::Schedule;
+use unisono_sim::endpoint;
+
+use super::no_part;
+use crate::{
+    Asked, Built, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build_among_ranks,
+    target::Details,
+};
+
+struct OnRanks {
+    machine: Endpoint,
+    ranks: u32,
+    model: EndpointModel,
+    prices: LevelPrices,
+}
+
+pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let Machine::Endpoint(machine) = asked.machine else { return None };
+    Some(on_ranks(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
+}
+
+fn on_ranks(asked: &Asked, machine: &Endpoint) -> Result<OnRanks, PlanError> {
+    let ranks = machine.choose(match asked.part {
+        Part::All => None,
+        Part::Shape(shape) if shape.dims == 1 => Some(shape.grid.cols),
+        _ => return Err(no_part(asked, "a number of ranks")),
+    })?;
+    let named = asked.model.map(model).transpose()?;
+    let model = named.unwrap_or(machine.model);
+    let prices = LevelPrices::new(machine, model, ranks)?;
+    Ok(OnRanks { machine: machine.clone(), ranks, model, prices })
+}
+
+fn model(name: &str) -> Result<EndpointModel, PlanError> {
+    EndpointModel::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| PlanError::Model {
+        found: name.to_owned(),
+        accepted: EndpointModel::ALL.iter().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Messages beyond which a candidate with known rounds is not built only to be ranked.
+const MOST_SIMULATED: u64 = 1 << 22;
+
+const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
+    part in this plan; for long vectors use a machine file that says what a byte costs";
+
+impl OnRanks {
+    fn simulated(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
+        let failed =
+            |message| PlanError::NotTimed { algorithm: algorithm.to_owned(), model: self.model.name(), message };
+        let graph = from_schedule(schedule).map_err(|e| failed(e.to_string()))?;
+        let run = endpoint::run(&graph, &self.prices, &endpoint::Options::default());
+        let makespan = run.map_err(|e| failed(e.to_string()))?.makespan;
+        Ok(Time::from_ns(makespan as f64 / TICKS_PER_NS))
+    }
+}
+
+impl Target for OnRanks {
+    fn machine(&self) -> Machine {
+        Machine::Endpoint(self.machine.clone())
+    }
+
+    fn machine_name(&self) -> &str {
+        &self.machine.name
+    }
+
+    fn shape(&self) -> Vec<u32> {
+        vec![self.ranks]
+    }
+
+    fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    fn model(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn part(&self) -> &dyn Any {
+        &self.prices
+    }
+
+    fn case(&self, collective: Collective) -> Case {
+        let of = self.prices.outermost();
+        let (empty, full) = (of.send(0), of.send(1 << 20));
+        let per_byte = |a: u64, b: u64| b.saturating_sub(a) as f64 / f64::from(1 << 20) / TICKS_PER_NS;
+        let issue = empty.cpu.max(empty.nic);
+        let node = |order| self.machine.level_ranks().first().copied().filter(|_| self.machine.placement == order);
+        Case::on_ranks(
+            collective,
+            Ranks {
+                latency_ns: empty.flight.saturating_sub(issue) as f64 / TICKS_PER_NS,
+                issue_ns: issue as f64 / TICKS_PER_NS,
+                ns_per_byte: per_byte(issue, full.cpu.max(full.nic)),
+                reduce_ns_per_byte: of.reduce_ticks_per_byte() / TICKS_PER_NS,
+                node_ranks: node(RankOrder::Block),
+                dealt_node_ranks: node(RankOrder::Cyclic),
+                extents: None,
+            },
+        )
+    }
+
+    /// By simulation, or from the rounds of a huge schedule.
+    fn time(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+    ) -> Result<Timed, PlanError> {
+        let case = self.case(collective);
+        let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
+        if let Some(rounds) = algorithm.rounds(&case, &params) {
+            let a_rank = rounds.iter().map(|r| u64::from(r.messages) * u64::from(r.repeat)).sum::<u64>();
+            if a_rank.saturating_mul(u64::from(collective.ranks)) > MOST_SIMULATED {
+                let time = Time::from_ns(rounds_ns(&rounds, self.prices.outermost()));
+                return Ok(timed(params, time, Source::Rounds));
+            }
+        }
+        let schedule = build_among_ranks(algorithm, &params, &case)?;
+        Ok(timed(params, self.simulated(&schedule, algorithm.name())?, Source::Simulated))
+    }
+
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
+        let schedule = build_among_ranks(candidate.algorithm, &candidate.params, &self.case(collective))?;
+        Ok(Built { schedule, placement: None })
+    }
+
+    fn mpi_case(&self, collective: Collective) -> Option<Case> {
+        Some(self.case(collective))
+    }
+
+    fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
+        let c = &plan.problem.collective;
+        let bytes = u64::from(c.elements) * c.dtype.bytes();
+        let (send, receive) = self.prices.outermost().ticks_per_byte();
+        // What is timed by its rounds is too large to be built for its terms.
+        let built = (plan.best().source == Source::Simulated).then(|| plan.schedule().ok()).flatten();
+        Ok(Details {
+            terms: built.and_then(|schedule| schedule_terms(schedule).ok()),
+            // A few words cost a message, whatever a byte costs.
+            note: (send == 0.0 && receive == 0.0 && bytes > 1024).then_some(FREE_BYTES),
+            ..Details::default()
+        })
+    }
+
+    fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
+        let time = self.simulated(schedule, schedule.origin())?;
+        Ok(Prediction::new(time, Source::Simulated, schedule_terms(schedule).ok()))
+    }
+
+    fn baseline(&self, kind: Kind) -> &'static str {
+        of_libraries(kind)
+    }
+}
+
+/// The algorithms of libraries for short vectors, which most published speed-ups are measured against.
+pub(super) fn of_libraries(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Allreduce | Kind::Scan | Kind::Allgather => "recursive-doubling",
+        Kind::Alltoall | Kind::ReduceScatter => "pairwise",
+        Kind::Barrier => "dissemination",
+        Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter => "binomial",
+        Kind::Message => "linear",
+    }
+}

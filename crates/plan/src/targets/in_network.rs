@@ -1,0 +1,183 @@
+//! Machines whose switches reduce: in the network, by one embedding or several, against algorithms on the cores.
+
+use std::{any::Any, sync::Arc};
+
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, Ranks, resolve};
+use unisono_collective::{Collective, Kind};
+use unisono_cost::{
+    Time,
+    in_network::{Host, embedded_ns, eq2_ns, host_ns},
+};
+use unisono_lower::switches;
+use unisono_machine::{InNetwork, Machine, in_network::Site};
+
+use super::no_part;
+use crate::{
+    Asked, Built, Part, Plan, PlanError, Registers, Source, Target, Timed, candidates::build_among_ranks,
+    target::Details,
+};
+
+const MODEL: &str = "alpha-beta";
+
+const MEMORY_LIMITS: &str = "the cores' memories limit the throughput, not the links, so several embeddings at once bring \
+    nothing more on this machine";
+
+struct OnSwitches {
+    site: Site,
+}
+
+pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let Machine::InNetwork(machine) = asked.machine else { return None };
+    Some(on_switches(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
+}
+
+fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanError> {
+    if let Some(found) = asked.model.filter(|&m| m != MODEL) {
+        return Err(PlanError::Model { found: found.to_owned(), accepted: MODEL.to_owned() });
+    }
+    let site = match &asked.part {
+        Part::All => Site::all(machine),
+        Part::Shape(shape) if shape.dims == 1 => Site::first(machine, shape.grid.cols)?,
+        Part::Nodes(nodes) => Site::on_nodes(machine, nodes)?,
+        Part::Shape(_) | Part::Places(_) => return Err(no_part(asked, "a number of ranks, and a subset of nodes")),
+    };
+    Ok(OnSwitches { site })
+}
+
+/// Whether an algorithm runs in switches, and not on the cores.
+fn in_switches(algorithm: &dyn Algorithm) -> bool {
+    algorithm.runs_on().contains(&PlaceKind::InNetwork)
+}
+
+fn on_cores(name: &str) -> Option<Host> {
+    Host::ALL.iter().copied().find(|host| host.name() == name)
+}
+
+impl OnSwitches {
+    /// The same collective by messages among the cores.
+    fn host_case(&self, collective: Collective) -> Case {
+        Case::on_ranks(collective, Ranks::default())
+    }
+
+    fn embed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Registers, PlanError> {
+        let configured = algorithm.embed(&self.case(c), params, &self.site)?;
+        Ok(Registers { site: self.site.clone(), configured: Arc::new(configured) })
+    }
+}
+
+impl Target for OnSwitches {
+    fn machine(&self) -> Machine {
+        Machine::InNetwork(self.site.machine.clone())
+    }
+
+    fn machine_name(&self) -> &str {
+        &self.site.machine.name
+    }
+
+    fn shape(&self) -> Vec<u32> {
+        vec![self.ranks()]
+    }
+
+    fn ranks(&self) -> u32 {
+        self.site.ranks()
+    }
+
+    fn model(&self) -> &'static str {
+        MODEL
+    }
+
+    fn part(&self) -> &dyn Any {
+        &self.site
+    }
+
+    fn case(&self, collective: Collective) -> Case {
+        Case::on_switches(collective)
+    }
+
+    fn resolve(
+        &self,
+        collective: Collective,
+        name: &str,
+        params: &Params,
+    ) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
+        let host = on_cores(name).is_some();
+        resolve(name, &if host { self.host_case(collective) } else { self.case(collective) }, params)
+    }
+
+    fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
+        let case = self.case(collective);
+        let runs = |a: &&&dyn Algorithm| {
+            a.collectives().contains(&collective.kind) && (on_cores(a.name()).is_some() || in_switches(**a))
+        };
+        let takes = |a: &&&dyn Algorithm| wanted.iter().all(|(key, _)| a.params().iter().any(|p| p.name == key));
+        let settings = |&algorithm: &&'static dyn Algorithm| {
+            let own = algorithm.candidates(&case).into_iter();
+            let agrees = |own: &Params| own.iter().all(|(k, v)| wanted.get(k).is_none_or(|given| given == v));
+            let merged = |own: Params| wanted.iter().fold(own, |all, (k, v)| all.with(k, v));
+            own.filter(agrees).map(|own| (algorithm, merged(own))).collect::<Vec<_>>()
+        };
+        ALGORITHMS.iter().filter(runs).filter(takes).flat_map(settings).collect()
+    }
+
+    /// From alpha and beta of the registers, or by the model of the cores.
+    fn time(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+    ) -> Result<Timed, PlanError> {
+        let (machine, c) = (&self.site.machine, &collective);
+        if in_switches(algorithm) {
+            let case = self.case(collective);
+            algorithm.supports(&case, &params)?;
+            let params = algorithm.chosen(&case, &params);
+            let made = self.embed(collective, algorithm, &params)?;
+            let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made.configured));
+            return Ok(Timed { algorithm, params, time, source: Source::Registers, estimate: None });
+        }
+        let unsupported = |reason: &str| {
+            Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason: reason.to_owned() }.into())
+        };
+        let Some(host) = on_cores(algorithm.name()) else {
+            return unsupported("on switches that reduce there are in-network, recursive-doubling and rabenseifner");
+        };
+        if !matches!(c.kind, Kind::Allreduce | Kind::Barrier) {
+            return unsupported("on the cores of this machine it has a time for allreduce and barrier only");
+        }
+        algorithm.supports(&self.host_case(collective), &params)?;
+        let time = Time::from_ns(host_ns(machine, c.ranks, u64::from(c.elements), c.dtype.bytes(), host));
+        Ok(Timed { algorithm, params, time, source: Source::Rounds, estimate: None })
+    }
+
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
+        let schedule = if in_switches(candidate.algorithm) {
+            let made = self.embed(collective, candidate.algorithm, &candidate.params)?;
+            switches::schedule(&self.site.layout, &made.configured).map_err(AlgorithmError::from)?
+        } else {
+            build_among_ranks(candidate.algorithm, &candidate.params, &self.host_case(collective))?
+        };
+        Ok(Built { schedule, placement: None })
+    }
+
+    fn registers(&self, collective: Collective, candidate: &Timed) -> Result<Option<Registers>, PlanError> {
+        let made = || self.embed(collective, candidate.algorithm, &candidate.params);
+        in_switches(candidate.algorithm).then(made).transpose()
+    }
+
+    fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
+        let (c, machine) = (&plan.problem.collective, &self.site.machine);
+        let memory_ns = 16.0 * c.dtype.bytes() as f64 / machine.memory_gbps;
+        let limited = memory_ns >= eq2_ns(machine, c.dtype.bytes()) && in_switches(plan.best().algorithm);
+        Ok(Details { note: (limited && c.elements > 1).then_some(MEMORY_LIMITS), ..Details::default() })
+    }
+
+    fn baseline(&self, _: Kind) -> &'static str {
+        "recursive-doubling"
+    }
+
+    fn swept(&self, collective: Collective) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.candidates(collective, &Params::new()).iter().map(|(a, _)| a.name()).collect();
+        names.dedup();
+        names
+    }
+}

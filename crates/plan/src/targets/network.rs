@@ -1,0 +1,162 @@
+//! Networks: the algorithms among ranks, timed by the load that their messages put on the links.
+
+use std::any::Any;
+
+use unisono_algorithms::{Algorithm, Case, Params, Ranks, ranks::Extents};
+use unisono_base::narrow;
+use unisono_collective::{Collective, Kind};
+use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
+use unisono_lower::Placement;
+use unisono_machine::{
+    Machine,
+    network::{self, Network},
+};
+use unisono_schedule::Schedule;
+
+use super::{endpoint::of_libraries, no_part};
+use crate::{
+    Asked, Built, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build_among_ranks,
+    target::Details,
+};
+
+/// The one model of networks.
+const MODEL: &str = "links";
+
+struct OnNetwork {
+    part: NetworkPart,
+    /// Ranks along each dimension of the part.
+    extents: Extents,
+}
+
+pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let Machine::Network(network) = asked.machine else { return None };
+    Some(on_network(asked, network).map(|target| Box::new(target) as Box<dyn Target>))
+}
+
+fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
+    if let Some(found) = asked.model.filter(|&m| m != MODEL) {
+        return Err(PlanError::Model { found: found.to_owned(), accepted: format!("{MODEL} on a network") });
+    }
+    let all = network.topology(&network.name)?.extents();
+    let (nodes, extents) = match &asked.part {
+        Part::All => part(network::Part::new(&network.name, &all, None)?),
+        Part::Shape(shape) => part(network::Part::new(&network.name, &all, Some(*shape))?),
+        Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
+        Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
+    };
+    Ok(OnNetwork { part: NetworkPart::new(network, nodes)?, extents })
+}
+
+fn part(part: network::Part) -> (Vec<u32>, Extents) {
+    let extents = Extents::new(&part.extents).unwrap_or_else(|| line(part.nodes.len()));
+    (part.nodes, extents)
+}
+
+/// Ranks in a row. A part without ranks is refused where the collective is made.
+fn line(ranks: usize) -> Extents {
+    Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
+}
+
+/// A candidate without closed form is ranked if its schedule has at most so many instructions: part of a second's work.
+const MOST_RANKED: u64 = 1 << 18;
+
+/// Prices of messages for algorithms that choose their shape by them, on ranks that lie as `extents` say.
+pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
+    // A message between any two ranks goes half of the longest way.
+    let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
+    Ranks {
+        latency_ns: hops * part.model.alpha_ns + part.model.overhead_ns / 2.0,
+        issue_ns: part.model.overhead_ns / 2.0,
+        ns_per_byte: 1.0 / part.network.injection_bytes_per_ns(&*part.topology),
+        reduce_ns_per_byte: part.model.reduce_ns_per_byte,
+        node_ranks: None,
+        dealt_node_ranks: None,
+        extents: Some(extents),
+    }
+}
+
+impl Target for OnNetwork {
+    fn machine(&self) -> Machine {
+        Machine::Network(self.part.network.clone())
+    }
+
+    fn machine_name(&self) -> &str {
+        &self.part.network.name
+    }
+
+    fn shape(&self) -> Vec<u32> {
+        self.extents.dims().to_vec()
+    }
+
+    fn ranks(&self) -> u32 {
+        self.part.model.ranks()
+    }
+
+    fn model(&self) -> &'static str {
+        MODEL
+    }
+
+    fn part(&self) -> &dyn Any {
+        &self.part
+    }
+
+    fn case(&self, collective: Collective) -> Case {
+        Case::on_ranks(collective, prices(&self.part, self.extents))
+    }
+
+    /// Candidates that have to be built to be timed, and whose schedules are huge.
+    fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
+        let case = self.case(collective);
+        algorithm.instructions(&case, params).is_none_or(|n| n > MOST_RANKED)
+            && algorithm.exchanges(&case, params).is_none()
+    }
+
+    /// From the exchanges in closed form, or from the messages of the schedule.
+    fn time(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+    ) -> Result<Timed, PlanError> {
+        let case = self.case(collective);
+        let timed = |params, ns, source| Timed { algorithm, params, time: Time::from_ns(ns), source, estimate: None };
+        if let Some(exchanges) = algorithm.exchanges(&case, &params) {
+            return Ok(timed(params, self.part.model.exchanges_ns(&exchanges), Source::Exchanges));
+        }
+        let schedule = build_among_ranks(algorithm, &params, &case)?;
+        let ns = self
+            .part
+            .model
+            .schedule_ns(&schedule)
+            .map_err(|message| PlanError::NotProved { algorithm: algorithm.name().to_owned(), message })?;
+        Ok(timed(params, ns, Source::Messages))
+    }
+
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
+        let schedule = build_among_ranks(candidate.algorithm, &candidate.params, &self.case(collective))?;
+        Ok(Built { schedule, placement: Some(Placement::Nodes(self.part.model.places().to_vec())) })
+    }
+
+    fn mpi_case(&self, collective: Collective) -> Option<Case> {
+        Some(self.case(collective))
+    }
+
+    fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
+        // What is timed by its exchanges may be too large to be built for its terms.
+        let built = (plan.best().source == Source::Messages).then(|| plan.schedule().ok()).flatten();
+        Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
+    }
+
+    fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
+        let ns = self.part.model.schedule_ns(schedule).map_err(|message| PlanError::NotTimed {
+            algorithm: schedule.origin().to_owned(),
+            model: MODEL,
+            message,
+        })?;
+        Ok(Prediction::new(Time::from_ns(ns), Source::Messages, schedule_terms(schedule).ok()))
+    }
+
+    fn baseline(&self, kind: Kind) -> &'static str {
+        of_libraries(kind)
+    }
+}

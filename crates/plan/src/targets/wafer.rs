@@ -1,0 +1,199 @@
+//! Wafers: rank k is PE k of a grid, times are cycles, a model turns the cost terms of phases into a time.
+
+use std::any::Any;
+
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind};
+use unisono_base::{interrupt, narrow};
+use unisono_collective::{Collective, Kind};
+use unisono_cost::{
+    Time,
+    wafer::{MODELS, Model, WaferPart, find_model, measure},
+};
+use unisono_lower::{Estimate, Placed, Placement};
+use unisono_machine::{Machine, Shape, Wafer};
+use unisono_schedule::Schedule;
+
+use super::no_part;
+use crate::{
+    Asked, Built, Part, PhaseReport, Plan, PlanError, Prediction, Source, Target, Timed, candidates::admit,
+    target::Details,
+};
+
+struct OnWafer {
+    wafer: Wafer,
+    shape: Shape,
+    part: WaferPart,
+    asked: Option<&'static dyn Model>,
+    model: &'static dyn Model,
+}
+
+pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let Machine::Wafer(wafer) = asked.machine else { return None };
+    Some(on_wafer(asked, wafer).map(|target| Box::new(target) as Box<dyn Target>))
+}
+
+fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
+    let shape = wafer.choose(match asked.part {
+        Part::All => None,
+        Part::Shape(shape) => Some(shape),
+        Part::Nodes(_) | Part::Places(_) => return Err(no_part(asked, "a shape, N or MxN")),
+    })?;
+    let named = asked.model.map(model).transpose()?;
+    // Averages over all links mislead on a grid.
+    let own = if shape.grid.is_line() { "paper" } else { "links" };
+    let part = WaferPart { grid: shape.grid, ramp_latency: wafer.ramp_latency_cycles, clock_mhz: wafer.clock_mhz };
+    Ok(OnWafer { wafer: wafer.clone(), shape, part, asked: named, model: named.map_or_else(|| model(own), Ok)? })
+}
+
+fn model(name: &str) -> Result<&'static dyn Model, PlanError> {
+    find_model(name).ok_or_else(|| PlanError::Model {
+        found: name.to_owned(),
+        accepted: MODELS.iter().map(|m| m.name()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+const IMPROVED_STAR: &str = "the bound rests on Eq. 1; the paper's improved form for star is not Eq. 1 and leaves out \
+    the first hop, so the ratio may go under 1";
+const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
+    carry; the model links does not";
+
+impl OnWafer {
+    fn cycles(&self, estimate: &Estimate) -> Time {
+        Time::from_cycles(self.model.cycles(estimate, self.part.depth_cycles()), self.part.clock_mhz)
+    }
+
+    /// The cost terms of a placed schedule, of each phase those of its slowest line.
+    fn measured(&self, placed: &Placed, algorithm: &str) -> Result<Estimate, PlanError> {
+        let phases = measure(placed).map_err(|found| PlanError::NotProved {
+            algorithm: algorithm.to_owned(),
+            message: found.first().map_or_else(String::new, ToString::to_string),
+        })?;
+        Ok(self.model.slowest(phases, self.part.depth_cycles()))
+    }
+
+    fn placed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Placed, PlanError> {
+        let case = self.case(c);
+        admit(algorithm, &case, params)?;
+        Ok(algorithm.build(&case, params)?)
+    }
+
+    fn phases(&self, estimate: &Estimate) -> Vec<PhaseReport> {
+        let report = |p: &unisono_lower::Phase| PhaseReport {
+            name: p.name.clone(),
+            cycles: self.model.phase(p, self.part.depth_cycles()).0,
+            terms: p.terms,
+            note: p.note.clone().or_else(|| p.sharper.map(|s| s.why.to_owned())),
+        };
+        estimate.phases.iter().map(report).collect()
+    }
+}
+
+impl Target for OnWafer {
+    fn machine(&self) -> Machine {
+        Machine::Wafer(self.wafer.clone())
+    }
+
+    fn machine_name(&self) -> &str {
+        &self.wafer.name
+    }
+
+    fn shape(&self) -> Vec<u32> {
+        self.shape.dims()
+    }
+
+    fn ranks(&self) -> u32 {
+        narrow(self.shape.grid.count())
+    }
+
+    fn model(&self) -> &'static str {
+        self.model.name()
+    }
+
+    /// Eq. 1 of the paper, whose figures sweeps reproduce.
+    fn choose_common_model(&mut self) {
+        if self.asked.is_none() {
+            self.model = find_model("paper").expect("the model is registered");
+        }
+    }
+
+    fn root_at(&self, row: u64, col: u64) -> Result<u64, PlanError> {
+        let grid = self.shape.grid;
+        if row < u64::from(grid.rows) && col < u64::from(grid.cols) {
+            return Ok(row * u64::from(grid.cols) + col);
+        }
+        Err(PlanError::RootOffGrid { row, col, grid: grid.to_string(), rows: grid.rows, cols: grid.cols })
+    }
+
+    fn part(&self) -> &dyn Any {
+        &self.part
+    }
+
+    fn case(&self, collective: Collective) -> Case {
+        Case::on_grid(collective, self.shape.grid, self.wafer.depth_cycles())
+    }
+
+    /// From the closed form, or from the schedule of an algorithm that states none.
+    fn time(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+    ) -> Result<Timed, PlanError> {
+        interrupt::check();
+        let estimate = match algorithm.estimate(&self.case(collective), &params) {
+            Some(estimate) => estimate,
+            None => self.measured(&self.placed(collective, algorithm, &params)?, algorithm.name())?,
+        };
+        let time = self.cycles(&estimate);
+        Ok(Timed { algorithm, params, time, source: Source::Terms, estimate: Some(estimate) })
+    }
+
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
+        let Placed { schedule, placement } = self.placed(collective, candidate.algorithm, &candidate.params)?;
+        Ok(Built { schedule, placement: Some(Placement::Grid(placement)) })
+    }
+
+    fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
+        let best = plan.best();
+        let estimate = best.estimate.as_ref().expect("a time on a wafer has its terms");
+        let note = plan.ratio().filter(|&ratio| ratio < 1.0).map(|_| {
+            let sharper = estimate.phases.iter().any(|p| p.sharper.is_some());
+            if sharper { IMPROVED_STAR } else { AVERAGED }
+        });
+        let schedule = plan.schedule()?;
+        let width = plan.problem.collective.dtype.bytes();
+        let fits = |node| schedule.memory_elements(node) * width <= self.wafer.sram_bytes;
+        Ok(Details {
+            fits_sram: Some(schedule.all_nodes().all(fits)),
+            terms: Some(estimate.total()),
+            phases: Some(self.phases(estimate)),
+            note,
+        })
+    }
+
+    fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {
+        let placement = placement.and_then(Placement::grid).ok_or(PlanError::NoMachine)?;
+        let placed = Placed { schedule: schedule.clone(), placement: placement.clone() };
+        let estimate = self.measured(&placed, schedule.origin())?;
+        let of = Prediction::new(self.cycles(&estimate), Source::Terms, Some(estimate.total()));
+        Ok(Prediction { phases: Some(self.phases(&estimate)), ..of })
+    }
+
+    fn baseline(&self, kind: Kind) -> &'static str {
+        match kind {
+            Kind::Broadcast => "flood",
+            Kind::Message => "message",
+            _ => "chain",
+        }
+    }
+
+    /// The algorithms that are not made of others. One for a reduce stands for an allreduce with it.
+    fn swept(&self, _: Collective) -> Vec<&'static str> {
+        let plain = |a: &&&dyn Algorithm| !a.composed() && a.runs_on().contains(&PlaceKind::Wafer);
+        ALGORITHMS.iter().filter(plain).map(|a| a.name()).collect()
+    }
+
+    fn settings(&self, _: Collective, _: &str) -> Result<Vec<Params>, AlgorithmError> {
+        Ok(vec![Params::new()])
+    }
+}
