@@ -19,9 +19,8 @@ from typing import Any
 MOST, MOST_RANKS, MOST_PHASES, MOST_OPERANDS = 2**32 - 1, 2**22, 2**16, 2**16 - 1
 INPUT, OUTPUT, _, STREAM = range(4)
 WRONG = -1  # The expression of a place that combines one rank twice, or input elements of different numbers.
-REDUCING = {"allreduce", "reduce", "reduce-scatter", "scan"}
 MOVING_ONE, MOVING_ALL = {"broadcast", "message", "scatter"}, {"allgather", "alltoall", "gather"}
-ROOTED = {"broadcast", "gather", "message", "reduce", "scatter"}
+REDUCING, ROOTED = {"allreduce", "reduce", "reduce-scatter", "scan"}, MOVING_ONE | {"gather", "reduce"}
 ALIKE = {"allgather", "allreduce", "barrier", "broadcast"}  # All ranks end with one result.
 _N = r"(\d{1,10})"
 _OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i32|i64)"
@@ -440,8 +439,9 @@ class Replay:
         for rank in range(c.ranks):
             whole: Segments = []
             for start, end, element, source, stop in c.required(rank):
-                for a, b, value, shift in read(self._held[rank, OUTPUT], start, end, f"the output of rank {rank}"):
-                    join(whole, start + a, start + b, value, 0)
+                parts = read(self._held[rank, OUTPUT], start, end, f"the output of rank {rank}")
+                whole += parts
+                for a, _, value, shift in parts:
                     if (known := (value, shift, element, source, stop)) in right:
                         continue
                     *held, ascending = self.expressions.held(value) if value != WRONG else (0, 0, 0, False)
