@@ -17,78 +17,61 @@ use unisono_sim::{collective_engine, network};
 
 use crate::{Target, uses};
 
-pub struct MachineText;
+pub const TARGET: Target = Target::new(
+    "machine",
+    "reads a machine in TOML with the files it names; plans, checks routing, allocates and simulates on it",
+    run,
+)
+.seeds(&[("machines", ".toml")]);
 
 /// Networks above it are described and planned on, and no more.
 const MOST_ACCELERATORS: u32 = 64;
 
-impl Target for MachineText {
-    fn name(&self) -> &'static str {
-        "machine"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reads a machine in TOML with the files it names; plans, checks routing, allocates and simulates on it"
-    }
-
-    fn seeds(&self) -> &'static [(&'static str, &'static str)] {
-        &[("machines", ".toml")]
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let text = uses::text(input);
-        let mut parts = text.split("\n=== ");
-        let toml = parts.next().unwrap_or_default();
-        let files: Vec<(&str, &str)> = parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect();
-        let file = |name: &str| files.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
-        let machine = match Machine::from_toml_with(toml, "fuzz", &file) {
-            Ok(machine) => machine,
-            Err(error) => {
-                assert!(error.to_string().starts_with("fuzz"), "the error does not name its file: {error}");
-                return false;
-            }
-        };
-        let printed = machine.to_toml();
-        let again = Machine::from_toml_with(&printed, "printed", &file);
-        // A number that is no number is not equal to itself.
-        let prints_nan = printed.contains("nan");
-        assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
-        let (sum, f32) = (Operator::Sum, Dtype::F32);
-        let kind = Kind::Allreduce;
-        match &machine {
-            Machine::Wafer(wafer) => {
-                for (shape, kind) in [(Shape::line(5), Kind::Reduce), (Shape::rect(2, 3), kind)] {
-                    if let Ok(request) = Request::new(kind, wafer, Some(shape), 100, 0, sum, f32) {
-                        drop(bounds(&request));
-                        drop(unisono_plan::plan(request, None, &Default::default(), None).map(|plan| plan.report()));
-                    }
+fn run(input: &[u8]) -> bool {
+    let text = uses::text(input);
+    let mut parts = text.split("\n=== ");
+    let toml = parts.next().unwrap_or_default();
+    let files: Vec<(&str, &str)> = parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect();
+    let file = |name: &str| files.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
+    let Some(machine) = uses::read(Machine::from_toml_with(toml, "fuzz", &file)) else { return false };
+    let printed = machine.to_toml();
+    let again = Machine::from_toml_with(&printed, "printed", &file);
+    // A number that is no number is not equal to itself.
+    let prints_nan = printed.contains("nan");
+    assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
+    let (sum, f32) = (Operator::Sum, Dtype::F32);
+    let kind = Kind::Allreduce;
+    match &machine {
+        Machine::Wafer(wafer) => {
+            for (shape, kind) in [(Shape::line(5), Kind::Reduce), (Shape::rect(2, 3), kind)] {
+                if let Ok(request) = Request::new(kind, wafer, Some(shape), 100, 0, sum, f32) {
+                    drop(bounds(&request));
+                    drop(unisono_plan::plan(request, None, &Default::default(), None).map(|plan| plan.report()));
                 }
             }
-            Machine::Endpoint(endpoint) => {
-                for ranks in
-                    [None, Some(5)].into_iter().filter(|r| r.is_some() || endpoint.ranks.is_none_or(|n| n <= 64))
-                {
-                    if let Ok(request) = EndpointRequest::new(kind, endpoint, ranks, 100, 0, sum, f32, None) {
-                        drop(endpoint_bounds(&request));
-                        let plan = plan_endpoint(request, None, &Default::default(), &uses::Simulated);
-                        drop(plan.map(|plan| plan.report()));
-                    }
-                }
-            }
-            Machine::InNetwork(in_network) => {
-                if let Ok(one) = in_network.with_nodes(1)
-                    && one.cores() <= 2 * MOST_ACCELERATORS
-                    && let Ok(request) = InNetworkRequest::new(kind, &one, &Part::All, 64, 0, sum, f32, None)
-                    && let Ok(plan) = plan_in_network(request, None, &Default::default())
-                    && let Ok(Some(registers)) = plan.registers()
-                {
-                    drop(collective_engine::run(&one, &plan.request.site.layout, registers));
-                }
-            }
-            Machine::Network(network) => on_network(network),
         }
-        true
+        Machine::Endpoint(endpoint) => {
+            for ranks in [None, Some(5)].into_iter().filter(|r| r.is_some() || endpoint.ranks.is_none_or(|n| n <= 64)) {
+                if let Ok(request) = EndpointRequest::new(kind, endpoint, ranks, 100, 0, sum, f32, None) {
+                    drop(endpoint_bounds(&request));
+                    let plan = plan_endpoint(request, None, &Default::default(), &uses::Simulated);
+                    drop(plan.map(|plan| plan.report()));
+                }
+            }
+        }
+        Machine::InNetwork(in_network) => {
+            if let Ok(one) = in_network.with_nodes(1)
+                && one.cores() <= 2 * MOST_ACCELERATORS
+                && let Ok(request) = InNetworkRequest::new(kind, &one, &Part::All, 64, 0, sum, f32, None)
+                && let Ok(plan) = plan_in_network(request, None, &Default::default())
+                && let Ok(Some(registers)) = plan.registers()
+            {
+                drop(collective_engine::run(&one, &plan.request.site.layout, registers));
+            }
+        }
+        Machine::Network(network) => on_network(network),
     }
+    true
 }
 
 fn on_network(machine: &Network) {
