@@ -251,7 +251,7 @@ class Expressions:
         if left == WRONG or right == WRONG:
             return WRONG
         a, b, both = self.held(left), self.held(right), None
-        low, high = min(a[0], b[0]), max(a[1], b[1])
+        low, high = a[0] if a[0] < b[0] else b[0], a[1] if a[1] > b[1] else b[1]
         if a[2] is not None or b[2] is not None or (a[1] != b[0] and b[1] != a[0]):
             x = (a[2] or (1 << a[1] - a[0]) - 1) << a[0] - low
             y = (b[2] or (1 << b[1] - b[0]) - 1) << b[0] - low
@@ -335,9 +335,9 @@ class Replay:
 
     def __init__(self, schedule: Schedule) -> None:
         self._s, self._rows, self.expressions = schedule, schedule.rows, Expressions(schedule.collective)
-        #: The next instruction of each lane. Elements popped by (stream, node), where the stream has a capacity.
-        self._next = [first for _, first in schedule.lanes]
-        self._popped: dict[tuple[int, int], int] = defaultdict(int)
+        #: Of each lane: its node, whether that has more lanes, the next instruction. Elements popped by (stream, node).
+        self._lanes = [(node, schedule.lane_count[node] > 1) for node, _ in schedule.lanes]
+        self._next, self._popped = [first for _, first in schedule.lanes], defaultdict[tuple[int, int], int](int)
         #: What each instruction pushed on a stream: a segment that holds contents, whose places count from its start.
         self._passing: list[Segments] = [[] for _ in schedule.streams]
         #: Contents and the latest accesses, by (node, buffer).
@@ -350,7 +350,7 @@ class Replay:
     def step(self, this: int, facts: str) -> None:
         """Runs an instruction, about which the certificate states facts."""
         lane, length, sources, sinks, after = self._rows[this]
-        node = self._s.lanes[lane][0]
+        node, shared = self._lanes[lane]
         if self._next[lane] != this:
             raise Refused(f"i{this} comes twice in the order, or not in the order of its lane")
         for earlier in after:
@@ -358,7 +358,7 @@ class Replay:
                 raise Refused(f"i{this} comes before i{earlier}, for which it waits, or i{earlier} does not exist")
             self._learn(lane, earlier)
         at_end = [self._fact(this, lane, *fact) for fact in _FACT.findall(facts)] if facts else ()
-        for operands, writes in ((sources, False), (sinks, True)) if self._s.lane_count[node] > 1 else ():
+        for operands, writes in ((sources, False), (sinks, True)) if shared else ():
             for buffer, start, end in operands:
                 clashes = touch(self._touched[node, buffer], lane, this, start, end, writes) if buffer != STREAM else {}
                 for other, earlier in clashes.items():
@@ -466,12 +466,12 @@ def check(schedule: str, certificate: str) -> Verdict:
             raise Refused(f"line {at + 1} of 6, or the end, of the certificate is '{found[:90]}', not '{expected}'")
     replay = Replay(s)
     for word in (word for line in lines[6:-2] for word in line.split(" ")):
-        step = _STEP.fullmatch(word)
-        first, last = (int(step[1]), int(step[2] or step[1])) if step else (count, count)
-        if not step or not first <= last < count or (step[2] and step[3]):
+        start, stop, facts = step.groups() if (step := _STEP.fullmatch(word)) else (count, None, "")
+        first, last = int(start), int(stop or start)
+        if not first <= last < count or (stop and facts):
             raise Refused(f"'{word[:40]}' is not a step of an order of {count} instructions")
         for this in range(first, last + 1):
-            replay.step(this, step[3])
+            replay.step(this, facts)
         steps += last + 1 - first
     if steps != count or lines[3] != f"facts {len(replay.facts)}":
         raise Refused(f"the order has {steps} of {count} instructions, or not as many facts as are stated")
