@@ -32,10 +32,10 @@ The arguments below rest on these, which no check of ours can replace:
 
 ## Lifetimes and locks
 MPI may write to the memory of a call until the call is over. A call of Python therefore belongs to a list of the
-process (`UNDER_WAY` in `py/src/mpi.rs`), with its arrays, its scratch memory and its communicator. Dropping the last
-reference in Python, an exception, or Ctrl-C during the wait leave it there. Later calls carry it on, and so does the
-end of the program, before mpi4py finalizes MPI. A call that failed, and one that other ranks do not take part in before
-the program's end loses its patience (30 seconds, `UNISONO_PATIENCE`), are never freed.
+process (`UNDER_WAY` in `py/src/mpi/under_way.rs`), with its arrays, its scratch memory and its communicator. Dropping
+the last reference in Python, an exception, or Ctrl-C during the wait leave it there. Later calls carry it on, and so
+does the end of the program, before mpi4py finalizes MPI. A call that failed, and one that other ranks do not take part
+in before the program's end loses its patience (30 seconds, `UNISONO_PATIENCE`), are never freed.
 
 A mutex there is held to move a value, and never during a wait, a call of MPI, or code of Python. A thread that works on
 a channel takes its state out; a second one finds none and is refused with an error. Threads that MPI does not serve

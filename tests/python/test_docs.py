@@ -9,6 +9,7 @@ import click
 import pytest
 import unisono as un
 import unisono.tasks
+from unisono import certificate_checker as checker
 from unisono.cli import COMMANDS
 
 from .conftest import ROOT
@@ -81,6 +82,29 @@ def test_examples_run(page: str) -> None:
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert program
     exec(compile(program, f"docs/{page}", "exec"), {})
+
+
+def test_example_of_a_certificate_is_what_the_program_writes() -> None:
+    text = (ROOT / "docs" / "certificates.md").read_text().partition("## Example\n")[2].partition("\n## ")[0]
+    schedule, certificate = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    accepted, refused = re.findall(r"^(accepted|refused): (.*)$", text, re.MULTILINE)
+    assert un.Schedule.parse(schedule).certificate(text=schedule) == certificate
+    instructions, facts, expressions, repeatable = checker.check(schedule, certificate)
+    assert repeatable
+    assert accepted[1] == (
+        "complete, deadlock-free, race-free, repeatable; "
+        f"{instructions} instructions, {facts} facts, {expressions} expressions"
+    )
+    without = certificate.replace("1<3@1", "1").replace("facts 2", "facts 1")
+    with pytest.raises(checker.Refused, match=re.escape(refused[1])):
+        checker.check(schedule, without)
+    # The table explains each line and each step of the order.
+    rows = [row.partition("…")[0] for row in re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)]
+    lines = certificate.split("\n")
+    explained = [*lines[:6], *lines[6].split(" "), *lines[7:-1]]
+    assert len(rows) == len(explained)
+    assert all(line.startswith(row) for line, row in zip(explained, rows, strict=True))
+    assert not un.Schedule.parse(schedule.replace("elements=1", "elements=2").replace("0..1", "0..2")).verify()
 
 
 def test_pages_are_listed() -> None:

@@ -26,18 +26,18 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The inputs of a target's corpus.
-pub fn inputs(target: &dyn Target) -> Vec<(PathBuf, Vec<u8>)> {
-    files(&folder().join(target.name()))
+pub fn inputs(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
+    files(&folder().join(target.name))
         .into_iter()
         .filter_map(|path| Some((path.clone(), fs::read(path).ok()?)))
         .collect()
 }
 
 /// What a session starts from: the corpus, short files of the repository, and what an earlier session found in `grown`.
-pub fn seeds(target: &dyn Target, grown: Option<&Path>) -> Vec<Vec<u8>> {
+pub fn seeds(target: &Target, grown: Option<&Path>) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = inputs(target).into_iter().map(|(_, input)| input).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (folder, end) in target.seeds() {
+    for (folder, end) in target.seeds {
         let named = |path: &&PathBuf| path.to_string_lossy().ends_with(end);
         let short = |path: &&PathBuf| fs::metadata(path).is_ok_and(|m| m.len() <= LONGEST_SEED);
         let found = files(&root.join(folder));

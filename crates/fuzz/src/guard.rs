@@ -114,14 +114,14 @@ pub fn start(bounds: &Bounds) {
 ///
 /// # Errors
 /// It panicked, or took more CPU time or memory than its bounds.
-pub fn run(target: &dyn Target, input: &[u8], bounds: &Bounds) -> Result<bool, Fault> {
+pub fn run(target: &Target, input: &[u8], bounds: &Bounds) -> Result<bool, Fault> {
     STOP.store(false, Relaxed);
     let most = bounds.bytes(input);
     BEATS.fetch_add(1, Relaxed);
     // The library counts what it estimates; the bound of the process is what no estimate may hide.
     let live = memory::start(most.saturating_mul(2));
     let stop = Box::new(|| STOP.load(Relaxed));
-    let done = catch_unwind(AssertUnwindSafe(|| interrupt::watch(stop, || target.run(input))));
+    let done = catch_unwind(AssertUnwindSafe(|| interrupt::watch(stop, || (target.run)(input))));
     let peak = memory::stop(live);
     BEATS.fetch_add(1, Relaxed);
     let fault = |kind: &str, message: String| Err(Fault { kind: kind.to_owned(), message });

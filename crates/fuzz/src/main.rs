@@ -46,9 +46,9 @@ fn bounds() -> Done<Bounds> {
     Ok(Bounds { cpu_seconds: setting("FUZZ_CPU_SECONDS", 10)?, ..Bounds::default() })
 }
 
-fn find(name: &str) -> Done<&'static dyn Target> {
-    let names = || TARGETS.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ");
-    let found = TARGETS.iter().copied().find(|t| t.name() == name);
+fn find(name: &str) -> Done<&'static Target> {
+    let names = || TARGETS.iter().map(|t| t.name).collect::<Vec<_>>().join(", ");
+    let found = TARGETS.iter().copied().find(|t| t.name == name);
     found.ok_or_else(|| format!("'{name}' is not a target; there are {}", names()).into())
 }
 
@@ -65,13 +65,7 @@ fn child(name: &str, seconds: u64, seed: u64) -> Done<ExitCode> {
         let tally = session::run(target, &Folders::new(&folder()), &bounds, time, u64::MAX, seed)?;
         println!(
             "{:<18} {:>9} runs, {:>8} accepted, {:>5} new seeds, {:>6} of {} edges, {} failed",
-            target.name(),
-            tally.runs,
-            tally.accepted,
-            tally.grown,
-            tally.edges.0,
-            tally.edges.1,
-            tally.faults
+            target.name, tally.runs, tally.accepted, tally.grown, tally.edges.0, tally.edges.1, tally.faults
         );
         Ok(ExitCode::from(u8::from(tally.faults > 0)))
     })
@@ -107,7 +101,7 @@ fn death(status: &str, said: &str) -> Fault {
 }
 
 /// One turn of a target; true where nothing failed.
-fn turn(target: &'static dyn Target, seconds: u64, seed: u64) -> Done<bool> {
+fn turn(target: &'static Target, seconds: u64, seed: u64) -> Done<bool> {
     let (begin, folders) = (Instant::now(), Folders::new(&folder()));
     let mut sound = true;
     for death_count in 0..MOST_DEATHS {
@@ -115,7 +109,7 @@ fn turn(target: &'static dyn Target, seconds: u64, seed: u64) -> Done<bool> {
         if left == 0 {
             break;
         }
-        let arguments = ["child", target.name(), &left.to_string(), &(seed + u64::from(death_count)).to_string()];
+        let arguments = ["child", target.name, &left.to_string(), &(seed + u64::from(death_count)).to_string()];
         let ran =
             Command::new(env::current_exe()?).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).output()?;
         print!("{}", String::from_utf8_lossy(&ran.stdout));
@@ -125,7 +119,7 @@ fn turn(target: &'static dyn Target, seconds: u64, seed: u64) -> Done<bool> {
         }
         sound = false;
         let fault = death(&ran.status.to_string(), &String::from_utf8_lossy(&ran.stderr));
-        println!("{:<18} {}: {}", target.name(), fault.kind, fault.message);
+        println!("{:<18} {}: {}", target.name, fault.kind, fault.message);
         let input = fs::read(folders.current(target)).unwrap_or_default();
         folders.keep(target, &input, &fault)?;
     }
@@ -137,7 +131,7 @@ fn all() -> Done<ExitCode> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
     let mut seed = setting("FUZZ_SEED", clock)?;
     let named = env::var("FUZZ_TARGET").unwrap_or_default();
-    let targets: Vec<&dyn Target> = match named.as_str() {
+    let targets: Vec<&Target> = match named.as_str() {
         "" | "all" => TARGETS.to_vec(),
         names => names.split(',').map(find).collect::<Done<_>>()?,
     };
@@ -164,7 +158,7 @@ fn main() -> ExitCode {
     let done = match words[..] {
         [] => all(),
         ["list"] => {
-            TARGETS.iter().for_each(|t| println!("{:<18} {}", t.name(), t.summary()));
+            TARGETS.iter().for_each(|t| println!("{:<18} {}", t.name, t.summary));
             Ok(ExitCode::SUCCESS)
         }
         ["one", target, _, ..] => one(target, &arguments[2..]),

@@ -42,20 +42,20 @@ impl Folders {
     }
 
     /// The input that runs now: what is left of an input that ends the process.
-    pub fn current(&self, target: &dyn Target) -> PathBuf {
-        self.root.join("current").join(target.name())
+    pub fn current(&self, target: &Target) -> PathBuf {
+        self.root.join("current").join(target.name)
     }
 
-    pub fn grown(&self, target: &dyn Target) -> PathBuf {
-        self.root.join("grown").join(target.name())
+    pub fn grown(&self, target: &Target) -> PathBuf {
+        self.root.join("grown").join(target.name)
     }
 
     /// Keeps an input that failed, beside a text that says why, unless there are some of its kind already.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn keep(&self, target: &dyn Target, input: &[u8], fault: &Fault) -> std::io::Result<bool> {
-        let folder = self.root.join("artifacts").join(target.name());
+    pub fn keep(&self, target: &Target, input: &[u8], fault: &Fault) -> std::io::Result<bool> {
+        let folder = self.root.join("artifacts").join(target.name);
         fs::create_dir_all(&folder)?;
         let kept = corpus::files(&folder);
         let alike = kept.iter().filter(|p| {
@@ -77,7 +77,7 @@ impl Folders {
 /// # Errors
 /// Those of the file system.
 pub fn run(
-    target: &dyn Target,
+    target: &Target,
     folders: &Folders,
     bounds: &Bounds,
     time: Duration,
@@ -98,7 +98,7 @@ pub fn run(
     let mut slow: BTreeMap<String, u32> = BTreeMap::new();
     while tally.runs < most_runs && begin.elapsed() < time {
         let is_seed = !waiting.is_empty();
-        let input = waiting.pop().unwrap_or_else(|| pool.next(target.form(), &mut random));
+        let input = waiting.pop().unwrap_or_else(|| pool.next(target.form, &mut random));
         file.rewind()?;
         file.set_len(0)?;
         file.write_all(&input)?;

@@ -1,4 +1,4 @@
-//! What the harness needs to know of a target.
+//! A fuzz target.
 
 /// How inputs of a target are changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,21 +11,38 @@ pub enum Form {
     Plan,
 }
 
-pub trait Target: Sync {
-    /// Its folder in `corpus/`.
-    fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
-    fn form(&self) -> Form {
-        Form::Text
-    }
+/// A function that runs inputs, and what the harness needs to know of it.
+pub struct Target {
+    /// The folder in `corpus/`.
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub form: Form,
     /// Folders of the repository with more seeds, and how their files end.
-    fn seeds(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
+    pub seeds: &'static [(&'static str, &'static str)],
     /// Changed inputs that `make test` runs.
-    fn quick_runs(&self) -> u32 {
-        400
-    }
+    pub quick_runs: u32,
     /// Runs one input; true where it was accepted. A property that does not hold is a panic.
-    fn run(&self, input: &[u8]) -> bool;
+    pub run: fn(&[u8]) -> bool,
+}
+
+impl Target {
+    /// A target over texts, without seeds of its own.
+    pub const fn new(name: &'static str, summary: &'static str, run: fn(&[u8]) -> bool) -> Self {
+        Self { name, summary, form: Form::Text, seeds: &[], quick_runs: 400, run }
+    }
+
+    pub const fn form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    pub const fn seeds(mut self, seeds: &'static [(&'static str, &'static str)]) -> Self {
+        self.seeds = seeds;
+        self
+    }
+
+    pub const fn quick_runs(mut self, quick_runs: u32) -> Self {
+        self.quick_runs = quick_runs;
+        self
+    }
 }

@@ -31,6 +31,20 @@ pub fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(input)
 }
 
+/// What a reader of the file "fuzz" returned; an error has to name the file.
+pub fn read<T>(outcome: Result<T, impl std::fmt::Display>) -> Option<T> {
+    outcome
+        .inspect_err(|error| {
+            assert!(error.to_string().starts_with("fuzz"), "the error does not name its file: {error}")
+        })
+        .ok()
+}
+
+/// Does with a file that was read what [`file`] does; true where there is one.
+pub fn read_file(outcome: Result<File, impl std::fmt::Display>) -> bool {
+    read(outcome).inspect(file).is_some()
+}
+
 fn is_small(s: &Schedule) -> bool {
     let memory: u64 = s.all_nodes().map(|n| s.memory_elements(n)).max().unwrap_or(0);
     s.node_count() <= MOST_NODES && s.instr_count() <= MOST_INSTRUCTIONS && memory <= MOST_ELEMENTS

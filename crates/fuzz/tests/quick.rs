@@ -25,8 +25,8 @@ fn in_turn<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 }
 
 /// What failed, with the input where it is a text.
-fn shown(target: &dyn Target, input: &[u8], of: &str, fault: &Fault) -> String {
-    format!("{}, {of}: {}\n{}", target.name(), fault.message, input.escape_ascii())
+fn shown(target: &Target, input: &[u8], of: &str, fault: &Fault) -> String {
+    format!("{}, {of}: {}\n{}", target.name, fault.message, input.escape_ascii())
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn inputs_of_the_corpus_do_not_fail() {
         let mut failed = Vec::new();
         for &target in TARGETS {
             let inputs = corpus::inputs(target);
-            assert!(!inputs.is_empty(), "the corpus has no inputs for {}", target.name());
+            assert!(!inputs.is_empty(), "the corpus has no inputs for {}", target.name);
             let mut accepted = 0;
             for (path, input) in inputs {
                 match guard::run(target, &input, &BOUNDS) {
@@ -43,7 +43,7 @@ fn inputs_of_the_corpus_do_not_fail() {
                     Err(fault) => failed.push(shown(target, &input, &path.display().to_string(), &fault)),
                 }
             }
-            assert!(accepted > 0, "no input of the corpus is accepted by {}", target.name());
+            assert!(accepted > 0, "no input of the corpus is accepted by {}", target.name);
         }
         failed
     });
@@ -57,8 +57,8 @@ fn changed_inputs_do_not_fail() {
         for &target in TARGETS {
             let pool = Pool::new(corpus::seeds(target, None));
             let mut random = Random::new(SEED);
-            for n in 0..target.quick_runs() {
-                let input = pool.next(target.form(), &mut random);
+            for n in 0..target.quick_runs {
+                let input = pool.next(target.form, &mut random);
                 if let Err(fault) = guard::run(target, &input, &BOUNDS) {
                     failed.push(shown(target, &input, &format!("input {n} of seed {SEED}"), &fault));
                     break;
@@ -71,37 +71,23 @@ fn changed_inputs_do_not_fail() {
 }
 
 /// Does what its input says.
-struct Obeys;
-
-impl Target for Obeys {
-    fn name(&self) -> &'static str {
-        "obeys"
-    }
-
-    fn summary(&self) -> &'static str {
-        "panics, allocates or computes"
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        match input {
-            b"panic" => panic!("as asked"),
-            b"allocate" => vec![1u8; 3 << 20].iter().all(|&byte| byte == 1),
-            b"compute" => loop {
-                unisono_base::interrupt::poll();
-            },
-            _ => input == b"accept",
-        }
-    }
-}
+const OBEYS: Target = Target::new("obeys", "panics, allocates or computes", |input| match input {
+    b"panic" => panic!("as asked"),
+    b"allocate" => vec![1u8; 3 << 20].iter().all(|&byte| byte == 1),
+    b"compute" => loop {
+        unisono_base::interrupt::poll();
+    },
+    _ => input == b"accept",
+});
 
 #[test]
 fn faults_are_found() {
     let bounds = Bounds { cpu_seconds: 0, base_bytes: 2 << 20, factor: 0 };
     let found = in_turn(|| {
         let usual =
-            ["panic", "allocate", "accept", "refuse"].map(|input| guard::run(&Obeys, input.as_bytes(), &bounds));
+            ["panic", "allocate", "accept", "refuse"].map(|input| guard::run(&OBEYS, input.as_bytes(), &bounds));
         guard::start(&bounds);
-        let slow = guard::run(&Obeys, b"compute", &bounds);
+        let slow = guard::run(&OBEYS, b"compute", &bounds);
         guard::start(&BOUNDS);
         (usual, slow)
     });

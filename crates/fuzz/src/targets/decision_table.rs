@@ -7,7 +7,13 @@ use unisono_schedule::plan_file::{self, Plan, PlanFile};
 
 use crate::{Draws, Form, Target};
 
-pub struct DecisionTableRows;
+pub const TARGET: Target = Target::new(
+    "decision-table",
+    "draws the rows of a decision table, writes it for each library and into a plan, and reads that",
+    run,
+)
+.form(Form::Draws)
+.quick_runs(1500);
 
 const BYTES: &[u64] =
     &[0, 1, 7, 8, 1023, 1024, u32::MAX as u64, 1 << 32, i64::MAX as u64, 1 << 63, u64::MAX - 1, u64::MAX];
@@ -22,42 +28,24 @@ const PARAMS: &[(&str, &str)] = &[
     ("root", "\""),
 ];
 
-impl Target for DecisionTableRows {
-    fn name(&self) -> &'static str {
-        "decision-table"
+fn run(input: &[u8]) -> bool {
+    let mut d = Draws::new(input);
+    let rows = (0..1 + d.below(8)).map(|_| row(&mut d)).collect();
+    let Ok(table) = DecisionTable::new(rows) else { return false };
+    TUNINGS.iter().for_each(|tuning| drop(tuning.write(&table, None)));
+    for row in table.rows() {
+        let found = table.find(row.kind, row.ranks, row.per_node, row.first_bytes, row.class);
+        assert!(found.is_some_and(|n| table.rows()[n].ranks == row.ranks), "{row} is found");
     }
-
-    fn summary(&self) -> &'static str {
-        "draws the rows of a decision table, writes it for each library and into a plan, and reads that"
-    }
-
-    fn form(&self) -> Form {
-        Form::Draws
-    }
-
-    fn quick_runs(&self) -> u32 {
-        1500
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let mut d = Draws::new(input);
-        let rows = (0..1 + d.below(8)).map(|_| row(&mut d)).collect();
-        let Ok(table) = DecisionTable::new(rows) else { return false };
-        TUNINGS.iter().for_each(|tuning| drop(tuning.write(&table, None)));
-        for row in table.rows() {
-            let found = table.find(row.kind, row.ranks, row.per_node, row.first_bytes, row.class);
-            assert!(found.is_some_and(|n| table.rows()[n].ranks == row.ranks), "{row} is found");
-        }
-        let uses = vec![None; table.rows().len()];
-        let libraries = table.rows().iter().all(|row| row.choice == Choice::Library);
-        let mut bytes = Vec::new();
-        plan_file::write(&Plan { table: table.clone(), schedules: Vec::new(), uses }, &mut bytes)
-            .expect("memory takes all");
-        // A row of an algorithm names a schedule, of which this plan has none.
-        let read = PlanFile::read(bytes);
-        assert!(!libraries || read.is_ok_and(|file| *file.table() == table), "a plan of the library's own reads back");
-        true
-    }
+    let uses = vec![None; table.rows().len()];
+    let libraries = table.rows().iter().all(|row| row.choice == Choice::Library);
+    let mut bytes = Vec::new();
+    plan_file::write(&Plan { table: table.clone(), schedules: Vec::new(), uses }, &mut bytes)
+        .expect("memory takes all");
+    // A row of an algorithm names a schedule, of which this plan has none.
+    let read = PlanFile::read(bytes);
+    assert!(!libraries || read.is_ok_and(|file| *file.table() == table), "a plan of the library's own reads back");
+    true
 }
 
 fn row(d: &mut Draws<'_>) -> Row {

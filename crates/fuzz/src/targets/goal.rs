@@ -11,35 +11,23 @@ use unisono_sim::{
 
 use crate::Target;
 
-pub struct Goal;
+pub const TARGET: Target =
+    Target::new("goal", "reads a GOAL program, writes it, and simulates it under LogGOPS and on a network", run)
+        .seeds(&[("tests/goal", ".goal")]);
 
 /// Bytes of all messages above which packets are not simulated.
 const MOST_BYTES: u64 = 1 << 20;
 
-impl Target for Goal {
-    fn name(&self) -> &'static str {
-        "goal"
+fn run(input: &[u8]) -> bool {
+    let Ok(graph) = read(input, "fuzz") else { return false };
+    if graph.task_count() <= 10_000 && graph.rank_count() <= 10_000 {
+        let mut text = String::new();
+        write(&graph, |task| task.amount, &mut text).expect("a text takes everything");
+        let again = read(text.as_bytes(), "printed").expect("a program reads back");
+        assert_eq!(again.task_count(), graph.task_count(), "tasks of a program that was read back");
+        simulate(&graph);
     }
-
-    fn summary(&self) -> &'static str {
-        "reads a GOAL program, writes it, and simulates it under LogGOPS and on a network"
-    }
-
-    fn seeds(&self) -> &'static [(&'static str, &'static str)] {
-        &[("tests/goal", ".goal")]
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let Ok(graph) = read(input, "fuzz") else { return false };
-        if graph.task_count() <= 10_000 && graph.rank_count() <= 10_000 {
-            let mut text = String::new();
-            write(&graph, |task| task.amount, &mut text).expect("a text takes everything");
-            let again = read(text.as_bytes(), "printed").expect("a program reads back");
-            assert_eq!(again.task_count(), graph.task_count(), "tasks of a program that was read back");
-            simulate(&graph);
-        }
-        true
-    }
+    true
 }
 
 fn simulate(graph: &TaskGraph) {

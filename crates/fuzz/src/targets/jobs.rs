@@ -7,32 +7,16 @@ use unisono_machine::{
 
 use crate::{Target, uses};
 
-pub struct JobsFile;
+pub const TARGET: Target = Target::new("jobs", "reads jobs, and places them on boards by each heuristic", run);
 
-impl Target for JobsFile {
-    fn name(&self) -> &'static str {
-        "jobs"
+fn run(input: &[u8]) -> bool {
+    let Ok(Machine::Network(machine)) = Machine::preset("hx2mesh-small") else { panic!("a preset is a network") };
+    let topology = machine.topology(&machine.name).expect("a preset closes");
+    let boards = topology.boards().expect("a HammingMesh has boards");
+    let Some(jobs) = uses::read(Jobs::parse(&uses::text(input), "fuzz", &machine.name, &boards)) else { return false };
+    for &heuristic in Heuristic::ALL {
+        let asked = Study { jobs: jobs.clone(), heuristic, failures: 3, samples: 2, seed: 1 };
+        drop(study(&boards, &machine.name, &asked));
     }
-
-    fn summary(&self) -> &'static str {
-        "reads jobs, and places them on boards by each heuristic"
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let Ok(Machine::Network(machine)) = Machine::preset("hx2mesh-small") else { panic!("a preset is a network") };
-        let topology = machine.topology(&machine.name).expect("a preset closes");
-        let boards = topology.boards().expect("a HammingMesh has boards");
-        let jobs = match Jobs::parse(&uses::text(input), "fuzz", &machine.name, &boards) {
-            Ok(jobs) => jobs,
-            Err(error) => {
-                assert!(error.to_string().starts_with("fuzz"), "the error does not name its file: {error}");
-                return false;
-            }
-        };
-        for &heuristic in Heuristic::ALL {
-            let asked = Study { jobs: jobs.clone(), heuristic, failures: 3, samples: 2, seed: 1 };
-            drop(study(&boards, &machine.name, &asked));
-        }
-        true
-    }
+    true
 }

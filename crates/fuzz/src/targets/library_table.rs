@@ -5,35 +5,26 @@ use unisono_emit::tuning::{LibraryTable, TUNINGS};
 
 use crate::Target;
 
-pub struct LibraryTableText;
+pub const TARGET: Target =
+    Target::new("library-table", "reads the selection table of MPICH, and writes tuning files with it", run);
 
-impl Target for LibraryTableText {
-    fn name(&self) -> &'static str {
-        "library-table"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reads the selection table of MPICH, and writes tuning files with it"
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let Ok(library) = LibraryTable::read(input) else { return false };
-        let row = |kind, class, name: &str| Row {
-            kind,
-            ranks: 4,
-            per_node: None,
-            class,
-            first_bytes: 0,
-            last_bytes: 1023,
-            choice: Choice::Algorithm { name: name.to_owned(), params: Vec::new() },
-        };
-        let rows = vec![
-            row(Kind::Allreduce, OperatorClass::Commutative, "recursive-doubling"),
-            row(Kind::Broadcast, OperatorClass::None, "binomial"),
-            row(Kind::Allgather, OperatorClass::None, "ring"),
-        ];
-        let table = DecisionTable::new(rows).expect("the rows do not overlap");
-        TUNINGS.iter().for_each(|tuning| drop(tuning.write(&table, Some(&library))));
-        true
-    }
+fn run(input: &[u8]) -> bool {
+    let Ok(library) = LibraryTable::read(input) else { return false };
+    let row = |kind, class, name: &str| Row {
+        kind,
+        ranks: 4,
+        per_node: None,
+        class,
+        first_bytes: 0,
+        last_bytes: 1023,
+        choice: Choice::Algorithm { name: name.to_owned(), params: Vec::new() },
+    };
+    let rows = vec![
+        row(Kind::Allreduce, OperatorClass::Commutative, "recursive-doubling"),
+        row(Kind::Broadcast, OperatorClass::None, "binomial"),
+        row(Kind::Allgather, OperatorClass::None, "ring"),
+    ];
+    let table = DecisionTable::new(rows).expect("the rows do not overlap");
+    TUNINGS.iter().for_each(|tuning| drop(tuning.write(&table, Some(&library))));
+    true
 }

@@ -12,66 +12,51 @@ use unisono_sim::{collective_engine, network};
 
 use crate::{Target, uses};
 
-pub struct MachineText;
+pub const TARGET: Target = Target::new(
+    "machine",
+    "reads a machine in TOML with the files it names; plans, checks routing, allocates and simulates on it",
+    run,
+)
+.seeds(&[("machines", ".toml")]);
 
 /// Networks above it are described and planned on, and no more.
 const MOST_ACCELERATORS: u32 = 64;
 
-impl Target for MachineText {
-    fn name(&self) -> &'static str {
-        "machine"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reads a machine in TOML with the files it names; plans, checks routing, allocates and simulates on it"
-    }
-
-    fn seeds(&self) -> &'static [(&'static str, &'static str)] {
-        &[("machines", ".toml")]
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let text = uses::text(input);
-        let mut parts = text.split("\n=== ");
-        let toml = parts.next().unwrap_or_default();
-        let files: Vec<(&str, &str)> = parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect();
-        let file = |name: &str| files.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
-        let machine = match Machine::from_toml_with(toml, "fuzz", &file) {
-            Ok(machine) => machine,
-            Err(error) => {
-                assert!(error.to_string().starts_with("fuzz"), "the error does not name its file: {error}");
-                return false;
-            }
-        };
-        let printed = machine.to_toml();
-        let again = Machine::from_toml_with(&printed, "printed", &file);
-        // A number that is no number is not equal to itself.
-        let prints_nan = printed.contains("nan");
-        assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
-        match &machine {
-            Machine::Wafer(_) => {
-                planned(&machine, Part::Shape(Shape::line(5)), Kind::Reduce);
-                planned(&machine, Part::Shape(Shape::rect(2, 3)), Kind::Allreduce);
-            }
-            Machine::Endpoint(endpoint) => {
-                planned(&machine, Part::Shape(Shape::line(5)), Kind::Allreduce);
-                if endpoint.ranks.is_none_or(|n| n <= 64) {
-                    planned(&machine, Part::All, Kind::Allreduce);
-                }
-            }
-            Machine::InNetwork(in_network) => {
-                if let Ok(one) = in_network.with_nodes(1)
-                    && one.cores() <= 2 * MOST_ACCELERATORS
-                    && let Some(plan) = planned(&Machine::InNetwork(one), Part::All, Kind::Allreduce)
-                    && let Ok(Some(Registers { site, configured })) = plan.registers()
-                {
-                    drop(collective_engine::run(&site.machine, &site.layout, configured));
-                }
-            }
-            Machine::Network(network) => on_network(&machine, network),
+fn run(input: &[u8]) -> bool {
+    let text = uses::text(input);
+    let mut parts = text.split("\n=== ");
+    let toml = parts.next().unwrap_or_default();
+    let files: Vec<(&str, &str)> = parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect();
+    let file = |name: &str| files.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
+    let Some(machine) = uses::read(Machine::from_toml_with(toml, "fuzz", &file)) else { return false };
+    let printed = machine.to_toml();
+    let again = Machine::from_toml_with(&printed, "printed", &file);
+    // A number that is no number is not equal to itself.
+    let prints_nan = printed.contains("nan");
+    assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
+    match &machine {
+        Machine::Wafer(_) => {
+            planned(&machine, Part::Shape(Shape::line(5)), Kind::Reduce);
+            planned(&machine, Part::Shape(Shape::rect(2, 3)), Kind::Allreduce);
         }
-        true
+        Machine::Endpoint(endpoint) => {
+            planned(&machine, Part::Shape(Shape::line(5)), Kind::Allreduce);
+            if endpoint.ranks.is_none_or(|n| n <= 64) {
+                planned(&machine, Part::All, Kind::Allreduce);
+            }
+        }
+        Machine::InNetwork(in_network) => {
+            if let Ok(one) = in_network.with_nodes(1)
+                && one.cores() <= 2 * MOST_ACCELERATORS
+                && let Some(plan) = planned(&Machine::InNetwork(one), Part::All, Kind::Allreduce)
+                && let Ok(Some(Registers { site, configured })) = plan.registers()
+            {
+                drop(collective_engine::run(&site.machine, &site.layout, configured));
+            }
+        }
+        Machine::Network(network) => on_network(&machine, network),
     }
+    true
 }
 
 /// Plans a collective of 100 elements, and reports it.

@@ -5,28 +5,19 @@ use unisono_lower::File;
 
 use crate::{Target, uses};
 
-pub struct MscclXml;
+pub const TARGET: Target =
+    Target::new("msccl-xml", "imports an algorithm of MSCCL, and does with it as schedule-text does", run);
 
-impl Target for MscclXml {
-    fn name(&self) -> &'static str {
-        "msccl-xml"
-    }
-
-    fn summary(&self) -> &'static str {
-        "imports an algorithm of MSCCL, and does with it as schedule-text does"
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let text = uses::text(input);
-        let mut accepted = false;
-        for elements in [None, Some(12)] {
-            for importer in IMPORTERS {
-                if let Ok(schedule) = importer.import(&text, &Asked { elements, ..Asked::default() }) {
-                    uses::file(&File { schedule, placement: None, machine: None });
-                    accepted = true;
-                }
+fn run(input: &[u8]) -> bool {
+    let text = uses::text(input);
+    let mut accepted = false;
+    for elements in [None, Some(12)] {
+        for importer in IMPORTERS {
+            if let Ok(schedule) = importer.import(&text, &Asked { elements, ..Asked::default() }) {
+                uses::file(&File { schedule, placement: None, machine: None });
+                accepted = true;
             }
         }
-        accepted
     }
+    accepted
 }

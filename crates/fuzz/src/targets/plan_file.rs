@@ -4,31 +4,19 @@ use unisono_schedule::plan_file::PlanFile;
 
 use crate::{Form, Target, targets::stored_program::run_file};
 
-pub struct PlanFileBytes;
+pub const TARGET: Target = Target::new(
+    "plan-file",
+    "reads a .plan file whose checksums hold, proves its programs and runs what is proven",
+    run,
+)
+.form(Form::Plan)
+.quick_runs(3000);
 
-impl Target for PlanFileBytes {
-    fn name(&self) -> &'static str {
-        "plan-file"
+fn run(input: &[u8]) -> bool {
+    let Ok(file) = PlanFile::read(input.to_vec()) else { return false };
+    for (number, row) in file.table().rows().iter().enumerate() {
+        assert!(file.schedule(number).is_none_or(|s| s < file.schedule_count()), "{row} names a schedule");
     }
-
-    fn summary(&self) -> &'static str {
-        "reads a .plan file whose checksums hold, proves its programs and runs what is proven"
-    }
-
-    fn form(&self) -> Form {
-        Form::Plan
-    }
-
-    fn quick_runs(&self) -> u32 {
-        3000
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let Ok(file) = PlanFile::read(input.to_vec()) else { return false };
-        for (number, row) in file.table().rows().iter().enumerate() {
-            assert!(file.schedule(number).is_none_or(|s| s < file.schedule_count()), "{row} names a schedule");
-        }
-        (0..file.schedule_count()).for_each(|schedule| drop(run_file(&file, schedule)));
-        true
-    }
+    (0..file.schedule_count()).for_each(|schedule| drop(run_file(&file, schedule)));
+    true
 }

@@ -6,13 +6,19 @@ use unisono_algorithms::{ALGORITHMS, Params};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_lower::switches;
 use unisono_machine::{Machine, PRESETS, Shape};
-use unisono_plan::{self as planning, Asked, Part, PlanError, Registers, Root, bounds, plan};
+use unisono_plan::{Asked, Part, PlanError, Problem, Registers, Root, bounds, plan};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::collective_engine;
 
 use crate::{Draws, Form, Target, uses};
 
-pub struct Problem;
+pub const TARGET: Target = Target::new(
+    "problem",
+    "plans a drawn collective on a preset; the schedule is proved, stored, emitted and simulated",
+    run,
+)
+.form(Form::Draws)
+.quick_runs(150);
 
 /// Values of parameters that some algorithm takes, and others.
 const VALUES: &[&str] = &[
@@ -71,55 +77,36 @@ struct Drawn {
     params: Params,
 }
 
-impl Target for Problem {
-    fn name(&self) -> &'static str {
-        "problem"
+fn run(input: &[u8]) -> bool {
+    let mut d = Draws::new(input);
+    let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
+    // A machine of a kind that the algorithm runs on, or in one of eight draws any.
+    let any = named.is_none() || d.once_in(8);
+    let fits = |machine: &Machine| any || named.is_some_and(|a| a.runs_on().iter().any(|k| k.name() == machine.kind()));
+    let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
+    let machine = machines[d.below(machines.len() as u32) as usize];
+    let kind = match named {
+        Some(algorithm) => d.pick(algorithm.collectives()),
+        None => d.pick(Kind::ALL),
+    };
+    let mut params = Params::new();
+    let count = if d.once_in(2) { 1 + d.below(2) } else { 0 };
+    for _ in 0..count {
+        let of = named.map_or(&[][..], |algorithm| algorithm.params());
+        let name = if of.is_empty() { "group" } else { d.pick(of).name };
+        params = params.with(name, d.pick(VALUES));
     }
-
-    fn summary(&self) -> &'static str {
-        "plans a drawn collective on a preset; the schedule is proved, stored, emitted and simulated"
-    }
-
-    fn form(&self) -> Form {
-        Form::Draws
-    }
-
-    fn quick_runs(&self) -> u32 {
-        150
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let mut d = Draws::new(input);
-        let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
-        // A machine of a kind that the algorithm runs on, or in one of eight draws any.
-        let any = named.is_none() || d.once_in(8);
-        let fits =
-            |machine: &Machine| any || named.is_some_and(|a| a.runs_on().iter().any(|k| k.name() == machine.kind()));
-        let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
-        let machine = machines[d.below(machines.len() as u32) as usize];
-        let kind = match named {
-            Some(algorithm) => d.pick(algorithm.collectives()),
-            None => d.pick(Kind::ALL),
-        };
-        let mut params = Params::new();
-        let count = if d.once_in(2) { 1 + d.below(2) } else { 0 };
-        for _ in 0..count {
-            let of = named.map_or(&[][..], |algorithm| algorithm.params());
-            let name = if of.is_empty() { "group" } else { d.pick(of).name };
-            params = params.with(name, d.pick(VALUES));
-        }
-        let operator = if d.once_in(3) { d.pick(Operator::ALL) } else { Operator::Sum };
-        let drawn = Drawn {
-            kind,
-            elements: d.pick(&[1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 100, 0, 1000, 4096, u64::from(u32::MAX), 1 << 40]),
-            root: if d.once_in(3) { u64::from(d.below(9)) } else { 0 },
-            operator,
-            dtype: d.pick(Dtype::ALL),
-            algorithm: named.map(|algorithm| algorithm.name()),
-            params,
-        };
-        drawn.run(machine, &mut d).is_ok()
-    }
+    let operator = if d.once_in(3) { d.pick(Operator::ALL) } else { Operator::Sum };
+    let drawn = Drawn {
+        kind,
+        elements: d.pick(&[1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 100, 0, 1000, 4096, u64::from(u32::MAX), 1 << 40]),
+        root: if d.once_in(3) { u64::from(d.below(9)) } else { 0 },
+        operator,
+        dtype: d.pick(Dtype::ALL),
+        algorithm: named.map(|algorithm| algorithm.name()),
+        params,
+    };
+    drawn.run(machine, &mut d).is_ok()
 }
 
 impl Drawn {
@@ -131,7 +118,7 @@ impl Drawn {
             dtype: self.dtype,
             ..Asked::new(self.kind, &machine, part, self.elements.min(most))
         };
-        let problem = planning::Problem::new(&asked)?;
+        let problem = Problem::new(&asked)?;
         drop(bounds(&problem));
         let plan = plan(problem, self.algorithm, &self.params)?;
         drop(plan.report());

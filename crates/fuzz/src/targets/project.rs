@@ -4,25 +4,16 @@ use unisono_emit::csl::{Project, Target as Device, check, read};
 
 use crate::{Target, uses};
 
-pub struct CslProject;
+pub const TARGET: Target =
+    Target::new("project", "reads a CSL project as a tree and as a program of a wafer, and checks it", run);
 
-impl Target for CslProject {
-    fn name(&self) -> &'static str {
-        "project"
+fn run(input: &[u8]) -> bool {
+    let text = format!("\n{}", uses::text(input));
+    let parts = text.split("\n=== ").filter_map(|part| part.split_once('\n'));
+    let files: Vec<(String, String)> = parts.map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+    let project = Project::parse(&files);
+    if let Ok(project) = &project {
+        drop(check(project, &Device::WSE2_SDK_1_0));
     }
-
-    fn summary(&self) -> &'static str {
-        "reads a CSL project as a tree and as a program of a wafer, and checks it"
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let text = format!("\n{}", uses::text(input));
-        let parts = text.split("\n=== ").filter_map(|part| part.split_once('\n'));
-        let files: Vec<(String, String)> = parts.map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
-        let project = Project::parse(&files);
-        if let Ok(project) = &project {
-            drop(check(project, &Device::WSE2_SDK_1_0));
-        }
-        read(&files).is_ok() || project.is_ok()
-    }
+    read(&files).is_ok() || project.is_ok()
 }

@@ -4,31 +4,13 @@ use unisono_lower::parse;
 
 use crate::{Target, uses};
 
-pub struct ScheduleText;
+pub const TARGET: Target = Target::new(
+    "schedule-text",
+    "reads a .sched file; proves, prints, stores, emits, lowers and simulates what it holds",
+    run,
+)
+.seeds(&[("tests/filetests", ".sched")]);
 
-impl Target for ScheduleText {
-    fn name(&self) -> &'static str {
-        "schedule-text"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reads a .sched file; proves, prints, stores, emits, lowers and simulates what it holds"
-    }
-
-    fn seeds(&self) -> &'static [(&'static str, &'static str)] {
-        &[("tests/filetests", ".sched")]
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        match parse(&uses::text(input), "fuzz") {
-            Ok(file) => {
-                uses::file(&file);
-                true
-            }
-            Err(error) => {
-                assert!(error.to_string().starts_with("fuzz"), "the error does not name its file: {error}");
-                false
-            }
-        }
-    }
+fn run(input: &[u8]) -> bool {
+    uses::read_file(parse(&uses::text(input), "fuzz"))
 }

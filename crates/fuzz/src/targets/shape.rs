@@ -7,35 +7,29 @@ use unisono_schedule::verify::Method;
 
 use crate::{Target, uses};
 
-pub struct Words;
+pub const TARGET: Target = Target::new(
+    "shape",
+    "reads a word as a shape, a collective, a type, an operator, a method, rules and a preset",
+    run,
+);
 
-impl Target for Words {
-    fn name(&self) -> &'static str {
-        "shape"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reads a word as a shape, a collective, a type, an operator, a method, rules and a preset"
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let word = uses::text(input);
-        let shape = word.parse::<Shape>();
-        if let Ok(shape) = &shape {
-            assert_eq!(shape.to_string().parse::<Shape>().as_ref(), Ok(shape), "a shape reads back");
-            if let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") {
-                drop(wafer.choose(Some(*shape)));
-            }
+fn run(input: &[u8]) -> bool {
+    let word = uses::text(input);
+    let shape = word.parse::<Shape>();
+    if let Ok(shape) = &shape {
+        assert_eq!(shape.to_string().parse::<Shape>().as_ref(), Ok(shape), "a shape reads back");
+        if let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") {
+            drop(wafer.choose(Some(*shape)));
         }
-        let known = [
-            word.parse::<Kind>().is_ok(),
-            word.parse::<Dtype>().is_ok(),
-            word.parse::<Operator>().is_ok(),
-            word.parse::<Method>().is_ok(),
-            word.parse::<Rules>().is_ok(),
-            word.parse::<Heuristic>().is_ok(),
-            Machine::preset(&word).is_ok(),
-        ];
-        shape.is_ok() || known.contains(&true)
     }
+    let known = [
+        word.parse::<Kind>().is_ok(),
+        word.parse::<Dtype>().is_ok(),
+        word.parse::<Operator>().is_ok(),
+        word.parse::<Method>().is_ok(),
+        word.parse::<Rules>().is_ok(),
+        word.parse::<Heuristic>().is_ok(),
+        Machine::preset(&word).is_ok(),
+    ];
+    shape.is_ok() || known.contains(&true)
 }

@@ -8,30 +8,18 @@ use unisono_schedule::{BuildError, Builder, Operand, Schedule};
 
 use crate::{Draws, Form, Target, uses};
 
-pub struct SmallSchedule;
+pub const TARGET: Target = Target::new(
+    "small-schedule",
+    "makes a small schedule; methods of proof agree, it reads back, and stored it gives the interpreter's numbers",
+    run,
+)
+.form(Form::Draws)
+.quick_runs(3000);
 
-impl Target for SmallSchedule {
-    fn name(&self) -> &'static str {
-        "small-schedule"
-    }
-
-    fn summary(&self) -> &'static str {
-        "makes a small schedule; methods of proof agree, it reads back, and stored it gives the interpreter's numbers"
-    }
-
-    fn form(&self) -> Form {
-        Form::Draws
-    }
-
-    fn quick_runs(&self) -> u32 {
-        3000
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let Ok(schedule) = draw(&mut Draws::new(input)) else { return false };
-        uses::file(&File { schedule, placement: None, machine: None });
-        true
-    }
+fn run(input: &[u8]) -> bool {
+    let Ok(schedule) = draw(&mut Draws::new(input)) else { return false };
+    uses::file(&File { schedule, placement: None, machine: None });
+    true
 }
 
 /// A schedule, before it is finished, with what was made so far.

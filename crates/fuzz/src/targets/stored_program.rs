@@ -10,49 +10,34 @@ use unisono_schedule::{
 
 use crate::{Draws, Form, Target, targets::small_schedule};
 
-pub struct StoredProgram;
+pub const TARGET: Target = Target::new(
+    "stored-program",
+    "changes numbers of a stored schedule; what its proof accepts is written, read and run, with the same results",
+    run,
+)
+.form(Form::Draws)
+.quick_runs(3000);
 
 /// Elements that all buffers of a program may have where it is run.
 const MOST_RUN: u64 = 1 << 14;
 
-impl Target for StoredProgram {
-    fn name(&self) -> &'static str {
-        "stored-program"
+fn run(input: &[u8]) -> bool {
+    let mut d = Draws::new(input);
+    let Ok(schedule) = small_schedule::draw(&mut d) else { return false };
+    let Ok(proven) = Verified::new(schedule, Method::Exact) else { return false };
+    let Ok(stored) = store(&proven) else { return false };
+    let expected = outputs(stored.facts(), stored.programs());
+    let (mut facts, mut programs) = (stored.facts().clone(), stored.programs().to_vec());
+    for _ in 0..d.below(4) {
+        change(&mut facts, &mut programs, &mut d);
     }
-
-    fn summary(&self) -> &'static str {
-        "changes numbers of a stored schedule; what its proof accepts is written, read and run, with the same results"
-    }
-
-    fn form(&self) -> Form {
-        Form::Draws
-    }
-
-    fn quick_runs(&self) -> u32 {
-        3000
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let mut d = Draws::new(input);
-        let Ok(schedule) = small_schedule::draw(&mut d) else { return false };
-        let Ok(proven) = Verified::new(schedule, Method::Exact) else { return false };
-        let Ok(stored) = store(&proven) else { return false };
-        let expected = run(stored.facts(), stored.programs());
-        let (mut facts, mut programs) = (stored.facts().clone(), stored.programs().to_vec());
-        for _ in 0..d.below(4) {
-            change(&mut facts, &mut programs, &mut d);
-        }
-        let same = facts.collective == stored.facts().collective;
-        let Ok(changed) = Stored::check(&facts, programs) else { return false };
-        let file = PlanFile::read(written(changed)).expect("a proven plan is read");
-        file.prove(0).expect("a plan is proven as it was when it was written");
-        let got = run_file(&file, 0);
-        assert!(
-            !same || got == expected,
-            "programs that were proven give other results: {got:?} instead of {expected:?}"
-        );
-        true
-    }
+    let same = facts.collective == stored.facts().collective;
+    let Ok(changed) = Stored::check(&facts, programs) else { return false };
+    let file = PlanFile::read(written(changed)).expect("a proven plan is read");
+    file.prove(0).expect("a plan is proven as it was when it was written");
+    let got = run_file(&file, 0);
+    assert!(!same || got == expected, "programs that were proven give other results: {got:?} instead of {expected:?}");
+    true
 }
 
 /// A plan of one row for any size.
@@ -80,11 +65,11 @@ pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     let facts = file.facts(schedule);
     let programs: Result<Vec<RankProgram>, _> =
         (0..facts.collective.ranks).map(|rank| file.program(schedule, rank)).collect();
-    run(facts, &programs.expect("the proof decoded them"))
+    outputs(facts, &programs.expect("the proof decoded them"))
 }
 
 /// The outputs of proven programs, where they are small; no order of messages may stop them or change the results.
-fn run(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
+fn outputs(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
     let c = facts.collective;
     let sizes = (0..c.ranks)
         .zip(programs)
@@ -122,6 +107,14 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         0 => old.start = number(d, old.start),
         _ => old.end = number(d, old.end),
     };
+    // The fields that both ends of a message have.
+    let message = |d: &mut Draws<'_>, field, [peer, tag, len, align]: [&mut u32; 4], at: &mut Place| match field {
+        0 => *peer = number(d, *peer),
+        1 => *tag = number(d, *tag),
+        2 => *at = place(d, *at),
+        3 => *len = number(d, *len),
+        _ => *align = number(d, *align),
+    };
     let row = |d: &mut Draws<'_>, len: usize| d.below(len as u32) as usize;
     match d.below(16) {
         0 => p.scratch_blocks = number(d, p.scratch_blocks),
@@ -153,11 +146,7 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
             let other = row(d, p.arrivals.len());
             let a = &mut p.arrivals[at];
             match d.below(7) {
-                0 => a.peer = number(d, a.peer),
-                1 => a.tag = number(d, a.tag),
-                2 => a.place = place(d, a.place),
-                3 => a.len = number(d, a.len),
-                4 => a.align = number(d, a.align),
+                field @ 0..5 => message(d, field, [&mut a.peer, &mut a.tag, &mut a.len, &mut a.align], &mut a.place),
                 5 => range(d, &mut a.waits),
                 _ => p.arrivals.swap(at, other),
             }
@@ -167,11 +156,7 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
             let other = row(d, p.departures.len());
             let m = &mut p.departures[at];
             match d.below(6) {
-                0 => m.peer = number(d, m.peer),
-                1 => m.tag = number(d, m.tag),
-                2 => m.place = place(d, m.place),
-                3 => m.len = number(d, m.len),
-                4 => m.align = number(d, m.align),
+                field @ 0..5 => message(d, field, [&mut m.peer, &mut m.tag, &mut m.len, &mut m.align], &mut m.place),
                 _ => p.departures.swap(at, other),
             }
         }

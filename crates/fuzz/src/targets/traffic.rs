@@ -2,11 +2,13 @@
 
 use unisono_lower::tasks::pattern;
 use unisono_machine::Machine;
-use unisono_sim::network::{Interconnect, Options, flow, run};
+use unisono_sim::network::{self, Interconnect, Options, flow};
 
 use crate::{Draws, Form, Target};
 
-pub struct Traffic;
+pub const TARGET: Target =
+    Target::new("traffic", "draws a topology, its numbers and a pattern; packets and flows end, or are refused", run)
+        .form(Form::Draws);
 
 /// A network of 16 accelerators, whose topology may be another.
 pub const SMALL: &str = r#"name = "small"
@@ -35,59 +37,45 @@ const TOPOLOGIES: &[&str] = &[
     "name = \"graph\"\naccelerators = 3\nedges = [[0, 1], [1, 2], [2, 0]]\n",
 ];
 
-impl Target for Traffic {
-    fn name(&self) -> &'static str {
-        "traffic"
+fn run(input: &[u8]) -> bool {
+    let mut d = Draws::new(input);
+    let head = SMALL.split("[topology]").next().unwrap_or_default();
+    let packet = d.pick(&[64, 1, 16, 4096, u32::MAX]);
+    let buffer = d.pick(&[1024, 64, 1, 1 << 20, u64::MAX >> 1]);
+    let gbps = d.pick(&["400", "1e-3", "0.1", "1e9", "1e300"]);
+    let latency = d.pick(&["40", "0", "1e6", "1e15", "1e-9"]);
+    let text = head
+        .replace("packet_bytes = 64", &format!("packet_bytes = {packet}"))
+        .replace("buffer_bytes = 1024", &format!("buffer_bytes = {buffer}"))
+        .replace("link_gbps = 400", &format!("link_gbps = {gbps}"))
+        .replace("link_latency_ns = 40", &format!("link_latency_ns = {latency}"));
+    let text = format!("{text}[topology]\n{}", d.pick(TOPOLOGIES));
+    let Ok(Machine::Network(machine)) = Machine::from_toml(&text, "drawn") else { return false };
+    let Ok(interconnect) = Interconnect::new(&machine) else { return false };
+    let ranks = interconnect.plane.accelerators();
+    let bytes = d.pick(&[0, 1, 63, 64, 65, 1000, 10_000, 1 << 31, 1 << 32, 1 << 48, u64::MAX]);
+    let seed = u64::from(d.below(1000));
+    drop(flow::alltoall(&interconnect, bytes));
+    drop(flow::permutation(&interconnect, &pattern::cycle(ranks, seed), bytes));
+    // Every packet takes its time.
+    if bytes / u64::from(packet) > 1 << 12 {
+        return true;
     }
-
-    fn summary(&self) -> &'static str {
-        "draws a topology, its numbers and a pattern; packets and flows end, or are refused"
-    }
-
-    fn form(&self) -> Form {
-        Form::Draws
-    }
-
-    fn run(&self, input: &[u8]) -> bool {
-        let mut d = Draws::new(input);
-        let head = SMALL.split("[topology]").next().unwrap_or_default();
-        let packet = d.pick(&[64, 1, 16, 4096, u32::MAX]);
-        let buffer = d.pick(&[1024, 64, 1, 1 << 20, u64::MAX >> 1]);
-        let gbps = d.pick(&["400", "1e-3", "0.1", "1e9", "1e300"]);
-        let latency = d.pick(&["40", "0", "1e6", "1e15", "1e-9"]);
-        let text = head
-            .replace("packet_bytes = 64", &format!("packet_bytes = {packet}"))
-            .replace("buffer_bytes = 1024", &format!("buffer_bytes = {buffer}"))
-            .replace("link_gbps = 400", &format!("link_gbps = {gbps}"))
-            .replace("link_latency_ns = 40", &format!("link_latency_ns = {latency}"));
-        let text = format!("{text}[topology]\n{}", d.pick(TOPOLOGIES));
-        let Ok(Machine::Network(machine)) = Machine::from_toml(&text, "drawn") else { return false };
-        let Ok(interconnect) = Interconnect::new(&machine) else { return false };
-        let ranks = interconnect.plane.accelerators();
-        let bytes = d.pick(&[0, 1, 63, 64, 65, 1000, 10_000, 1 << 31, 1 << 32, 1 << 48, u64::MAX]);
-        let seed = u64::from(d.below(1000));
-        drop(flow::alltoall(&interconnect, bytes));
-        drop(flow::permutation(&interconnect, &pattern::cycle(ranks, seed), bytes));
-        // Every packet takes its time.
-        if bytes / u64::from(packet) > 1 << 12 {
-            return true;
+    for graph in [
+        pattern::linear_alltoall(ranks, bytes),
+        pattern::permutation(ranks, bytes, 1 + d.below(3), seed),
+        pattern::ring(ranks, bytes),
+        pattern::binomial_reduce(ranks, bytes),
+    ] {
+        let Ok(graph) = graph else { continue };
+        let options = Options { send_machines: d.below(3), ..Options::default() };
+        if let Ok(ran) = network::run(&graph, &interconnect, &options) {
+            let packets =
+                ran.hosts.sends * bytes.div_ceil(u64::from(machine.planes)).div_ceil(u64::from(packet)).max(1);
+            // The messages of a ring are parts of its bytes.
+            let most = packets.max(ran.hosts.sends);
+            assert!((ran.hosts.sends..=most).contains(&ran.packets), "packets of {bytes} bytes for each message");
         }
-        for graph in [
-            pattern::linear_alltoall(ranks, bytes),
-            pattern::permutation(ranks, bytes, 1 + d.below(3), seed),
-            pattern::ring(ranks, bytes),
-            pattern::binomial_reduce(ranks, bytes),
-        ] {
-            let Ok(graph) = graph else { continue };
-            let options = Options { send_machines: d.below(3), ..Options::default() };
-            if let Ok(ran) = run(&graph, &interconnect, &options) {
-                let packets =
-                    ran.hosts.sends * bytes.div_ceil(u64::from(machine.planes)).div_ceil(u64::from(packet)).max(1);
-                // The messages of a ring are parts of its bytes.
-                let most = packets.max(ran.hosts.sends);
-                assert!((ran.hosts.sends..=most).contains(&ran.packets), "packets of {bytes} bytes for each message");
-            }
-        }
-        true
     }
+    true
 }

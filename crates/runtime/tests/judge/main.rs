@@ -12,6 +12,10 @@
 //! `UNISONO_JUDGE_COUNT`, `UNISONO_JUDGE_SEED` and `UNISONO_JUDGE_SECONDS` are those of the judge of schedules.
 
 mod analyse;
+#[path = "../../../schedule/tests/judge/damage.rs"]
+mod damage;
+#[path = "../../../schedule/tests/judge/draft.rs"]
+mod draft;
 #[path = "../../../schedule/tests/judge/files.rs"]
 mod files;
 #[path = "../../../schedule/tests/judge/generate.rs"]
@@ -38,7 +42,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use generate::Draft;
+use draft::Draft;
 use model::Model;
 use order::{Cell, NOTHING, Verdict};
 use program::{Program, Step};
@@ -217,7 +221,7 @@ fn draw(r: &mut Random) -> Draft {
             continue;
         }
         if r.chance(30) {
-            generate::damage(r, &mut draft);
+            damage::damage(r, &mut draft);
         }
         return draft;
     }

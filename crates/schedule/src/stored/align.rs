@@ -1,10 +1,12 @@
 //! Blocks of whole vectors are cut off where the vector ends, so every place must hold the input blocks that its step says.
 
+use unisono_base::Span;
+
 use super::{
     Place, RankProgram, Unsound,
-    lower::{alignment, region},
     order::{Event, Order},
     runs::Runs,
+    touches::region,
 };
 
 /// Follows the input blocks through the memory of all ranks.
@@ -48,4 +50,17 @@ pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
         }
     }
     Ok(())
+}
+
+/// The input block that `span` starts with, if its blocks are consecutive input blocks.
+pub fn alignment(shifts: &Runs<i64>, span: Span) -> Option<u32> {
+    let mut at = u64::from(span.start);
+    let mut shift = None;
+    for (from, to, &value) in shifts.over(span) {
+        if from != at || shift.is_some_and(|s| s != value) {
+            return None;
+        }
+        (at, shift) = (to, Some(value));
+    }
+    shift.filter(|_| at == span.end()).and_then(|s| u32::try_from(i64::from(span.start) + s).ok())
 }

@@ -9,7 +9,7 @@
 use unisono_base::Span;
 use unisono_collective::{Collective, Kind};
 
-use super::{Arrival, Place, RankProgram, Step, Wait, lower::region, runs::Runs};
+use super::{Arrival, Place, RankProgram, Step, Wait, runs::Runs, touches::region};
 
 /// Tables of more entries are not made: the input is copied then.
 const MOST_ENTRIES: usize = 1 << 22;

@@ -35,6 +35,7 @@ mod lower;
 mod order;
 mod prove;
 mod raise;
+mod rank;
 mod runs;
 mod touches;
 mod windows;

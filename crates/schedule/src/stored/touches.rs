@@ -6,7 +6,7 @@
 
 use unisono_base::Span;
 
-use super::runs::Runs;
+use super::{Place, runs::Runs};
 
 #[derive(Clone)]
 struct Touch<A> {
@@ -42,5 +42,14 @@ impl<A: Copy + PartialEq> Touches<A> {
             touch.reads.iter().copied().for_each(&mut clash);
         }
         self.0.set(span, Touch { write: Some(by), reads: Vec::new() });
+    }
+}
+
+/// The buffer (0 `in`, 1 `out`, 2 `tmp`) and the blocks of a place.
+pub fn region(place: Place, len: u32) -> (usize, Span) {
+    match place {
+        Place::In(start) => (0, Span::new(start, len)),
+        Place::Out(start) => (1, Span::new(start, len)),
+        Place::Tmp(start) => (2, Span::new(start, len)),
     }
 }

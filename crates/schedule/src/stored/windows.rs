@@ -13,7 +13,11 @@
 
 use unisono_base::{Span, interrupt};
 
-use super::{Place, RankProgram, Unsound, Wait, lower::region, order::Event, touches::Touches};
+use super::{
+    Place, RankProgram, Unsound, Wait,
+    order::Event,
+    touches::{Touches, region},
+};
 
 /// Entries of the clocks of one rank that are affordable.
 const MOST_ENTRIES: usize = 1 << 27;

@@ -1,75 +1,14 @@
-//! Random tiny schedules: built towards what a collective requires, in one order that is right, by random lanes, streams,
-//! detours and places, with dependencies where lanes meet, and then damaged.
+//! Builds random tiny schedules towards what a collective requires, in one order that is right, by random lanes, streams,
+//! detours and places, with dependencies where lanes meet.
 
-use unisono_base::{InstrId, NodeId, StreamId};
+use unisono_base::StreamId;
 use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};
-use unisono_schedule::{Builder, Operand, Schedule};
+use unisono_schedule::Operand;
 
-use super::random::Random;
-
-#[derive(Clone)]
-pub struct DraftStream {
-    pub source: u32,
-    pub sinks: Vec<u32>,
-    pub capacity: Option<u32>,
-}
-
-#[derive(Clone)]
-pub struct DraftRow {
-    /// Number by which others name it in `after`.
-    pub id: usize,
-    pub node: u32,
-    pub lane: u32,
-    pub len: u32,
-    pub sources: Vec<Operand>,
-    pub sinks: Vec<Operand>,
-    pub after: Vec<usize>,
-}
-
-/// A schedule that is easily changed. Rows of a lane run in their order here.
-#[derive(Clone)]
-pub struct Draft {
-    pub collective: Collective,
-    pub scratch: Vec<u32>,
-    pub streams: Vec<DraftStream>,
-    pub rows: Vec<DraftRow>,
-}
-
-impl Draft {
-    /// The schedule, if the tables can hold it.
-    pub fn build(&self) -> Option<Schedule> {
-        let mut b = Builder::new(self.collective);
-        b.keep_unused_streams();
-        for _ in self.collective.ranks as usize..self.scratch.len() {
-            b.switch();
-        }
-        for (node, &elements) in self.scratch.iter().enumerate() {
-            b.scratch(NodeId::new(node), elements);
-        }
-        let mut sinks: Vec<NodeId> = Vec::with_capacity(4);
-        for s in &self.streams {
-            sinks.clear();
-            sinks.extend(s.sinks.iter().map(|&n| NodeId(n)));
-            let id = b.stream(NodeId(s.source), &sinks);
-            if let Some(capacity) = s.capacity {
-                b.capacity(id, capacity);
-            }
-        }
-        let mut ids: Vec<Option<InstrId>> = vec![None; self.rows.iter().map(|r| r.id + 1).max().unwrap_or(0)];
-        for row in &self.rows {
-            let id = b.combine(NodeId(row.node), row.lane, row.len, &row.sources, &row.sinks);
-            ids[row.id] = (row.len > 0).then_some(id);
-        }
-        for row in &self.rows {
-            for &earlier in &row.after {
-                if let (Some(id), Some(Some(earlier))) = (ids[row.id], ids.get(earlier)) {
-                    b.after(id, *earlier);
-                }
-            }
-        }
-        b.finish().ok()
-    }
-}
+use super::{
+    draft::{Draft, DraftRow, DraftStream},
+    random::Random,
+};
 
 /// What a place holds: the ranks whose contributions it reduces, as bits, and their input element.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -596,69 +535,5 @@ fn split(r: &mut Random, draft: &mut Draft) {
             at += 1;
         }
         at += 1;
-    }
-}
-
-/// Changes one thing, which mostly makes the schedule wrong.
-pub fn damage(r: &mut Random, draft: &mut Draft) {
-    if draft.rows.is_empty() {
-        return;
-    }
-    let row = r.below(draft.rows.len());
-    match r.below(100) {
-        0..30 => {
-            let with: Vec<usize> = (0..draft.rows.len()).filter(|&i| !draft.rows[i].after.is_empty()).collect();
-            if !with.is_empty() {
-                let row = r.pick(&with);
-                let at = r.below(draft.rows[row].after.len());
-                draft.rows[row].after.remove(at);
-            }
-        }
-        30..50 => {
-            let place = |d: &DraftRow| (d.node, d.lane);
-            let here = place(&draft.rows[row]);
-            if let Some(next) = (row + 1..draft.rows.len()).find(|&i| place(&draft.rows[i]) == here) {
-                draft.rows.swap(row, next);
-            }
-        }
-        50..60 if !draft.streams.is_empty() => {
-            let s = r.below(draft.streams.len());
-            draft.streams[s].capacity = Some(r.below(4) as u32);
-        }
-        60..72 => draft.rows[row].lane = r.below(4) as u32,
-        72..80 => {
-            let id = draft.rows[r.below(draft.rows.len())].id;
-            if id != draft.rows[row].id {
-                draft.rows[row].after.push(id);
-            }
-        }
-        80..94 => {
-            let elements = draft.collective.elements as usize + 1;
-            let size = draft.scratch[draft.rows[row].node as usize] as usize + 1;
-            let target = &mut draft.rows[row];
-            let sources = r.chance(50);
-            let operands = if sources { &mut target.sources } else { &mut target.sinks };
-            let at = r.below(operands.len());
-            operands[at] = match operands[at] {
-                Operand::Stream(s) => Operand::Stream(s),
-                _ if sources && r.chance(40) => Operand::In(r.below(elements) as u32),
-                Operand::In(_) | Operand::Tmp(_) if r.chance(80) => Operand::Tmp(r.below(size) as u32),
-                _ => Operand::Out(r.below(elements) as u32),
-            };
-        }
-        94..97 => {
-            let target = &mut draft.rows[row];
-            if target.sources.len() > 1 {
-                if r.chance(50) {
-                    target.sources.swap(0, 1);
-                } else {
-                    target.sources.pop();
-                }
-            } else if let Some(&first) = target.sources.iter().find(|o| !matches!(o, Operand::Stream(_))) {
-                target.sources.push(first);
-            }
-        }
-        97..99 => drop(draft.rows.remove(row)),
-        _ => draft.rows[row].len = r.below(3) as u32,
     }
 }

@@ -26,12 +26,14 @@
 //!   a full stream holds back counts as unordered: races are judged with boundless streams, deadlock with the declared ones.
 //!
 //! # How
-//! `generate.rs` draws schedules; `order.rs` judges all interleavings at once; `explore.rs` walks through
-//! the interleavings of all that have few enough states, and must agree.
+//! `generate.rs` draws schedules and `damage.rs` changes them; `order.rs` judges all interleavings at once; `explore.rs`
+//! walks through the interleavings of all that have few enough states, and must agree.
 //!
 //! `UNISONO_JUDGE_COUNT`, `UNISONO_JUDGE_SEED` and `UNISONO_JUDGE_SECONDS` change how many schedules are drawn, from which
 //! seed and for how long. Schedules that the two disagree on are made smaller and printed by the failing test.
 
+mod damage;
+mod draft;
 mod explore;
 mod files;
 mod generate;
@@ -47,8 +49,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use draft::Draft;
 use explore::{Explorer, Walk};
-use generate::Draft;
 use model::{Model, Refusal};
 use order::Verdict;
 use random::Random;
@@ -268,7 +270,7 @@ fn draw(r: &mut Random) -> Draft {
     loop {
         if let Some(mut draft) = generate::draft(r) {
             for _ in 0..r.pick(&[0, 0, 1, 1, 2]) {
-                generate::damage(r, &mut draft);
+                damage::damage(r, &mut draft);
             }
             return draft;
         }

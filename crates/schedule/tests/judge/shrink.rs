@@ -3,7 +3,7 @@
 use unisono_base::StreamId;
 use unisono_schedule::Operand;
 
-use super::generate::Draft;
+use super::draft::Draft;
 
 /// The smallest draft found for which `holds`.
 pub fn shrink(draft: &Draft, holds: &mut dyn FnMut(&Draft) -> bool) -> Draft {
