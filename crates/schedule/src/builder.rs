@@ -377,6 +377,7 @@ impl Builder {
             self.streams[stream.index()].capacity = capacity;
         }
         self.wait_at_joins();
+        self.previous = Vec::new();
         if !self.places.is_sorted() {
             self.sort();
         }
@@ -385,7 +386,7 @@ impl Builder {
         }
         let (node_lanes, lane_instrs) = self.lanes();
         // Memory is fullest here, so each table goes before the next one comes.
-        (self.places, self.previous) = (Vec::new(), Vec::new());
+        self.places = Vec::new();
         let instrs = Instrs::new(&self.instrs);
         self.instrs = Vec::new();
         self.deps.sort_unstable();
@@ -405,27 +406,29 @@ impl Builder {
         })
     }
 
+    /// One table after the other, so that only one of them is there twice.
     fn sort(&mut self) {
         let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
         order.sort_by_key(|&i| self.places[i as usize]);
-        let mut renamed = vec![InstrId(0); order.len()];
+        self.places = order.iter().map(|&i| self.places[i as usize]).collect();
+        self.instrs = order.iter().map(|&i| self.instrs[i as usize]).collect();
         let mut operands = Vec::with_capacity(self.operands.len());
-        let mut instrs = Vec::with_capacity(order.len());
-        for (new, &old) in order.iter().enumerate() {
-            renamed[old as usize] = InstrId::new(new);
-            let mut instr = self.instrs[old as usize];
+        for instr in &mut self.instrs {
             let count = usize::from(instr.sources) + usize::from(instr.sinks);
             let first = instr.first_operand as usize;
             instr.first_operand = narrow(operands.len());
             operands.extend_from_slice(&self.operands[first..first + count]);
-            instrs.push(instr);
         }
-        self.places = order.iter().map(|&i| self.places[i as usize]).collect();
-        self.instrs = instrs;
         self.operands = operands;
-        for (instr, earlier) in &mut self.deps {
-            *instr = renamed[instr.index()];
-            *earlier = renamed[earlier.index()];
+        if !self.deps.is_empty() {
+            let mut renamed = vec![InstrId(0); order.len()];
+            for (new, &old) in order.iter().enumerate() {
+                renamed[old as usize] = InstrId::new(new);
+            }
+            for (instr, earlier) in &mut self.deps {
+                *instr = renamed[instr.index()];
+                *earlier = renamed[earlier.index()];
+            }
         }
     }
 
