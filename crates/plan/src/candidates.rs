@@ -38,8 +38,10 @@ pub struct Timed {
     pub estimate: Option<Estimate>,
 }
 
-/// Bytes and steps of an instruction while a schedule is built, with the streams that it writes.
-const INSTRUCTION_BYTES: u128 = 96;
+/// Bytes and steps of an instruction while a schedule is built, with the streams that it writes: 43 bytes where the
+/// instructions are made by node and lane, and up to 77 where they are sorted. Its proof takes no more unless contents are
+/// many, which the proof counts itself.
+const INSTRUCTION_BYTES: u128 = 80;
 const INSTRUCTION_STEPS: u128 = 200;
 
 /// Schedules of more instructions are not made, whatever the limits are.

@@ -154,9 +154,9 @@ fn exchanges_are_those_of_the_schedule() {
         let mut found = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
         for node in (0..c.ranks).map(NodeId) {
             for id in schedule.node_instrs(node).map(unisono_base::InstrId::new) {
-                for sink in schedule.sinks(id) {
+                for sink in schedule.sinks(id).iter() {
                     let Operand::Stream(stream) = sink else { continue };
-                    for to in schedule.stream_sinks(*stream) {
+                    for to in schedule.stream_sinks(stream) {
                         let pair = found.entry((node.0, to.0)).or_default();
                         pair[0] += 1;
                         pair[1] += u64::from(schedule.instr(id).len) * c.dtype.bytes();

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, PhaseId, StreamId, interrupt::poll, narrow};
 use unisono_collective::Collective;
 
-use crate::schedule::{Instr, Operand, PhaseId16, Schedule, Stream};
+use crate::schedule::{Instr, Instrs, Operand, PackedOperand, PhaseId16, Schedule, Stream};
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BuildError {
@@ -39,7 +39,7 @@ pub struct Builder {
     /// The instruction made before each one on its node, and the last one of each node; [`NOTHING`] where there is none.
     previous: Vec<InstrId>,
     last: Vec<InstrId>,
-    operands: Vec<Operand>,
+    operands: Vec<PackedOperand>,
     streams: Vec<Stream>,
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
@@ -99,14 +99,14 @@ impl Builder {
             b.phase_ids.entry(name.clone()).or_insert(at);
         }
         b.phases = schedule.phases;
-        b.instrs = schedule.instrs;
+        b.instrs = schedule.instrs.iter().collect();
         b.operands = schedule.operands;
         for (instr, _) in b.instrs.iter().zip(&b.places).filter(|(_, place)| moved(place.0.index())) {
             let first = instr.first_operand as usize;
             let count = usize::from(instr.sources) + usize::from(instr.sinks);
             for operand in &mut b.operands[first..first + count] {
-                if let Operand::Tmp(start) = *operand {
-                    *operand = Operand::Out(start);
+                if let Operand::Tmp(start) = operand.get() {
+                    *operand = Operand::Out(start).into();
                 }
             }
         }
@@ -259,8 +259,7 @@ impl Builder {
                 return id;
             }
         }
-        self.operands.extend_from_slice(sources);
-        self.operands.extend_from_slice(sinks);
+        self.operands.extend(sources.iter().chain(sinks).map(|&operand| PackedOperand::from(operand)));
         for &operand in sinks {
             if let Operand::Stream(s) = operand {
                 let stream = &mut self.streams[s.index()];
@@ -378,6 +377,7 @@ impl Builder {
             self.streams[stream.index()].capacity = capacity;
         }
         self.wait_at_joins();
+        self.previous = Vec::new();
         if !self.places.is_sorted() {
             self.sort();
         }
@@ -385,6 +385,10 @@ impl Builder {
             self.drop_unused_streams();
         }
         let (node_lanes, lane_instrs) = self.lanes();
+        // Memory is fullest here, so each table goes before the next one comes.
+        self.places = Vec::new();
+        let instrs = Instrs::new(&self.instrs);
+        self.instrs = Vec::new();
         self.deps.sort_unstable();
         self.deps.dedup();
         Ok(Schedule {
@@ -394,7 +398,7 @@ impl Builder {
             node_lanes,
             lane_instrs,
             scratch: self.scratch,
-            instrs: self.instrs,
+            instrs,
             operands: self.operands,
             streams: self.streams,
             sinks: self.sinks,
@@ -402,34 +406,36 @@ impl Builder {
         })
     }
 
+    /// One table after the other, so that only one of them is there twice.
     fn sort(&mut self) {
         let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
         order.sort_by_key(|&i| self.places[i as usize]);
-        let mut renamed = vec![InstrId(0); order.len()];
+        self.places = order.iter().map(|&i| self.places[i as usize]).collect();
+        self.instrs = order.iter().map(|&i| self.instrs[i as usize]).collect();
         let mut operands = Vec::with_capacity(self.operands.len());
-        let mut instrs = Vec::with_capacity(order.len());
-        for (new, &old) in order.iter().enumerate() {
-            renamed[old as usize] = InstrId::new(new);
-            let mut instr = self.instrs[old as usize];
+        for instr in &mut self.instrs {
             let count = usize::from(instr.sources) + usize::from(instr.sinks);
             let first = instr.first_operand as usize;
             instr.first_operand = narrow(operands.len());
             operands.extend_from_slice(&self.operands[first..first + count]);
-            instrs.push(instr);
         }
-        self.places = order.iter().map(|&i| self.places[i as usize]).collect();
-        self.instrs = instrs;
         self.operands = operands;
-        for (instr, earlier) in &mut self.deps {
-            *instr = renamed[instr.index()];
-            *earlier = renamed[earlier.index()];
+        if !self.deps.is_empty() {
+            let mut renamed = vec![InstrId(0); order.len()];
+            for (new, &old) in order.iter().enumerate() {
+                renamed[old as usize] = InstrId::new(new);
+            }
+            for (instr, earlier) in &mut self.deps {
+                *instr = renamed[instr.index()];
+                *earlier = renamed[earlier.index()];
+            }
         }
     }
 
     /// Streams that no instruction names (those of empty chunks) leave the tables.
     fn drop_unused_streams(&mut self) {
         let mut used = vec![false; self.streams.len()];
-        for s in self.operands.iter().filter_map(|o| o.stream()) {
+        for s in self.operands.iter().filter_map(|o| o.get().stream()) {
             used[s.index()] = true;
         }
         if used.iter().all(|&u| u) {
@@ -446,8 +452,8 @@ impl Builder {
         }
         (self.streams, self.sinks) = (streams, sinks);
         for operand in &mut self.operands {
-            if let Operand::Stream(s) = operand {
-                *s = renamed[s.index()];
+            if let Operand::Stream(s) = operand.get() {
+                *operand = Operand::Stream(renamed[s.index()]).into();
             }
         }
     }

@@ -4,7 +4,7 @@ use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 
 use crate::{
     builder::{BuildError, Builder},
-    schedule::{Operand, Schedule},
+    schedule::{Operand, Operands, Schedule},
 };
 
 impl Builder {
@@ -57,8 +57,7 @@ impl Builder {
                     if phase.replace(part.phase(id)) != Some(part.phase(id)) {
                         self.phase(&part.phases()[part.phase(id).index()]);
                     }
-                    let placed =
-                        |operands: &[Operand]| operands.iter().map(|&o| place(o)).collect::<Result<Vec<_>, _>>();
+                    let placed = |operands: Operands<'_>| operands.iter().map(place).collect::<Result<Vec<_>, _>>();
                     let (sources, sinks) = match (placed(part.sources(id)), placed(part.sinks(id))) {
                         (Ok(sources), Ok(sinks)) => (sources, sinks),
                         (Err(error), _) | (_, Err(error)) => return self.fail(error),

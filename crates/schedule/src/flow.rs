@@ -1,13 +1,13 @@
 //! Which elements of its stream each stream operand carries: the index that every pass over a schedule starts from.
 //!
 //! A stream is written by one lane of its source and read, at each sink, by one lane; FIFO order is program order.
-//! Building the index is therefore also the check of well-formedness.
+//! [`check`] holds schedules to that, together with all else that makes them well-formed.
 
 use std::ops::Range;
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId};
 
-use crate::schedule::{Operand, Schedule};
+use crate::schedule::{Operand, Operands, Schedule};
 
 /// A stretch of a stream that one instruction pushes or pops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,39 +30,46 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Indexes a schedule and reports whatever is not well-formed. The index is only safe to walk if nothing was.
+    /// Indexes a schedule and reports whatever is not well-formed. The index is empty if anything was found.
     pub fn new(schedule: &Schedule, found: &mut Diagnostics) -> Self {
+        check(schedule, found);
+        if found.is_empty() {
+            Self::index(schedule)
+        } else {
+            Self {
+                position: Vec::new(),
+                lane_of: Vec::new(),
+                node_of_lane: Vec::new(),
+                writer_rows: Vec::new(),
+                writers: Vec::new(),
+                reader_rows: Vec::new(),
+                readers: Vec::new(),
+            }
+        }
+    }
+
+    /// Indexes a schedule that [`check`] found to be well-formed.
+    pub(crate) fn index(schedule: &Schedule) -> Self {
         let mut flow = Self {
             position: vec![0; schedule.operands.len()],
-            lane_of: vec![LaneId(0); schedule.instrs.len()],
-            node_of_lane: vec![NodeId(0); schedule.lane_count()],
+            lane_of: schedule.lanes_of_instrs(),
+            node_of_lane: schedule.nodes_of_lanes(),
             writer_rows: vec![0; schedule.streams.len() + 1],
             writers: Vec::new(),
             reader_rows: vec![0; schedule.streams.len() + 1],
             readers: Vec::new(),
         };
         flow.count(schedule);
-        flow.fill(schedule, found);
-        for id in (0..schedule.instrs.len()).map(InstrId::new) {
-            check_instr(schedule, flow.node_of(id), id, found);
-        }
-        flow.check_streams(schedule, found);
-        for &(instr, earlier) in &schedule.deps {
-            if instr == earlier {
-                found.push("waits-for-itself", Some(flow.node_of(instr)), Some(instr), || {
-                    format!("{instr} waits for its own completion")
-                });
-            }
-        }
+        flow.fill(schedule);
         flow
     }
 
     fn count(&mut self, schedule: &Schedule) {
         for id in (0..schedule.instrs.len()).map(InstrId::new) {
-            for s in schedule.sources(id).iter().filter_map(|o| o.stream()) {
+            for s in schedule.sources(id).iter().filter_map(Operand::stream) {
                 self.reader_rows[s.index() + 1] += 1;
             }
-            for s in schedule.sinks(id).iter().filter_map(|o| o.stream()) {
+            for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
                 self.writer_rows[s.index() + 1] += 1;
             }
         }
@@ -76,72 +83,31 @@ impl Flow {
         self.readers = vec![none; self.reader_rows.last().map_or(0, |&n| n as usize)];
     }
 
-    fn fill(&mut self, schedule: &Schedule, found: &mut Diagnostics) {
+    fn fill(&mut self, schedule: &Schedule) {
         let streams = schedule.streams.len();
-        let mut push = Ends::new(&self.writer_rows[..streams]);
-        let mut pop = Ends::new(&self.reader_rows[..streams]);
-        for node in schedule.all_nodes() {
-            for lane in schedule.lanes(node).map(LaneId::new) {
-                self.node_of_lane[lane.index()] = node;
-                for id in schedule.lane_instrs(lane).map(InstrId::new) {
-                    self.lane_of[id.index()] = lane;
-                    let len = schedule.instr(id).len;
-                    let (sources, sinks) = schedule.operand_rows(id);
-                    for row in sources {
-                        if let Some(s) = schedule.operands[row].stream() {
-                            let start = pop.take(s, node, lane, len, id, "read", found);
-                            self.position[row] = start;
-                            self.readers[pop.slot(s)] = Piece { start, instr: id };
-                        }
-                    }
-                    for row in sinks {
-                        if let Some(s) = schedule.operands[row].stream() {
-                            let start = push.take(s, node, lane, len, id, "written", found);
-                            self.position[row] = start;
-                            self.writers[push.slot(s)] = Piece { start, instr: id };
-                        }
-                    }
+        let mut passed = Passed::new(schedule);
+        let (mut writer, mut reader) = (self.writer_rows[..streams].to_vec(), self.reader_rows[..streams].to_vec());
+        let next = |rows: &mut [u32], s: StreamId| {
+            let row = &mut rows[s.index()];
+            *row += 1;
+            *row as usize - 1
+        };
+        for id in (0..schedule.instrs.len()).map(InstrId::new) {
+            let len = schedule.instr(id).len;
+            let (sources, sinks) = schedule.operand_rows(id);
+            for row in sources {
+                if let Operand::Stream(s) = schedule.operand(row) {
+                    let start = passed.pop(schedule.row_of_sink(s, self.node_of(id)), len);
+                    self.position[row] = start;
+                    self.readers[next(&mut reader, s)] = Piece { start, instr: id };
                 }
             }
-        }
-    }
-
-    fn check_streams(&self, schedule: &Schedule, found: &mut Diagnostics) {
-        for id in schedule.all_streams() {
-            let stream = schedule.stream(id);
-            let total = |pieces: &[Piece]| {
-                pieces.last().map_or(0, |p| u64::from(p.start) + u64::from(schedule.instr(p.instr).len))
-            };
-            let written = total(self.writers(id));
-            if written != u64::from(stream.len) {
-                found.push("stream-length", Some(stream.source), None, || {
-                    format!("{id} declares {} elements, its source pushes {written}", stream.len)
-                });
-            }
-            for p in self.writers(id) {
-                let node = self.node_of(p.instr);
-                if node != stream.source {
-                    found.push("stream-source", Some(node), Some(p.instr), || {
-                        format!("{node} pushes to {id}, whose source is {}", stream.source)
-                    });
+            for row in sinks {
+                if let Operand::Stream(s) = schedule.operand(row) {
+                    let start = passed.push(s, len);
+                    self.position[row] = start;
+                    self.writers[next(&mut writer, s)] = Piece { start, instr: id };
                 }
-            }
-            let mut rest = self.readers(id);
-            for &sink in schedule.stream_sinks(id) {
-                let here = rest.iter().take_while(|p| self.node_of(p.instr) == sink).count();
-                let popped = total(&rest[..here]);
-                rest = &rest[here..];
-                if popped != u64::from(stream.len) {
-                    found.push("stream-count", Some(sink), None, || {
-                        format!("{sink} pops {popped} of the {} elements of {id}", stream.len)
-                    });
-                }
-            }
-            if let Some(p) = rest.first() {
-                let node = self.node_of(p.instr);
-                found.push("stream-sink", Some(node), Some(p.instr), || {
-                    format!("{node} pops {id}, which does not lead to it")
-                });
             }
         }
     }
@@ -187,7 +153,7 @@ impl Flow {
     ) -> impl Iterator<Item = (StreamId, Span)> + 'a {
         let len = schedule.instr(id).len;
         rows.filter_map(move |row| {
-            let s = schedule.operands[row].stream()?;
+            let s = schedule.operand(row).stream()?;
             Some((s, Span::new(self.position[row], len)))
         })
     }
@@ -227,49 +193,143 @@ fn rows(starts: &[u32], id: StreamId) -> Range<usize> {
     starts[id.index()] as usize..starts[id.index() + 1] as usize
 }
 
-/// Running ends of all streams while a pass walks the instructions by node and lane.
-struct Ends {
-    next_slot: Vec<u32>,
-    /// Elements passed at the node visited last, with that node and lane.
-    at: Vec<(u32, Option<(NodeId, LaneId)>)>,
+/// The elements that streams have passed on so far, while the instructions of a well-formed schedule are walked in an
+/// order that keeps that of each lane.
+pub(crate) struct Passed {
+    /// Elements pushed to each stream.
+    pub pushed: Vec<u32>,
+    /// Elements popped at each row of the table of sinks.
+    pub popped: Vec<u32>,
 }
 
-impl Ends {
-    fn new(first_slots: &[u32]) -> Self {
-        Self { next_slot: first_slots.to_vec(), at: vec![(0, None); first_slots.len()] }
+impl Passed {
+    pub fn new(schedule: &Schedule) -> Self {
+        Self { pushed: vec![0; schedule.streams.len()], popped: vec![0; schedule.sinks.len()] }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call in each direction, beside the loop it belongs to")]
-    fn take(
-        &mut self,
-        stream: StreamId,
-        node: NodeId,
-        lane: LaneId,
-        len: u32,
-        instr: InstrId,
-        verb: &str,
-        found: &mut Diagnostics,
-    ) -> u32 {
-        let at = &mut self.at[stream.index()];
-        match at.1 {
-            Some((n, l)) if n == node && l != lane => found.push("stream-lanes", Some(node), Some(instr), || {
-                format!("{stream} is {verb} by two lanes of {node}; its order is then not defined")
-            }),
-            Some((n, _)) if n == node => {}
-            _ => at.0 = 0,
+    /// Adds elements at the source of a stream, and returns the place of the first of them in the stream.
+    #[inline]
+    pub fn push(&mut self, stream: StreamId, len: u32) -> u32 {
+        let pushed = &mut self.pushed[stream.index()];
+        *pushed += len;
+        *pushed - len
+    }
+
+    /// The same for elements that leave a stream at the sink of this row.
+    #[inline]
+    pub fn pop(&mut self, sink_row: usize, len: u32) -> u32 {
+        let popped = &mut self.popped[sink_row];
+        *popped += len;
+        *popped - len
+    }
+}
+
+/// One end of a stream, while it is checked.
+#[derive(Clone)]
+struct End {
+    passed: u64,
+    lane: Option<LaneId>,
+}
+
+impl End {
+    /// Adds an instruction that pushes or pops here, and returns whether it runs in another lane than the one before.
+    fn pass(&mut self, lane: LaneId, len: u32) -> bool {
+        self.passed += u64::from(len);
+        self.lane.replace(lane).is_some_and(|before| before != lane)
+    }
+}
+
+/// Reports whatever is not well-formed.
+pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
+    let none = End { passed: 0, lane: None };
+    let (mut writers, mut readers) = (vec![none.clone(); schedule.streams.len()], vec![none; schedule.sinks.len()]);
+    // Instructions that push to a stream of another node, and those that pop one that does not lead to theirs.
+    let (mut not_source, mut not_sink) = (Vec::new(), Vec::new());
+    for node in schedule.all_nodes() {
+        for lane in schedule.lanes(node).map(LaneId::new) {
+            for id in schedule.lane_instrs(lane).map(InstrId::new) {
+                let len = schedule.instr(id).len;
+                let mut two_lanes = |stream: StreamId, verb: &str| {
+                    found.push("stream-lanes", Some(node), Some(id), || {
+                        format!("{stream} is {verb} by two lanes of {node}; its order is then not defined")
+                    });
+                };
+                for s in schedule.sources(id).iter().filter_map(Operand::stream) {
+                    match schedule.sink_row(s, node) {
+                        Some(row) if readers[row].pass(lane, len) => two_lanes(s, "read"),
+                        Some(_) => {}
+                        None => not_sink.push((s, id, node)),
+                    }
+                }
+                for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
+                    if schedule.stream(s).source != node {
+                        not_source.push((s, id, node));
+                    } else if writers[s.index()].pass(lane, len) {
+                        two_lanes(s, "written");
+                    }
+                }
+            }
         }
-        at.1 = Some((node, lane));
-        let start = at.0;
-        at.0 = at.0.saturating_add(len);
-        start
     }
+    for node in schedule.all_nodes() {
+        for id in schedule.node_instrs(node).map(InstrId::new) {
+            check_instr(schedule, node, id, found);
+        }
+    }
+    not_source.sort_unstable();
+    not_sink.sort_unstable();
+    check_streams(schedule, (&writers, &readers), (&not_source, &not_sink), found);
+    for &(instr, earlier) in &schedule.deps {
+        if instr == earlier {
+            found.push("waits-for-itself", Some(schedule.node_of(instr)), Some(instr), || {
+                format!("{instr} waits for its own completion")
+            });
+        }
+    }
+}
 
-    /// The next row of the stream's pieces.
-    fn slot(&mut self, stream: StreamId) -> usize {
-        let slot = self.next_slot[stream.index()];
-        self.next_slot[stream.index()] += 1;
-        slot as usize
+type Stray = [(StreamId, InstrId, NodeId)];
+
+fn check_streams(
+    schedule: &Schedule,
+    (writers, readers): (&[End], &[End]),
+    (mut not_source, mut not_sink): (&Stray, &Stray),
+    found: &mut Diagnostics,
+) {
+    for id in schedule.all_streams() {
+        let stream = schedule.stream(id);
+        let written = writers[id.index()].passed;
+        if written != u64::from(stream.len) {
+            found.push("stream-length", Some(stream.source), None, || {
+                format!("{id} declares {} elements, its source pushes {written}", stream.len)
+            });
+        }
+        for &(_, instr, node) in split_off(&mut not_source, id) {
+            found.push("stream-source", Some(node), Some(instr), || {
+                format!("{node} pushes to {id}, whose source is {}", stream.source)
+            });
+        }
+        for row in schedule.sink_rows(id) {
+            let (sink, popped) = (schedule.sinks[row], readers[row].passed);
+            if popped != u64::from(stream.len) {
+                found.push("stream-count", Some(sink), None, || {
+                    format!("{sink} pops {popped} of the {} elements of {id}", stream.len)
+                });
+            }
+        }
+        if let Some(&(_, instr, node)) = split_off(&mut not_sink, id).first() {
+            found.push("stream-sink", Some(node), Some(instr), || {
+                format!("{node} pops {id}, which does not lead to it")
+            });
+        }
     }
+}
+
+/// Takes the entries of a stream from the front of a list sorted by streams.
+fn split_off<'a>(rest: &mut &'a Stray, id: StreamId) -> &'a Stray {
+    let (here, others) = rest.split_at(rest.iter().take_while(|entry| entry.0 == id).count());
+    *rest = others;
+    here
 }
 
 fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagnostics) {
@@ -284,7 +344,7 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
     }
     let sizes = [schedule.input_len(node), schedule.output_len(node), schedule.scratch_elements(node)];
     let names = ["in", "out", "tmp"];
-    for &operand in sources.iter().chain(sinks) {
+    for operand in sources.iter().chain(sinks.iter()) {
         if let Some((buffer, span)) = operand.slice(instr.len)
             && span.end() > u64::from(sizes[buffer])
         {
@@ -292,7 +352,7 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
             say("outside-buffer", format!("{name}{span} lies outside {name} of {node}, which has {size} elements"));
         }
     }
-    for &sink in sinks {
+    for sink in sinks.iter() {
         if let Operand::In(_) = sink {
             say("writes-input", format!("{id} writes to in, which is read-only"));
         }
@@ -304,12 +364,12 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
 fn check_overlaps(
     id: InstrId,
     len: u32,
-    sources: &[Operand],
-    sinks: &[Operand],
+    sources: Operands<'_>,
+    sinks: Operands<'_>,
     say: &mut impl FnMut(&'static str, String),
 ) {
-    for (n, &sink) in sinks.iter().enumerate() {
-        for &other in &sinks[..n] {
+    for (n, sink) in sinks.iter().enumerate() {
+        for other in sinks.iter().take(n) {
             let clash = match (sink.slice(len), other.slice(len)) {
                 (Some((a, x)), Some((b, y))) => a == b && x.overlaps(y),
                 _ => sink == other,
@@ -318,7 +378,7 @@ fn check_overlaps(
                 say("sinks-overlap", format!("{id} writes one place twice"));
             }
         }
-        for &source in sources {
+        for source in sources.iter() {
             let clash = match (sink.slice(len), source.slice(len)) {
                 (Some((a, x)), Some((b, y))) => a == b && x != y && x.overlaps(y),
                 _ => sink == source,
@@ -328,8 +388,8 @@ fn check_overlaps(
             }
         }
     }
-    for (n, &source) in sources.iter().enumerate() {
-        if source.stream().is_some() && sources[..n].contains(&source) {
+    for (n, source) in sources.iter().enumerate() {
+        if source.stream().is_some() && sources.iter().take(n).any(|other| other == source) {
             say("stream-twice", format!("{id} names one stream twice among its sources"));
         }
     }

@@ -214,8 +214,8 @@ fn lane(schedule: &Schedule, lane: LaneId) -> Vec<Combine> {
             Combine {
                 length: schedule.instr(id).len,
                 phase: schedule.phase(id).0,
-                sources: schedule.sources(id).iter().map(|&o| place(o)).collect(),
-                sinks: schedule.sinks(id).iter().map(|&o| place(o)).collect(),
+                sources: schedule.sources(id).iter().map(place).collect(),
+                sinks: schedule.sinks(id).iter().map(place).collect(),
                 after: schedule.after(id).iter().map(|d| d.1.0).collect(),
             }
         })

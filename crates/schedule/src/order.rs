@@ -9,9 +9,14 @@
 //! chunk `j` of an instruction waits only for chunks of instructions that the graph already puts before it, or for
 //! chunk `j - 1` of its own; a cycle of chunks would project to a cycle here.
 
-use unisono_base::{Diagnostics, InstrId, Span, StreamId, interrupt};
+use std::ops::Range;
 
-use crate::{flow::Flow, schedule::Schedule};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interrupt};
+
+use crate::{
+    flow::{Flow, Passed},
+    schedule::{Operand, Schedule},
+};
 
 /// A topological order of all instructions; on a cycle what can run, and a diagnostic that names the cycle.
 pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
@@ -42,26 +47,187 @@ pub fn topological_with(
     order
 }
 
+/// A topological order as runs: stretches of instructions of one lane.
+pub struct Runs {
+    /// The lane of each run and one past its last instruction. It starts where the run before it in the lane ended.
+    ends: Vec<(LaneId, u32)>,
+}
+
+impl Runs {
+    /// The lane and the instructions of each run, in order.
+    pub fn iter<'a>(&'a self, schedule: &Schedule) -> impl Iterator<Item = (LaneId, Range<u32>)> + use<'a> {
+        let mut next = schedule.lane_instrs.clone();
+        self.ends.iter().map(move |&(lane, end)| (lane, std::mem::replace(&mut next[lane.index()], end)..end))
+    }
+
+    /// All instructions one by one.
+    pub fn instrs(&self, schedule: &Schedule) -> Vec<InstrId> {
+        let mut order = Vec::with_capacity(schedule.instr_count());
+        self.iter(schedule).for_each(|(_, run)| order.extend(run.map(InstrId)));
+        order
+    }
+}
+
 /// Another topological order: each lane runs as far as it can before another one does. What is read next was then
 /// mostly read or written just before, and streams hold little.
-pub fn depth_first(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
-    let dependents = Dependents::new(schedule, &[]);
-    let mut waiting = waiting(schedule, flow, &dependents);
-    let mut order = Vec::with_capacity(waiting.len());
-    let mut open: Vec<InstrId> = ready(&waiting).collect();
+///
+/// It is found by running the schedule at the coarsest granularity, which takes a few numbers a lane and a stream, and
+/// no edges. A lane can run as far as the edges above let it: what it waits for never goes away again. So all
+/// instructions run exactly if there is no cycle, whichever lane goes first.
+pub fn depth_first(schedule: &Schedule, found: &mut Diagnostics) -> Runs {
+    let mut lanes = Lanes::new(schedule);
+    let mut open: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).filter(|&l| lanes.can_run(l)).collect();
     open.reverse();
-    while let Some(id) = open.pop() {
-        interrupt::poll();
-        order.push(id);
-        let top = open.len();
-        successors(schedule, flow, &dependents, id, |next| open.extend(arrive(&mut waiting, next)));
-        // The next one of the lane is found first and goes on first.
-        open[top..].reverse();
+    let (mut ends, mut done) = (Vec::new(), 0);
+    while let Some(lane) = open.pop() {
+        let start = lanes.next[lane.index()].instr;
+        while lanes.can_run(lane) {
+            interrupt::poll();
+            let top = open.len();
+            lanes.run(lane, &mut open);
+            // Of the lanes that were woken together, the first goes on first.
+            open[top..].reverse();
+        }
+        let end = lanes.next[lane.index()].instr;
+        if end > start {
+            ends.push((lane, end));
+            done += (end - start) as usize;
+        }
     }
-    if order.len() < waiting.len() {
-        report_cycle(schedule, flow, &dependents, &waiting, found);
+    drop(lanes);
+    if done < schedule.instr_count() {
+        topological(schedule, &Flow::index(schedule), found);
+        assert!(!found.is_empty(), "instructions that cannot run wait for each other in a cycle");
     }
-    order
+    Runs { ends }
+}
+
+/// Nobody waits.
+const NOBODY: u32 = u32::MAX;
+
+/// What a lane runs next.
+#[derive(Clone, Copy)]
+struct Next {
+    instr: u32,
+    /// The operands of the instruction that it need not wait for any more; [`AWAITS`] while it waits for an instruction.
+    /// Of the next operand, a stream with a capacity, the sinks that leave room enough.
+    operands: u32,
+    sinks: u32,
+}
+
+const AWAITS: u32 = u32::MAX;
+
+/// All lanes of a schedule that runs, and who waits where.
+struct Lanes<'a> {
+    schedule: &'a Schedule,
+    node_of_lane: Vec<NodeId>,
+    next: Vec<Next>,
+    passed: Passed,
+    /// At each sink of a stream the lane that waits for elements, and the one that waits for room.
+    reader: Vec<u32>,
+    writer: Vec<u32>,
+    dependents: Dependents,
+    /// Of each instruction its lane and the dependencies that are not over; empty where no instruction has any.
+    lane_of: Vec<LaneId>,
+    awaited: Vec<u32>,
+}
+
+impl<'a> Lanes<'a> {
+    fn new(schedule: &'a Schedule) -> Self {
+        let first = &schedule.lane_instrs[..schedule.lane_count()];
+        let (mut lane_of, mut awaited) = (Vec::new(), Vec::new());
+        if !schedule.deps.is_empty() {
+            lane_of = schedule.lanes_of_instrs();
+            awaited = vec![0; schedule.instrs.len()];
+            schedule.deps.iter().for_each(|(instr, _)| awaited[instr.index()] += 1);
+        }
+        // Only a stream that cannot hold all its elements makes its writer wait.
+        let bounded = schedule.streams.iter().any(|s| s.capacity < s.len);
+        Self {
+            schedule,
+            node_of_lane: schedule.nodes_of_lanes(),
+            next: first.iter().map(|&instr| Next { instr, operands: 0, sinks: 0 }).collect(),
+            passed: Passed::new(schedule),
+            reader: vec![NOBODY; schedule.sinks.len()],
+            writer: if bounded { vec![NOBODY; schedule.sinks.len()] } else { Vec::new() },
+            dependents: Dependents::new(schedule, &[]),
+            lane_of,
+            awaited,
+        }
+    }
+
+    /// Whether the next instruction of a lane can run. If not, the lane waits where it is woken.
+    fn can_run(&mut self, lane: LaneId) -> bool {
+        let schedule = self.schedule;
+        let next = &mut self.next[lane.index()];
+        if next.instr == schedule.lane_instrs[lane.index() + 1] {
+            return false;
+        }
+        let id = InstrId(next.instr);
+        if self.awaited.get(id.index()).is_some_and(|&count| count > 0) {
+            next.operands = AWAITS;
+            return false;
+        }
+        let (sources, sinks) = schedule.operand_rows(id);
+        let len = u64::from(schedule.instrs.get(id).len);
+        for row in sources.start + next.operands as usize..sinks.end {
+            if let Operand::Stream(s) = schedule.operand(row) {
+                let pushed = u64::from(self.passed.pushed[s.index()]);
+                let stream = schedule.streams[s.index()];
+                if row < sources.end {
+                    let sink = schedule.row_of_sink(s, self.node_of_lane[lane.index()]);
+                    if u64::from(self.passed.popped[sink]) + len > pushed {
+                        self.reader[sink] = lane.0;
+                        return false;
+                    }
+                } else if stream.capacity < stream.len {
+                    for sink in schedule.sink_rows(s).skip(next.sinks as usize) {
+                        let waiting = pushed + len - u64::from(self.passed.popped[sink]);
+                        if waiting > u64::from(stream.capacity) {
+                            self.writer[sink] = lane.0;
+                            return false;
+                        }
+                        next.sinks += 1;
+                    }
+                    next.sinks = 0;
+                }
+            }
+            next.operands += 1;
+        }
+        true
+    }
+
+    /// Runs the next instruction of a lane, and appends the lanes that may then go on.
+    fn run(&mut self, lane: LaneId, woken: &mut Vec<LaneId>) {
+        let schedule = self.schedule;
+        let next = &mut self.next[lane.index()];
+        let id = InstrId(next.instr);
+        *next = Next { instr: id.0 + 1, operands: 0, sinks: 0 };
+        let mut wake = |waiting: &mut u32| {
+            if *waiting != NOBODY {
+                woken.push(LaneId(std::mem::replace(waiting, NOBODY)));
+            }
+        };
+        let len = schedule.instrs.get(id).len;
+        for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
+            self.passed.push(s, len);
+            self.reader[schedule.sink_rows(s)].iter_mut().for_each(&mut wake);
+        }
+        for s in schedule.sources(id).iter().filter_map(Operand::stream) {
+            let sink = schedule.row_of_sink(s, self.node_of_lane[lane.index()]);
+            self.passed.pop(sink, len);
+            self.writer.get_mut(sink).into_iter().for_each(&mut wake);
+        }
+        for &later in self.dependents.of(id) {
+            self.awaited[later.index()] -= 1;
+            let waits = self.lane_of[later.index()];
+            let next = &mut self.next[waits.index()];
+            if self.awaited[later.index()] == 0 && next.instr == later.0 && next.operands == AWAITS {
+                next.operands = 0;
+                woken.push(waits);
+            }
+        }
+    }
 }
 
 /// How many edges lead to each instruction.
@@ -187,4 +353,94 @@ fn report_cycle(schedule: &Schedule, flow: &Flow, dependents: &Dependents, waiti
     found.push("deadlock", Some(flow.node_of(at)), Some(at), || {
         format!("{stuck} instructions can never run; these wait for each other: {}{rest}", shown.join(", "))
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use unisono_collective::{Collective, Dtype, Kind, Operator};
+
+    use super::*;
+    use crate::Builder;
+
+    const NODES: u32 = 4;
+    const LANES: u32 = 2;
+
+    /// Streams of six elements, cut anywhere at each end, whose pushes and pops come in any order in the lanes of four
+    /// nodes; capacities and dependencies at random.
+    fn random(mut draw: impl FnMut(u32) -> u32) -> Schedule {
+        let mut b = Builder::new(Collective::new(Kind::Alltoall, NODES, 6, 0, Operator::Sum, Dtype::F32).unwrap());
+        let mut lanes = vec![Vec::new(); (NODES * LANES) as usize];
+        for _ in 0..1 + draw(4) {
+            let source = draw(NODES);
+            let sinks: Vec<NodeId> = (0..NODES).filter(|&n| n != source && draw(2) == 0).map(NodeId).collect();
+            if sinks.is_empty() {
+                continue;
+            }
+            let stream = b.stream(NodeId(source), &sinks);
+            b.capacity(stream, 1 + draw(8));
+            for node in sinks.into_iter().chain([NodeId(source)]) {
+                let lane = &mut lanes[(node.0 * LANES + draw(LANES)) as usize];
+                let (mut at, mut left) = (0, 6);
+                while left > 0 {
+                    let len = 1 + draw(left);
+                    at += draw(lane.len() as u32 - at + 1);
+                    lane.insert(at as usize, (stream, len, node.0 == source));
+                    at += 1;
+                    left -= len;
+                }
+            }
+        }
+        let mut made = Vec::new();
+        for (lane, rows) in (0u32..).zip(lanes) {
+            for (stream, len, pushes) in rows {
+                let (stream, memory) = (Operand::Stream(stream), Operand::Tmp(0));
+                let (from, to) = if pushes { (memory, stream) } else { (stream, memory) };
+                made.push(b.combine(NodeId(lane / LANES), lane % LANES, len, &[from], &[to]));
+            }
+        }
+        for _ in 0..draw(3).min(made.len() as u32) {
+            let [a, c] = [draw(made.len() as u32), draw(made.len() as u32)];
+            if a != c {
+                b.after(made[a as usize], made[c as usize]);
+            }
+        }
+        for node in (0..NODES).map(NodeId) {
+            b.scratch(node, 6);
+        }
+        b.finish().unwrap()
+    }
+
+    #[test]
+    fn lanes_run_exactly_where_there_is_no_cycle() {
+        let mut state = 1u64;
+        let mut ends = [0; 2];
+        for _ in 0..20_000 {
+            let schedule = random(|below| {
+                state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+                (state % u64::from(below)) as u32
+            });
+            let mut found = Diagnostics::default();
+            let flow = Flow::new(&schedule, &mut found);
+            assert!(found.is_empty(), "{:?}", found.into_vec());
+            let mut cycle = Diagnostics::default();
+            let all = topological(&schedule, &flow, &mut cycle);
+            let runs = depth_first(&schedule, &mut found);
+            assert_eq!(found.into_vec(), cycle.clone().into_vec());
+            ends[usize::from(cycle.is_empty())] += 1;
+            if cycle.is_empty() {
+                let mut order = runs.instrs(&schedule);
+                let mut rank = vec![0; order.len()];
+                order.iter().enumerate().for_each(|(at, id)| rank[id.index()] = at);
+                let dependents = Dependents::new(&schedule, &[]);
+                for &id in &all {
+                    successors(&schedule, &flow, &dependents, id, |next| {
+                        assert!(rank[id.index()] < rank[next.index()])
+                    });
+                }
+                order.sort_unstable();
+                assert!(order.into_iter().eq((0..all.len()).map(InstrId::new)));
+            }
+        }
+        assert!(ends.iter().all(|&n| n > 1000), "{ends:?}");
+    }
 }

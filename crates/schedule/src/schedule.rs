@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use unisono_base::{InstrId, LaneId, NodeId, PhaseId, Span, StreamId};
+use rustc_hash::FxHashMap;
+use unisono_base::{InstrId, LaneId, NodeId, PhaseId, Span, StreamId, narrow};
 use unisono_collective::{Collective, Operator};
 
 /// Where an instruction reads or writes. Buffer operands give the first element; the instruction gives the length.
@@ -17,8 +18,63 @@ pub enum Operand {
     Stream(StreamId),
 }
 
-/// One `combine`; its operands lie in the schedule's operand table, sources first.
+/// An operand as the table keeps it: 5 bytes without padding, where [`Operand`] takes 8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PackedOperand {
+    kind: u8,
+    place: [u8; 4],
+}
+
+impl From<Operand> for PackedOperand {
+    #[inline]
+    fn from(operand: Operand) -> Self {
+        let (kind, place) = match operand {
+            Operand::In(start) => (0, start),
+            Operand::Out(start) => (1, start),
+            Operand::Tmp(start) => (2, start),
+            Operand::Stream(stream) => (3, stream.0),
+        };
+        Self { kind, place: place.to_ne_bytes() }
+    }
+}
+
+impl PackedOperand {
+    #[inline]
+    pub(crate) fn get(self) -> Operand {
+        let place = u32::from_ne_bytes(self.place);
+        match self.kind {
+            0 => Operand::In(place),
+            1 => Operand::Out(place),
+            2 => Operand::Tmp(place),
+            _ => Operand::Stream(StreamId(place)),
+        }
+    }
+}
+
+/// The sources or the sinks of an instruction, in their order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operands<'a>(&'a [PackedOperand]);
+
+impl<'a> Operands<'a> {
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Operand> + ExactSizeIterator + Clone + use<'a> {
+        self.0.iter().map(|o| o.get())
+    }
+
+    pub fn to_vec(self) -> Vec<Operand> {
+        self.iter().collect()
+    }
+}
+
+/// One `combine`; its operands lie in the schedule's operand table, sources first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Instr {
     pub(crate) first_operand: u32,
     pub(crate) sources: u16,
@@ -28,12 +84,59 @@ pub struct Instr {
 }
 
 /// A phase id as instructions store it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PhaseId16(pub(crate) u16);
 
 impl From<PhaseId16> for PhaseId {
     fn from(p: PhaseId16) -> PhaseId {
         PhaseId(u32::from(p.0))
+    }
+}
+
+/// The instructions of a schedule, in 8 bytes each: many have the same numbers of operands, length and phase, which are
+/// kept once.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Instrs {
+    /// The first operand of each instruction, and the row of all else in `shapes`.
+    rows: Vec<(u32, u32)>,
+    /// Distinct instructions without their first operand, which is 0 here, in the order of their first use.
+    shapes: Vec<Instr>,
+}
+
+impl Instrs {
+    pub fn new(instrs: &[Instr]) -> Self {
+        let (mut shapes, mut known, mut last) = (Vec::<Instr>::new(), FxHashMap::default(), 0);
+        let mut rows = Vec::with_capacity(instrs.len());
+        for instr in instrs {
+            let shape = Instr { first_operand: 0, ..*instr };
+            if shapes.get(last as usize) != Some(&shape) {
+                last = *known.entry(shape).or_insert_with(|| {
+                    shapes.push(shape);
+                    narrow(shapes.len() - 1)
+                });
+            }
+            rows.push((instr.first_operand, last));
+        }
+        Self { rows, shapes }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline]
+    pub fn get(&self, id: InstrId) -> Instr {
+        let (first_operand, shape) = self.rows[id.index()];
+        Instr { first_operand, ..self.shapes[shape as usize] }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Instr> {
+        (0..self.len()).map(|at| self.get(InstrId::new(at)))
+    }
+
+    /// The lengths of all instructions, each once for those that are alike.
+    pub fn lens_mut(&mut self) -> impl Iterator<Item = &mut u32> {
+        self.shapes.iter_mut().map(|shape| &mut shape.len)
     }
 }
 
@@ -58,8 +161,8 @@ pub struct Schedule {
     pub(crate) lane_instrs: Vec<u32>,
     /// Scratch elements of each node.
     pub(crate) scratch: Vec<u32>,
-    pub(crate) instrs: Vec<Instr>,
-    pub(crate) operands: Vec<Operand>,
+    pub(crate) instrs: Instrs,
+    pub(crate) operands: Vec<PackedOperand>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) sinks: Vec<NodeId>,
     /// `(instruction, what must have completed before it starts)`, sorted.
@@ -111,29 +214,64 @@ impl Schedule {
     }
 
     pub fn instr(&self, id: InstrId) -> Instr {
-        self.instrs[id.index()]
+        self.instrs.get(id)
     }
 
-    pub fn sources(&self, id: InstrId) -> &[Operand] {
-        let i = self.instrs[id.index()];
-        &self.operands[i.first_operand as usize..][..usize::from(i.sources)]
+    pub fn sources(&self, id: InstrId) -> Operands<'_> {
+        Operands(&self.operands[self.operand_rows(id).0])
     }
 
-    pub fn sinks(&self, id: InstrId) -> &[Operand] {
-        let i = self.instrs[id.index()];
-        &self.operands[i.first_operand as usize + usize::from(i.sources)..][..usize::from(i.sinks)]
+    pub fn sinks(&self, id: InstrId) -> Operands<'_> {
+        Operands(&self.operands[self.operand_rows(id).1])
+    }
+
+    /// The operand in a row of the table.
+    #[inline]
+    pub(crate) fn operand(&self, row: usize) -> Operand {
+        self.operands[row].get()
+    }
+
+    /// The row of a sink that a well-formed schedule pops the stream at.
+    #[inline]
+    pub(crate) fn row_of_sink(&self, id: StreamId, sink: NodeId) -> usize {
+        self.sink_row(id, sink).unwrap_or_else(|| unreachable!("{id} does not lead to {sink}"))
+    }
+
+    /// The lane of an instruction, found by halving.
+    pub(crate) fn lane_of(&self, id: InstrId) -> LaneId {
+        LaneId::new(self.lane_instrs.partition_point(|&first| first <= id.0) - 1)
+    }
+
+    /// The node of an instruction, found by halving.
+    pub(crate) fn node_of(&self, id: InstrId) -> NodeId {
+        let lane = self.lane_of(id);
+        NodeId::new(self.node_lanes.partition_point(|&first| first <= lane.0) - 1)
+    }
+
+    /// The lane of each instruction.
+    pub(crate) fn lanes_of_instrs(&self) -> Vec<LaneId> {
+        let mut lanes = Vec::with_capacity(self.instrs.len());
+        for lane in (0..self.lane_count()).map(LaneId::new) {
+            lanes.resize(self.lane_instrs(lane).end, lane);
+        }
+        lanes
+    }
+
+    /// The node of each lane.
+    pub(crate) fn nodes_of_lanes(&self) -> Vec<NodeId> {
+        self.all_nodes().flat_map(|node| self.lanes(node).map(move |_| node)).collect()
     }
 
     /// Rows of the operand table that belong to an instruction: sources, then sinks.
     pub(crate) fn operand_rows(&self, id: InstrId) -> (Range<usize>, Range<usize>) {
-        let i = self.instrs[id.index()];
+        let i = self.instrs.get(id);
         let first = i.first_operand as usize;
         let mid = first + usize::from(i.sources);
         (first..mid, mid..mid + usize::from(i.sinks))
     }
 
     pub fn phase(&self, id: InstrId) -> PhaseId {
-        self.instrs[id.index()].phase.into()
+        self.instrs.get(id).phase.into()
     }
 
     pub fn stream(&self, id: StreamId) -> Stream {
@@ -142,9 +280,23 @@ impl Schedule {
 
     /// The nodes a stream goes to, ascending.
     pub fn stream_sinks(&self, id: StreamId) -> &[NodeId] {
+        &self.sinks[self.sink_rows(id)]
+    }
+
+    /// The rows of a stream's sinks in the table of all sinks.
+    #[inline]
+    pub(crate) fn sink_rows(&self, id: StreamId) -> Range<usize> {
         let first = self.streams[id.index()].first_sink as usize;
         let end = self.streams.get(id.index() + 1).map_or(self.sinks.len(), |s| s.first_sink as usize);
-        &self.sinks[first..end]
+        first..end
+    }
+
+    /// The row of one sink of a stream, if the stream leads to it.
+    #[inline]
+    pub(crate) fn sink_row(&self, id: StreamId, sink: NodeId) -> Option<usize> {
+        let rows = self.sink_rows(id);
+        let row = rows.start + self.sinks[rows.clone()].partition_point(|&node| node < sink);
+        (row < rows.end && self.sinks[row] == sink).then_some(row)
     }
 
     /// What must have completed before `id` starts, beside its lane's earlier instructions.

@@ -18,7 +18,7 @@ use crate::{
 pub struct Ring;
 
 /// A ring on P PEs makes about 4 P^2 instructions, so its schedules outgrow any memory before its cost terms do. Larger
-/// ones than this, about 3 GB of tables, are refused.
+/// ones than this, which take about 4 GB while they are built, are refused.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
 /// At most so many instructions does [`emit`] make on a line of `pes`.

@@ -9,7 +9,7 @@ mod search;
 use unisono_algorithms::{Algorithm, Case, Params, Ranks, find};
 use unisono_base::StreamId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_schedule::{Operand, Schedule};
+use unisono_schedule::{Operand, Operands, Schedule};
 
 /// An allreduce of `elements` on ranks where only the ratio of 4 between latency and issue costs.
 fn case(ranks: u32, elements: u64, operator: Operator) -> Case {
@@ -29,6 +29,6 @@ fn built(case: &Case, text: &str) -> Schedule {
 }
 
 /// The streams among operands.
-fn streams(operands: &[Operand]) -> impl Iterator<Item = StreamId> + '_ {
-    operands.iter().filter_map(|o| if let Operand::Stream(s) = o { Some(*s) } else { None })
+fn streams(operands: Operands<'_>) -> impl Iterator<Item = StreamId> + '_ {
+    operands.iter().filter_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }

@@ -57,10 +57,10 @@ pub fn message_rounds(
         if operands > 0 {
             *work.entry((depth, node)).or_default() += bytes * operands;
         }
-        for sink in schedule.sinks(id) {
+        for sink in schedule.sinks(id).iter() {
             let Operand::Stream(stream) = sink else { continue };
             rounds.resize_with(rounds.len().max(depth as usize + 1), MessageRound::default);
-            let to = schedule.stream_sinks(*stream).iter();
+            let to = schedule.stream_sinks(stream).iter();
             rounds[depth as usize].messages.extend(to.map(|to| Message { from: node, to: to.0, bytes }));
         }
     }

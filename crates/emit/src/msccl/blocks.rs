@@ -60,7 +60,7 @@ impl Maker<'_> {
         for &id in instrs {
             for (from, len) in self.pieces.of(s, self.flow, id) {
                 let count = len / unit;
-                let end = |o: &Operand| self.ends(*o, node, from);
+                let end = |o: Operand| self.ends(o, node, from);
                 let sources: Vec<_> = s.sources(id).iter().flat_map(|o| end(o)(true)).collect();
                 let sinks: Vec<_> = s.sinks(id).iter().flat_map(|o| end(o)(false)).collect();
                 let temporary = temporary[self.flow.lane_of(id).index() - s.lanes(node).start];

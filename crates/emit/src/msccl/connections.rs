@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use unisono_base::{InstrId, NodeId, Span, StreamId, narrow};
-use unisono_schedule::{Flow, Operand, Schedule};
+use unisono_schedule::{Flow, Operand, Operands, Schedule};
 
 use super::pieces::Pieces;
 
@@ -93,8 +93,8 @@ impl Connections {
             for id in schedule.node_instrs(node).map(InstrId::new) {
                 let Some(from) = last_received(schedule.sources(id)) else { continue };
                 let from = self.of(schedule, from, node);
-                for sink in schedule.sinks(id) {
-                    if let Operand::Stream(s) = *sink {
+                for sink in schedule.sinks(id).iter() {
+                    if let Operand::Stream(s) = sink {
                         for &to in self.of_all_sinks(schedule, s) {
                             *fused.entry((from, to)).or_default() += 1;
                         }
@@ -147,13 +147,9 @@ fn root(groups: &[usize], mut at: usize) -> usize {
 }
 
 /// The stream that the last operation of a `combine` of these sources receives from; see [`super::ops::lower`].
-fn last_received(sources: &[Operand]) -> Option<StreamId> {
-    let last = match sources {
-        [.., a, b] if sources.len() == 2 => [*b, *a],
-        [.., a] => [*a, *a],
-        [] => return None,
-    };
-    last.into_iter().find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
+fn last_received(sources: Operands<'_>) -> Option<StreamId> {
+    let mut last = sources.iter().rev().take(if sources.len() == 2 { 2 } else { 1 });
+    last.find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }
 
 /// Two lists of messages as one FIFO, if both ends keep one order; streams of one instruction have none.

@@ -95,8 +95,8 @@ fn unit(schedule: &Schedule) -> u32 {
     let mut unit = schedule.collective().elements;
     for id in (0..schedule.instr_count()).map(InstrId::new) {
         unit = gcd(unit, schedule.instr(id).len);
-        for operand in schedule.sources(id).iter().chain(schedule.sinks(id)) {
-            if let Operand::In(start) | Operand::Out(start) | Operand::Tmp(start) = *operand {
+        for operand in schedule.sources(id).iter().chain(schedule.sinks(id).iter()) {
+            if let Operand::In(start) | Operand::Out(start) | Operand::Tmp(start) = operand {
                 unit = gcd(unit, start);
             }
         }

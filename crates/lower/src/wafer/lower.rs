@@ -214,7 +214,7 @@ fn programs(
 
 fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: InstrId) -> Result<Step, LowerError> {
     let schedule = &placed.schedule;
-    let end = |&operand: &Operand| match operand {
+    let end = |operand: Operand| match operand {
         Operand::In(start) => End::In(start),
         Operand::Out(start) => End::Out(start),
         Operand::Tmp(start) => End::Tmp(start),
@@ -229,12 +229,12 @@ fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: 
     let mut op = Op { instr: id, phase: narrow(schedule.phase(id).0), ..Op::plain(schedule.instr(id).len) };
     // Only leaves are paced, which send what they were given; all others take the pace of what arrives, and a flood of the
     // result after the reduce has none.
-    let memory = |o: &Operand| !matches!(o, Operand::Stream(_));
-    let given = |o: &Operand| matches!(o, Operand::In(_));
+    let memory = |o: Operand| !matches!(o, Operand::Stream(_));
+    let given = |o: Operand| matches!(o, Operand::In(_));
     if schedule.sources(id).iter().all(given) && !schedule.sinks(id).iter().all(memory) {
         op.pace = placed.placement.pace;
     }
-    if schedule.sources(id).iter().filter(|o| !memory(o)).count() > 1 {
+    if schedule.sources(id).iter().filter(|&o| !memory(o)).count() > 1 {
         op.chunk = placed.placement.chunk.clamp(1, op.len.max(1));
     }
     for (stream, span) in flow.pushes(schedule, id) {

@@ -217,14 +217,14 @@ impl<'a, T: Element> Machine<'a, T> {
             } else {
                 values.iter_mut().zip(from).for_each(|(v, &x)| *v = T::combine(operator, *v, x));
             }
-            if let Operand::Stream(s) = self.schedule.operands[row] {
+            if let Operand::Stream(s) = self.schedule.operand(row) {
                 let sink = self.schedule.stream_sinks(s).binary_search(&node).expect("checked by Flow");
                 self.channels[s.index()].popped[sink] += count;
             }
         }
         for row in sinks {
             let to = |start: u32| (start + progress) as usize..(start + progress + count) as usize;
-            match self.schedule.operands[row] {
+            match self.schedule.operand(row) {
                 Operand::In(_) => unreachable!("Flow refuses writes to in"),
                 Operand::Out(start) => self.out[node.index()][to(start)].copy_from_slice(&values),
                 Operand::Tmp(start) => self.tmp[node.index()][to(start)].copy_from_slice(&values),
@@ -239,7 +239,7 @@ impl<'a, T: Element> Machine<'a, T> {
     }
 
     fn source(&self, node: NodeId, row: usize, progress: u32, count: u32) -> &[T] {
-        let (data, start) = match self.schedule.operands[row] {
+        let (data, start) = match self.schedule.operand(row) {
             Operand::In(start) => (&self.inputs[node.index()], start),
             Operand::Out(start) => (&self.out[node.index()], start),
             Operand::Tmp(start) => (&self.tmp[node.index()], start),

@@ -11,11 +11,11 @@ fn gcd(a: u32, b: u32) -> u32 {
 /// Capacities are dropped: they bound what waits on a machine whose streams are queues.
 pub fn condense(schedule: &Schedule) -> Schedule {
     let mut block = schedule.collective.elements;
-    for i in &schedule.instrs {
+    for i in schedule.instrs.iter() {
         block = gcd(block, i.len);
     }
     for operand in &schedule.operands {
-        if let Operand::In(at) | Operand::Out(at) | Operand::Tmp(at) = *operand {
+        if let Operand::In(at) | Operand::Out(at) | Operand::Tmp(at) = operand.get() {
             block = gcd(block, at);
         }
     }
@@ -24,12 +24,15 @@ pub fn condense(schedule: &Schedule) -> Schedule {
     let block = block.max(1);
     small.collective.elements /= block;
     small.scratch.iter_mut().for_each(|s| *s = s.div_ceil(block));
-    small.instrs.iter_mut().for_each(|i| i.len /= block);
+    small.instrs.lens_mut().for_each(|len| *len /= block);
     for operand in &mut small.operands {
-        match operand {
-            Operand::In(at) | Operand::Out(at) | Operand::Tmp(at) => *at /= block,
-            Operand::Stream(_) => {}
-        }
+        let small = match operand.get() {
+            Operand::In(at) => Operand::In(at / block),
+            Operand::Out(at) => Operand::Out(at / block),
+            Operand::Tmp(at) => Operand::Tmp(at / block),
+            stream @ Operand::Stream(_) => stream,
+        };
+        *operand = small.into();
     }
     for Stream { len, capacity, .. } in &mut small.streams {
         *len /= block;

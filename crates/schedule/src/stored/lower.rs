@@ -93,7 +93,7 @@ impl Lowering<'_> {
         let (rows, sink_rows) = self.schedule.operand_rows(id);
         let (mut memory, mut streams) = (Vec::new(), Vec::new());
         for row in sink_rows {
-            match self.schedule.operands[row] {
+            match self.schedule.operand(row) {
                 Operand::In(_) => unreachable!("Flow refuses writes to in"),
                 Operand::Out(at) => memory.push(Place::Out(at + start)),
                 Operand::Tmp(at) => memory.push(Place::Tmp(at + start)),
@@ -111,7 +111,7 @@ impl Lowering<'_> {
         let mut sources = Vec::with_capacity(rows.len());
         let mut landed = None;
         for row in rows {
-            let place = match self.schedule.operands[row] {
+            let place = match self.schedule.operand(row) {
                 Operand::In(at) => Place::In(at + start),
                 Operand::Out(at) => Place::Out(at + start),
                 Operand::Tmp(at) => Place::Tmp(at + start),
@@ -169,7 +169,7 @@ impl Lowering<'_> {
             return 0;
         }
         let rank = &self.ranks[node.index()];
-        let mut found = rows.map(|row| match self.schedule.operands[row] {
+        let mut found = rows.map(|row| match self.schedule.operand(row) {
             Operand::In(at) => Some(at + start),
             Operand::Out(at) => alignment(&rank.shift[0], Span::new(at + start, len)),
             Operand::Tmp(at) => alignment(&rank.shift[1], Span::new(at + start, len)),

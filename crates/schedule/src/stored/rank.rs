@@ -89,7 +89,7 @@ impl Rank {
                 let streams = schedule.sources(id).iter().filter(|o| o.stream().is_some()).count();
                 build.most_slots = build.most_slots.max(streams as u32);
                 build.largest = build.largest.max(schedule.instr(id).len);
-                let slices = schedule.sources(id).iter().chain(schedule.sinks(id));
+                let slices = schedule.sources(id).iter().chain(schedule.sinks(id).iter());
                 for (buffer, span) in slices.filter_map(|o| o.slice(schedule.instr(id).len)).filter(|s| s.0 > 0) {
                     let here = First { lane: lane as u32, instr: id.0, shared: false };
                     first[buffer - 1].update(span, || here, |touch| touch.shared |= touch.lane != here.lane);

@@ -71,11 +71,11 @@ fn print_instr(schedule: &Schedule, id: InstrId, to: &mut impl Write) -> fmt::Re
         write!(to, " {}", schedule.phase(id))?;
     }
     let mut sliced = false;
-    for (n, &operand) in schedule.sources(id).iter().enumerate() {
+    for (n, operand) in schedule.sources(id).iter().enumerate() {
         to.write_str(if n == 0 { ": " } else { " + " })?;
         sliced |= print_operand(operand, len, to)?;
     }
-    for (n, &operand) in schedule.sinks(id).iter().enumerate() {
+    for (n, operand) in schedule.sinks(id).iter().enumerate() {
         to.write_str(if n == 0 { " -> " } else { ", " })?;
         sliced |= print_operand(operand, len, to)?;
     }

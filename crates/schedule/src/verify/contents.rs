@@ -18,7 +18,8 @@ use super::{
     segments::{LOST, Memory, Queue, Segment, push_merged},
 };
 use crate::{
-    flow::Flow,
+    flow::Passed,
+    order::Runs,
     schedule::{Operand, Schedule},
 };
 
@@ -62,15 +63,15 @@ enum Wrong {
 
 struct Machine<'a, C> {
     schedule: &'a Schedule,
-    flow: &'a Flow,
+    passed: Passed,
     expressions: &'a mut Expressions,
     contributions: &'a mut C,
     allowance: &'a mut Allowance,
     out: Vec<Memory>,
     tmp: Vec<Memory>,
     streams: Vec<Queue>,
-    /// Instructions that have yet to pop each stream; none, and its contents are gone.
-    pops: Vec<u32>,
+    /// Sinks that have yet to pop some of each stream; none, and its contents are gone.
+    waiting_sinks: Vec<u32>,
     /// Values from `END` on are rows of this table.
     wrong: Vec<(Wrong, bool)>,
     findings: Diagnostics,
@@ -78,8 +79,7 @@ struct Machine<'a, C> {
 
 pub fn run<C: Contributions>(
     schedule: &Schedule,
-    flow: &Flow,
-    order: &[InstrId],
+    order: &Runs,
     (expressions, contributions): (&mut Expressions, &mut C),
     allowance: &mut Allowance,
     required: Demand<'_>,
@@ -87,47 +87,48 @@ pub fn run<C: Contributions>(
     let nodes = schedule.node_count();
     let mut machine = Machine {
         schedule,
-        flow,
+        passed: Passed::new(schedule),
         expressions,
         contributions,
         allowance,
         out: (0..nodes).map(|_| Memory::default()).collect(),
         tmp: (0..nodes).map(|_| Memory::default()).collect(),
         streams: (0..schedule.stream_count()).map(|_| Queue::default()).collect(),
-        pops: schedule.all_streams().map(|stream| flow.readers(stream).len() as u32).collect(),
+        waiting_sinks: schedule.all_streams().map(|stream| schedule.stream_sinks(stream).len() as u32).collect(),
         wrong: Vec::new(),
         findings: Diagnostics::default(),
     };
     let (mut left, mut right, mut joined) = (Vec::new(), Vec::new(), Vec::new());
-    for &id in order {
-        interrupt::poll();
-        let node = flow.node_of(id);
-        let len = schedule.instr(id).len;
-        let (sources, sinks) = schedule.operand_rows(id);
-        left.clear();
-        machine.read(id, node, sources.start, len, &mut left);
-        for row in sources.start + 1..sources.end {
-            right.clear();
-            machine.read(id, node, row, len, &mut right);
-            joined.clear();
-            machine.combine(id, &left, &right, &mut joined)?;
-            std::mem::swap(&mut left, &mut joined);
-        }
-        for (stream, span) in flow.pops(schedule, id) {
-            machine.popped(stream, span);
-        }
-        for row in sinks {
-            machine.write(node, row, len, &left)?;
+    let node_of_lane = schedule.nodes_of_lanes();
+    for (lane, run) in order.iter(schedule) {
+        let node = node_of_lane[lane.index()];
+        for id in run.map(InstrId) {
+            interrupt::poll();
+            let len = schedule.instr(id).len;
+            let (sources, sinks) = schedule.operand_rows(id);
+            left.clear();
+            machine.read(id, node, sources.start, len, &mut left);
+            for row in sources.start + 1..sources.end {
+                right.clear();
+                machine.read(id, node, row, len, &mut right);
+                joined.clear();
+                machine.combine(id, &left, &right, &mut joined)?;
+                std::mem::swap(&mut left, &mut joined);
+            }
+            for row in sinks {
+                machine.write(node, row, len, &left)?;
+            }
         }
     }
     machine.judge(required)
 }
 
 impl<C: Contributions> Machine<'_, C> {
-    /// Appends the contents of a source, with places counted from 0. Gaps get no value and are reported here, once.
+    /// Appends the contents of a source, with places counted from 0; a stream gives them up. Gaps get no value and are
+    /// reported here, once.
     #[inline]
     fn read(&mut self, id: InstrId, node: NodeId, row: usize, len: u32, into: &mut Vec<Segment>) {
-        let gap = match self.schedule.operands[row] {
+        let gap = match self.schedule.operand(row) {
             Operand::In(index) => {
                 into.push(Segment { start: 0, len, value: node.0, index });
                 return;
@@ -135,12 +136,15 @@ impl<C: Contributions> Machine<'_, C> {
             Operand::Out(start) => fill(self.out[node.index()].touching(Span::new(start, len)), start, len, into),
             Operand::Tmp(start) => fill(self.tmp[node.index()].touching(Span::new(start, len)), start, len, into),
             Operand::Stream(s) => {
-                let start = self.flow.position(row);
-                fill(self.streams[s.index()].touching(Span::new(start, len)), start, len, into)
+                let sink = self.schedule.row_of_sink(s, node);
+                let start = self.passed.pop(sink, len);
+                let gap = fill(self.streams[s.index()].touching(Span::new(start, len)), start, len, into);
+                self.popped(s, sink);
+                gap
             }
         };
         if let Some(gap) = gap {
-            let name = match self.schedule.operands[row] {
+            let name = match self.schedule.operand(row) {
                 Operand::Out(_) => "out",
                 Operand::Stream(_) => "stream elements ",
                 _ => "tmp",
@@ -212,10 +216,10 @@ impl<C: Contributions> Machine<'_, C> {
 
     #[inline]
     fn write(&mut self, node: NodeId, row: usize, len: u32, contents: &[Segment]) -> Result<(), Stopped> {
-        let (before, after, steps) = match self.schedule.operands[row] {
+        let (before, after, steps) = match self.schedule.operand(row) {
             Operand::In(_) => unreachable!("Flow refuses writes to in"),
             Operand::Stream(s) => {
-                let base = self.flow.position(row);
+                let base = self.passed.push(s, len);
                 let stream = &mut self.streams[s.index()];
                 let before = stream.len();
                 contents.iter().for_each(|segment| stream.push(segment.moved(base)));
@@ -233,14 +237,19 @@ impl<C: Contributions> Machine<'_, C> {
         if self.allowance.take(units, steps) { Ok(()) } else { Err(Stopped::OverAllowance) }
     }
 
-    fn popped(&mut self, stream: StreamId, span: Span) {
-        let (pops, queue) = (&mut self.pops[stream.index()], &mut self.streams[stream.index()]);
-        *pops -= 1;
+    /// Drops what no sink of a stream reads any more, now that one has popped up to where it stands.
+    #[inline]
+    fn popped(&mut self, stream: StreamId, sink: usize) {
+        let (queue, popped) = (&mut self.streams[stream.index()], self.passed.popped[sink]);
         let before = queue.len();
-        if *pops == 0 {
-            queue.clear();
-        } else if self.schedule.stream_sinks(stream).len() == 1 {
-            queue.drop_before(span.end());
+        if popped == self.schedule.stream(stream).len {
+            let waiting = &mut self.waiting_sinks[stream.index()];
+            *waiting -= 1;
+            if *waiting == 0 {
+                queue.clear();
+            }
+        } else if self.schedule.sink_rows(stream).len() == 1 {
+            queue.drop_before(u64::from(popped));
         }
         self.allowance.free(2 * (before - queue.len()) as u64);
     }
@@ -335,12 +344,12 @@ impl<C: Contributions> Machine<'_, C> {
         }
         match *wrong {
             Wrong::Twice { instr: id, rank, element } => {
-                self.findings.push("twice", Some(self.flow.node_of(id)), Some(id), || {
+                self.findings.push("twice", Some(self.schedule.node_of(id)), Some(id), || {
                     format!("{id} adds the contribution of rank {rank} to element {element} a second time")
                 });
             }
             Wrong::Misaligned { instr: id, elements: (x, y) } => {
-                self.findings.push("misaligned", Some(self.flow.node_of(id)), Some(id), || {
+                self.findings.push("misaligned", Some(self.schedule.node_of(id)), Some(id), || {
                     format!("{id} combines input element {x} with input element {y}")
                 });
             }

@@ -29,7 +29,7 @@ mod segments;
 use std::str::FromStr;
 
 use serde::Serialize;
-use unisono_base::{Bytes, Diagnostic, Diagnostics, InstrId};
+use unisono_base::{Bytes, Diagnostic, Diagnostics};
 use unisono_collective::{Collective, Operator, Required};
 
 use self::{
@@ -37,7 +37,11 @@ use self::{
     contents::{Contributions, Stopped},
     expressions::Expressions,
 };
-use crate::{flow::Flow, order::depth_first, schedule::Schedule};
+use crate::{
+    flow,
+    order::{Runs, depth_first},
+    schedule::Schedule,
+};
 
 pub use exact::DEFAULT_BUDGET;
 pub use seed::Seed;
@@ -151,17 +155,17 @@ fn prove(schedule: &Schedule, method: Method, seed: Seed, required: Demand<'_>) 
         expression_class: None,
         diagnostics: Vec::new(),
     };
-    let flow = Flow::new(schedule, &mut found);
+    flow::check(schedule, &mut found);
     if found.is_empty() {
-        let order = depth_first(schedule, &flow, &mut found);
+        let order = depth_first(schedule, &mut found);
         proof.deadlock_free = found.is_empty();
         if proof.deadlock_free {
             let mut allowance = Allowance::new(schedule.instr_count());
-            if race::check(schedule, &flow, &order, &mut allowance, &mut found).is_err() {
+            if race::check(schedule, &order, &mut allowance, &mut found).is_err() {
                 found.push("limit", None, None, || allowance.refusal());
             }
             proof.race_free = found.is_empty();
-            let contents = contents(schedule, &flow, &order, (method, seed), required);
+            let contents = contents(schedule, &order, (method, seed), required);
             proof.method = contents.method;
             proof.error_probability = contents.error_probability;
             proof.seed = contents.error_probability.map(|_| seed);
@@ -197,23 +201,17 @@ fn swaps(c: &Collective) -> bool {
     c.operator.commutative() && !picks
 }
 
-fn contents(
-    schedule: &Schedule,
-    flow: &Flow,
-    order: &[InstrId],
-    (method, seed): (Method, Seed),
-    required: Demand<'_>,
-) -> Outcome {
+fn contents(schedule: &Schedule, order: &Runs, (method, seed): (Method, Seed), required: Demand<'_>) -> Outcome {
     fn attempt<C: Contributions>(
         schedule: &Schedule,
-        (flow, order): (&Flow, &[InstrId]),
+        order: &Runs,
         mut expressions: Expressions,
         mut contributions: C,
         required: Demand<'_>,
     ) -> Result<Outcome, Diagnostics> {
         let mut allowance = Allowance::new(schedule.instr_count());
         let both = (&mut expressions, &mut contributions);
-        match contents::run(schedule, flow, order, both, &mut allowance, required) {
+        match contents::run(schedule, order, both, &mut allowance, required) {
             Ok(outcome) => Ok(outcome),
             Err(Stopped::OverBudget(findings)) => Err(findings),
             Err(Stopped::OverAllowance) => {
@@ -228,7 +226,7 @@ fn contents(
     if method != Method::Fingerprint {
         let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
         let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
-        match attempt(schedule, (flow, order), expressions, exact::Exact::new(c, budget), required) {
+        match attempt(schedule, order, expressions, exact::Exact::new(c, budget), required) {
             Ok(outcome) => return outcome,
             // Findings before the budget ran out are definite, and nothing that follows can mend them.
             Err(findings) if !findings.is_empty() => return Outcome::failed("exact", findings),
@@ -237,7 +235,7 @@ fn contents(
     }
     let fingerprint = fingerprint::Fingerprint::new(c, &mut random);
     let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
-    match attempt(schedule, (flow, order), expressions, fingerprint, required) {
+    match attempt(schedule, order, expressions, fingerprint, required) {
         Ok(outcome) => outcome,
         Err(_) => unreachable!("fingerprints have no budget"),
     }

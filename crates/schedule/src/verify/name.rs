@@ -44,7 +44,10 @@ impl Name {
         expressions: &Expressions,
         contributions: &C,
     ) {
-        self.numbers.resize(expressions.len(), 0);
+        if self.numbers.is_empty() {
+            // Takes memory only where it is written, which `resize` would do everywhere.
+            self.numbers = vec![0; expressions.len()];
+        }
         self.word(OUTPUT);
         self.word(rank);
         let mut open = Vec::new();

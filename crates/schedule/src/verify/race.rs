@@ -16,7 +16,11 @@ use super::{
     allowance::Allowance,
     clock::{Clash, Clocks, LANES, OverAllowance},
 };
-use crate::{flow::Flow, order::Dependents, schedule::Schedule};
+use crate::{
+    flow::Flow,
+    order::{Dependents, Runs},
+    schedule::Schedule,
+};
 
 struct Access {
     instr: InstrId,
@@ -28,14 +32,14 @@ struct Access {
 /// Checks all nodes; `Err` if that takes more than the proof may.
 pub fn check(
     schedule: &Schedule,
-    flow: &Flow,
-    order: &[InstrId],
+    order: &Runs,
     allowance: &mut Allowance,
     found: &mut Diagnostics,
 ) -> Result<(), OverAllowance> {
     if schedule.all_nodes().all(|n| schedule.lanes(n).len() < 2) {
         return Ok(());
     }
+    let (flow, order) = (&Flow::index(schedule), &order.instrs(schedule)[..]);
     let dependents = Dependents::new(schedule, &[]);
     let mut rank = vec![0; order.len()];
     for (at, id) in order.iter().enumerate() {

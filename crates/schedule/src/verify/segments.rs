@@ -51,33 +51,42 @@ pub fn push_merged(into: &mut Vec<Segment>, segment: Segment) {
     }
 }
 
-/// The segments of a buffer. They are kept in two halves with a gap at the place of the last write, so writes that go up
-/// or down through a buffer cost a step each, however many segments there are.
+/// The segments of a buffer, ascending. A gap between them lies at the place of the last write, so writes that go up or
+/// down through a buffer cost a step each, however many segments there are.
 #[derive(Default)]
 pub struct Memory {
-    /// Ascending, all before those in `above`.
-    below: Vec<Segment>,
-    /// Descending.
-    above: Vec<Segment>,
+    /// Segments up to `below` and from `above` on; those between are the gap and mean nothing.
+    segments: Vec<Segment>,
+    below: usize,
+    above: usize,
 }
 
 impl Memory {
     pub fn len(&self) -> usize {
-        self.below.len() + self.above.len()
+        self.below + self.segments.len() - self.above
+    }
+
+    fn below(&self) -> &[Segment] {
+        &self.segments[..self.below]
+    }
+
+    fn above(&self) -> &[Segment] {
+        &self.segments[self.above..]
     }
 
     /// The segments that touch `span`, ascending.
     #[inline]
     pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {
-        let from = match self.below.last() {
-            Some(last) if last.end() > span.start => self.below.partition_point(|s| s.end() <= span.start),
-            _ => self.below.len(),
+        let (below, above) = (self.below(), self.above());
+        let from = match below.last() {
+            Some(last) if last.end() > span.start => below.partition_point(|s| s.end() <= span.start),
+            _ => below.len(),
         };
-        let end = match self.above.last() {
-            Some(first) if first.end() <= span.start => self.above.partition_point(|s| s.end() > span.start),
-            _ => self.above.len(),
+        let skipped = match above.first() {
+            Some(first) if first.end() <= span.start => above.partition_point(|s| s.end() <= span.start),
+            _ => 0,
         };
-        let all = self.below[from..].iter().chain(self.above[..end].iter().rev());
+        let all = below[from..].iter().chain(&above[skipped..]);
         all.take_while(move |s| u64::from(s.start) < span.end())
     }
 
@@ -92,53 +101,83 @@ impl Memory {
             return 1;
         }
         let mut steps = contents.len() as u64;
-        while let Some(last) = self.below.pop_if(|s| s.end() > span.start) {
+        while let Some(last) = self.below().last().copied().filter(|s| s.end() > span.start) {
             steps += 1;
+            self.below -= 1;
             // What starts before the span and goes on in it is cut in two.
             if last.start < span.start {
-                self.below.push(Segment { len: span.start - last.start, ..last });
+                self.push_below(Segment { len: span.start - last.start, ..last });
                 let rest = Span::new(span.start, last.end() - span.start);
-                self.above.push(last.cut(rest, span.start));
+                self.push_above(last.cut(rest, span.start));
                 break;
             }
-            self.above.push(last);
+            self.push_above(last);
         }
-        while let Some(first) = self.above.pop_if(|s| u64::from(s.start) < span.end()) {
+        while let Some(first) = self.above().first().copied().filter(|s| u64::from(s.start) < span.end()) {
             steps += 1;
+            self.above += 1;
             if first.end() <= span.start {
-                self.below.push(first);
+                self.push_below(first);
             } else if first.start < span.start {
-                self.below.push(Segment { len: span.start - first.start, ..first });
+                self.push_below(Segment { len: span.start - first.start, ..first });
                 let rest = Span::new(span.start, first.end() - span.start);
-                self.above.push(first.cut(rest, span.start));
+                self.push_above(first.cut(rest, span.start));
             } else if u64::from(first.end()) > span.end() {
                 let end = span.end() as u32;
-                self.above.push(first.cut(Span::new(end, first.end() - end), end));
+                self.push_above(first.cut(Span::new(end, first.end() - end), end));
                 break;
             }
         }
         for segment in contents {
-            push_merged(&mut self.below, segment.moved(span.start));
+            let segment = segment.moved(span.start);
+            match self.segments[..self.below].last_mut() {
+                Some(last) if last.goes_on_in(&segment) => last.len += segment.len,
+                _ => self.push_below(segment),
+            }
         }
-        if let (Some(last), Some(next)) = (self.below.last_mut(), self.above.last())
-            && last.goes_on_in(next)
+        if let (Some(last), Some(next)) = (self.below().last(), self.above().first().copied())
+            && last.goes_on_in(&next)
         {
-            last.len += next.len;
-            self.above.pop();
+            self.segments[self.below - 1].len += next.len;
+            self.above += 1;
         }
         steps
+    }
+
+    fn push_below(&mut self, segment: Segment) {
+        self.make_room();
+        self.segments[self.below] = segment;
+        self.below += 1;
+    }
+
+    fn push_above(&mut self, segment: Segment) {
+        self.make_room();
+        self.above -= 1;
+        self.segments[self.above] = segment;
+    }
+
+    /// Widens a gap in which nothing fits any more.
+    fn make_room(&mut self) {
+        if self.below == self.above {
+            let len = self.segments.len();
+            let more = len.max(4);
+            self.segments.reserve_exact(more);
+            self.segments.resize(len + more, Segment { start: 0, len: 0, value: LOST, index: 0 });
+            self.segments.copy_within(self.above..len, self.above + more);
+            self.above += more;
+        }
     }
 
     /// The segment over just the places of `span`, if there is one.
     fn exactly(&mut self, span: Span) -> Option<&mut Segment> {
         let is = |s: &Segment| s.start == span.start && s.len == span.len;
-        if self.below.last().is_some_and(|s| s.end() > span.start) {
-            let at = self.below.partition_point(|s| s.end() <= span.start);
-            self.below.get_mut(at).filter(|s| is(s))
+        let side = if self.below().last().is_some_and(|s| s.end() > span.start) {
+            &mut self.segments[..self.below]
         } else {
-            let at = self.above.partition_point(|s| s.end() > span.start);
-            at.checked_sub(1).and_then(|at| self.above.get_mut(at)).filter(|s| is(s))
-        }
+            &mut self.segments[self.above..]
+        };
+        let at = side.partition_point(|s| s.end() <= span.start);
+        side.get_mut(at).filter(|s| is(s))
     }
 }
 
@@ -178,6 +217,10 @@ impl Queue {
         if self.popped >= 16 && 2 * self.popped >= self.segments.len() {
             self.segments.drain(..self.popped);
             self.popped = 0;
+            // A stream that is full once and then empty must not keep its memory while all others are full once, too.
+            if self.segments.capacity() >= 4 * self.segments.len() {
+                self.segments.shrink_to(2 * self.segments.len());
+            }
         }
     }
 

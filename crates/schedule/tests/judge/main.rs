@@ -56,7 +56,7 @@ use order::Verdict;
 use random::Random;
 use unisono_base::{InstrId, LaneId};
 use unisono_schedule::{
-    Builder, Operand, Schedule,
+    Builder, Operand, Operands, Schedule,
     verify::{Method, Proof, verify},
 };
 
@@ -143,8 +143,8 @@ fn by_elements(schedule: &Schedule) -> Schedule {
         b.scratch(node, schedule.scratch_elements(node));
         for (lane, id) in (0u32..).zip(schedule.lanes(node)) {
             for instr in schedule.lane_instrs(LaneId::new(id)).map(InstrId::new) {
-                let at = |operands: &[Operand], k: u32| -> Vec<Operand> {
-                    let moved = |operand: &Operand| match *operand {
+                let at = |operands: Operands<'_>, k: u32| -> Vec<Operand> {
+                    let moved = |operand: Operand| match operand {
                         Operand::In(start) => Operand::In(start + k),
                         Operand::Out(start) => Operand::Out(start + k),
                         Operand::Tmp(start) => Operand::Tmp(start + k),

@@ -160,7 +160,7 @@ impl Model {
         if schedule.sources(id).is_empty() || schedule.sinks(id).is_empty() {
             return ill("an instruction has sources and sinks");
         }
-        for &operand in schedule.sources(id) {
+        for operand in schedule.sources(id).iter() {
             let Some(at) = place(operand) else { return ill("a slice lies inside its buffer") };
             match (at, operand) {
                 (Some(at), _) => row.sources.push(Source::Place(at)),
@@ -182,7 +182,7 @@ impl Model {
                 _ => unreachable!("only a stream has no place"),
             }
         }
-        for &operand in schedule.sinks(id) {
+        for operand in schedule.sinks(id).iter() {
             let Some(at) = place(operand) else { return ill("a slice lies inside its buffer") };
             match (at, operand) {
                 (Some(_), Operand::In(_)) => return ill("the input is only read"),
