@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unisono import _core
 from unisono._core import Schedule
-from unisono._files import check_folder, check_writable, read_text, title, write, write_folder
+from unisono._files import check_folder, check_writable, file_name, read_text, title, write, write_folder
 
 
 def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
@@ -44,7 +44,8 @@ def check_target(path: str | os.PathLike[str]) -> None:
         InputError: the path can be neither a folder nor, where it has an ending, a file.
 
     """
-    if Path(path).suffix and not Path(path).is_dir():
+    target = Path(file_name(path))
+    if target.suffix and not target.is_dir():
         check_writable(path)
     else:
         check_folder(path)
@@ -59,10 +60,11 @@ def write_target(path: str | os.PathLike[str], files: dict[str, str]) -> list[st
 
     """
     only = next(iter(files)) if len(files) == 1 else ""
-    if only and Path(path).suffix == Path(only).suffix and not Path(path).is_dir():
+    target = Path(file_name(path))
+    if only and target.suffix == Path(only).suffix and not target.is_dir():
         write(path, files[only])
-        return [str(path)]
-    return [str(Path(path) / name) for name in write_folder(path, files)]
+        return [str(target)]
+    return [str(target / name) for name in write_folder(path, files)]
 
 
 def import_schedule(

@@ -281,9 +281,18 @@ def _descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
 
 
 def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
-    """Whether the path is a pipe, a terminal or the like, which takes data but cannot be replaced."""
+    """Whether the path is a terminal, ``/dev/null`` or the like, which takes data at once but cannot be replaced.
+
+    Raises:
+        InputError: it is a pipe, a socket or a disk. A pipe would wait for a reader, and a disk would be overwritten.
+
+    """
     name = file_name(path)
-    return os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name))
+    if not os.path.exists(name) or os.path.isfile(name) or os.path.isdir(name):
+        return False
+    if stat.S_ISCHR(os.stat(name).st_mode):
+        return True
+    raise InputError(f"cannot write '{title(path)}': it is not a regular file; for a pipe, write to /dev/stdout")
 
 
 def load(path: str | bytes | os.PathLike[str]) -> Schedule:

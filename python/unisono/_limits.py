@@ -51,11 +51,11 @@ def limits(*, memory: int | str | EllipsisType | None = ..., steps: int | Ellips
     bytes_before, steps_before = _core.limits_now()
     followed = _core.limits_follow()
     follow, most = followed, bytes_before
-    if memory == "free":
+    if isinstance(memory, str) and memory == "free":
         follow = True
     elif not isinstance(memory, EllipsisType):
         follow = False
-        most = parse_bytes(memory) if isinstance(memory, str) else _checked("the limit on memory", memory)
+        most = _checked("the limit on memory", parse_bytes(memory) if isinstance(memory, str) else memory)
     work = steps_before if isinstance(steps, EllipsisType) else _checked("the limit on steps", steps)
     _core.set_limits(None if most is None else min(most, _LARGEST), work, follow)
     return Limits((bytes_before, steps_before, followed))
@@ -65,6 +65,6 @@ def _checked(what: str, limit: int | None) -> int | None:
     if limit is None:
         return None
     limit = whole(what, limit)
-    if limit < 0:
-        raise InputError(f"{what} is {limit}; accepted are whole numbers from 0 on, or None for no limit")
+    if limit < 1:
+        raise InputError(f"{what} is {limit}; accepted are whole numbers from 1 on, and None for no limit")
     return min(limit, _LARGEST)

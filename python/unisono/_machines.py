@@ -1,7 +1,6 @@
 """Machines by the name of a preset, or from a TOML file."""
 
 import os
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import SupportsIndex
@@ -50,7 +49,10 @@ def machine(
     if nodes is None and subset is None:
         return made
     count = None if nodes is None else _node("nodes", nodes)
-    return made.sized(count, None if subset is None else [_node("a node of the subset", node) for node in subset])
+    if subset is None:
+        return made.sized(count, None)
+    listed = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
+    return made.sized(count, [_node("a node of the subset", node) for node in listed])
 
 
 def _node(what: str, value: SupportsIndex) -> int:
@@ -81,6 +83,9 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
         InputError: it lies elsewhere, or does not exist.
 
     """
+    # Imported here: most machines are presets.
+    import tomllib
+
     try:
         topology = tomllib.loads(description).get("topology")
     except (tomllib.TOMLDecodeError, RecursionError):

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Plan, Schedule
 from unisono._files import read_bytes, title, write
-from unisono._inputs import items
+from unisono._inputs import items, named, whole
 from unisono._messages import shown
 
 #: What serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)``: the MPI library.
@@ -38,8 +38,37 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
     for row in items(rows, f"rows is {shown(rows)}, and must be a list of rows"):
         if not isinstance(row, tuple | list) or len(row) not in (3, 4):
             raise InputError(f"{shown(row)} is not a row; accepted is (serves, first, last) or with ranks per node")
-        listed.append((*row, None) if len(row) == 3 else tuple(row))
+        listed.append(_checked(*row))
     write(path, _core.encode_plan(listed))
+
+
+def _checked(
+    serves: Serves, first: SupportsIndex, last: SupportsIndex | None, ranks_a_node: SupportsIndex | None = None
+) -> tuple[Serves, int, int | None, int | None]:
+    """A row as the extension module takes it.
+
+    Raises:
+        InputError: nothing that serves calls, or sizes that are none.
+
+    """
+    if isinstance(serves, tuple | list) and len(serves) == 2:
+        collective, ranks = serves
+        serves = named("the collective of a row", collective), _within("the ranks of a row", ranks, 1, 2**32 - 1)
+    elif not isinstance(serves, Plan | Schedule):
+        raise InputError(f"a row is served by {shown(serves)}; accepted are a plan, a schedule and (collective, ranks)")
+    return (
+        serves,
+        _within("the first size of a row", first, 0, 2**64 - 1),
+        None if last is None else _within("the last size of a row", last, 0, 2**64 - 1),
+        None if ranks_a_node is None else _within("the ranks per node of a row", ranks_a_node, 1, 2**32 - 1),
+    )
+
+
+def _within(what: str, value: object, least: int, most: int) -> int:
+    number = whole(what, value)
+    if not least <= number <= most:
+        raise InputError(f"{what} is {number}; accepted are {least} to {most}")
+    return number
 
 
 def load_plans(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

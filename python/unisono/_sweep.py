@@ -44,17 +44,28 @@ def sweep(
     if not listed or not lengths:
         raise InputError("a sweep needs at least one shape and one number of elements")
     named("the collective", collective)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {shown(progress)}; accepted are a function and None")
     names = None if algorithms is None else items(algorithms, f"algorithms is {shown(algorithms)}, and must be a list")
     chosen = None if names is None else [named("an algorithm", name) for name in names]
     counts = [checked_count(count) for count in lengths]
-    points = []
+    points: list[dict[str, Any]] = []
+    total = len(listed) * len(counts)
+    _core.admit_sweep(total, 0)
+    done = expected = 0
     for shape in listed:
         sized = with_shape(machine, shape)
-        for count in counts:
+        for index, count in enumerate(counts):
             point = _core.sweep_point(
                 collective, sized, count, chosen, baseline, dtype, op, checked_root(root), params, model
             )
             points.append(point)
+            steps = _core.steps_counted()
+            done += steps
+            # The first point of a shape says what the others will need; longer vectors may need more.
+            if index == 0 or done > expected:
+                expected = done + steps * (len(counts) - index - 1)
+                _core.admit_sweep(total, expected)
             if progress is not None:
-                progress(len(points), len(listed) * len(counts))
+                progress(len(points), total)
     return points

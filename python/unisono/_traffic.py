@@ -119,14 +119,14 @@ def traffic(
     injection = _core.injection(network)
     size = parse_bytes(bytes) if isinstance(bytes, str) else whole("the size in bytes", bytes)
     if not 0 <= size < 2**60:
-        raise InputError(f"the size is {size} bytes; accepted are 0 to 2^60")
+        raise InputError(f"the size is {size} bytes; accepted are 0 to 2^60 - 1")
     checked = checked_seed(seed)
     shape = network.shape
     assert shape is not None, "a network has accelerators"
     accelerators = int(np.prod(shape))
     if level is None:
         level = "packet" if accelerators <= MOST_BY_PACKETS else "flow"
-    if level not in LEVELS:
+    if named("the level", level) not in LEVELS:
         raise InputError(f"{shown(level)} is no level; accepted are {' and '.join(LEVELS)}")
 
     def done(seconds: float, finish: npt.NDArray[np.float64], wall_seconds: float, **counts: Any) -> Traffic:

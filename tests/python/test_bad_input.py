@@ -1,5 +1,6 @@
 """Wrong input: exit 2, one sentence that names the value, nothing on standard output, no file left behind."""
 
+import math
 import os
 import subprocess
 from collections.abc import Callable
@@ -304,3 +305,42 @@ def test_output_can_be_a_pipe_or_device(spawn: Spawn) -> None:
 def test_no_progress_bar_in_a_pipe(spawn: Spawn) -> None:
     ran = spawn("sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--json")
     assert ran.err == ""
+
+
+#: The module without its types.
+ANY: Any = un
+
+
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (lambda: ANY.plan("reduce", "wse2", shape=4, elements=4, params=5), ("params is 5", "a dictionary")),
+        (lambda: ANY.plan("reduce", "wse2", shape=4, elements=4, algorithm=5), ("algorithm is 5", "text")),
+        (lambda: ANY.plan("reduce", "wse2", shape=4, elements=4, op="\ud800"), ("operator is '\\ud800'", "text")),
+        (lambda: ANY.plan("reduce", "wse2", shape=4, elements=4, model=math.nan), ("model is nan", "text")),
+        (lambda: ANY.algorithms(5), ("collective is 5", "text")),
+        (lambda: ANY.ScheduleBuilder(2, 4, name="\ud800"), ("'\\ud800' is not text",)),
+        (lambda: ANY.ScheduleBuilder(2, 4).phase(5), ("name is 5", "text")),
+        (lambda: ANY.Schedule.parse(5, "x"), ("text is 5", "text")),
+        (lambda: ANY.save_plans([(5, 0, 8)], "/dev/null"), ("served by 5", "a schedule")),
+        (lambda: ANY.save_plans([(("allreduce", 4), -1, 8)], "/dev/null"), ("the first size of a row is -1", "0 to")),
+        (lambda: ANY.save_plans([(("allreduce", 4), 0, 2**70)], "/dev/null"), (str(2**70), "0 to")),
+        (lambda: ANY.save_plans([(("allreduce", math.nan), 0, 8)], "/dev/null"), ("ranks of a row is nan", "whole")),
+        (lambda: ANY.save_plans([((5, 4), 0, 8)], "/dev/null"), ("the collective of a row is 5", "text")),
+    ],
+)
+def test_values_of_a_wrong_type_are_named(attempt: Callable[[], object], words: tuple[str, ...]) -> None:
+    with pytest.raises(un.InputError) as raised:
+        attempt()
+    message = str(raised.value)
+    assert all(word in message for word in words), message
+    assert "\n" not in message
+    assert len(message) < 300
+    message.encode()
+
+
+def test_wrong_keywords_are_as_everywhere_in_python() -> None:
+    with pytest.raises(TypeError, match="frobnicate"):
+        ANY.algorithms(frobnicate=1)
+    with pytest.raises(TypeError, match="positional"):
+        ANY.algorithms("reduce", "allreduce")

@@ -367,10 +367,14 @@ def test_output_survives_any_encoding(tmp_path: Path) -> None:
         assert b"unexpected" not in done.stderr
 
 
-def test_output_to_a_pipe_that_has_a_reader(spawn: Spawn, tmp_path: Path) -> None:
+def test_output_to_a_pipe_is_refused_and_not_waited_for(spawn: Spawn, tmp_path: Path) -> None:
+    """A pipe would wait for its reader, at the end of the work."""
     pipe = tmp_path / "pipe.sched"
     os.mkfifo(pipe)
-    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        assert spawn("schedule", "reduce", *ON_4, "-o", str(pipe)).code == 0
-        assert reader.communicate()[0].decode() == SAVED.to_text()
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert_one_sentence(spawn("schedule", "reduce", *ON_4, "-o", str(pipe)), "pipe.sched", "not a regular file")
+    with pytest.raises(un.InputError, match="not a regular file"):
+        un.save(SAVED, pipe)
+    # A shell's own pipe is an open descriptor, which has a reader.
+    script = f"{sys.executable} -m unisono schedule reduce {' '.join(ON_4)} -o >(cat) | cat"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert SAVED.to_text() in done.stdout

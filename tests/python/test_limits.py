@@ -4,10 +4,14 @@ Each input runs in a process of its own with 1.5 GB of memory more than it begin
 time, so that an estimate that is missing shows as a process that dies.
 """
 
+import ast
+import contextlib
 import os
+import random
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +21,7 @@ import pytest
 import unisono as un
 from unisono import _core
 
-from .conftest import PROGRAM, call
+from .conftest import call
 from .test_bad_input import assert_one_sentence
 
 NETWORK = """
@@ -142,6 +146,22 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
     ),
     "scratch memory of 16 GiB": (lambda folder: un.simulate(scratch(folder)), "GB of memory"),
     "a halo that reaches half of all nodes": (lambda _: un.discover(halo(2**30), 2**20), "steps"),
+    "a sweep of 5000 lengths on a large wafer": (
+        lambda _: un.sweep("allreduce", "wse2", shapes=["512x512"], elements=range(1, 5000)),
+        "the sweep needs",
+    ),
+    "a sweep of 10^10 points": (
+        lambda _: un.sweep("reduce", "wse2", shapes=[4] * 10**5, elements=[1] * 10**5),
+        "the sweep needs",
+    ),
+    "slack trees on the largest wafer": (
+        lambda _: un.plan("reduce", "wse2", shape="757x996", elements=64, algorithm="slack-tree"),
+        "the timing of candidates needs",
+    ),
+    "an allocation of 10^7 samples": (
+        lambda _: un.allocate("hx2mesh-large", [4096], samples=10**7),
+        "the study of the allocation needs",
+    ),
     "the schedule of an alltoall among 4096": (
         lambda _: un.simulate(un.plan("alltoall", "archer", shape=4096, elements=1).schedule),
         "GB of memory",
@@ -218,7 +238,7 @@ def test_limits_of_the_process() -> None:
     free = un.limits(memory="free").memory
     assert free is not None
     assert free > 0
-    for wrong in ({"memory": -1}, {"memory": "much"}, {"steps": -1}):
+    for wrong in ({"memory": -1}, {"memory": 0}, {"memory": "0"}, {"memory": "much"}, {"steps": -1}, {"steps": 0}):
         with pytest.raises(un.InputError):
             un.limits(**wrong)
 
@@ -229,9 +249,70 @@ def test_options_of_commands() -> None:
     assert_one_sentence(call(*command, "--limit-memory", "1kB"), "memory", "--no-limit")
     assert_one_sentence(call(*command, "--limit-memory", "1kB", "--no-limit"), "give one")
     assert_one_sentence(call(*command, "--limit-memory", "some"), "some")
+    assert_one_sentence(call(*command, "--limit-memory", "0"), "the limit on memory is 0", "None")
     assert call(*command, "--no-limit").code == 0
     # The limits of one command are not those of the next.
     assert call(*command).code == 0
+
+
+def test_a_limit_leaves_dear_candidates_out() -> None:
+    """The cheap candidates are ranked, and a note says what is left out."""
+    notes: list[str] = []
+    options: dict[str, Any] = {"shape": "64x64", "elements": 8}
+    every = un.plan("reduce", "wse2", **options).candidates
+    _core.note_large_work(notes.append)
+    try:
+        with un.limits(steps=200_000_000):
+            plan = un.plan("reduce", "wse2", **options)
+            some = plan.candidates
+            # What ranking leaves of the limit is enough to build the best.
+            assert plan.schedule.instructions > 0
+    finally:
+        _core.note_large_work(None)
+    dear = [c for c in every if c["algorithm"] == "slack-tree"]
+    assert dear
+    assert 0 < len(some) < len(every)
+    assert [c for c in every if c in some] == some
+    assert any("candidates left out: " in note and "slack-tree" in note for note in notes), notes
+
+
+def test_a_note_announces_long_work() -> None:
+    notes: list[str] = []
+    machine = network('name = "hxmesh"\nboard = [1, 1]\nboards = [256, 256]')
+    _core.note_large_work(notes.append)
+    try:
+        with un.limits(steps=None):
+            un.allocate(machine, samples=1)
+            assert notes == []
+            with pytest.raises(KeyboardInterrupt), _interrupt_soon():
+                un.allocate(machine, samples=2000)
+    finally:
+        _core.note_large_work(None)
+    assert any("the study of the allocation needs" in note for note in notes), notes
+
+
+@contextlib.contextmanager
+def _interrupt_soon() -> Iterator[None]:
+    """Raises KeyboardInterrupt half a second from now."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interrupt_in_a_note_is_not_lost() -> None:
+    def note(_: str) -> None:
+        raise KeyboardInterrupt
+
+    _core.note_large_work(note)
+    try:
+        with un.limits(steps=None), pytest.raises(KeyboardInterrupt):
+            un.allocate("hx2mesh-large", samples=400_000)
+    finally:
+        _core.note_large_work(None)
 
 
 #: Commands that would go on for long.
@@ -245,7 +326,17 @@ LONG = {
     "ranks": ["simulate", "alltoall", "--machine", "archer", "--ranks", "1024", "--elements", "64"],
     "sweep": ["sweep", "allreduce", "--machine", "wse2", "--shapes", "512x512", "--elements", "1..4000"],
     "plan": ["plan", "reduce", "--machine", "wse2", "--shape", "757x996", "--elements", "64"],
+    "k-d trees": ["plan", "reduce", "--machine", "wse2", "--shape", "757x996", "--elements", "9999"]
+    + ["--algorithm", "kd-tree"],
 }
+
+#: CPU time that a command may take to end once it is interrupted.
+SOON = 0.5
+
+
+def heed() -> None:
+    """A shell in the background may have the interrupt ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -256,9 +347,7 @@ def cpu_seconds(pid: int) -> float:
 
 @pytest.mark.parametrize("name", LONG)
 def test_an_interrupt_ends_long_work(name: str, tmp_path: Path) -> None:
-    command = [str(PROGRAM), *LONG[name], "--no-limit"]
-    # A shell in the background may have it ignored.
-    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None  # noqa: E731
+    command = [sys.executable, "-m", "unisono", *LONG[name], "--no-limit"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
     )
@@ -269,7 +358,7 @@ def test_an_interrupt_ends_long_work(name: str, tmp_path: Path) -> None:
         assert process.poll() is None, process.communicate()
         before = cpu_seconds(process.pid)
         process.send_signal(signal.SIGINT)
-        while process.poll() is None and cpu_seconds(process.pid) < before + 5:
+        while process.poll() is None and cpu_seconds(process.pid) < before + SOON:
             time.sleep(0.02)
         assert process.poll() is not None, "it goes on"
         out, err = process.communicate()
@@ -280,3 +369,42 @@ def test_an_interrupt_ends_long_work(name: str, tmp_path: Path) -> None:
     assert err.splitlines()[-1] == "error: interrupted"
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
+    """It ends the program with one line, whenever it comes."""
+    command = [sys.executable, "-m", "unisono", *LONG["plan"], "--no-limit"]
+    draws = random.Random(1)
+    for _ in range(12):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+        )
+        try:
+            # The interpreter itself takes a few hundredths of a second, in which Python answers.
+            least = 0.05 + draws.random() * 0.4
+            while cpu_seconds(process.pid) < least:
+                time.sleep(0.005)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+        assert (process.returncode, out, err) == (130, "", "error: interrupted\n")
+
+
+def test_public_names_are_those_that_types_see() -> None:
+    """The lazy imports of the package and those that type checkers read are the same."""
+    tree = ast.parse(Path(un.__file__).read_text())
+    seen = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unisono.")
+        for alias in node.names
+    }
+    homes = {name: f"unisono.{home}" for home, names in un._HOMES.items() for name in names}
+    assert homes == seen
+    assert sorted(homes) == sorted(un.__all__)
+    assert all(getattr(un, name) is not None for name in un.__all__)
+    assert set(un.__all__) <= set(dir(un))
+    with pytest.raises(AttributeError, match="no attribute 'frobnicate'"):
+        un.frobnicate  # noqa: B018

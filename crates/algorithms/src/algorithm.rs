@@ -206,6 +206,12 @@ pub trait Algorithm: Sync {
         None
     }
 
+    /// On a grid: elementary steps that [`Algorithm::estimate`] takes, where it may take more than a moment. Measured; one
+    /// takes about a nanosecond.
+    fn estimate_steps(&self, _case: &Case, _params: &Params) -> u128 {
+        0
+    }
+
     /// Parameters worth ranking for a case. The planner drops those that are not supported.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]

@@ -3,6 +3,9 @@
 //! Most reduces on a line of PEs are trees in pre-order; such a unit only says its tree ([`line::LineTree`]) and gets
 //! everything else, its use inside `x-y` and `reduce-broadcast` included. Algorithms among ranks are [`ranks::Among`].
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod algorithm;
 pub mod catalog;
 mod compose;

@@ -22,10 +22,16 @@ pub struct OverLimit {
 
 /// An amount for a sentence.
 fn amount(memory: bool, count: f64) -> String {
-    match (memory, count) {
-        (true, bytes) if bytes < 1e8 => format!("{:.1} MB", bytes / 1e6),
-        (true, bytes) => format!("{:.1} GB", bytes / 1e9),
-        (false, steps) => format!("{steps:.1e} steps"),
+    const UNITS: [(f64, &str); 5] = [(1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e8, "GB"), (1e5, "MB")];
+    if !memory {
+        return format!("{count:.1e} steps");
+    }
+    match UNITS.iter().find(|(least, _)| count >= *least) {
+        // A tenth of a gigabyte is still said in gigabytes, and of a megabyte in megabytes.
+        Some((1e8, unit)) => format!("{:.1} {unit}", count / 1e9),
+        Some((1e5, unit)) => format!("{:.1} {unit}", count / 1e6),
+        Some((least, unit)) => format!("{:.1} {unit}", count / least),
+        None => format!("{count:.0} bytes"),
     }
 }
 
@@ -61,9 +67,14 @@ pub fn set_note(note: Option<Note>) {
 }
 
 fn note(what: &str, memory: bool, needs: u128) {
+    let of = if memory { " of memory" } else { " and may take a minute or more" };
+    remark(|| format!("{what} needs about {}{of}", amount(memory, needs as f64)));
+}
+
+/// Passes a sentence about large work, such as what is left out of it, to the receiver of notes.
+pub fn remark(sentence: impl FnOnce() -> String) {
     if let Some(note) = &*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        let of = if memory { " of memory" } else { " and may take a minute or more" };
-        note(format!("{what} needs about {}{of}", amount(memory, needs as f64)));
+        note(sentence());
     }
 }
 
@@ -83,21 +94,38 @@ pub fn get() -> (u64, u64) {
 
 /// Admits work that allocates about `bytes` and takes about `steps` elementary steps (a few nanoseconds each).
 ///
+/// Inside [`counted`] the steps of all that was admitted add up, so that many works that are small alone are refused too.
+///
 /// # Errors
 /// The estimate is over a limit.
 pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLimit> {
+    check(what, bytes, steps)?;
+    let before = u128::from(SPENT.get().unwrap_or(0));
+    let steps = before.saturating_add(steps);
+    if bytes >= NOTED_BYTES {
+        note(what, true, bytes);
+    }
+    if before < NOTED_STEPS && steps >= NOTED_STEPS {
+        note(what, false, steps);
+    }
+    if SPENT.get().is_some() {
+        SPENT.set(Some(u64::try_from(steps).unwrap_or(u64::MAX)));
+    }
+    Ok(())
+}
+
+/// As [`admit`], for work that begins later or not at all: nothing is added or noted.
+///
+/// # Errors
+/// The estimate is over a limit.
+pub fn check(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLimit> {
     let (most_bytes, most_steps) = get();
+    let steps = u128::from(SPENT.get().unwrap_or(0)).saturating_add(steps);
     if most_bytes < u64::MAX && bytes > u128::from(most_bytes) {
         return Err(OverLimit { what, needs: bytes, limit: most_bytes, memory: true });
     }
     if most_steps < u64::MAX && steps > u128::from(most_steps) {
         return Err(OverLimit { what, needs: steps, limit: most_steps, memory: false });
-    }
-    if bytes >= NOTED_BYTES {
-        note(what, true, bytes);
-    }
-    if steps >= NOTED_STEPS {
-        note(what, false, steps);
     }
     Ok(())
 }
@@ -105,15 +133,22 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
 thread_local! {
     /// Steps of the work under way; none where nothing counts them.
     static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
+    /// Steps of the work that ended last.
+    static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs `work` with a count of its steps for [`spend`].
+/// The steps that the last [`counted`] work of this thread was admitted with or spent.
+pub fn last_counted() -> u64 {
+    LAST.get()
+}
+
+/// Runs `work` with a count of its steps for [`spend`] and [`admit`].
 pub fn counted<R>(work: impl FnOnce() -> R) -> R {
     /// Puts the outer count back, also when `work` unwinds.
     struct Restore(Option<u64>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            SPENT.set(self.0);
+            LAST.set(SPENT.replace(self.0).unwrap_or(0));
         }
     }
     let _restore = Restore(SPENT.replace(Some(0)));
@@ -160,6 +195,24 @@ mod tests {
             "a test needs about 1.1e12 steps, and the limit is 6.9e10 steps; ask for less, or lift all limits (--no-limit)"
         );
         assert!(admit("a test", 1 << 60, 1 << 30).is_ok());
+    }
+
+    #[test]
+    fn amounts_have_units_that_keep_them_short() {
+        let shown = |bytes: f64| amount(true, bytes);
+        assert_eq!(
+            [0.0, 2e3, 1.5e6, 1.2e8, 3e11, 2e12, (1u64 << 60) as f64].map(shown),
+            ["0 bytes", "2000 bytes", "1.5 MB", "0.1 GB", "300.0 GB", "2.0 TB", "1.2 EB"]
+        );
+    }
+
+    #[test]
+    fn estimates_of_one_work_add_up() {
+        let half = u128::from(DEFAULT_STEPS / 2);
+        let twice = counted(|| [half, half, half].map(|steps| admit("a test", 0, steps).is_ok()));
+        assert_eq!(twice, [true, true, false]);
+        assert_eq!(last_counted(), DEFAULT_STEPS);
+        assert!((0..4).all(|_| admit("a test", 0, half).is_ok()));
     }
 
     #[test]

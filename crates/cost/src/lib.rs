@@ -2,6 +2,9 @@
 //!
 //! One folder a kind of machine; [`Time`], [`Bound`] and its registry are common to all.
 
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod bound;
 pub mod endpoint;
 pub mod in_network;

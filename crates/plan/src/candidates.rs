@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, resolve};
-use unisono_base::{interrupt, limits};
+use unisono_base::{
+    interrupt,
+    limits::{self, OverLimit},
+};
 use unisono_cost::Time;
 use unisono_lower::Estimate;
 use unisono_schedule::Schedule;
@@ -96,35 +99,77 @@ pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algo
     candidates
 }
 
+/// The work of [`crate::Target::time`], as far as it is known before.
+pub(crate) const TIMING: &str = "the timing of candidates";
+
 /// Times every candidate of a problem, best first. Leaves out candidates that do not support the case, are too large to build,
-/// are over a limit, or take long to time.
+/// are over a limit, or take long to time. Cheap candidates are timed first, so that a limit leaves out as few as possible.
 ///
 /// # Errors
 /// No candidate; any other error of one of them.
 pub(crate) fn rank(problem: &Problem, wanted: &Params) -> Result<Vec<Timed>, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
-    let (mut timed, mut refused) = (Vec::new(), None::<PlanError>);
-    for (algorithm, params) in target.candidates(c, wanted) {
+    let mut listed: Vec<_> = target.candidates(c, wanted).into_iter().enumerate().collect();
+    listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
+    let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
+    for (at, (algorithm, params)) in listed {
         interrupt::check();
         if target.is_slow(c, algorithm, &params) {
             continue;
         }
-        match target.time(c, algorithm, params) {
-            Ok(one) => timed.push(one),
-            Err(
-                e @ (PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))
-                | PlanError::OverLimit(_)),
-            ) => {
+        match time_and_spare(problem, algorithm, &params) {
+            Ok(one) => timed.push((at, one)),
+            Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
                 refused.get_or_insert(e);
             }
+            Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &params, over),
             Err(e) => return Err(e),
         }
     }
     if timed.is_empty() {
-        return Err(refused.unwrap_or_else(|| no_candidate(problem, wanted)));
+        let left_out = left_out.first.map(|(_, over)| over.into());
+        return Err(left_out.or(refused).unwrap_or_else(|| no_candidate(problem, wanted)));
     }
-    timed.sort_by(|a, b| a.time.total_cmp(&b.time));
-    Ok(timed)
+    left_out.remark();
+    // Of equal times the first in the order of the candidates.
+    timed.sort_by(|(i, a), (j, b)| a.time.total_cmp(&b.time).then(i.cmp(j)));
+    Ok(timed.into_iter().map(|(_, one)| one).collect())
+}
+
+/// Times a candidate, if the limit then still admits building it.
+///
+/// # Errors
+/// As [`crate::Target::time`].
+pub(crate) fn time_and_spare(
+    problem: &Problem,
+    algorithm: &'static dyn Algorithm,
+    params: &Params,
+) -> Result<Timed, PlanError> {
+    let (target, c) = (&problem.target, problem.collective);
+    limits::check(TIMING, 0, 2 * target.steps(c, algorithm, params))?;
+    target.time(c, algorithm, params.clone())
+}
+
+/// Candidates that are not timed because that is over a limit.
+#[derive(Default)]
+struct LeftOut {
+    first: Option<(String, OverLimit)>,
+    count: usize,
+}
+
+impl LeftOut {
+    fn add(&mut self, algorithm: &dyn Algorithm, params: &Params, over: OverLimit) {
+        self.first.get_or_insert_with(|| (format!("{} {params}", algorithm.name()), over));
+        self.count += 1;
+    }
+
+    /// Reports them, where there are some.
+    fn remark(self) {
+        if let Some((name, over)) = self.first {
+            let name = name.trim_end();
+            limits::remark(|| format!("candidates left out: {}, the first {name}, with which {over}", self.count));
+        }
+    }
 }
 
 pub(crate) fn no_candidate(problem: &Problem, wanted: &Params) -> PlanError {

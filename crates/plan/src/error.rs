@@ -38,10 +38,15 @@ pub enum PlanError {
     RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
     NoCandidate { kind: String, shape: String, machine: String, hint: String },
-    #[error("a schedule of {algorithm} has no time by {model}: {message}")]
+    #[error("{} has no time by {model}: {message}", named(algorithm))]
     NotTimed { algorithm: String, model: &'static str, message: String },
-    #[error("a schedule of {algorithm} failed its proof: {message}")]
+    #[error("{} failed its proof: {message}", named(algorithm))]
     NotProved { algorithm: String, message: String },
+}
+
+/// A schedule by the name of its algorithm, where it has one.
+fn named(algorithm: &str) -> String {
+    if algorithm.is_empty() { "the schedule".to_owned() } else { format!("a schedule of {algorithm}") }
 }
 
 impl PlanError {

@@ -3,10 +3,15 @@
 use std::sync::OnceLock;
 
 use unisono_algorithms::Params;
+use unisono_base::limits::counted;
 use unisono_lower::File;
 use unisono_schedule::{Schedule, stored::Stored};
 
-use crate::{Built, PlanError, Problem, Registers, Timed, candidates::rank, stored::store_best};
+use crate::{
+    Built, PlanError, Problem, Registers, Timed,
+    candidates::{rank, time_and_spare},
+    stored::store_best,
+};
 
 pub struct Plan {
     pub problem: Problem,
@@ -25,7 +30,7 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
     let candidates = match algorithm {
         Some(name) => {
             let (algorithm, params) = target.resolve(c, name, params)?;
-            vec![target.time(c, algorithm, params)?]
+            vec![time_and_spare(&problem, algorithm, &params)?]
         }
         None => rank(&problem, params)?,
     };
@@ -47,7 +52,8 @@ impl Plan {
             built.schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
             Ok(built)
         };
-        self.built.get_or_init(build).as_ref().map_err(Clone::clone)
+        // Counted apart from the timing, which leaves room for it in the limit.
+        self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 
     /// # Errors

@@ -89,6 +89,11 @@ pub trait Target: Send + Sync {
         false
     }
 
+    /// Elementary steps of [`Target::time`], and of [`Target::build`] once more; 0 where they do not count.
+    fn steps(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> u128 {
+        0
+    }
+
     /// The time of an algorithm.
     ///
     /// # Errors

@@ -129,15 +129,21 @@ impl ScheduleBuilder {
 #[pymethods]
 impl ScheduleBuilder {
     #[new]
-    #[pyo3(signature = (ranks, elements, collective = "allreduce", root = None, operator = "sum", dtype = "f32", name = ""))]
+    #[pyo3(
+        signature = (
+            ranks, elements, collective = "allreduce".to_owned(), root = None, operator = "sum".to_owned(),
+            dtype = "f32".to_owned(), name = String::new()
+        ),
+        text_signature = "(ranks, elements, collective='allreduce', root=None, operator='sum', dtype='f32', name='')"
+    )]
     fn new(
         ranks: &Bound<'_, PyAny>,
         elements: &Bound<'_, PyAny>,
-        collective: &str,
+        #[pyo3(from_py_with = convert::text)] collective: String,
         root: Option<&Bound<'_, PyAny>>,
-        operator: &str,
-        dtype: &str,
-        name: &str,
+        #[pyo3(from_py_with = convert::text)] operator: String,
+        #[pyo3(from_py_with = convert::text)] dtype: String,
+        #[pyo3(from_py_with = convert::text)] name: String,
     ) -> PyResult<Self> {
         let kind: Kind = collective.parse().map_err(input)?;
         let operator: Operator = operator.parse().map_err(input)?;
@@ -146,7 +152,7 @@ impl ScheduleBuilder {
         let (ranks, elements) = (convert::index("ranks", ranks)?, convert::count("elements", elements)?);
         let collective = Collective::new(kind, ranks, elements, root, operator, dtype).map_err(input)?;
         let mut builder = Builder::new(collective);
-        builder.origin(name);
+        builder.origin(&name);
         Ok(Self { token: Token::next(), builder: Some(builder) })
     }
 

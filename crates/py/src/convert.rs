@@ -5,6 +5,7 @@ use pyo3::{
     types::{PyBool, PyDict},
 };
 use unisono_algorithms::Params;
+use unisono_base::excerpt;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Grid, Shape};
 use unisono_plan::{Asked, Part, Root};
@@ -27,6 +28,14 @@ pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
 pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     let number = count(what, value)?;
     u32::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u32::MAX)))
+}
+
+/// Text. Constructors need this; elsewhere `unisono._border` makes a sentence of a failed conversion.
+pub fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    value.extract::<String>().map_err(|_| match value.repr() {
+        Ok(shown) => input(format!("{} is not text, and the argument must be text", excerpt(&shown.to_string_lossy()))),
+        Err(_) => input("an argument that must be text is none"),
+    })
 }
 
 /// `(n,)` or `(m, n)`.

@@ -62,11 +62,13 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::trace_quantiles, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::admit_sweep, m)?)?;
     m.add_function(wrap_pyfunction!(limits::default_steps, m)?)?;
     m.add_function(wrap_pyfunction!(limits::limits_follow, m)?)?;
     m.add_function(wrap_pyfunction!(limits::limits_now, m)?)?;
     m.add_function(wrap_pyfunction!(limits::note_large_work, m)?)?;
     m.add_function(wrap_pyfunction!(limits::set_limits, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::steps_counted, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
@@ -108,5 +110,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;
+    // What the conversions of arguments raise becomes `InputError`.
+    py.import("unisono._border")?.call_method1("install", (m,))?;
     Ok(())
 }

@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*};
 use unisono_base::limits::{self, DEFAULT_STEPS};
+
+use crate::errors::input;
 
 /// The free memory is read again after so long.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -119,9 +121,36 @@ pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
 #[pyo3(signature = (note))]
 pub fn note_large_work(note: Option<Py<PyAny>>) {
     limits::set_note(note.map(|note| -> limits::Note {
-        // A note that fails is lost; the work goes on.
-        Box::new(move |sentence| drop(Python::attach(|py| note.call1(py, (sentence,)))))
+        Box::new(move |sentence| {
+            Python::attach(|py| {
+                // A note that fails is lost, and the work goes on. An interrupt that struck it is put off to the next poll.
+                if let Err(error) = note.call1(py, (sentence,))
+                    && error.is_instance_of::<PyKeyboardInterrupt>(py)
+                {
+                    let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+                    again.map(drop).unwrap_or_default();
+                }
+            });
+        })
     }));
+}
+
+/// The steps that the last call of this thread was admitted with.
+#[pyfunction]
+pub fn steps_counted() -> u64 {
+    limits::last_counted()
+}
+
+/// Admits a sweep over so many points, whose estimates are `steps` as far as they are known.
+#[pyfunction]
+#[pyo3(signature = (points, steps))]
+pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {
+    /// Bytes of the result of a point, and steps of a small one.
+    const BYTES: u128 = 4096;
+    const STEPS: u128 = 1 << 20;
+    refresh();
+    let (points, steps) = (u128::from(points), u128::from(steps));
+    limits::admit("the sweep", BYTES * points, STEPS * points + steps).map_err(input)
 }
 
 /// The limit on steps unless something else is set.

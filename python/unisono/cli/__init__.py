@@ -7,81 +7,86 @@ standard error.
 import io
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from keyword import iskeyword
+from typing import Any
 
 import click
 
-from unisono import __version__
+from unisono import __version__, _interrupts
 from unisono._core import note_large_work
 from unisono.cli import _failures
-from unisono.cli.algorithms import algorithms
-from unisono.cli.allocate import allocate
-from unisono.cli.bench import bench
-from unisono.cli.bound import bound
-from unisono.cli.calibrate import calibrate
-from unisono.cli.discover import discover
-from unisono.cli.emit import emit
-from unisono.cli.export import export
-from unisono.cli.import_ import import_
-from unisono.cli.machines import machines
-from unisono.cli.plan import plan
-from unisono.cli.reproduce import reproduce
-from unisono.cli.run import run
-from unisono.cli.schedule import schedule
-from unisono.cli.simulate import simulate
-from unisono.cli.sweep import sweep
-from unisono.cli.topology import topology
-from unisono.cli.traffic import traffic
-from unisono.cli.tune import tune
-from unisono.cli.verify import verify
-from unisono.cli.workload import workload
 
-COMMANDS: tuple[click.Command, ...] = (
-    algorithms,
-    allocate,
-    bench,
-    bound,
-    calibrate,
-    discover,
-    emit,
-    export,
-    import_,
-    machines,
-    plan,
-    reproduce,
-    run,
-    schedule,
-    simulate,
-    sweep,
-    topology,
-    traffic,
-    tune,
-    verify,
-    workload,
+#: The commands. Each is a module of its own, imported when it is first asked for.
+NAMES = (
+    "algorithms",
+    "allocate",
+    "bench",
+    "bound",
+    "calibrate",
+    "discover",
+    "emit",
+    "export",
+    "import",
+    "machines",
+    "plan",
+    "reproduce",
+    "run",
+    "schedule",
+    "simulate",
+    "sweep",
+    "topology",
+    "traffic",
+    "tune",
+    "verify",
+    "workload",
 )
+#: The same as what click runs; asking for it imports all.
+COMMANDS: tuple[click.Command, ...]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def command(name: str) -> click.Command:
+    """The command of that name, which is one of :data:`NAMES`."""
+    # A word of Python has a line below it there.
+    word = f"{name}_" if iskeyword(name) else name
+    with _interrupts.importing():
+        found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name == "COMMANDS":
+        return tuple(map(command, NAMES))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Program(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(NAMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return command(cmd_name) if cmd_name in NAMES else None
+
+
+@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="unisono", message="%(prog)s %(version)s")
 def program() -> None:
     """Plans, proves, predicts and runs collective communication."""
 
 
-for _command in COMMANDS:
-    program.add_command(_command)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program on the arguments of the process, or on these, and returns its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    # Work that one command does in several parts is noted once.
-    noted: set[str] = set()
-    note_large_work(lambda sentence: _note(sentence, noted))
-    if arguments is None:
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                # Names of files may hold bytes and characters that the output cannot.
-                stream.reconfigure(errors="backslashreplace")
     try:
+        _interrupts.end_at_once(False)
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        # Work that one command does in several parts is noted once.
+        noted: set[str] = set()
+        note_large_work(lambda sentence: _note(sentence, noted))
+        if arguments is None:
+            for stream in (sys.stdout, sys.stderr):
+                if isinstance(stream, io.TextIOWrapper):
+                    # Names of files may hold bytes and characters that the output cannot.
+                    stream.reconfigure(errors="backslashreplace")
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
         sys.stdout.flush()

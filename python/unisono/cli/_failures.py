@@ -6,9 +6,10 @@ import sys
 import click
 
 from unisono import Error, InputError, UnsupportedError
+from unisono._interrupts import INTERRUPTED
 from unisono._messages import sentence
 
-NO, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+NO, WRONG_INPUT = 1, 2
 _PATH_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 

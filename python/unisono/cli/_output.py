@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-
+from unisono import _interrupts
 from unisono._messages import printable
 
 #: Columns of a table that no terminal bounds, so that a pipe always gets the same text.
@@ -27,7 +22,8 @@ def _plain(value: Any) -> Any:
             return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
-        case np.ndarray() | np.generic():
+        case _ if hasattr(value, "tolist"):
+            # An array or a number of NumPy, which is not imported for commands without.
             return _plain(value.tolist())
         case float():
             return value if math.isfinite(value) else None
@@ -63,6 +59,11 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Prints a table; the columns in ``right`` are aligned to the right."""
+    with _interrupts.importing():
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
@@ -115,7 +116,14 @@ def params_text(params: Mapping[str, Any]) -> str:
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal's standard error, told how many of how many are done; silent anywhere else."""
-    console = Console(stderr=True, force_terminal=False if _among_ranks() else None)
+    if _among_ranks() or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    with _interrupts.importing():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
@@ -125,9 +133,11 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """A sign of life on a terminal's standard error while one long step runs; silent anywhere else."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield
         return
-    with console.status(what):
+    with _interrupts.importing():
+        from rich.console import Console
+
+    with Console(stderr=True).status(what):
         yield

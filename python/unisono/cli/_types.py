@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from unisono import parse_shape
-from unisono._simulation import sample
 
 _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
@@ -137,6 +136,9 @@ class TracedPes:
     def of(self, count: int) -> Sequence[int]:
         """These PEs on a machine of that many; ranges stay ranges until they are known to be few."""
         if self.sampled is not None:
+            # Imported here: commands that plan do without NumPy.
+            from unisono._simulation import sample
+
             return sample(count, self.sampled)
         if not self.listed:
             return range(count)

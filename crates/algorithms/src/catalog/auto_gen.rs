@@ -9,7 +9,7 @@
 //!
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.5, whose dynamic program takes O(P^4).
 
-use unisono_base::interrupt::poll;
+use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
     AlgorithmError, Params,
@@ -44,7 +44,7 @@ pub fn energy(pes: u32, depth: u32) -> Option<(u64, u32)> {
         energy += take * slope;
         left -= take;
         if left == 0 {
-            return Some((energy, slope as u32));
+            return Some((energy, narrow::<u32>(slope)));
         }
     }
 }
@@ -146,7 +146,7 @@ fn tree(pes: u32, depth: u32, contention: u32) -> Side {
     while let Some((root, mut pes, depth, mut contention)) = todo.pop() {
         // The last child first: it takes the far end of what is left.
         while pes > 1 {
-            let nearer = 1 + split(depth, contention, u64::from(pes - 2)) as u32;
+            let nearer = 1 + narrow::<u32>(split(depth, contention, u64::from(pes - 2)));
             let child = root + nearer;
             parents[child as usize] = root;
             todo.push((child, pes - nearer, depth - 1, contention));

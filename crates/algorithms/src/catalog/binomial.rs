@@ -6,7 +6,7 @@
 //! A reduce whose operator does not commute runs to rank 0, which hands the result to the root.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
@@ -31,7 +31,7 @@ struct Tree {
 
 impl Tree {
     fn real(&self, v: u32) -> NodeId {
-        NodeId(((u64::from(v) + u64::from(self.top)) % u64::from(self.ranks)) as u32)
+        NodeId(narrow::<u32>((u64::from(v) + u64::from(self.top)) % u64::from(self.ranks)))
     }
 
     /// Ranks in ascending order, with their virtual ranks.

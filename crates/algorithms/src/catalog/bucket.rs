@@ -8,7 +8,7 @@
 //! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010; Sack,
 //! Gropp, "Collective algorithms for multiported torus networks", 2015; "HammingMesh", section 4.
 
-use unisono_base::{NodeId, Span};
+use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
@@ -82,7 +82,7 @@ impl RankAlgorithm for Bucket {
         let c = case.collective;
         let torus = Extents::of(NAME, case, params)?;
         let parts = parts(&torus);
-        let slices = Blocks::new(c.elements, parts.len() as u32);
+        let slices = Blocks::new(c.elements, narrow::<u32>(parts.len()));
         for (lane, part) in (0..).zip(&parts) {
             let rings: Vec<Vec<Around>> = part.dims.iter().map(|&dim| rings(b, &torus, dim, part.up, lane)).collect();
             for rank in 0..c.ranks {
@@ -95,7 +95,7 @@ impl RankAlgorithm for Bucket {
     fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
         let torus = Extents::of(NAME, case, params).ok()?;
         let parts = parts(&torus);
-        let slice = case.collective.elements.div_ceil(parts.len() as u32);
+        let slice = case.collective.elements.div_ceil(narrow::<u32>(parts.len()));
         let stages = parts.first().map_or(0, |part| part.dims.len());
         let exchange = |stage: usize, reduces: bool| {
             let mut reduced = 0;

@@ -11,7 +11,7 @@
 //! synchronization for InfiniBand", 2006 (n ways); Bruck, Ho, "Efficient global combine operations in multi-port
 //! message-passing systems", 1993 (any P).
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
@@ -39,7 +39,7 @@ fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
         let mut heard = 1;
         while heard < u64::from(c.ranks) {
             let ahead = (1..=u64::from(ways)).map(|j| j * heard).take_while(|&ahead| ahead < u64::from(c.ranks));
-            all.push(ahead.map(|ahead| Message { ahead: ahead as u32, with_own: true }).collect());
+            all.push(ahead.map(|ahead| Message { ahead: narrow::<u32>(ahead), with_own: true }).collect());
             heard *= u64::from(ways) + 1;
         }
         return all;
@@ -146,7 +146,7 @@ impl RankAlgorithm for Dissemination {
         let bytes = case.bytes(case.collective.elements);
         let messages = rounds(&case.collective, ways(params).ok()?);
         let round = |round: &Vec<Message>| {
-            let messages = round.len() as u32;
+            let messages = narrow::<u32>(round.len());
             Round { messages, bytes, reduced: u64::from(messages) * bytes, repeat: 1 }
         };
         Some(messages.iter().map(round).collect())

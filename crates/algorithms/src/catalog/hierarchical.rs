@@ -6,7 +6,7 @@
 //! cannot fill it. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication", 2020 (lanes);
 //! MVAPICH2 and Open MPI's HAN (leaders).
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand, Schedule};
 
@@ -138,17 +138,18 @@ impl<'a> Levels<'a> {
         let mut sums = Vec::new();
         for ranks in &nodes {
             let sum = if nodes.len() > 1 { Operand::Tmp(b.scratch(ranks[0], len)) } else { Operand::Out(start) };
-            let part = self.schedule("reduce", "binomial", Kind::Reduce, ranks.len() as u32, len, 0)?;
+            let part = self.schedule("reduce", "binomial", Kind::Reduce, narrow::<u32>(ranks.len()), len, 0)?;
             b.embed(&part, ranks, |_| Operand::In(start), |_| sum);
             leaders.push(ranks[0]);
             sums.push(sum);
         }
         if nodes.len() > 1 {
-            let part = self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, leaders.len() as u32, len, 0)?;
+            let part =
+                self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, narrow::<u32>(leaders.len()), len, 0)?;
             b.embed(&part, &leaders, |k| sums[k as usize], |_| Operand::Out(start));
         }
         for ranks in &nodes {
-            let part = self.schedule("broadcast", "binomial", Kind::Broadcast, ranks.len() as u32, len, 0)?;
+            let part = self.schedule("broadcast", "binomial", Kind::Broadcast, narrow::<u32>(ranks.len()), len, 0)?;
             b.embed(&part, ranks, |_| Operand::Out(start), |_| Operand::Out(start));
         }
         Ok(())
@@ -160,7 +161,8 @@ impl<'a> Levels<'a> {
         if block > 0 {
             let scatter = self.schedule("scatter", "recursive-halving", Kind::ReduceScatter, self.node, block, 0)?;
             let gather = self.schedule("gather", "ring", Kind::Allgather, self.node, block, 0)?;
-            let lane = self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, nodes.len() as u32, block, 0)?;
+            let lane =
+                self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, narrow::<u32>(nodes.len()), block, 0)?;
             // Of each rank its block within the node, and over all nodes.
             let all = self.case.collective.ranks;
             let kept: Vec<[u32; 2]> = (0..all).map(|r| [0; 2].map(|_| b.scratch(NodeId(r), block))).collect();
@@ -188,14 +190,15 @@ impl<'a> Levels<'a> {
         let c = self.case.collective;
         let nodes = self.nodes();
         let (home, place) = self.home(c.root);
-        let lead = |n: usize| if n as u32 == home { place } else { 0 };
+        let lead = |n: usize| if narrow::<u32>(n) == home { place } else { 0 };
         let leaders: Vec<NodeId> = nodes.iter().enumerate().map(|(n, ranks)| ranks[lead(n) as usize]).collect();
-        let among = self.schedule("among", among(kind), kind, leaders.len() as u32, c.elements, home)?;
+        let among = self.schedule("among", among(kind), kind, narrow::<u32>(leaders.len()), c.elements, home)?;
         if kind == Kind::Broadcast {
             b.embed(&among, &leaders, |_| Operand::In(0), |_| Operand::Out(0));
             for (n, ranks) in nodes.iter().enumerate() {
-                let part = self.schedule("broadcast", "binomial", kind, ranks.len() as u32, c.elements, lead(n))?;
-                let held = if n as u32 == home { Operand::In(0) } else { Operand::Out(0) };
+                let part =
+                    self.schedule("broadcast", "binomial", kind, narrow::<u32>(ranks.len()), c.elements, lead(n))?;
+                let held = if narrow::<u32>(n) == home { Operand::In(0) } else { Operand::Out(0) };
                 b.embed(&part, ranks, |_| held, |_| Operand::Out(0));
             }
             return Ok(());
@@ -203,7 +206,7 @@ impl<'a> Levels<'a> {
         let mut sums = Vec::new();
         for (n, ranks) in nodes.iter().enumerate() {
             let sum = Operand::Tmp(b.scratch(leaders[n], c.elements));
-            let part = self.schedule("reduce", "binomial", kind, ranks.len() as u32, c.elements, lead(n))?;
+            let part = self.schedule("reduce", "binomial", kind, narrow::<u32>(ranks.len()), c.elements, lead(n))?;
             b.embed(&part, ranks, |_| Operand::In(0), |_| sum);
             sums.push(sum);
         }

@@ -3,6 +3,7 @@
 //! T(m) = alpha + beta m with alpha the latency of the longest way up and down, beta by Eq. 2.
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding", "Analysis".
 
+use unisono_base::narrow;
 use unisono_collective::{Kind, Operator};
 use unisono_lower::switches::Configured;
 
@@ -77,9 +78,13 @@ impl Algorithm for InNetwork {
         if u32::from(site.taken) + count > site.machine.identifiers {
             return Err(switches::used_up(site, u32::from(site.taken) + count));
         }
-        let cut = |at: u32| (u64::from(c.elements) * u64::from(at) / u64::from(count)) as u32;
+        let cut = |at: u32| narrow::<u32>(u64::from(c.elements) * u64::from(at) / u64::from(count));
         let parts: Vec<Part> = (0..count)
-            .map(|at| Part { identifier: site.taken + at as u8, first: cut(at), elements: cut(at + 1) - cut(at) })
+            .map(|at| Part {
+                identifier: site.taken + narrow::<u8>(at),
+                first: cut(at),
+                elements: cut(at + 1) - cut(at),
+            })
             .collect();
         if c.kind == Kind::Scan {
             return switches::chain(site, c, parts[0]);

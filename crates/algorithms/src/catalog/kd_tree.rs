@@ -8,13 +8,14 @@
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
+use unisono_base::{interrupt::poll, narrow};
 use unisono_collective::Kind;
 use unisono_lower::{Estimate, Placed};
 use unisono_machine::Grid;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Tree, build, chunk, estimate, supports},
+    forest::{CHUNK, Tree, build, chunk, estimate, estimate_steps, supports},
 };
 
 pub struct KdTree;
@@ -47,10 +48,11 @@ impl Rect {
 
 /// The tree whose receiving PEs have `(row + column) % 2 == parity`, with its top below `root`.
 fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
-    let mut parents: Vec<u32> = vec![u32::MAX; grid.count() as usize];
+    let mut parents: Vec<u32> = vec![u32::MAX; narrow(grid.count())];
     parents[root as usize] = root;
     let mut todo = vec![(Rect { row: 0, col: 0, rows: grid.rows, cols: grid.cols }, root)];
     while let Some((rect, parent)) = todo.pop() {
+        poll();
         let free: Vec<u32> = rect.pes(grid).filter(|&pe| parents[pe as usize] == u32::MAX).take(2).collect();
         let top = match free[..] {
             [] => continue,
@@ -75,6 +77,7 @@ fn nearest(grid: Grid, rect: Rect, parity: u32, parents: &[u32]) -> u32 {
     let (nr, nc) = (rect.row + rect.rows / 2, rect.col + rect.cols / 2);
     let mut fallback = None;
     for distance in 0..rect.rows + rect.cols {
+        poll();
         let rows = nr.saturating_sub(distance).max(rect.row)..=(nr + distance).min(rect.row + rect.rows - 1);
         for row in rows {
             let across = distance - row.abs_diff(nr);
@@ -134,6 +137,10 @@ impl Algorithm for KdTree {
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         Some(estimate(case, &trees(case, params).ok()?))
+    }
+
+    fn estimate_steps(&self, case: &Case, params: &Params) -> u128 {
+        estimate_steps(case, if params.get("trees") == Some("2") { 2 } else { 4 })
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -4,7 +4,7 @@
 //! A reduce whose operator does not commute runs to rank 0, which hands the result to the root.
 //! Source: "pipeline" of Open MPI's coll_base_{bcast,reduce}.c; van de Geijn, "On global combine operations", 1994.
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand};
 
@@ -59,7 +59,7 @@ impl RankAlgorithm for PipelinedChain {
         let reduces = c.kind == Kind::Reduce;
         // Virtual rank 0 is the end of a reduce and the start of a broadcast.
         let first = if reduces { top(&c) } else { c.root };
-        let real = |v: u32| NodeId(((u64::from(v) + u64::from(first)) % u64::from(p)) as u32);
+        let real = |v: u32| NodeId(narrow::<u32>((u64::from(v) + u64::from(first)) % u64::from(p)));
         let link = |b: &mut Builder, from: NodeId, to: NodeId| Operand::Stream(b.stream(from, &[to]));
         // Link v leads between virtual ranks v and v + 1.
         let links: Vec<Operand> = (0..p - 1)

@@ -9,7 +9,7 @@ use unisono_lower::{Estimate, Placed};
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Lines, Tree, View, build, chunk, estimate, quad, supports},
+    forest::{CHUNK, Lines, Tree, View, build, chunk, estimate, estimate_steps, quad, supports},
 };
 
 pub struct QuadChain;
@@ -58,6 +58,10 @@ impl Algorithm for QuadChain {
 
     fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
         Some(estimate(case, &trees(case)))
+    }
+
+    fn estimate_steps(&self, case: &Case, _: &Params) -> u128 {
+        estimate_steps(case, 4)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -10,7 +10,7 @@ use unisono_lower::{Estimate, Placed};
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Lines, MERGE, Tree, View, build, chunk, estimate, most_children, quad, supports},
+    forest::{CHUNK, Lines, MERGE, Tree, View, build, chunk, estimate, estimate_steps, most_children, quad, supports},
 };
 
 pub struct QuadTwoPhase;
@@ -103,6 +103,10 @@ impl Algorithm for QuadTwoPhase {
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         Some(estimate(case, &trees(case, params).ok()?))
+    }
+
+    fn estimate_steps(&self, case: &Case, _: &Params) -> u128 {
+        estimate_steps(case, 4)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -6,7 +6,7 @@
 //! same bits.
 //! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
 
-use unisono_base::{NodeId, StreamId};
+use unisono_base::{NodeId, StreamId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
@@ -74,7 +74,7 @@ impl RankAlgorithm for RecursiveMultiplying {
             let reason = format!("schedule {stages} sends {messages} messages; at most {MOST_MESSAGES} are made");
             return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
         }
-        b.reserve(2 * ranks as usize * stages.iter().count(), messages as usize);
+        b.reserve(2 * ranks as usize * stages.iter().count(), narrow::<usize>(messages));
         let mut have = vec![Operand::In(0); ranks as usize];
         let mut arrivals: Vec<(u32, u32, StreamId)> = Vec::new();
         let (mut to, mut operands) = (Vec::new(), Vec::new());

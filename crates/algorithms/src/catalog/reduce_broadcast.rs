@@ -170,6 +170,10 @@ impl Algorithm for ReduceBroadcast {
         Some(estimate)
     }
 
+    fn estimate_steps(&self, case: &Case, params: &Params) -> u128 {
+        reduce_part(case, params).map_or(0, |(reduce, inner, rest)| reduce.estimate_steps(&inner, &rest))
+    }
+
     fn composed(&self) -> bool {
         true
     }

@@ -5,7 +5,7 @@
 //! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) where P divides B.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks it is [`RankRing`].
 
-use unisono_base::{NodeId, Span};
+use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::{Estimate, Exchange, GridPlacement, Phase, Placed, Round, Terms};
 use unisono_schedule::{Builder, Operand, Schedule};
@@ -78,7 +78,7 @@ pub fn emit(
     phases: [&str; 2],
     params: &Params,
 ) -> Result<(), AlgorithmError> {
-    let (elements, pes) = (b.collective().elements, line.len() as u32);
+    let (elements, pes) = (b.collective().elements, narrow::<u32>(line.len()));
     let ring: Vec<NodeId> = order(pes, params)?.into_iter().map(|i| line[i as usize]).collect();
     if pes == 1 {
         if own(0) != Operand::Out(0) {

@@ -15,14 +15,17 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use unisono_base::interrupt::{check, poll};
+use unisono_base::{
+    interrupt::{check, poll},
+    narrow,
+};
 use unisono_collective::Kind;
 use unisono_lower::{Estimate, Placed};
 use unisono_machine::Grid;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Edge, Tree, build, chunk, estimate, links, supports},
+    forest::{CHUNK, Edge, Tree, build, chunk, estimate, estimate_steps, links, supports},
 };
 
 pub struct SlackTree;
@@ -172,7 +175,7 @@ impl Growth {
 
     /// PEs of a rectangle that are not in the tree yet, counted to `most`.
     fn free(&self, tree: u32, rect: Rect, most: u32) -> u32 {
-        rect.pes().filter(|&(r, c)| self.is_free(tree, r, c)).take(most as usize).count() as u32
+        narrow(rect.pes().filter(|&(r, c)| self.is_free(tree, r, c)).take(narrow(most)).count())
     }
 
     /// Cuts a rectangle below `top` into `parts` that take about equally long.
@@ -242,7 +245,7 @@ impl Growth {
 fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
     let trees = params.number(NAME, "trees", 1..=3)?.unwrap_or(2);
     let children = params.number(NAME, "children", 2..=8)?.unwrap_or(2);
-    let pes = case.grid().count() as usize;
+    let pes = narrow(case.grid().count());
     let growth = Growth {
         grid: case.grid(),
         trees,
@@ -293,6 +296,17 @@ impl Algorithm for SlackTree {
 
     fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
         Some(estimate(case, &trees(case, params).ok()?))
+    }
+
+    fn estimate_steps(&self, case: &Case, params: &Params) -> u128 {
+        // Most goes to ways around full links: the longer the sides and the fewer the children, the more. Measured on up
+        // to 757 x 996 PEs.
+        const A_PE: u128 = 20_000;
+        const A_PE_BY_SIDE: u128 = 40;
+        let number = |name, default| params.number(NAME, name, 1..=8).ok().flatten().unwrap_or(default);
+        let (trees, children) = (number("trees", 2), number("children", 2));
+        let a_pe = (A_PE + A_PE_BY_SIDE * u128::from(longer(case.grid()))) / u128::from(children);
+        estimate_steps(case, trees) + u128::from(trees) * u128::from(case.grid().count()) * a_pe
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

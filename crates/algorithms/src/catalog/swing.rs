@@ -11,7 +11,7 @@
 //! The operator must commute; the same bits on all ranks. Not built: the extra rank of an odd extent.
 //! Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
 
-use unisono_base::{NodeId, Span};
+use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
@@ -103,7 +103,7 @@ impl Part {
                 for k in 0..reached.len() {
                     let to = self.peer(reached[k], step);
                     if to != end && sends[to as usize] == NEVER {
-                        sends[to as usize] = s as u8;
+                        sends[to as usize] = narrow::<u8>(s);
                         reached.push(to);
                     }
                 }
@@ -118,7 +118,7 @@ impl Part {
 fn peer(torus: &Extents, mirrored: bool, rank: u32, step: Step) -> u32 {
     let (at, extent) = (torus.coordinate(rank, step.dim), i64::from(torus.dims()[step.dim]));
     let there = if (at % 2 == 1) == mirrored { rho(step.at) } else { -rho(step.at) };
-    torus.shifted(rank, step.dim, there.rem_euclid(extent) as u32)
+    torus.shifted(rank, step.dim, narrow::<u32>(there.rem_euclid(extent)))
 }
 
 /// The rank at which a block ends never sends it; there are fewer steps than this.
@@ -162,7 +162,7 @@ impl RankAlgorithm for Swing {
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let parts = parts(&torus(case, params)?);
-        let slices = Blocks::new(case.collective.elements, parts.len() as u32);
+        let slices = Blocks::new(case.collective.elements, narrow::<u32>(parts.len()));
         for (lane, part) in (0..).zip(&parts) {
             emit_part(b, part, slices.block(lane), lane);
         }
@@ -175,7 +175,7 @@ impl RankAlgorithm for Swing {
             return None;
         }
         let parts = parts(&torus);
-        let slice = case.collective.elements.div_ceil(parts.len() as u32);
+        let slice = case.collective.elements.div_ceil(narrow::<u32>(parts.len()));
         let steps = parts.first().map_or(0, |part| part.steps.len());
         let exchange = |s: usize, reduces: bool| {
             let bytes = case.bytes(slice.div_ceil(2 << s));
@@ -216,7 +216,10 @@ fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
     // A rank that has received of a block has its sum in the output.
     let received = |rank: u32, block: u32, before: usize| {
         let tree = &trees[block as usize];
-        part.steps[..before].iter().enumerate().any(|(s, &step)| tree[part.peer(rank, step) as usize] == s as u8)
+        part.steps[..before]
+            .iter()
+            .enumerate()
+            .any(|(s, &step)| tree[part.peer(rank, step) as usize] == narrow::<u8>(s))
     };
     let place = |summed: bool, at: u32| if summed { Operand::Out(at) } else { Operand::In(at) };
     b.phase("reduce-scatter");
@@ -224,7 +227,7 @@ fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
         let streams = streams(b, part, step);
         for rank in 0..ranks {
             let peer = part.peer(rank, step);
-            let sends = |rank: u32, block: u32| trees[block as usize][rank as usize] == s as u8;
+            let sends = |rank: u32, block: u32| trees[block as usize][rank as usize] == narrow::<u8>(s);
             for (from, to, summed) in runs(ranks, |k| sends(rank, k).then(|| received(rank, k, s))) {
                 let span = span(from, to);
                 b.combine(NodeId(rank), lane, span.len, &[place(summed, span.start)], &[streams[rank as usize]]);
@@ -241,7 +244,7 @@ fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
         let streams = streams(b, part, step);
         for rank in 0..ranks {
             let peer = part.peer(rank, step);
-            let got = |rank: u32, block: u32| (trees[block as usize][rank as usize] == s as u8).then_some(());
+            let got = |rank: u32, block: u32| (trees[block as usize][rank as usize] == narrow::<u8>(s)).then_some(());
             for (from, to, ()) in runs(ranks, |k| got(peer, k)) {
                 let span = span(from, to);
                 let own = Operand::Out(span.start);

@@ -2,7 +2,7 @@
 //!
 //! T = T_x + T_y. Source: "Near-Optimal Wafer-Scale Reduce", section 7.4 (first way).
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_collective::Kind;
 use unisono_lower::{Estimate, Phase, Placed};
 use unisono_machine::Grid;
@@ -64,7 +64,7 @@ fn emit_line(
         return ring::emit(b, line, own, axis.ring, &ring_params(params));
     }
     let tree = tree(axis, params)?;
-    let sides = line_case(tree, case, line.len() as u32, 0, params)?;
+    let sides = line_case(tree, case, narrow::<u32>(line.len()), 0, params)?;
     b.phase(axis.tree[0]);
     let at = reduce(b, line, &sides, &|_| own(0), keep, axis.color);
     if line.len() > 1 {

@@ -3,13 +3,14 @@
 //!
 //! For short vectors, where depth counts most. Source: this project; the paper leaves 2D open (section 7.5).
 
+use unisono_base::narrow;
 use unisono_collective::Kind;
 use unisono_lower::{Estimate, Placed};
 
 use super::auto_gen::within;
 use crate::{
     Algorithm, AlgorithmError, Case, Param, Params,
-    forest::{CHUNK, Tree, View, build, chunk, estimate, supports},
+    forest::{CHUNK, Tree, View, build, chunk, estimate, estimate_steps, supports},
 };
 
 pub struct XyYx;
@@ -24,7 +25,7 @@ fn tree(v: View, case: &Case) -> Tree {
     let half = case.wavelets().div_ceil(2);
     let side = |pes: u32| within(pes, half, case.depth_cycles(), CHILDREN);
     let (across, down) = (side(v.cols()), side(v.rows()));
-    let mut parents = vec![v.pe(0, 0); v.grid.count() as usize];
+    let mut parents = vec![v.pe(0, 0); narrow::<usize>(v.grid.count())];
     for r in 0..v.rows() {
         for c in 0..v.cols() {
             let parent = if c > 0 { v.pe(r, across.parent(c)) } else { v.pe(down.parent(r), 0) };
@@ -71,6 +72,10 @@ impl Algorithm for XyYx {
 
     fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
         Some(estimate(case, &trees(case)))
+    }
+
+    fn estimate_steps(&self, case: &Case, _: &Params) -> u128 {
+        estimate_steps(case, 2)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -1,6 +1,6 @@
 //! Writes the instructions of a reduce over several trees.
 
-use unisono_base::{NodeId, Span, StreamId};
+use unisono_base::{NodeId, Span, StreamId, interrupt::poll, narrow, rounded};
 use unisono_collective::Kind;
 use unisono_lower::{GridPlacement, Placed};
 use unisono_schedule::{Builder, Operand};
@@ -17,7 +17,7 @@ pub fn shares(elements: u32, trees: u32) -> Vec<Span> {
 
 /// The trees that have something to carry, with their shares.
 pub(super) fn loaded<'a>(case: &Case, trees: &'a [Tree]) -> impl Iterator<Item = (&'a Tree, Span)> {
-    trees.iter().zip(shares(case.collective.elements, trees.len() as u32)).filter(|(_, share)| !share.is_empty())
+    trees.iter().zip(shares(case.collective.elements, narrow(trees.len()))).filter(|(_, share)| !share.is_empty())
 }
 
 /// A reduce of the inputs to the output of the root; the streams come in the order of the trees' edges.
@@ -25,13 +25,15 @@ fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
     for (lane, (tree, share)) in loaded(case, trees).enumerate() {
         let mut streams = vec![None; tree.0.len()];
         for edge in tree.edges() {
+            poll();
             streams[edge.from as usize] = Some(b.stream(NodeId(edge.from), &[NodeId(edge.to)]));
         }
         for (pe, children) in tree.children_by_arrival(case.grid(), depth_cycles(case)).iter().enumerate() {
+            poll();
             let mut sources = vec![Operand::In(share.start)];
             sources.extend(children.iter().filter_map(|&child| streams[child as usize]).map(Operand::Stream));
             let sink = streams[pe].map_or(Operand::Out(share.start), Operand::Stream);
-            b.combine(NodeId::new(pe), lane as u32, share.len, &sources, &[sink]);
+            b.combine(NodeId::new(pe), narrow(lane), share.len, &sources, &[sink]);
         }
     }
 }
@@ -89,7 +91,7 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
 
 /// 2 T_R + 1 as the whole number that it is.
 pub(super) fn depth_cycles(case: &Case) -> u32 {
-    (case.depth_cycles() as u32).max(1)
+    u32::try_from(rounded(case.depth_cycles().floor())).unwrap_or(u32::MAX).max(1)
 }
 
 /// The most children that a PE has, over all trees.
@@ -107,7 +109,9 @@ fn sums(trees: &[Tree], of: impl Fn(u16) -> u16) -> u16 {
     let mut sums = vec![0u16; trees.first().map_or(0, |t| t.0.len())];
     for tree in trees {
         let children = tree.children();
-        sums.iter_mut().zip(children).for_each(|(sum, c)| *sum = sum.saturating_add(of(c.len() as u16)));
+        sums.iter_mut()
+            .zip(children)
+            .for_each(|(sum, c)| *sum = sum.saturating_add(of(u16::try_from(c.len()).unwrap_or(u16::MAX))));
     }
     sums.into_iter().max().unwrap_or(0)
 }

@@ -11,7 +11,7 @@ mod routes;
 mod tree;
 
 pub use emit::{CHUNK, build, chunk, most_children, shares, supports};
-pub use estimate::estimate;
+pub use estimate::{estimate, estimate_steps};
 pub use quad::{Lines, MERGE, View, quad};
 pub use tree::{Edge, Tree};
 

@@ -5,6 +5,7 @@
 //! the columns to row 0 and along it. The root is in no line: where a line would end in it (row 0 of tree 2, column 0 of tree
 //! 3), that line hands its sum to the far end of the next line, which has nothing else to receive.
 
+use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::Grid;
 
 use super::Tree;
@@ -70,13 +71,14 @@ pub fn quad(view: View, lines: &impl Lines) -> Vec<Tree> {
 fn tree(v: View, far: bool, number: u32, lines: &impl Lines) -> Tree {
     let (rows, cols) = (v.rows(), v.cols());
     let root = v.pe(0, 0);
-    let mut parents = vec![root; v.grid.count() as usize];
+    let mut parents = vec![root; narrow(v.grid.count())];
     for r in 0..rows {
         // Row 0 has no PE in column 0: there is the root.
         let first = u32::from(r == 0);
         let places = cols - first;
         let col = |place: u32| if far { cols - 1 - place } else { first + place };
         for place in 1..places {
+            poll();
             let parent = lines.parent(number, r, place, places);
             parents[v.pe(r, col(place)) as usize] = v.pe(r, col(parent));
         }

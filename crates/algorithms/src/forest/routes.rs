@@ -6,6 +6,10 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use unisono_base::{
+    interrupt::{check, poll},
+    narrow,
+};
 use unisono_lower::{Route, Segment};
 use unisono_machine::{Direction, Grid};
 
@@ -27,7 +31,7 @@ pub struct Ways {
 impl Ways {
     pub fn of(case: &Case, trees: &[Tree]) -> Self {
         let edges: Vec<Edge> = loaded(case, trees).flat_map(|(tree, _)| tree.edges()).collect();
-        let mut loads = vec![0u16; case.grid().count() as usize * 4];
+        let mut loads = vec![0u16; narrow::<usize>(case.grid().count()) * 4];
         let columns_first = along_columns_first(case.grid(), &edges, &mut loads);
         let around = vec![Vec::new(); edges.len()];
         let mut ways = Self { grid: case.grid(), edges, columns_first, around };
@@ -61,14 +65,20 @@ impl Ways {
         let (mut loads, mut dear) = (links, vec![0u32; 5 * pes]);
         // Behind all links the routers; who ends in one has to, so only what passes or starts there is counted.
         loads.resize(5 * pes, 0);
-        (0..self.edges.len()).for_each(|edge| self.links(edge, |l| loads[4 * pes + l / 4] += 1));
+        for edge in 0..self.edges.len() {
+            poll();
+            self.links(edge, |l| loads[4 * pes + l / 4] += 1);
+        }
         let limit = |at: usize| if at < 4 * pes { most } else { ROUTER };
         for pass in 1..=NEGOTIATIONS {
             let mut full = false;
             for edge in 0..self.edges.len() {
+                poll();
                 let mut over = false;
                 self.links(edge, |l| over |= [l, 4 * pes + l / 4].iter().any(|&at| loads[at] > limit(at)));
                 if over {
+                    // The search for another way takes up to milliseconds.
+                    check();
                     full = true;
                     self.links(edge, |l| [l, 4 * pes + l / 4].iter().for_each(|&at| loads[at] -= 1));
                     let price = |at: usize| dear[at] + pass * u32::from((loads[at] + 1).saturating_sub(limit(at)));
@@ -101,6 +111,7 @@ const PASSES: u32 = 6;
 fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<bool> {
     let mut columns = vec![false; edges.len()];
     for &edge in edges {
+        poll();
         links(grid, edge, false, |l| loads[l] = loads[l].saturating_add(1));
     }
     // What one more stream on a link of this load costs.
@@ -109,6 +120,7 @@ fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<boo
     for _ in 0..PASSES {
         let mut changed = false;
         for (edge, columns) in edges.iter().zip(&mut columns) {
+            poll();
             let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
             if r0 == r1 || c0 == c1 {
                 continue;
@@ -172,6 +184,7 @@ fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
         if pe == edge.to {
             break;
         }
+        poll();
         if place(pe).is_some_and(|at| least[at].0 < spent) {
             continue;
         }
@@ -192,7 +205,7 @@ fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
     while at != edge.from {
         let link = place(at).map_or(usize::MAX, |place| least[place].1);
         way.push(link);
-        at = (link / 4) as u32;
+        at = narrow(link / 4);
     }
     way.reverse();
     way
@@ -202,6 +215,6 @@ fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
 fn segments(way: &[usize]) -> Vec<Segment> {
     let straight = way.chunk_by(|a, b| a % 4 == b % 4);
     let segment =
-        |s: &[usize]| Segment { from: (s[0] / 4) as u32, direction: Direction::ALL[s[0] % 4], hops: s.len() as u32 };
+        |s: &[usize]| Segment { from: narrow(s[0] / 4), direction: Direction::ALL[s[0] % 4], hops: narrow(s.len()) };
     straight.map(segment).collect()
 }

@@ -1,5 +1,6 @@
 //! One tree of a forest: who sends to whom, and when.
 
+use unisono_base::interrupt::poll;
 use unisono_machine::Grid;
 
 /// The parent of each PE; the root is its own.
@@ -29,6 +30,7 @@ impl Tree {
         let mut order: Vec<u32> = (0..).zip(&self.0).filter(|&(pe, &to)| pe == to).map(|(pe, _)| pe).collect();
         let mut at = 0;
         while at < order.len() {
+            poll();
             order.extend_from_slice(&children[order[at] as usize]);
             at += 1;
         }
@@ -41,6 +43,7 @@ impl Tree {
         let mut children = self.children();
         let mut ready = vec![0; self.0.len()];
         for pe in self.downward(&children).into_iter().rev() {
+            poll();
             let own = &mut children[pe as usize];
             let arrival = |child: u32| ready[child as usize] + grid.distance(child, pe) + depth_cycles - 1;
             own.sort_by_key(|&child| (arrival(child), child));
@@ -55,6 +58,7 @@ impl Tree {
         let mut at: Vec<(u32, u32, u32)> = vec![(0, 0, 0); self.0.len()];
         let mut last = (0, 0, 0);
         for pe in self.downward(children).into_iter().rev() {
+            poll();
             let own = || children[pe as usize].iter().map(|&child| (at[child as usize], hops(child)));
             last = (
                 first_out(own().map(|((ready, ..), hops)| ready + hops + depth_cycles - 1)),

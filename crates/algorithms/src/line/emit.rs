@@ -1,6 +1,6 @@
 //! Writes the instructions of reduces and broadcasts on lines of PEs.
 
-use unisono_base::{NodeId, StreamId};
+use unisono_base::{NodeId, StreamId, narrow};
 use unisono_lower::{ANY_COLOR, GridPlacement};
 use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand, Schedule};
@@ -81,7 +81,7 @@ pub fn reduce(
         let mut odd = vec![false; nodes.len()];
         let mut up = Vec::with_capacity(nodes.len());
         for i in 1..nodes.len() {
-            let parent = side.parent(i as u32) as usize;
+            let parent = side.parent(narrow::<u32>(i)) as usize;
             odd[i] = !odd[parent];
             up.push(keep.stream(b, nodes[i], &[nodes[parent]], color + u8::from(!odd[i])));
         }

@@ -1,5 +1,6 @@
 //! The trees of a reduce on a line, and their cost terms.
 
+use unisono_base::narrow;
 use unisono_lower::Terms;
 
 /// A tree over the PEs `0 .. n` on one side of the root, which is PE 0 of the side. Pre-order: the parent of a PE lies
@@ -17,7 +18,7 @@ impl Side {
     }
 
     pub fn len(&self) -> u32 {
-        self.parents.len() as u32
+        narrow::<u32>(self.parents.len())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -45,7 +46,7 @@ impl Side {
         let mut next = first.clone();
         let mut table = vec![0; n.saturating_sub(1)];
         for (child, &p) in self.parents.iter().enumerate().skip(1) {
-            table[next[p as usize] as usize] = child as u32;
+            table[next[p as usize] as usize] = narrow::<u32>(child);
             next[p as usize] += 1;
         }
         (first, table)
@@ -67,7 +68,7 @@ impl Side {
         let mut at = 0;
         for l in load {
             at += l;
-            s.link_load = s.link_load.max(at as u32);
+            s.link_load = s.link_load.max(narrow::<u32>(at));
         }
         s.root_children = children.first().copied().unwrap_or(0);
         s.children = children.iter().skip(1).copied().max().unwrap_or(0);

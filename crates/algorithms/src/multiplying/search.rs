@@ -5,6 +5,8 @@
 //! already is left out, and as a factor, base or group of f costs at least (f - 1) (send + reduce), that leaves few to
 //! try; nothing is guessed.
 
+use unisono_base::narrow;
+
 use super::{StagePrices, Stages, Wrap};
 
 /// A schedule and its cost.
@@ -243,7 +245,7 @@ impl Table {
             for (factor, stage) in (2..=n / part).zip(&cheap) {
                 let cost = before + stage;
                 if cost < least[part * factor].0 {
-                    least[part * factor] = (cost, factor as u32);
+                    least[part * factor] = (cost, narrow::<u32>(factor));
                 }
             }
         }

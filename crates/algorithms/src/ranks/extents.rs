@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use unisono_base::narrow;
+
 use crate::{AlgorithmError, Case, Param, Params};
 
 /// Dimensions that are kept; a hypercube of 65,536 ranks has so many.
@@ -32,7 +34,7 @@ impl Extents {
         dims.iter().try_fold(1u32, |all, &d| all.checked_mul(d))?;
         let mut kept = [1; MOST];
         kept[..dims.len()].copy_from_slice(dims);
-        Some(Self { dims: kept, count: dims.len() as u8 })
+        Some(Self { dims: kept, count: narrow::<u8>(dims.len()) })
     }
 
     /// The two factors of `ranks` that are nearest to a square, the smaller one first.
@@ -112,7 +114,7 @@ impl Extents {
     pub fn shifted(&self, rank: u32, dim: usize, steps: u32) -> u32 {
         let extent = u64::from(self.dims[dim]);
         let at = (u64::from(self.coordinate(rank, dim)) + u64::from(steps)) % extent;
-        self.with(rank, dim, at as u32)
+        self.with(rank, dim, narrow::<u32>(at))
     }
 }
 

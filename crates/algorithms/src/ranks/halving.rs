@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_schedule::{Builder, Operand};
 
 /// Ranks by virtual rank, the bits to exchange over in order, and the element where each block starts.
@@ -40,11 +40,11 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         have: impl Fn(u32, usize, u32) -> Operand,
         keep: impl Fn(u32, usize, u32) -> Operand,
     ) -> Held {
-        let mut held = vec![0..self.nodes.len() as u32; self.nodes.len()];
+        let mut held = vec![0..narrow::<u32>(self.nodes.len()); self.nodes.len()];
         for (stage, &bit) in self.bits.iter().enumerate() {
             let streams = self.streams(b, bit);
             for v in 0..self.nodes.len() {
-                let (virt, upper) = (v as u32, v >> bit & 1 == 1);
+                let (virt, upper) = (narrow::<u32>(v), v >> bit & 1 == 1);
                 let middle = (held[v].start + held[v].end) / 2;
                 let halves = [held[v].start..middle, middle..held[v].end];
                 let [kept, given] = if upper { [&halves[1], &halves[0]] } else { [&halves[0], &halves[1]] };
@@ -75,7 +75,7 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
             for v in 0..self.nodes.len() {
                 let (node, peer) = (self.nodes[v], v ^ 1 << bit);
                 let (start, len) = self.span(&before[v]);
-                let first = own(v as u32).filter(|_| stage == 0);
+                let first = own(narrow::<u32>(v)).filter(|_| stage == 0);
                 if Some(peer) != knows {
                     let place = if Some(v) == knows { Operand::In(start) } else { Operand::Out(start) };
                     match first {
@@ -103,8 +103,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
                 let peer = v ^ 1 << bit;
                 let stream = Operand::Stream(b.stream(self.nodes[peer], &[self.nodes[v]]));
                 let (start, len) = self.span(&before[peer]);
-                b.combine(self.nodes[peer], 0, len, &[place(peer as u32, start)], &[stream]);
-                b.combine(self.nodes[v], 0, len, &[stream], &[place(v as u32, start)]);
+                b.combine(self.nodes[peer], 0, len, &[place(narrow::<u32>(peer), start)], &[stream]);
+                b.combine(self.nodes[v], 0, len, &[stream], &[place(narrow::<u32>(v), start)]);
                 held[v] = before[v].start.min(before[peer].start)..before[v].end.max(before[peer].end);
             }
         }

@@ -20,6 +20,8 @@
 //!
 //! That the result is what it should be is checked for all sides of 3 to 32, and some long ones, in the test below.
 
+use unisono_base::narrow;
+
 use super::Extents;
 
 /// Both cycles as the ranks in their order, row-major on the torus. `None` where a side is below 3.
@@ -43,7 +45,9 @@ fn gcd(a: u32, b: u32) -> u32 {
 }
 
 fn closed_form(rows: u32, columns: u32) -> [Vec<u32>; 2] {
-    let at = |row: u64, column: u64| (row % u64::from(rows)) as u32 * columns + (column % u64::from(columns)) as u32;
+    let at = |row: u64, column: u64| {
+        narrow::<u32>(row % u64::from(rows)) * columns + narrow::<u32>(column % u64::from(columns))
+    };
     let steps = || (0..u64::from(rows) * u64::from(columns)).map(|x| (x / u64::from(columns), x % u64::from(columns)));
     let d = |x1: u64, x0: u64| x0 + u64::from(columns - 1) * x1;
     [steps().map(|(x1, x0)| at(x1, d(x1, x0))).collect(), steps().map(|(x1, x0)| at(d(x1, x0), x1)).collect()]

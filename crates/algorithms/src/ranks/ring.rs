@@ -7,7 +7,7 @@
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.3;
 //! Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
-use unisono_base::{NodeId, Span};
+use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
@@ -34,7 +34,7 @@ impl Around {
     }
 
     fn places(&self) -> u32 {
-        self.nodes.len() as u32
+        narrow::<u32>(self.nodes.len())
     }
 
     /// The place `steps` before `q`.

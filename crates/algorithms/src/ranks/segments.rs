@@ -1,6 +1,6 @@
 //! Long messages in segments, so that a rank passes one on while the next arrives.
 
-use unisono_base::Span;
+use unisono_base::{Span, narrow};
 
 use crate::{AlgorithmError, Case, Param, Params};
 
@@ -24,7 +24,7 @@ pub fn segments(
     case: &Case,
     params: &Params,
 ) -> Result<impl Iterator<Item = Span> + Clone + use<>, AlgorithmError> {
-    let (elements, bytes) = (case.collective.elements, case.collective.dtype.bytes() as u32);
+    let (elements, bytes) = (case.collective.elements, narrow::<u32>(case.collective.dtype.bytes()));
     let asked = params.number(algorithm, NAME, 1..=u32::MAX)?.or(default);
     let most = asked.map_or(elements, |segment| segment / bytes).max(1);
     let count = elements.div_ceil(most);

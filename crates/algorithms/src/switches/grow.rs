@@ -1,5 +1,6 @@
 //! One tree over all ranks: from each rank's core towards the root, merging where ways meet.
 
+use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::{ENGINE, Embedding, NONE, Registers};
 use unisono_machine::in_network::{MEMORY, Port};
@@ -138,7 +139,7 @@ impl Arrivals {
     fn new(site: &Site) -> Self {
         let nodes = site.layout.nodes();
         let first = (0..=nodes)
-            .map(|node| site.cores.partition_point(|&core| site.layout.node_of(core) < node) as u32)
+            .map(|node| narrow::<u32>(site.cores.partition_point(|&core| site.layout.node_of(core) < node)))
             .collect();
         Self { from_nodes: vec![Vec::new(); nodes as usize], first }
     }

@@ -1,5 +1,6 @@
 //! Several collectives at once: each gets the first identifier whose registers are free at all of its switches.
 
+use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_lower::switches::Configured;
 
@@ -26,11 +27,11 @@ pub fn embed_together(wanted: &[Wanted]) -> Result<Vec<Configured>, AlgorithmErr
         let taken = embedding.registers.iter().fold(0, |all, &(switch, _)| all | used[switch as usize]);
         let identifier = taken.trailing_ones();
         if identifier >= w.site.machine.identifiers {
-            return Err(used_up(w.site, wanted.len() as u32));
+            return Err(used_up(w.site, narrow::<u32>(wanted.len())));
         }
-        embedding.identifier = identifier as u8;
+        embedding.identifier = narrow::<u8>(identifier);
         for (switch, r) in &mut embedding.registers {
-            r.identifier = identifier as u8;
+            r.identifier = narrow::<u8>(identifier);
             used[*switch as usize] |= 1 << identifier;
         }
         made.push(Configured { collective: w.collective, ranks: w.site.cores.clone(), embeddings: vec![embedding] });

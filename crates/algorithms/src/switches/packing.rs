@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use unisono_base::narrow;
+
 /// Trees over the edges of a graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packed {
@@ -20,9 +22,9 @@ pub struct Packed {
 pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Packed> {
     let trees = roots.len();
     let needed = trees * vertices.saturating_sub(1);
-    let least = needed.div_ceil(edges.len().max(1)).max(1) as u32;
+    let least = narrow::<u32>(needed.div_ceil(edges.len().max(1)).max(1));
     // One tree used by all has the load of their number.
-    (least..=(trees as u32).max(1)).find_map(|load| {
+    (least..=narrow::<u32>(trees).max(1)).find_map(|load| {
         let mut forests = Forests::new(vertices, edges, trees, load as usize);
         for (tree, &root) in roots.iter().enumerate() {
             forests.spread(tree, root);

@@ -3,6 +3,7 @@
 //! A node's switches and the nodes of one dimension are packed with spanning trees (`packing.rs`); a tree of the whole machine
 //! takes one of each, and is dimension-ordered between nodes. The paper names this as the next step ("Discussion").
 
+use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;
 use unisono_machine::in_network::{Layout, MEMORY, Port};
@@ -60,7 +61,7 @@ impl Plan for Tree<'_> {
 /// One embedding for each part.
 pub fn several(site: &Site, c: &Collective, parts: &[Part]) -> Vec<Embedding> {
     let layout = &*site.layout;
-    let count = parts.len() as u32;
+    let count = narrow::<u32>(parts.len());
     let links = links(layout);
     let spread: Vec<u32> = (0..count).map(|tree| tree * layout.locals() / count).collect();
     let inside = pack(layout.locals() as usize, &links.ends, &spread).expect("switches of a node are joined");

@@ -1,5 +1,6 @@
 //! Ways inside a node: from every switch the port towards one of them, along shortest paths or along a given tree.
 
+use unisono_base::narrow;
 use unisono_machine::{
     InNetwork,
     in_network::{Layout, LevelOf, Port},
@@ -51,7 +52,7 @@ pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, 
             let better = order(through, best[from]);
             if better.is_lt() || (better.is_eq() && next[from].is_some_and(|(p, _)| port < p) && !done[from]) {
                 best[from] = through;
-                next[from] = Some((port, at as u32));
+                next[from] = Some((port, narrow::<u32>(at)));
             }
         }
     }

@@ -17,6 +17,7 @@
 //! take one message at a time in each direction, for the whole of its time: a message holds both at once. LogfP lets f messages leave before the gap is felt, and earns one of
 //! them back every g ("LogfP", Hoefler et al., 2006).
 
+use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};
 
 /// Clocks count picoseconds, so that parameters such as 0.4 ns a byte stay whole.
@@ -86,7 +87,7 @@ impl Line {
         // What is a whole tick but for the error of real numbers is that tick. Casts saturate; parameters are finite and
         // not negative, but a first byte may be priced in the base.
         let whole = exact.round();
-        (if (exact - whole).abs() <= whole.abs() * 1e-12 { whole } else { exact.ceil() }) as u64
+        rounded(if (exact - whole).abs() <= whole.abs() * 1e-12 { whole } else { exact.ceil() })
     }
 }
 
@@ -134,7 +135,7 @@ impl Linear {
             }
             EndpointModel::LogP => of(line(o, 0.0), line(g, 0.0), line(o + latency, 0.0), line(o, 0.0), line(g, 0.0)),
             EndpointModel::LogfP => Self {
-                gap_slack: (f64::from(p.f_messages.unwrap_or(0)) * g).round() as u64,
+                gap_slack: rounded(f64::from(p.f_messages.unwrap_or(0)) * g),
                 ..of(line(o, 0.0), line(g, 0.0), line(o + latency, 0.0), line(o, 0.0), line(g, 0.0))
             },
             EndpointModel::LogGP => {

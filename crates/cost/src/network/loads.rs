@@ -7,7 +7,7 @@
 //! (Valiant), the parts are spread over them evenly. Messages are taken in their order, so the same messages give the same
 //! loads.
 
-use unisono_base::interrupt::poll;
+use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 /// Of a message with a choice; more even out the loads better and take longer.
@@ -61,7 +61,7 @@ impl<'a> Loads<'a> {
         let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
         let of = |way| {
             self.walk(from, to, way, 0.0, 0.0);
-            self.way.len() as u32
+            narrow::<u32>(self.way.len())
         };
         choices.into_iter().map(of).max().unwrap_or(0)
     }
@@ -107,7 +107,7 @@ impl<'a> Loads<'a> {
             let least = roomy.or_else(|| self.hops.iter().min_by(|a, b| on(a).total_cmp(&on(b))));
             let hop = *least.expect("a routing leads to every accelerator");
             self.way.push(hop.link);
-            assert!((self.way.len() as u32) < LONGEST, "a way from {from} to {to} does not end");
+            assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
             (at, header.vc) = (self.plane.link(hop.link).to, hop.vc);
         }
         chose

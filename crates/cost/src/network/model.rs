@@ -15,6 +15,7 @@
 use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
+use unisono_base::narrow;
 use unisono_lower::{Exchange, Flow};
 use unisono_machine::{
     MachineError,
@@ -60,7 +61,7 @@ impl NetworkModel {
     }
 
     pub fn ranks(&self) -> u32 {
-        self.places.len() as u32
+        narrow::<u32>(self.places.len())
     }
 
     pub fn places(&self) -> &[u32] {
@@ -74,7 +75,7 @@ impl NetworkModel {
     /// Nanoseconds of exchanges that follow each other.
     pub fn exchanges_ns(&self, exchanges: &[Exchange]) -> f64 {
         let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
-        let every = messages.div_ceil(MOST_ROUTED).max(1) as usize;
+        let every = narrow::<usize>(messages.div_ceil(MOST_ROUTED).max(1));
         let mut loads = Loads::new(&self.plane, &*self.routing);
         // Many short exchanges stand for each other, or else the many flows of one.
         let (outer, inner) = if exchanges.len() >= every { (every, 1) } else { (1, every) };

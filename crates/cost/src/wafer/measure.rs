@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use unisono_base::{Diagnostic, Diagnostics, InstrId, PhaseId, Span, StreamId, Wavelets, interrupt::poll};
+use unisono_base::{Diagnostic, Diagnostics, InstrId, PhaseId, Span, StreamId, Wavelets, interrupt::poll, narrow};
 use unisono_lower::{Distances, Placed, Segment, Terms};
 use unisono_machine::{Direction, Grid};
 use unisono_schedule::{Flow, topological};
@@ -79,7 +79,7 @@ impl<'a> Parts<'a> {
             messages: (0..phases).map(|_| Vec::new()).collect(),
         };
         for (at, &id) in order.iter().enumerate() {
-            parts.rank[id.index()] = at as u32;
+            parts.rank[id.index()] = narrow::<u32>(at);
             parts.instrs[schedule.phase(id).index()].push(id);
             for (stream, span) in flow.pushes(schedule, id) {
                 parts.charge(stream, span);
@@ -165,7 +165,7 @@ impl<'a> Parts<'a> {
             received: vec![0; pes],
             work: vec![0; pes],
             links: std::array::from_fn(|_| vec![0; pes]),
-            parent: (0..pes as u32).collect(),
+            parent: (0..narrow::<u32>(pes)).collect(),
         };
         let (mut deepest, mut farthest) = (vec![0u32; pes], vec![0u32; pes]);
         self.chains(phase, longest);
@@ -249,13 +249,13 @@ impl Loads {
     /// Gathers the terms of each line and keeps every different one once.
     fn terms(&mut self, farthest: &[u32], deepest: &[u32]) -> Vec<Terms> {
         let pes = self.parent.len();
-        let roots: Vec<u32> = (0..pes as u32).map(|pe| self.find(pe)).collect();
+        let roots: Vec<u32> = (0..narrow::<u32>(pes)).map(|pe| self.find(pe)).collect();
         let mut slot = vec![u32::MAX; pes];
         let mut lines: Vec<Terms> = Vec::new();
         for pe in 0..pes {
             let root = roots[pe] as usize;
             if slot[root] == u32::MAX {
-                slot[root] = lines.len() as u32;
+                slot[root] = narrow::<u32>(lines.len());
                 lines.push(Terms::default());
             }
             let t = &mut lines[slot[root] as usize];

@@ -112,6 +112,11 @@ impl Target for OnRanks {
         )
     }
 
+    /// One an instruction: the order of candidates. Building and simulating admit more once they begin.
+    fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
+        algorithm.instructions(&self.case(collective), params).unwrap_or(0).into()
+    }
+
     /// By simulation, or from the rounds of a huge schedule.
     fn time(
         &self,

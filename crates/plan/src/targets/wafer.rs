@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind};
-use unisono_base::{interrupt, narrow};
+use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
@@ -15,7 +15,8 @@ use unisono_schedule::Schedule;
 
 use super::no_part;
 use crate::{
-    Asked, Built, Part, PhaseReport, Plan, PlanError, Prediction, Source, Target, Timed, candidates::admit,
+    Asked, Built, Part, PhaseReport, Plan, PlanError, Prediction, Source, Target, Timed,
+    candidates::{TIMING, admit},
     target::Details,
 };
 
@@ -132,6 +133,10 @@ impl Target for OnWafer {
         Case::on_grid(collective, self.shape.grid, self.wafer.depth_cycles())
     }
 
+    fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
+        algorithm.estimate_steps(&self.case(collective), params)
+    }
+
     /// From the closed form, or from the schedule of an algorithm that states none.
     fn time(
         &self,
@@ -140,6 +145,7 @@ impl Target for OnWafer {
         params: Params,
     ) -> Result<Timed, PlanError> {
         interrupt::check();
+        limits::admit(TIMING, 0, self.steps(collective, algorithm, &params))?;
         let estimate = match algorithm.estimate(&self.case(collective), &params) {
             Some(estimate) => estimate,
             None => self.measured(&self.placed(collective, algorithm, &params)?, algorithm.name())?,
@@ -149,6 +155,7 @@ impl Target for OnWafer {
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
+        limits::admit(TIMING, 0, self.steps(collective, candidate.algorithm, &candidate.params))?;
         let Placed { schedule, placement } = self.placed(collective, candidate.algorithm, &candidate.params)?;
         Ok(Built { schedule, placement: Some(Placement::Grid(placement)) })
     }

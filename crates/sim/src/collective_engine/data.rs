@@ -5,7 +5,7 @@
 //! many operations otherwise.
 
 use half::{bf16, f16};
-use unisono_base::{interrupt::check, mix};
+use unisono_base::{interrupt::check, mix, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, ports};
 use unisono_machine::in_network::{Layout, MEMORY};
@@ -69,13 +69,20 @@ macro_rules! float {
     };
 }
 
-float!(f32, 5.97e-8, |v: f64| v as f32, f64::from);
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest, as the machine does")]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+float!(f32, 5.97e-8, single, f64::from);
 float!(f64, 1.12e-16, |v: f64| v, |v: f64| v);
 float!(f16, 4.89e-4, f16::from_f64, f16::to_f64);
 float!(bf16, 3.91e-3, bf16::from_f64, bf16::to_f64);
 
 macro_rules! integer {
     ($t:ty) => {
+        // Integers are any bits, as many as there are.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         impl Sample for $t {
             const EPSILON: f64 = 0.0;
 
@@ -115,15 +122,15 @@ pub fn flow(layout: &Layout, configured: &Configured) -> DataReport {
 
 fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
     let c = &configured.collective;
-    let elements = (MOST_VALUES / u64::from(c.ranks)).clamp(1, u64::from(u32::MAX)) as u32;
+    let elements = narrow::<u32>((MOST_VALUES / u64::from(c.ranks)).clamp(1, u64::from(u32::MAX)));
     let mut report = DataReport { result_correct: true, mismatch: None, elements: elements.min(c.elements), digest: 0 };
     let mut rank_of = vec![u32::MAX; layout.switches() as usize];
     for (rank, &switch) in configured.ranks.iter().enumerate() {
-        rank_of[switch as usize] = rank as u32;
+        rank_of[switch as usize] = narrow::<u32>(rank);
     }
     for e in &configured.embeddings {
         let flows = e.elements.min(report.elements.saturating_sub(e.first));
-        let chunk = (AT_ONCE / e.registers.len().max(1)).clamp(1, 1024) as u32;
+        let chunk = narrow::<u32>((AT_ONCE / e.registers.len().max(1)).clamp(1, 1024));
         let mut run = Flow::<T>::new(layout, c, e, &rank_of);
         let mut from = 0;
         while from < flows {
@@ -158,7 +165,7 @@ impl<'a, T: Sample> Flow<'a, T> {
         let (mut first, mut inputs, mut above) = (vec![0], Vec::new(), Vec::new());
         for &(switch, r) in &e.registers {
             inputs.extend(ports(r.request_inputs).map(|port| place(switch, port)));
-            first.push(inputs.len() as u32);
+            first.push(narrow::<u32>(inputs.len()));
             above.push(if [NONE, ENGINE, MEMORY].contains(&r.response_input) {
                 FROM_MEMORY
             } else {
@@ -171,7 +178,7 @@ impl<'a, T: Sample> Flow<'a, T> {
             .iter()
             .position(|(_, r)| if reduces { r.request_output == NONE } else { r.response_input == MEMORY });
         // From the root outwards; requests pass in the reverse order.
-        let mut order: Vec<u32> = root.iter().map(|&at| at as u32).collect();
+        let mut order: Vec<u32> = root.iter().map(|&at| narrow::<u32>(at)).collect();
         let mut next = 0;
         while let Some(&at) = order.get(next) {
             next += 1;

@@ -17,7 +17,7 @@ mod data;
 mod sweep;
 mod units;
 
-use unisono_base::Diagnostic;
+use unisono_base::{Diagnostic, narrow};
 use unisono_lower::switches::{Configured, check, check_together, loads};
 use unisono_machine::{InNetwork, in_network::Layout};
 
@@ -92,7 +92,7 @@ fn one(
     };
     let mut rank_of = vec![u32::MAX; layout.switches() as usize];
     for (rank, &switch) in configured.ranks.iter().enumerate() {
-        rank_of[switch as usize] = rank as u32;
+        rank_of[switch as usize] = narrow::<u32>(rank);
     }
     for embedding in configured.embeddings.iter().filter(|e| e.elements > 0) {
         let width = configured.collective.dtype.bytes();

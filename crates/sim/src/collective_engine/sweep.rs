@@ -95,6 +95,7 @@ struct State<'a> {
 impl State<'_> {
     /// One packet through all units; `size` is 0 for a full one, 1 for the last. By what all times moved since the packet before,
     /// if all by the same.
+    #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn packet(&mut self, size: usize) -> Option<u64> {
         let count = self.units.count();
         let (b, k) = (self.buffers as u64, self.done);
@@ -154,6 +155,7 @@ impl State<'_> {
     }
 
     /// Lets `packets` pass, each as far after the one before as the last one was.
+    #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn skip(&mut self, packets: u64, by: u64) {
         let count = self.units.count();
         for t in self.left.iter_mut().chain(&mut self.read).chain(&mut self.wrote) {

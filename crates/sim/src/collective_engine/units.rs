@@ -1,5 +1,6 @@
 //! The units of an embedding and what lies between them, in an order in which every unit follows what it waits for.
 
+use unisono_base::{narrow, rounded};
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
 use unisono_machine::{
     InNetwork,
@@ -76,14 +77,14 @@ impl Units {
         // The number of each unit: two for each place.
         let mut number = vec![u32::MAX; 2 * e.registers.len()];
         for (at, &(place, part)) in order.iter().enumerate() {
-            number[2 * place as usize + part as usize] = at as u32;
+            number[2 * place as usize + part as usize] = narrow::<u32>(at);
         }
         let mut units = Self::default();
         for &(place, part) in &order {
             made.push(&mut units, &number, place as usize, part);
         }
-        units.first_input.push(units.inputs.len() as u32);
-        units.first_output.push(units.outputs.len() as u32);
+        units.first_input.push(narrow::<u32>(units.inputs.len()));
+        units.first_output.push(narrow::<u32>(units.outputs.len()));
         units
     }
 
@@ -126,15 +127,15 @@ impl Making<'_> {
         for place in 0..self.e.registers.len() {
             let (_, r) = self.at(place);
             if r.request_inputs != 0 {
-                waits[2 * place] = (r.request_inputs & !(1 << MEMORY)).count_ones() as u8;
+                waits[2 * place] = narrow::<u8>((r.request_inputs & !(1 << MEMORY)).count_ones());
                 if waits[2 * place] == 0 {
-                    ready.push((place as u32, Part::Engine));
+                    ready.push((narrow::<u32>(place), Part::Engine));
                 }
             }
             if ![NONE, ENGINE].contains(&r.response_input) {
                 waits[2 * place + 1] = u8::from(r.response_input != MEMORY);
                 if waits[2 * place + 1] == 0 {
-                    ready.push((place as u32, Part::Copy));
+                    ready.push((narrow::<u32>(place), Part::Copy));
                 }
             }
         }
@@ -148,7 +149,7 @@ impl Making<'_> {
                 let waiting = &mut waits[2 * place + there as usize];
                 *waiting -= 1;
                 if *waiting == 0 {
-                    ready.push((place as u32, there));
+                    ready.push((narrow::<u32>(place), there));
                 }
             };
             if part == Part::Engine && r.request_output != NONE {
@@ -165,8 +166,8 @@ impl Making<'_> {
 
     fn push(&self, units: &mut Units, number: &[u32], place: usize, part: Part) {
         let (switch, r) = self.at(place);
-        units.first_input.push(units.inputs.len() as u32);
-        units.first_output.push(units.outputs.len() as u32);
+        units.first_input.push(narrow::<u32>(units.inputs.len()));
+        units.first_output.push(narrow::<u32>(units.outputs.len()));
         units.switch.push(switch);
         let incoming: u64 = match part {
             Part::Engine => r.request_inputs,
@@ -226,7 +227,7 @@ impl Making<'_> {
     }
 
     fn serial(&self, gbps: f64, share: u8) -> Both {
-        self.bytes.map(|bytes| (bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))).ceil() as u64)
+        self.bytes.map(|bytes| rounded((bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))).ceil()))
     }
 
     /// A core's memory gives half of its bandwidth to each direction that is in use.
@@ -256,5 +257,5 @@ impl Making<'_> {
 }
 
 fn picoseconds(ns: f64) -> u64 {
-    (ns * 1000.0).round() as u64
+    rounded(ns * 1000.0)
 }

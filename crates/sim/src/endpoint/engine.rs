@@ -1,6 +1,6 @@
 //! The event engine: the rules of the module, one function each.
 
-use unisono_base::{TaskId, interrupt::poll, limits};
+use unisono_base::{TaskId, interrupt::poll, limits, narrow};
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::{Kind, Task, TaskGraph};
 
@@ -561,7 +561,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
 
     /// Those that wait for another rank come first: the others wait for them.
     fn stuck(&self) -> Vec<Stuck> {
-        let all = || (0..self.links.len() as u32).filter(|&id| self.links[id as usize].pending != DONE);
+        let all = || (0..narrow::<u32>(self.links.len())).filter(|&id| self.links[id as usize].pending != DONE);
         let free = |id: &u32| self.links[*id as usize].pending == 0;
         all().filter(free).chain(all().filter(|id| !free(id))).take(STUCK_KEPT).map(|id| self.describe(id)).collect()
     }

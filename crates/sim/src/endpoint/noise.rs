@@ -3,7 +3,7 @@
 //! Each time that a task or an arriving message holds a CPU, it holds it so much longer; a send also leaves so much later.
 //! The amount depends on the seed, the task and the direction only, so it is the same whatever else happens.
 
-use unisono_base::mix;
+use unisono_base::{mix, rounded};
 
 /// How much longer, in ticks.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -37,7 +37,7 @@ impl Noise {
             Noise::Exponential { mean } => -mean * draw(0).ln(),
         };
         // Casts saturate: what is less than 0 is 0.
-        ticks.round() as u64
+        rounded(ticks)
     }
 
     /// What is wrong with the parameters.

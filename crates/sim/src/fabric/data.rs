@@ -19,6 +19,10 @@ pub struct Data {
 }
 
 impl Data {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
+    )]
     pub fn new(c: Collective) -> Self {
         // Sums of all ranks stay below 2^24, where f32 still counts every integer.
         let bits = (24 - (u64::from(c.ranks)).next_power_of_two().trailing_zeros()).clamp(1, 12);
@@ -40,10 +44,18 @@ impl Data {
         data
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
+    )]
     fn a(&self, rank: u32) -> u32 {
         (mix(u64::from(rank) + 1) >> 20) as u32 & ((1 << self.bits) - 1)
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
+    )]
     fn b(&self, element: u32) -> u32 {
         (mix(u64::from(element) ^ 0x9e37_79b9_7f4a_7c15) >> 20) as u32 & ((1 << self.bits) - 1)
     }
@@ -62,6 +74,10 @@ impl Data {
         self.wavelet(u32::from(self.by_rank[rank as usize] ^ self.by_element[element as usize]))
     }
 
+    #[expect(
+        clippy::cast_sign_loss,
+        reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
+    )]
     fn combine(&self, x: u32, y: u32) -> u32 {
         if self.float {
             let (a, b) = (f32::from_bits(x), f32::from_bits(y));
@@ -105,6 +121,10 @@ impl Data {
     }
 
     /// The reduction of input element `element` over all ranks of `counts`.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
+    )]
     fn reduction(&self, counts: &[u64], element: u32) -> u32 {
         poll();
         let b = self.b(element);

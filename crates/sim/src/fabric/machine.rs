@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
-use unisono_base::{interrupt::poll, limits};
+use unisono_base::{interrupt::poll, limits, narrow};
 use unisono_collective::{Dtype, Operator};
 use unisono_lower::wafer::{End, Port, WaferProgram};
 
@@ -133,7 +133,7 @@ impl<'a> Machine<'a> {
         let mut pe_threads = vec![0];
         for pe in 0..pes {
             threads.extend(program.threads(pe).map(|t| Thread::new(program, &tables.op_places, t)));
-            pe_threads.push(threads.len() as u32);
+            pe_threads.push(narrow::<u32>(threads.len()));
         }
         let mut traced = vec![false; if options.trace.pes.is_empty() { 0 } else { pes }];
         for &pe in options.trace.pes.iter().filter(|&&pe| (pe as usize) < pes) {
@@ -142,7 +142,7 @@ impl<'a> Machine<'a> {
         let rows = (TILE_PES / program.grid.cols).max(1);
         let tile_pes = rows * program.grid.cols;
         let tile = |n: u32| Tile {
-            pes: n * tile_pes..((n + 1) * tile_pes).min(pes as u32),
+            pes: n * tile_pes..((n + 1) * tile_pes).min(narrow::<u32>(pes)),
             buckets: vec![Vec::new(); HORIZON as usize],
             filled: 0,
             alarms: BinaryHeap::new(),
@@ -162,7 +162,7 @@ impl<'a> Machine<'a> {
             finish: vec![0; pes],
             noisy: options.noop_probability > 0.0 || !options.start.is_empty(),
             tiles: (0..program.grid.rows.div_ceil(rows)).map(tile).collect(),
-            tile_of: (0..pes as u32).map(|pe| pe / tile_pes).collect(),
+            tile_of: (0..narrow::<u32>(pes)).map(|pe| pe / tile_pes).collect(),
             noted: vec![0; pes],
             crossing: crossing(program, &tables, rows),
             crossed: false,
@@ -219,7 +219,7 @@ impl<'a> Machine<'a> {
     }
 
     pub fn run(mut self) -> Result<Run, SimError> {
-        for pe in 0..self.program.pe_count() as u32 {
+        for pe in 0..narrow::<u32>(self.program.pe_count()) {
             if !self.program.threads(pe as usize).is_empty() {
                 self.note(pe, self.start(pe as usize).min(HORIZON - 1));
             }
@@ -275,11 +275,12 @@ impl<'a> Machine<'a> {
             all.filled |= tile.filled;
             all.alarms.append(&mut tile.alarms);
         }
-        all.pes = 0..self.tile_of.len() as u32;
+        all.pes = 0..narrow::<u32>(self.tile_of.len());
         self.tile_of.fill(0);
     }
 
     /// Runs the visits of a tile in the cycles `from .. from + window`.
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; slots are a few")]
     fn run_tile(&mut self, tile: usize, from: u32, window: u32) -> Result<(), SimError> {
         let mut at = from;
         loop {
@@ -377,7 +378,7 @@ impl<'a> Machine<'a> {
                     let left = self.tables.queues.len(queue) as u64;
                     count += left;
                     if left > 0 {
-                        found.get_or_insert((pe as u32, row.color));
+                        found.get_or_insert((narrow::<u32>(pe), row.color));
                     }
                 }
             }
@@ -404,7 +405,7 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     }
     let pes = 0..program.pe_count();
     // Outputs and scratch memory lie there as a whole, inputs are computed from a table of all elements.
-    let output = |pe: usize| if (pe as u32) < c.ranks { c.output_len(pe as u32) } else { 0 };
+    let output = |pe: usize| if narrow::<u32>(pe) < c.ranks { c.output_len(narrow::<u32>(pe)) } else { 0 };
     let elements: u128 = pes.clone().map(|pe| u128::from(output(pe)) + u128::from(program.scratch_elements(pe))).sum();
     let inputs = (0..c.ranks).map(|rank| c.input_len(rank)).max().unwrap_or(0);
     let ops = program.op_count() as u128;
@@ -427,7 +428,7 @@ const STEPS_A_VISIT: u128 = 60;
 fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32, u32)> {
     let mut colors = [false; 256];
     for pe in 0..program.pe_count() {
-        let row = program.grid.row_col(pe as u32).0;
+        let row = program.grid.row_col(narrow::<u32>(pe)).0;
         for r in &tables.rows[tables.pe_rows[pe] as usize..tables.pe_rows[pe + 1] as usize] {
             let over = |port: Port, edge: u32| r.outputs[port.index()] != NONE && row % rows == edge;
             if over(Port::North, 0) || over(Port::South, rows - 1) {
@@ -442,7 +443,12 @@ fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32
                 program.sinks(*op).iter().any(|e| if let End::Fabric(c) = e { colors[usize::from(*c)] } else { false })
             };
             // The first one closes the window for good.
-            crossing.extend(program.thread_ops(thread).find(sends).map(|op| (pe as u32, thread as u32, op as u32)));
+            crossing.extend(
+                program
+                    .thread_ops(thread)
+                    .find(sends)
+                    .map(|op| (narrow::<u32>(pe), narrow::<u32>(thread), narrow::<u32>(op))),
+            );
         }
     }
     crossing

@@ -18,7 +18,7 @@
 //! drawn by PE and cycle, from the trigger to the end of the collective.
 
 use serde::Serialize;
-use unisono_base::mix;
+use unisono_base::{mix, narrow, rounded};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{ColorRoute, End, Op, PeProgram, Port, Ports, Position, WaferProgram};
 use unisono_machine::Grid;
@@ -121,7 +121,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
         trigger_spread: spread(arrival.iter().map(|&a| i64::from(a))),
         start_spread,
         true_start_spread: spread(starts.started.iter().map(|&s| i64::from(s))),
-        measured_cycles: (sampled_last - sampled_first).max(0) as u64,
+        measured_cycles: narrow::<u64>((sampled_last - sampled_first).max(0)),
         true_cycles: u64::from(last - first),
         quiet_cycles,
         result_correct,
@@ -134,13 +134,14 @@ fn starts(trigger: &WaferProgram, options: &Options, alpha: f64, seed: u64) -> R
     let triggered = run(trigger, &options)?.finish;
     let grid = trigger.grid;
     let start = |(pe, &at): (usize, &u32)| {
-        let mut left = (alpha * f64::from(writes(grid, pe as u32))).round() as u32;
+        let left = rounded(alpha * f64::from(writes(grid, narrow::<u32>(pe))));
+        let mut left = u32::try_from(left).unwrap_or(u32::MAX);
         if options.noop_probability <= 0.0 {
             return at + left;
         }
         let mut cycle = at;
         while left > 0 {
-            left -= u32::from(!noop(&options, pe as u32, cycle));
+            left -= u32::from(!noop(&options, narrow::<u32>(pe), cycle));
             cycle += 1;
         }
         cycle
@@ -157,13 +158,13 @@ fn writes(grid: Grid, pe: u32) -> u32 {
 
 fn spread(of: impl Iterator<Item = i64> + Clone) -> u64 {
     let (first, last) = (of.clone().min().unwrap_or(0), of.max().unwrap_or(0));
-    (last - first) as u64
+    narrow::<u64>(last - first)
 }
 
 /// Cycles by which a start comes later for each write more, by least squares.
 fn slope(grid: Grid, sampled: &[i64]) -> f64 {
     let count = sampled.len() as f64;
-    let x: Vec<f64> = (0..sampled.len()).map(|pe| f64::from(writes(grid, pe as u32))).collect();
+    let x: Vec<f64> = (0..sampled.len()).map(|pe| f64::from(writes(grid, narrow::<u32>(pe)))).collect();
     let (mean_x, mean_y) = (x.iter().sum::<f64>() / count, sampled.iter().map(|&y| y as f64).sum::<f64>() / count);
     let xx: f64 = x.iter().map(|x| (x - mean_x).powi(2)).sum();
     let xy: f64 = x.iter().zip(sampled).map(|(x, &y)| (x - mean_x) * (y as f64 - mean_y)).sum();
@@ -172,7 +173,7 @@ fn slope(grid: Grid, sampled: &[i64]) -> f64 {
 
 /// A broadcast of one element from PE (0, 0): east along the first row, and south from there.
 fn trigger(grid: Grid) -> WaferProgram {
-    let pes = grid.count() as u32;
+    let pes = narrow::<u32>(grid.count());
     let c = Collective::new(Kind::Broadcast, pes, 1, 0, Operator::Sum, Dtype::I32);
     let pe_program = |pe: u32| {
         let (row, col) = grid.row_col(pe);

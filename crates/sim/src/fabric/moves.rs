@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use unisono_base::narrow;
+
 use super::tables::{NONE, RAMP, Tables};
 
 /// Counts by key of what something did, in the order of its doing.
@@ -60,6 +62,7 @@ impl Log {
     }
 
     /// `(key, count)` of everyone in order, and where each one's start.
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
     fn into_rows(mut self) -> (Vec<(u32, u32)>, Vec<u32>) {
         for (who, e) in self.current.iter().enumerate().filter(|(_, e)| e.key != NONE) {
             self.closed.push((who as u32, e.key, e.count));
@@ -77,6 +80,7 @@ impl Log {
 }
 
 /// The key of a move through a router.
+#[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
 pub fn router_key(port: usize, position: u8) -> u32 {
     u32::from(position) << 3 | port as u32
 }
@@ -144,7 +148,7 @@ fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)
     let mut sent_so_far = FxHashMap::default();
     for (n, row) in tables.rows.iter().enumerate() {
         for queue in row.inputs.into_iter().filter(|&q| q != NONE) {
-            row_of[queue as usize] = n as u32;
+            row_of[queue as usize] = narrow::<u32>(n);
         }
         let queue = row.inputs[RAMP];
         if queue != NONE {
@@ -158,7 +162,7 @@ fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)
     let (mut moves, starts) = routers.into_rows();
     let mut at = starts.clone();
     // Every row does its moves in their order, each as far as what it forwards has come.
-    let mut todo: Vec<u32> = (0..tables.rows.len() as u32).rev().collect();
+    let mut todo: Vec<u32> = (0..narrow::<u32>(tables.rows.len())).rev().collect();
     while let Some(n) = todo.pop() {
         let row = &tables.rows[n as usize];
         while at[n as usize] < starts[n as usize + 1] {

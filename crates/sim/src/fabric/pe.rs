@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use unisono_base::narrow;
 use unisono_lower::wafer::{End, WaferProgram};
 
 use super::{
@@ -56,8 +57,8 @@ impl Thread {
     pub fn new(program: &WaferProgram, op_places: &[u32], thread: usize) -> Self {
         let ops = program.thread_ops(thread);
         let mut t = Self {
-            op: ops.start as u32,
-            end: ops.end as u32,
+            op: narrow::<u32>(ops.start),
+            end: narrow::<u32>(ops.end),
             len: 0,
             element: 0,
             chunk: 1,
@@ -80,6 +81,10 @@ impl Thread {
     }
 
     /// Takes what the loop needs of the current operation.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the hot loop; lanes and sources of a PE are few, as `Tables::new` checks"
+    )]
     fn load(&mut self, program: &WaferProgram, op_places: &[u32]) {
         if self.is_done() {
             return;
@@ -160,6 +165,10 @@ impl Thread {
 }
 
 impl Machine<'_> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the hot loop; lanes and sources of a PE are few, as `Tables::new` checks"
+    )]
     #[inline]
     pub(super) fn visit_pe(&mut self, pe: u32, wakes: &mut Wakes) {
         let first = self.pe_threads[pe as usize] as usize;
@@ -326,8 +335,8 @@ impl Machine<'_> {
                 Err(Blocked::Turn(w)) => format!("waits for i{}", self.program.op(w).instr.0),
                 Err(Blocked::Pace) | Ok(()) => "was not visited".to_owned(),
             };
-            let (row, col) = self.program.grid.row_col(pe as u32);
-            stuck.push(Stuck { pe: pe as u32, row, col, instr: self.program.op(op).instr.0, why });
+            let (row, col) = self.program.grid.row_col(narrow::<u32>(pe));
+            stuck.push(Stuck { pe: narrow::<u32>(pe), row, col, instr: self.program.op(op).instr.0, why });
         }
         SimError::Deadlock { cycle, count, stuck }
     }

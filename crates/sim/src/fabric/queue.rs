@@ -1,6 +1,8 @@
 //! All queues of the machine in flat tables: fixed slots, first in first out. A wavelet here is the cycle from which it
 //! may move and nothing else; what it carries follows from the recorded moves (`moves`).
 
+use unisono_base::narrow;
+
 /// A wavelet in a queue: the cycle from which it may move, and two flags in the top bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wavelet(u32);
@@ -89,6 +91,7 @@ pub struct Queues {
 
 impl Queues {
     /// Adds a queue; `capacity` wavelets may be pushed to it, and a control wavelet behind them if it is a ramp's.
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop's tables")]
     pub fn add(&mut self, capacity: u32, row: u8) -> u32 {
         let (start, slots) = (self.slots.len(), (capacity + 1).next_power_of_two());
         self.slots.resize(start + slots as usize, Wavelet::default());
@@ -101,7 +104,7 @@ impl Queues {
             feeder: row,
             ..Head::default()
         });
-        self.heads.len() as u32 - 1
+        narrow::<u32>(self.heads.len()) - 1
     }
 
     #[inline]

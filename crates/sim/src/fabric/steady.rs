@@ -66,6 +66,7 @@ pub struct Steady {
 }
 
 /// Bits of `count` cycles from the one with bit `first` on.
+#[expect(clippy::cast_possible_truncation, reason = "the hot loop; masked, bounded by the line, or of few rows")]
 fn span(period: u32, first: u32, count: u32) -> u16 {
     let bits = ((1u64 << count.min(period)) - 1) << first;
     ((bits | bits >> period) & ((1 << period) - 1)) as u16
@@ -264,6 +265,7 @@ impl Machine<'_> {
         })
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; masked, bounded by the line, or of few rows")]
     fn sleep(&mut self, pe: u32, periods: u32, visits: &mut Vec<u32>) {
         let (now, period) = (self.cycle, self.steady.period);
         let until = u64::from(now) + u64::from(periods) * u64::from(period);
@@ -339,6 +341,7 @@ impl Machine<'_> {
     }
 
     /// Has all rows of a router looked at in its next visit.
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; masked, bounded by the line, or of few rows")]
     fn call_rows(&mut self, pe: u32) {
         let [_, rows, _] = self.pe_ranges(pe);
         self.pending[pe as usize] = ((1u128 << rows.len()) - 1) as u64;

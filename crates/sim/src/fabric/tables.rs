@@ -1,5 +1,6 @@
 //! The program as the hot loops want it: queue numbers in place of ports and colors.
 
+use unisono_base::narrow;
 use unisono_lower::wafer::{ColorRoute, End, Port, WaferProgram};
 use unisono_machine::Grid;
 
@@ -85,11 +86,11 @@ impl Tables {
                 });
             }
             for (n, route) in routes.iter().enumerate() {
-                let row = t.row(route, n as u8, [queue_depth, up, down]);
+                let row = t.row(route, narrow::<u8>(n), [queue_depth, up, down]);
                 t.rows.push(row);
             }
-            t.pe_rows.push(t.rows.len() as u32);
-            t.pe_queues.push(t.queues.count() as u32);
+            t.pe_rows.push(narrow::<u32>(t.rows.len()));
+            t.pe_queues.push(narrow::<u32>(t.queues.count()));
         }
         t.link(program.grid)?;
         t.bind(program)?;
@@ -112,7 +113,7 @@ impl Tables {
         if any_tx & RAMP_BIT != 0 {
             outputs[RAMP] = self.queues.add(down, row);
         }
-        Row { color: route.color, position: 0, positions: positions.len() as u8, rx, tx, inputs, outputs }
+        Row { color: route.color, position: 0, positions: narrow::<u8>(positions.len()), rx, tx, inputs, outputs }
     }
 
     pub fn pe_row(&self, pe: usize, color: u8) -> Option<usize> {
@@ -128,16 +129,17 @@ impl Tables {
                 let any_tx = self.rows[r].tx.iter().fold(0, |a, b| a | b);
                 for port in Port::ALL.into_iter().filter(|p| any_tx >> p.index() & 1 == 1) {
                     let Some(direction) = port.direction() else { continue };
-                    let neighbor = (grid.room(pe as u32, direction) > 0).then(|| grid.step(pe as u32, direction, 1));
+                    let neighbor = (grid.room(narrow::<u32>(pe), direction) > 0)
+                        .then(|| grid.step(narrow::<u32>(pe), direction, 1));
                     let row = neighbor.and_then(|n| self.pe_row(n as usize, color));
                     let queue = row.map_or(NONE, |n| self.rows[n].inputs[port.opposite().index()]);
                     if queue == NONE {
-                        let (row, col) = grid.row_col(pe as u32);
+                        let (row, col) = grid.row_col(narrow::<u32>(pe));
                         let port = ["north", "south", "west", "east", "PE"][port.index()];
                         return Err(SimError::NoNeighbor { row, col, color, port });
                     }
                     self.rows[r].outputs[port.index()] = queue;
-                    self.queues.set_feeder(queue, (r - self.pe_rows[pe] as usize) as u8);
+                    self.queues.set_feeder(queue, narrow::<u8>(r - self.pe_rows[pe] as usize));
                 }
             }
         }
@@ -157,7 +159,7 @@ impl Tables {
                                 let row = self.pe_row(pe, color).map(|r| &self.rows[r]);
                                 let queue = row.map_or(NONE, |r| if sends { r.inputs[RAMP] } else { r.outputs[RAMP] });
                                 if queue == NONE {
-                                    let (row, col) = program.grid.row_col(pe as u32);
+                                    let (row, col) = program.grid.row_col(narrow::<u32>(pe));
                                     let instr = program.op(op).instr.0;
                                     return Err(SimError::NoRoute { row, col, color, instr });
                                 }
@@ -168,7 +170,7 @@ impl Tables {
                     }
                 }
                 self.check_sources(program, pe, op)?;
-                self.op_places.push(self.places.len() as u32);
+                self.op_places.push(narrow::<u32>(self.places.len()));
             }
         }
         Ok(())
@@ -181,7 +183,7 @@ impl Tables {
         if !sources.iter().enumerate().any(twice) {
             return Ok(());
         }
-        let (row, col) = program.grid.row_col(pe as u32);
+        let (row, col) = program.grid.row_col(narrow::<u32>(pe));
         Err(SimError::Unsupported {
             what: "an operation",
             found: format!("i{} at PE {row},{col} with two sources of one color", program.op(op).instr.0),

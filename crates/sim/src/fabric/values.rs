@@ -5,7 +5,7 @@
 //! expressions as in the run. Operations are computed when another asks for what they sent; operations of one PE in the
 //! order of their times. Those of two threads that meet in the PE's memory at the same time have no order: an error.
 
-use unisono_base::interrupt::check;
+use unisono_base::{interrupt::check, narrow};
 use unisono_lower::wafer::WaferProgram;
 
 use super::{
@@ -51,7 +51,8 @@ impl<'a> Values<'a> {
         (parts, part_starts): (Vec<Part>, Vec<u32>),
     ) -> Result<Self, SimError> {
         let (c, pes, ops) = (program.collective, program.pe_count(), program.op_count());
-        let output = |pe: usize| if (pe as u32) < c.ranks { u64::from(c.output_len(pe as u32)) } else { 0 };
+        let output =
+            |pe: usize| if narrow::<u32>(pe) < c.ranks { u64::from(c.output_len(narrow::<u32>(pe))) } else { 0 };
         let all: u64 = (0..pes).map(output).sum();
         if all > MOST_WAVELETS {
             return Err(SimError::Unsupported {
@@ -72,7 +73,7 @@ impl<'a> Values<'a> {
             thread_of: vec![0; ops],
             done: vec![0; ops],
             sent: vec![Vec::new(); ops],
-            outputs: (0..pes).map(|pe| vec![0; output(pe) as usize]).collect(),
+            outputs: (0..pes).map(|pe| vec![0; narrow::<usize>(output(pe))]).collect(),
             scratch: vec![Vec::new(); pes],
             to_compute: vec![0; pes],
         };
@@ -82,7 +83,7 @@ impl<'a> Values<'a> {
         for pe in 0..pes {
             for thread in program.threads(pe) {
                 for op in program.thread_ops(thread) {
-                    (values.pe_of[op], values.thread_of[op]) = (pe as u32, thread as u32);
+                    (values.pe_of[op], values.thread_of[op]) = (narrow::<u32>(pe), narrow::<u32>(thread));
                     values.to_compute[pe] += 1;
                 }
             }
@@ -94,7 +95,7 @@ impl<'a> Values<'a> {
     /// The first output that is not what plain arithmetic gives.
     pub fn mismatch(&mut self) -> Result<Option<String>, SimError> {
         for op in 0..self.program.op_count() {
-            self.compute(op as u32);
+            self.compute(narrow::<u32>(op));
         }
         Ok(self.data.check(|rank| &self.outputs[rank as usize]))
     }
@@ -132,7 +133,7 @@ impl<'a> Values<'a> {
                 if let Some(last) = (ops.start..ops.start + ended).last()
                     && self.done[last] < self.program.op(last).len
                 {
-                    return Some((last as u32, self.program.op(last).len));
+                    return Some((narrow::<u32>(last), self.program.op(last).len));
                 }
             }
         }
@@ -197,7 +198,7 @@ impl<'a> Values<'a> {
                 into.copy_from_slice(&of[at..at + into.len()]);
             };
             match *source {
-                Place::In(at) => self.data.fill(pe as u32, at + from, into),
+                Place::In(at) => self.data.fill(narrow::<u32>(pe), at + from, into),
                 Place::Out(at) => memory(&self.outputs[pe], at, into),
                 Place::Tmp(at) => memory(&self.scratch[pe], at, into),
                 Place::Queue(_) => self.take(first_place + n, from, into),
@@ -256,8 +257,8 @@ impl<'a> Values<'a> {
                     first += 1;
                 }
                 for other in (first..b.end).take_while(|&o| self.spans[o].0 < span.1) {
-                    if self.meet(one as u32, other as u32) {
-                        let (row, col) = self.program.grid.row_col(pe as u32);
+                    if self.meet(narrow::<u32>(one), narrow::<u32>(other)) {
+                        let (row, col) = self.program.grid.row_col(narrow::<u32>(pe));
                         let instr = |op: usize| self.program.op(op).instr.0;
                         return Err(SimError::Race { row, col, one: instr(one), other: instr(other) });
                     }

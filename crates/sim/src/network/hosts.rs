@@ -1,5 +1,6 @@
 //! What messages and reductions cost the CPUs of ranks on a network.
 
+use unisono_base::rounded;
 use unisono_cost::endpoint::{Prices, Receive, Send};
 
 use super::Timing;
@@ -19,7 +20,7 @@ impl Prices for HostPrices {
     }
 
     fn reduce(&self, bytes: u64) -> u64 {
-        (bytes as f64 * self.timing.gamma_ps_per_byte).round() as u64
+        rounded(bytes as f64 * self.timing.gamma_ps_per_byte)
     }
 
     fn calc(&self, amount: u64) -> u64 {

@@ -33,7 +33,7 @@ mod hosts;
 mod packets;
 mod waiting;
 
-use unisono_base::{TaskId, interrupt::poll, limits};
+use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::{
     MachineError,
@@ -60,7 +60,7 @@ pub struct Timing {
 
 impl Timing {
     pub fn new(network: &Network) -> Self {
-        let ps = |ns: f64| (ns * 1e3).round() as u64;
+        let ps = |ns: f64| rounded(ns * 1e3);
         let places = network.buffer_bytes / u64::from(network.packet_bytes.max(1));
         Self {
             hop_ps: ps(network.output_latency_ns + network.link_latency_ns + network.input_latency_ns),
@@ -77,7 +77,7 @@ impl Timing {
     /// How long a packet holds a link.
     #[inline]
     pub fn serialization_ps(&self, bytes: u32) -> u64 {
-        (f64::from(bytes) * self.ps_per_byte).round() as u64
+        rounded(f64::from(bytes) * self.ps_per_byte)
     }
 }
 
@@ -205,7 +205,7 @@ const STEPS_A_QUEUE: u128 = 8;
 fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError> {
     let Interconnect { plane, routing, timing, planes } = interconnect;
     let (mut packets, mut sends) = (0_u128, 0_u128);
-    for task in 0..graph.task_count() as u32 {
+    for task in 0..narrow::<u32>(graph.task_count()) {
         poll();
         let task = graph.task(TaskId(task));
         if task.kind == Kind::Send {

@@ -1,7 +1,7 @@
 //! The rules of a plane: links, credits, choices, and the interfaces of accelerators.
 
 use rustc_hash::FxHashMap;
-use unisono_base::{interrupt::poll, mix};
+use unisono_base::{interrupt::poll, mix, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::{
@@ -38,6 +38,10 @@ impl Packet {
         Self { rest: self.rest & !0xf | u32::from(vc), ..self }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the hot loop; fields of a packet, and tables whose sizes are checked before"
+    )]
     fn length(self) -> u8 {
         (self.rest >> 4) as u8
     }
@@ -62,6 +66,10 @@ impl Lengths {
         Self { ps: vec![timing.serialization_ps(full)], classes: FxHashMap::from_iter([(full, 0)]) }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the hot loop; fields of a packet, and tables whose sizes are checked before"
+    )]
     fn class(&mut self, bytes: u32, timing: &Timing) -> u8 {
         if let Some(&class) = self.classes.get(&bytes) {
             return class;
@@ -172,6 +180,10 @@ const LAST: u64 = 1 << 62;
 impl Carrier for Packets<'_> {
     const PRICED: bool = false;
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the hot loop; fields of a packet, and tables whose sizes are checked before"
+    )]
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64) {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
         let (from, to, bytes) = (place(from), place(to), bytes.div_ceil(self.planes));
@@ -247,8 +259,8 @@ impl<'a> Packets<'a> {
             let own = (link.from < plane.accelerators()).then_some(None);
             let inputs: Vec<_> = incoming.chain(own).collect();
             let input = link.back - plane.leaving(link.to).start;
-            let queues = waiting.queue_count() as u32;
-            wires.push(Wire { to: link.to, input, queues, inputs: inputs.len() as u32 });
+            let queues = narrow::<u32>(waiting.queue_count());
+            wires.push(Wire { to: link.to, input, queues, inputs: narrow::<u32>(inputs.len()) });
             (0..vcs).for_each(|_| inputs.iter().for_each(|&from| waiting.add_queue(from)));
         }
         let links = wires.len();
@@ -293,6 +305,10 @@ impl<'a> Packets<'a> {
         }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the hot loop; fields of a packet, and tables whose sizes are checked before"
+    )]
     fn add_message(&mut self, message: Message) -> u32 {
         if self.unused == NONE {
             self.messages.push(message);
@@ -475,7 +491,7 @@ impl<'a> Packets<'a> {
         let link = self.wires.partition_point(|wire| wire.queues <= queue) - 1;
         let wire = &self.wires[link];
         let vc = (queue - wire.queues) / wire.inputs;
-        let node = self.plane.link(link as u32).from;
+        let node = self.plane.link(narrow::<u32>(link)).from;
         let Message { from, to, .. } = self.messages[packet.message as usize];
         format!("a packet from {from} to {to} waits at node {node} for the link to node {} on channel {vc}", wire.to)
     }

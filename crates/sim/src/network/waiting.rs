@@ -125,6 +125,7 @@ impl Waiting {
     }
 
     /// All that wait: their queues and packets.
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; channels have 32-bit numbers")]
     pub fn all(&self) -> impl Iterator<Item = (u32, Packet)> + '_ {
         self.queues.iter().enumerate().filter(|(_, queue)| queue.first != NONE).flat_map(move |(at, queue)| {
             let mut place = (queue.first, queue.begin);
@@ -142,6 +143,7 @@ impl Waiting {
         })
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; channels have 32-bit numbers")]
     fn take_chunk(&mut self) -> u32 {
         let chunk = self.unused;
         if chunk == NONE {

@@ -2,6 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use unisono_base::rounded;
 use unisono_collective::Kind;
 use unisono_machine::in_network::LevelOf;
 
@@ -54,7 +55,7 @@ fn farthest(case: &InNetworkCase, from: u32) -> u64 {
             LevelOf::Socket => m.socket_latency_ns,
             LevelOf::Node => m.node_latency_ns,
         };
-        (ns * 1000.0).round() as u64
+        rounded(ns * 1000.0)
     };
     let mut best = vec![u64::MAX; case.layout.switches() as usize];
     best[from as usize] = 0;

@@ -1,7 +1,7 @@
 //! The time of one message over the longest way, which bounds every broadcast and is reached by flooding.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 4.
 
-use unisono_base::Cycles;
+use unisono_base::{Cycles, narrow};
 use unisono_collective::Kind;
 
 use super::BoundCase;
@@ -32,7 +32,7 @@ impl Message {
         let hops = match case.kind {
             Kind::Broadcast => case.grid.eccentricity(case.root),
             Kind::Message => {
-                let last = case.grid.count() as u32 - 1;
+                let last = narrow::<u32>(case.grid.count()) - 1;
                 case.grid.distance(case.root, if case.root == last { 0 } else { last })
             }
             _ => return None,

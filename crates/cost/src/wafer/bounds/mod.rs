@@ -6,7 +6,7 @@ pub mod paper_1d;
 mod physical;
 mod tight_1d;
 
-use unisono_base::{Cycles, Wavelets};
+use unisono_base::{Cycles, Wavelets, narrow};
 use unisono_collective::Kind;
 use unisono_machine::Grid;
 
@@ -61,7 +61,7 @@ impl BoundCase {
 
     /// PEs on the two sides of the root of a line.
     fn sides(&self) -> (u32, u32) {
-        let pes = self.grid.count() as u32;
+        let pes: u32 = narrow(self.grid.count());
         (self.root, pes - 1 - self.root)
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.6, Lemma 5.5; E*(1, D) = 0 and E*(P >= 2, 0) is infinite.
 
-use unisono_base::Cycles;
+use unisono_base::{Cycles, narrow};
 
 use super::BoundCase;
 use crate::{Bound, CostProblem, Time};
@@ -39,7 +39,7 @@ impl PaperTable {
             for p in 2..n {
                 let mut least = INFINITE;
                 for i in 1..p {
-                    least = least.min(row[i] + above[p - i] + i.min(p - i + 1) as u32);
+                    least = least.min(row[i] + above[p - i] + narrow::<u32>(i.min(p - i + 1)));
                 }
                 row[p] = least;
             }

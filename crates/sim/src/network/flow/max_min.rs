@@ -5,7 +5,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use unisono_base::interrupt::poll;
+use unisono_base::{interrupt::poll, narrow};
 
 /// Flows and the shares of them on links.
 pub(super) struct Flows {
@@ -26,7 +26,7 @@ impl Flows {
 
     /// Adds a flow; a link may be named several times.
     pub fn push(&mut self, shares: &[(u32, f64)]) {
-        let flow = self.first.len() as u32 - 1;
+        let flow = narrow::<u32>(self.first.len()) - 1;
         shares.iter().for_each(|&(link, _)| self.over[link as usize].push(flow));
         self.shares.extend(shares);
         self.first.push(self.shares.len());

@@ -18,6 +18,7 @@ use spread::Spread;
 use unisono_base::{
     interrupt,
     limits::{self, OverLimit},
+    narrow,
 };
 
 use super::Interconnect;
@@ -140,7 +141,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     }
     let mut finish_ps = vec![0.0; to.len()];
     for (from, &to) in to.iter().enumerate() {
-        if from as u32 != to {
+        if narrow::<u32>(from) != to {
             finish_ps[to as usize] = ended[from] * all_ps + latency_ps(net, hops[from]);
         }
     }

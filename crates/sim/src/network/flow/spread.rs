@@ -1,6 +1,6 @@
 //! What flows to one accelerator put on each link, where they are split evenly at every node.
 
-use unisono_base::interrupt::poll;
+use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};
 
 use crate::network::Interconnect;
@@ -73,7 +73,7 @@ impl<'a> Spread<'a> {
             self.states[at as usize].share += share;
         }
         self.discover(Header { to, vc: 0, way: sources[0].0 });
-        self.ready.extend((0..self.states.len() as u32).filter(|&at| self.states[at as usize].pending == 0));
+        self.ready.extend((0..narrow::<u32>(self.states.len())).filter(|&at| self.states[at as usize].pending == 0));
         let mut longest = 0;
         while let Some(at) = self.ready.pop() {
             poll();
@@ -106,7 +106,7 @@ impl<'a> Spread<'a> {
             let State { node, vc, .. } = self.states[at];
             self.hops.clear();
             self.net.routing.hops(node, Header { vc, ..header }, &mut self.hops);
-            let first = self.edges.len() as u32;
+            let first = narrow::<u32>(self.edges.len());
             for hop in 0..self.hops.len() {
                 let Hop { link, vc } = self.hops[hop];
                 let next = self.net.plane.link(link).to;
@@ -117,7 +117,7 @@ impl<'a> Spread<'a> {
                 self.edges.push((link, behind));
             }
             let state = &mut self.states[at];
-            (state.first_edge, state.edges) = (first, self.hops.len() as u32);
+            (state.first_edge, state.edges) = (first, narrow::<u32>(self.hops.len()));
             at += 1;
         }
     }
@@ -125,7 +125,7 @@ impl<'a> Spread<'a> {
     fn state(&mut self, node: u32, vc: u8) -> u32 {
         let known = &mut self.known[node as usize * self.vcs + usize::from(vc)];
         if known.1 != self.round {
-            *known = (self.states.len() as u32, self.round);
+            *known = (narrow::<u32>(self.states.len()), self.round);
             self.states.push(State { node, vc, pending: 0, share: 0.0, depth: 0, first_edge: 0, edges: 0 });
         }
         known.0
