@@ -238,7 +238,7 @@ def test_sweep_reports_progress() -> None:
 
 
 def test_python_goes_on_while_rust_works() -> None:
-    schedule = un.plan("reduce", "wse2", shape=(128, 128), elements=256, algorithm="chain").schedule
+    schedule = un.plan("reduce", "wse2", shape=(512, 512), elements=256, algorithm="chain").schedule
     done = threading.Event()
 
     def work() -> None:
