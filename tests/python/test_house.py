@@ -80,7 +80,7 @@ def test_every_file_of_a_registry_is_registered(folder: Path, constant: str) -> 
     files = sorted(path.stem for path in folder.glob("*.rs") if path.stem != "mod")
     modules = re.findall(r"^(?:pub(?:\(crate\))? )?mod (\w+);", text, re.MULTILINE)
     assert modules == files, f"the `mod` lines of {folder.name}/mod.rs are its files, sorted"
-    found = re.search(rf"pub const {constant}: &\[.*?= &\[(.*?)\];", text, re.DOTALL)
+    found = re.search(rf"pub(?:\(crate\))? const {constant}: &\[.*?= &\[(.*?)\];", text, re.DOTALL)
     assert found, f"{folder.name}/mod.rs has no list {constant}"
     entries = re.findall(r"(\w+)::\w+", found[1])
     # One file may hold two units, such as a bound as printed and as corrected.

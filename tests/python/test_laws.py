@@ -75,3 +75,33 @@ def test_a_placement_of_another_size_is_refused(tmp_path: Path) -> None:
     ran = call("verify", str(file), "--json")
     assert ran.code == 1
     assert [d["code"] for d in ran.json["diagnostics"]] == ["placement-machine"]
+
+
+def test_a_schedule_on_scattered_accelerators_stays_there(tmp_path: Path) -> None:
+    schedule = un.plan("allreduce", "hx2mesh-small", shape=4, elements=64).schedule
+    places = [0, 100, 200, 300]
+    expected = un.simulate(schedule, places=places).seconds
+    file = tmp_path / "made.sched"
+    far = schedule.on(un.machine("hx2mesh-small"), places)
+    un.save(far, file)
+    assert un.simulate(un.load(file)).seconds == expected
+    assert far.machine is not None
+    assert un.simulate(far, far.machine).seconds == expected
+    for options in ([], ["--machine", "hx2mesh-small"]):
+        assert json_of("simulate", str(file), *options)["seconds"] == expected
+    with pytest.raises(un.InputError, match="the place of two ranks is 7"):
+        un.simulate(schedule, places=[0, 7, 7, 8])
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce", "broadcast", "scan", "barrier"])
+def test_sweeps_run_on_switches_that_reduce(collective: str) -> None:
+    (point,) = un.sweep(collective, "piuma", shapes=[16], elements=[16])
+    assert point["seconds"] > 0
+    assert point["cycles"] is None
+
+
+def test_a_run_of_nodes_past_all_numbers_is_refused() -> None:
+    text = un.plan("allreduce", "hx2mesh-small", shape=2, elements=8).schedule.to_json()
+    assert '"nodes":[[0,2]]' in text
+    with pytest.raises(un.InputError, match="more nodes are named than the 2 ranks"):
+        un.Schedule.parse_json(text.replace('"nodes":[[0,2]]', f'"nodes":[[5,{2**64 - 1}]]'))

@@ -361,7 +361,7 @@ def test_rows_that_overlap_are_refused(tmp_path: Path) -> None:
     with pytest.raises(un.InputError, match="two rows serve the same calls"):
         un.save_plans(rows, tmp_path / "x.plan")
     wafer = un.plan("reduce", "wse2", shape=4, elements=2)
-    with pytest.raises(un.UnsupportedError, match="for a wafer"):
+    with pytest.raises(un.UnsupportedError, match="the plan is for wse2, of kind wafer"):
         un.save_plans([(wafer, 0, None)], tmp_path / "x.plan")
     un.save_plans([(made, 0, 100), (("allreduce", 4), 101, None)], tmp_path / "x.plan")
     assert [row["algorithm"] for row in un.load_plans(tmp_path / "x.plan")] == [made.algorithm, None]

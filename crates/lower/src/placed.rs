@@ -14,17 +14,11 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// What is wrong with the placement.
+    /// Returns the errors of the placement.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         self.placement.check(&self.schedule, &mut found);
         found.into_vec()
-    }
-
-    /// Whether every PE can hold its input, output and scratch elements in `sram_bytes`.
-    pub fn fits_sram(&self, sram_bytes: u64) -> bool {
-        let width = self.schedule.collective().dtype.bytes();
-        self.schedule.all_nodes().all(|n| self.schedule.memory_elements(n) * width <= sram_bytes)
     }
 }
 
@@ -37,7 +31,7 @@ pub struct File {
 }
 
 impl File {
-    /// What is wrong with the placement, on its own or on the machine.
+    /// Returns the errors of the placement, on its own and on the machine.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {

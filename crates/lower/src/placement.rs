@@ -34,8 +34,8 @@ impl Placement {
 
     /// Reports errors of the placement: of its size, of its routes, and against the machine.
     pub fn check(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
-        let fault = match (self, machine) {
-            (Self::Grid(grid), _) => {
+        let fault = match self {
+            Self::Grid(grid) => {
                 grid.check(schedule, found);
                 match machine {
                     Some(Machine::Wafer(wafer)) => wafer.choose(Some(grid.shape())).err().map(|e| e.to_string()),
@@ -43,7 +43,7 @@ impl Placement {
                     None => None,
                 }
             }
-            (Self::Nodes(nodes), _) => {
+            Self::Nodes(nodes) => {
                 let ranks = schedule.collective().ranks as usize;
                 if nodes.len() != ranks {
                     found.push("placement-size", None, None, || {
@@ -51,16 +51,11 @@ impl Placement {
                     });
                 }
                 match machine {
-                    Some(Machine::Network(network)) => match network.topology(&network.name) {
-                        Ok(topology) => {
-                            let accelerators = topology.accelerators();
-                            let beyond = nodes.iter().find(|&&node| node >= accelerators);
-                            beyond.map(|node| {
-                                format!("{} has accelerators 0 to {}, not {node}", network.name, accelerators - 1)
-                            })
-                        }
-                        Err(error) => Some(error.to_string()),
-                    },
+                    Some(Machine::Network(network)) => network
+                        .topology(&network.name)
+                        .and_then(|topology| network.check_nodes(&*topology, nodes))
+                        .err()
+                        .map(|e| e.to_string()),
                     Some(other) => {
                         Some(format!("{} is of kind {}; nodes are for a network", other.name(), other.kind()))
                     }
@@ -86,7 +81,7 @@ pub(crate) fn runs(nodes: &[u32]) -> impl Iterator<Item = (u32, usize)> {
 pub(crate) fn nodes(runs: impl IntoIterator<Item = (u32, u64)>, ranks: u32) -> Result<Vec<u32>, String> {
     let mut nodes = Vec::new();
     for (first, count) in runs {
-        let last = u64::from(first) + count.saturating_sub(1);
+        let last = u64::from(first).saturating_add(count.saturating_sub(1));
         if count > u64::from(ranks) - nodes.len() as u64 || last > u64::from(u32::MAX) {
             return Err(format!("more nodes are named than the {ranks} ranks, or one beyond {}", u32::MAX));
         }

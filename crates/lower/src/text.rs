@@ -7,9 +7,10 @@
 //! colors 0 1 0x14 *                      ; of the streams in their order; x repeats, * leaves it to lowering
 //! pace 6                                 ; cycles from one element of a leaf to the next; default 1
 //! chunk 8                                ; elements taken from one of several streams before the next; default 1
-//! placement nodes 0-3 64-67              ; or, on a network: rank k on the k-th of these accelerators
 //! route s0: yx
 //! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
+//!
+//! placement nodes 0-3 64-67              ; instead, on a network: rank k on the k-th of these accelerators
 //! ```
 
 use std::fmt::{self, Write};
@@ -147,7 +148,7 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             line.end().map_err(named)?;
         } else if line.take("colors") {
             let streams = file.schedule.stream_count();
-            let placement = on_grid(&mut file.placement, &line, "colors").map_err(named)?;
+            let placement = on_grid(&mut file.placement, &line, "a list of colors").map_err(named)?;
             read_colors(&mut line, placement, streams).map_err(named)?;
         } else {
             let streams = file.schedule.stream_count();
@@ -170,7 +171,7 @@ fn on_grid<'a>(
 ) -> Result<&'a mut GridPlacement, ParseError> {
     match placement {
         Some(Placement::Grid(placement)) => Ok(placement),
-        _ => Err(line.error(format!("{what} stands before the placement on a grid"))),
+        _ => Err(line.error(format!("{what} must follow a placement on a grid"))),
     }
 }
 

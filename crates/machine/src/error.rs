@@ -21,8 +21,10 @@ pub enum MachineError {
     NoSuchPart { shape: String, machine: String, extents: String },
     #[error("{ranks} ranks do not fit on {machine}, which has {accelerators} accelerators; ask for fewer")]
     TooManyRanks { ranks: u32, machine: String, accelerators: u32 },
-    #[error("a rank is on accelerator {node}; {machine} has accelerators 0 to {last}")]
+    #[error("the place of a rank is {node}; {machine} has accelerators 0 to {last}")]
     NoSuchNode { node: u32, machine: String, last: u32 },
+    #[error("the place of two ranks is {node}; an accelerator of {machine} takes one rank")]
+    SameNode { node: u32, machine: String },
     #[error("{machine} is a grid of PEs: say which part of it to use with a shape, N or MxN, up to {max}")]
     NoShape { machine: String, max: String },
     #[error("ranks is {found}; say how many ranks of {machine} to use, at least 1")]

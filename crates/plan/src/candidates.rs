@@ -20,7 +20,7 @@ pub enum Source {
     Terms,
     /// The algorithm's rounds in closed form, at the prices of the machine at large.
     Rounds,
-    /// On a network: who sends how much to whom in closed form, routed over it.
+    /// On a network: the sizes, senders and receivers of messages in closed form, routed over it.
     Exchanges,
     /// On a network: the messages of the schedule in rounds, routed over it.
     Messages,
@@ -71,9 +71,7 @@ pub(crate) fn build_among_ranks(
     case: &Case,
 ) -> Result<Schedule, PlanError> {
     admit(algorithm, case, params)?;
-    let mut schedule = algorithm.schedule(case, params)?;
-    schedule.set_origin(&format!("{} {params}", algorithm.name()));
-    Ok(schedule)
+    Ok(algorithm.schedule(case, params)?)
 }
 
 /// Lists algorithms with parameters that are worth ranking for a case. Parameters without an algorithm restrict the

@@ -1,4 +1,4 @@
-//! Why there is no plan.
+//! Errors of the planner.
 
 use unisono_algorithms::AlgorithmError;
 use unisono_base::limits::OverLimit;
@@ -28,11 +28,13 @@ pub enum PlanError {
     NoGrid { row: u64, col: u64, machine: String },
     #[error("the schedule has no machine; place it with schedule.on(machine)")]
     NoMachine,
+    #[error("the schedule has no placement on {machine}; place it with schedule.on(machine)")]
+    NoPlacement { machine: String },
     #[error("{machine} is of kind {kind}, which has no model of single schedules; simulate the schedule")]
     NoPrediction { machine: String, kind: String },
     #[error("the plan is for {machine}, of kind {kind}; a .plan file is for MPI, so plan for a machine of ranks")]
     NotForMpi { machine: String, kind: String },
-    #[error("{part} is not a part of {machine}; accepted are {accepted}")]
+    #[error("{part} is not a part of {machine}; accepted is {accepted}")]
     Part { part: String, machine: String, accepted: &'static str },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]
     RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
@@ -52,6 +54,12 @@ fn named(algorithm: &str) -> String {
 impl PlanError {
     /// The request is sound, but nothing here answers it.
     pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::NoCandidate { .. } | Self::Algorithm(AlgorithmError::Unsupported { .. }))
+        matches!(
+            self,
+            Self::NoCandidate { .. }
+                | Self::NoPrediction { .. }
+                | Self::NotForMpi { .. }
+                | Self::Algorithm(AlgorithmError::Unsupported { .. })
+        )
     }
 }

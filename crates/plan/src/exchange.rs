@@ -1,8 +1,8 @@
-//! What ranks tell each other outside of any algorithm, as one schedule: every message by itself, all at one time.
+//! Builds one schedule from a list of point-to-point messages, all sent concurrently.
 //!
-//! This is what a program does that looks for no collective, or finds none: non-blocking messages between pairs. A rank
-//! sends its messages one after the other and waits for none; each receive has a lane of its own, so it takes its message
-//! when that comes. Partial results are combined in the order of ranks, as the messages arrive in that order.
+//! This is the communication of a program in which no collective was found: non-blocking messages between pairs. A rank
+//! sends its messages in order without waiting. Each receive has its own lane, so a message is taken when it arrives. Partial
+//! results are combined in the order of ranks.
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};

@@ -86,10 +86,10 @@ impl Plan {
     /// The machine does not run MPI programs, message passing cannot run the schedule, or it is too large.
     pub fn stored(&self) -> Result<Stored, PlanError> {
         let target = &self.problem.target;
-        let Some(case) = target.mpi_case(self.problem.collective) else {
+        if !target.runs_mpi() {
             let (machine, kind) = (target.machine_name().to_owned(), target.machine().kind().to_owned());
             return Err(PlanError::NotForMpi { machine, kind });
-        };
-        store_best(&case, self.best(), || self.schedule())
+        }
+        store_best(&target.case(self.problem.collective), self.best(), || self.schedule())
     }
 }

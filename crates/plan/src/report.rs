@@ -16,7 +16,7 @@ pub struct PhaseReport {
     pub cycles: f64,
     /// Of the slowest of the phase's parallel lines.
     pub terms: Terms,
-    /// What the algorithm chose for itself, and why the time is sharper than the model's, where it is.
+    /// The algorithm's own choices, or the reason why its time is sharper than the model's.
     pub note: Option<String>,
 }
 

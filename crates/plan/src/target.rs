@@ -60,13 +60,13 @@ pub trait Target: Send + Sync {
         Err(PlanError::NoGrid { row, col, machine: self.machine_name().to_owned() })
     }
 
-    /// What lower bounds read; each kind of machine has its own type in `unisono_cost`.
+    /// Returns the view that lower bounds read; each kind of machine has its own type in `unisono_cost`.
     fn part(&self) -> &dyn Any;
 
     /// The view of a problem that algorithms take.
     fn case(&self, collective: Collective) -> Case;
 
-    /// The algorithm and parameters that a name stands for.
+    /// Returns the algorithm and parameters that a name stands for.
     ///
     /// # Errors
     /// Unknown names or parameters, a case that is not supported.
@@ -119,9 +119,9 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
-    /// The case of a plan that MPI programs can run; `None` on other machines.
-    fn mpi_case(&self, _collective: Collective) -> Option<Case> {
-        None
+    /// Returns whether MPI programs can run plans for the machine.
+    fn runs_mpi(&self) -> bool {
+        false
     }
 
     /// Facts of a plan beyond its time.
@@ -142,14 +142,14 @@ pub trait Target: Send + Sync {
     /// The algorithm that speed-ups of a sweep are measured against.
     fn baseline(&self, kind: Kind) -> &'static str;
 
-    /// The algorithms of a sweep that names none.
+    /// Returns the algorithms of a sweep for which the user names none.
     fn swept(&self, collective: Collective) -> Vec<&'static str> {
         let kind = self.case(collective).kind();
         let serves = |a: &&&dyn Algorithm| a.runs_on().contains(&kind) && a.collectives().contains(&collective.kind);
         ALGORITHMS.iter().filter(serves).map(|a| a.name()).collect()
     }
 
-    /// The parameters that a sweep tries of an algorithm where the user gives none.
+    /// Returns the parameters that a sweep tries where the user gives none.
     ///
     /// # Errors
     /// An unknown name.

@@ -81,10 +81,10 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>) -> PyResult<Boun
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// A schedule that is sound but none for MPI is unsupported.
+/// Maps a sound schedule that MPI cannot run to `UnsupportedError`.
 fn store_error(error: PlanError) -> PyErr {
     match error {
-        PlanError::Store(_) | PlanError::NotForMpi { .. } => UnsupportedError::new_err(error.to_string()),
+        PlanError::Store(why) => UnsupportedError::new_err(why.to_string()),
         other => plan_error(other),
     }
 }

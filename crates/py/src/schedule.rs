@@ -164,11 +164,14 @@ impl Schedule {
         let placement = self.file.placement.as_ref();
         let shape = match description {
             Description::Endpoint(_) | Description::InNetwork(_) => Some(Shape::line(self.ranks())),
-            Description::Network(network) => {
-                let extents = network.topology(&network.name).map_err(input)?.extents();
-                let placed = placement.and_then(Placement::nodes).and_then(|nodes| Part::shape(nodes, &extents));
-                Some(placed.unwrap_or(Shape::line(self.ranks())))
-            }
+            Description::Network(network) => match placement.and_then(Placement::nodes) {
+                // No shape where none names these accelerators: `on` then keeps the placement.
+                Some(nodes) => {
+                    let extents = network.topology(&network.name).map_err(input)?.extents();
+                    Part::shape(nodes, &extents)
+                }
+                None => Some(Shape::line(self.ranks())),
+            },
             Description::Wafer(_) => placement.and_then(Placement::grid).map(GridPlacement::shape),
         };
         Machine::new(description.clone(), shape).map(Some)
@@ -186,7 +189,8 @@ impl Schedule {
             return Ok(Self { required: self.required.clone(), ..Self::new(file) });
         }
         if places.is_some() {
-            return Err(input("places are accelerators of a network, and this machine is none"));
+            let (name, kind) = (machine.description().name(), machine.description().kind());
+            return Err(input(format!("places are for a network; {name} is of kind {kind}")));
         }
         if !matches!(machine.description(), Description::Wafer(_)) {
             if machine.asked().is_some_and(|s| s.grid.count() != u64::from(self.ranks())) {
@@ -210,11 +214,12 @@ impl Schedule {
             Some(Placement::Grid(p)) if p.grid == shape.grid => p.clone(),
             _ => GridPlacement::new(shape.grid),
         };
-        Ok(Self::new(File {
+        let file = File {
             schedule: self.inner().clone(),
             placement: Some(Placement::Grid(placement)),
             machine: Some(machine.description().clone()),
-        }))
+        };
+        Ok(Self { required: self.required.clone(), ..Self::new(file) })
     }
 
     /// The text form (`.sched`), which `parse` reads back to the same schedule.
@@ -333,11 +338,8 @@ impl Schedule {
         if nodes.len() != self.ranks() as usize {
             return Err(input(format!("the schedule is for {} ranks, not {}", self.ranks(), nodes.len())));
         }
-        let accelerators = network.topology(&network.name).map_err(input)?.accelerators();
-        if let Some(node) = nodes.iter().find(|&&node| node >= accelerators) {
-            let last = accelerators - 1;
-            return Err(input(format!("the place of a rank is {node}; {} has accelerators 0 to {last}", network.name)));
-        }
+        let topology = network.topology(&network.name).map_err(input)?;
+        network.check_nodes(&*topology, &nodes).map_err(input)?;
         Ok(Placement::Nodes(nodes))
     }
 
@@ -373,7 +375,7 @@ impl Schedule {
     }
 }
 
-/// What was proved of a schedule; true if everything was.
+/// The findings of a proof; true if it holds.
 #[pyclass(frozen, module = "unisono")]
 pub struct Proof {
     proof: verify::Proof,

@@ -117,8 +117,8 @@ fn network_of(description: Option<&Description>) -> PyResult<&Network> {
 #[pyfunction]
 pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(Some(machine.description()))?;
-    let ports = network.topology(&network.name).map_err(input)?.ports();
-    Ok(f64::from(network.planes) * f64::from(ports) * network.link_gbps * 1e9 / 8.0)
+    let topology = network.topology(&network.name).map_err(input)?;
+    Ok(network.injection_bytes_per_ns(&*topology) * 1e9)
 }
 
 /// Proves a schedule and runs it where it is placed on its network.

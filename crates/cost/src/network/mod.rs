@@ -1,4 +1,4 @@
-//! What collectives take on a network whose links are shared: closed forms and schedules, routed over its plane, and lower
+//! Times of collectives on a network whose links are shared: closed forms and schedules, routed over its plane, and lower
 //! bounds.
 
 pub mod bounds;
@@ -24,13 +24,10 @@ impl NetworkPart {
     /// Places rank k on accelerator `nodes[k]`.
     ///
     /// # Errors
-    /// An accelerator that does not exist; a topology that does not close or is too large.
+    /// An accelerator that does not exist or has two ranks; a topology that does not close or is too large.
     pub fn new(network: &Network, nodes: Vec<u32>) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
-        let accelerators = topology.accelerators();
-        if let Some(&node) = nodes.iter().find(|&&node| node >= accelerators) {
-            return Err(MachineError::NoSuchNode { node, machine: network.name.clone(), last: accelerators - 1 });
-        }
+        network.check_nodes(&*topology, &nodes)?;
         let model = NetworkModel::new(network, nodes)?;
         Ok(Self { network: network.clone(), topology, model })
     }

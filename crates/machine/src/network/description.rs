@@ -101,6 +101,25 @@ impl Network {
         self.link_gbps * f64::from(topology.ports()) * f64::from(self.planes) / 8.0
     }
 
+    /// Checks the accelerator of each rank.
+    ///
+    /// # Errors
+    /// An accelerator that does not exist, or one with two ranks.
+    pub fn check_nodes(&self, topology: &dyn Topology, nodes: &[u32]) -> Result<(), MachineError> {
+        let mut taken = vec![false; topology.accelerators() as usize];
+        for &node in nodes {
+            match taken.get_mut(node as usize) {
+                None => {
+                    let (machine, last) = (self.name.clone(), topology.accelerators() - 1);
+                    return Err(MachineError::NoSuchNode { node, machine, last });
+                }
+                Some(taken) if *taken => return Err(MachineError::SameNode { node, machine: self.name.clone() }),
+                Some(taken) => *taken = true,
+            }
+        }
+        Ok(())
+    }
+
     /// One plane's topology.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use unisono_algorithms::{Algorithm, Case, Params, Ranks};
+use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
@@ -34,7 +35,7 @@ pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 fn on_ranks(asked: &Asked, machine: &Endpoint) -> Result<OnRanks, PlanError> {
     let ranks = machine.choose(match asked.part {
         Part::All => None,
-        Part::Shape(shape) if shape.dims == 1 => Some(shape.grid.cols),
+        Part::Shape(shape) if shape.grid.is_line() => Some(narrow(shape.grid.count())),
         _ => return Err(no_part(asked, "a number of ranks")),
     })?;
     let named = asked.model.map(model).transpose()?;
@@ -142,8 +143,8 @@ impl Target for OnRanks {
         Ok(Built { schedule, placement: None })
     }
 
-    fn mpi_case(&self, collective: Collective) -> Option<Case> {
-        Some(self.case(collective))
+    fn runs_mpi(&self) -> bool {
+        true
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {

@@ -3,6 +3,7 @@
 use std::{any::Any, sync::Arc};
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, Ranks, resolve};
+use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
@@ -37,7 +38,7 @@ fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanErr
     }
     let site = match &asked.part {
         Part::All => Site::all(machine),
-        Part::Shape(shape) if shape.dims == 1 => Site::first(machine, shape.grid.cols)?,
+        Part::Shape(shape) if shape.grid.is_line() => Site::first(machine, narrow(shape.grid.count()))?,
         Part::Nodes(nodes) => Site::on_nodes(machine, nodes)?,
         Part::Shape(_) | Part::Places(_) => return Err(no_part(asked, "a number of ranks, and a subset of nodes")),
     };
@@ -141,8 +142,8 @@ impl Target for OnSwitches {
         let Some(host) = on_cores(algorithm.name()) else {
             return unsupported("on switches that reduce there are in-network, recursive-doubling and rabenseifner");
         };
-        if !matches!(c.kind, Kind::Allreduce | Kind::Barrier) {
-            return unsupported("on the cores of this machine it has a time for allreduce and barrier only");
+        if c.kind != Kind::Allreduce {
+            return unsupported("on the cores of this machine it has a time for allreduce only");
         }
         algorithm.supports(&self.host_case(collective), &params)?;
         let time = Time::from_ns(host_ns(machine, c.ranks, u64::from(c.elements), c.dtype.bytes(), host));
@@ -171,8 +172,8 @@ impl Target for OnSwitches {
         Ok(Details { note: (limited && c.elements > 1).then_some(MEMORY_LIMITS), ..Details::default() })
     }
 
-    fn baseline(&self, _: Kind) -> &'static str {
-        "recursive-doubling"
+    fn baseline(&self, kind: Kind) -> &'static str {
+        if kind == Kind::Allreduce { "recursive-doubling" } else { "in-network" }
     }
 
     fn swept(&self, collective: Collective) -> Vec<&'static str> {

@@ -11,7 +11,7 @@ use crate::{Asked, Part, PlanError, Target};
 pub type Open = fn(&Asked) -> Option<Result<Box<dyn Target>, PlanError>>;
 
 /// Sorted by the name of the kind.
-pub const TARGETS: &[Open] = &[endpoint::open, in_network::open, network::open, wafer::open];
+pub(crate) const TARGETS: &[Open] = &[endpoint::open, in_network::open, network::open, wafer::open];
 
 pub(crate) use network::prices;
 

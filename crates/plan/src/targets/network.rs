@@ -35,7 +35,7 @@ pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 
 fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
     if let Some(found) = asked.model.filter(|&m| m != MODEL) {
-        return Err(PlanError::Model { found: found.to_owned(), accepted: format!("{MODEL} on a network") });
+        return Err(PlanError::Model { found: found.to_owned(), accepted: MODEL.to_owned() });
     }
     let all = network.topology(&network.name)?.extents();
     let (nodes, extents) = match &asked.part {
@@ -57,10 +57,11 @@ fn line(ranks: usize) -> Extents {
     Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
 }
 
-/// A candidate without closed form is ranked if its schedule has at most so many instructions: part of a second's work.
+/// A candidate without a closed form is ranked if its schedule has at most this many instructions, which take part of a second
+/// to time.
 const MOST_RANKED: u64 = 1 << 18;
 
-/// Prices of messages for algorithms that choose their shape by them, on ranks that lie as `extents` say.
+/// Prices of messages for algorithms that choose their shape by them, for ranks arranged by `extents`.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message between any two ranks goes half of the longest way.
     let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
@@ -72,6 +73,16 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
         node_ranks: None,
         dealt_node_ranks: None,
         extents: Some(extents),
+    }
+}
+
+impl OnNetwork {
+    fn schedule_time(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
+        self.part.model.schedule_ns(schedule).map(Time::from_ns).map_err(|message| PlanError::NotTimed {
+            algorithm: algorithm.to_owned(),
+            model: MODEL,
+            message,
+        })
     }
 }
 
@@ -104,7 +115,7 @@ impl Target for OnNetwork {
         Case::on_ranks(collective, prices(&self.part, self.extents))
     }
 
-    /// Candidates that have to be built to be timed, and whose schedules are huge.
+    /// Returns whether the candidate must be built to be timed and its schedule is huge.
     fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
         let case = self.case(collective);
         algorithm.instructions(&case, params).is_none_or(|n| n > MOST_RANKED)
@@ -119,17 +130,14 @@ impl Target for OnNetwork {
         params: Params,
     ) -> Result<Timed, PlanError> {
         let case = self.case(collective);
-        let timed = |params, ns, source| Timed { algorithm, params, time: Time::from_ns(ns), source, estimate: None };
+        let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
         if let Some(exchanges) = algorithm.exchanges(&case, &params) {
-            return Ok(timed(params, self.part.model.exchanges_ns(&exchanges), Source::Exchanges));
+            let time = Time::from_ns(self.part.model.exchanges_ns(&exchanges));
+            return Ok(timed(params, time, Source::Exchanges));
         }
         let schedule = build_among_ranks(algorithm, &params, &case)?;
-        let ns = self
-            .part
-            .model
-            .schedule_ns(&schedule)
-            .map_err(|message| PlanError::NotProved { algorithm: algorithm.name().to_owned(), message })?;
-        Ok(timed(params, ns, Source::Messages))
+        let time = self.schedule_time(&schedule, algorithm.name())?;
+        Ok(timed(params, time, Source::Messages))
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
@@ -137,8 +145,8 @@ impl Target for OnNetwork {
         Ok(Built { schedule, placement: Some(Placement::Nodes(self.part.model.places().to_vec())) })
     }
 
-    fn mpi_case(&self, collective: Collective) -> Option<Case> {
-        Some(self.case(collective))
+    fn runs_mpi(&self) -> bool {
+        true
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
@@ -148,12 +156,8 @@ impl Target for OnNetwork {
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
-        let ns = self.part.model.schedule_ns(schedule).map_err(|message| PlanError::NotTimed {
-            algorithm: schedule.origin().to_owned(),
-            model: MODEL,
-            message,
-        })?;
-        Ok(Prediction::new(Time::from_ns(ns), Source::Messages, schedule_terms(schedule).ok()))
+        let time = self.schedule_time(schedule, schedule.origin())?;
+        Ok(Prediction::new(time, Source::Messages, schedule_terms(schedule).ok()))
     }
 
     fn baseline(&self, kind: Kind) -> &'static str {

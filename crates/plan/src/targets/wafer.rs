@@ -179,7 +179,8 @@ impl Target for OnWafer {
     }
 
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {
-        let placement = placement.and_then(Placement::grid).ok_or(PlanError::NoMachine)?;
+        let placement = placement.and_then(Placement::grid);
+        let placement = placement.ok_or_else(|| PlanError::NoPlacement { machine: self.wafer.name.clone() })?;
         let placed = Placed { schedule: schedule.clone(), placement: placement.clone() };
         let estimate = self.measured(&placed, schedule.origin())?;
         let of = Prediction::new(self.cycles(&estimate), Source::Terms, Some(estimate.total()));

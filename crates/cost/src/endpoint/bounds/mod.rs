@@ -13,7 +13,7 @@ pub use work::Work;
 use super::{LevelPrices, TICKS_PER_NS};
 use crate::CostProblem;
 
-/// What is bounded: a collective at the prices of a machine; where levels differ, the cheapest of each price counts.
+/// A collective at the prices of a machine, as bounds read it; where levels differ, the cheapest of each price counts.
 pub struct EndpointCase<'a> {
     pub collective: Collective,
     pub prices: &'a LevelPrices,

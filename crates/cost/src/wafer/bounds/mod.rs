@@ -19,7 +19,7 @@ pub use paper_1d::{Paper1d, PaperTable};
 pub use physical::{Physical1d, Physical2d};
 pub use tight_1d::{Tight1d, tree_energy};
 
-/// What is bounded: a collective of `wavelets` on a grid.
+/// A collective of `wavelets` on a grid, as bounds read it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BoundCase {
     pub kind: Kind,
