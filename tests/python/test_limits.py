@@ -307,12 +307,15 @@ def test_an_interrupt_in_a_note_is_not_lost() -> None:
     def note(_: str) -> None:
         raise KeyboardInterrupt
 
+    # Where the tests run in the background of a shell, they inherit that the signal is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     _core.note_large_work(note)
     try:
         with un.limits(steps=None), pytest.raises(KeyboardInterrupt):
             un.allocate("hx2mesh-large", samples=400_000)
     finally:
         _core.note_large_work(None)
+        signal.signal(signal.SIGINT, before)
 
 
 #: Commands that would go on for long.
