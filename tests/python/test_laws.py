@@ -95,7 +95,7 @@ def test_a_schedule_on_scattered_accelerators_stays_there(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("collective", ["allreduce", "reduce", "broadcast", "scan", "barrier"])
 def test_sweeps_run_on_switches_that_reduce(collective: str) -> None:
-    (point,) = un.sweep(collective, "piuma", shapes=[16], elements=[16])
+    (point,) = un.sweep(collective, un.machine("piuma", nodes=1), shapes=[128], elements=[16])
     assert point["seconds"] > 0
     assert point["cycles"] is None
 

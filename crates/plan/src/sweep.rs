@@ -71,11 +71,13 @@ pub fn sweep_point(
         best.ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
     };
     let mut timed: Vec<(&str, Timed)> = Vec::new();
-    let mut refused = None;
+    let mut refused = None::<AlgorithmError>;
     for name in &swept {
         match time(name) {
             Ok(one) => timed.push((name, one)),
-            Err(PlanError::Algorithm(e @ AlgorithmError::Unsupported { .. })) => refused = Some(e),
+            Err(PlanError::Algorithm(e @ AlgorithmError::Unsupported { .. })) => {
+                refused.get_or_insert(e);
+            }
             Err(e) => return Err(e),
         }
     }

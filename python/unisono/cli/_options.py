@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import click
@@ -87,6 +88,9 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
     if machine is None:
         return schedule
     known = schedule.machine.shape if schedule.machine is not None else None
+    if known is not None and prod(known) != schedule.ranks:
+        # No shape names the accelerators of the ranks; on the same machine they stay where they are.
+        known = None
     return schedule.on(unisono.machine(machine, asked_shape(options["shape"], options["ranks"]) or known))
 
 
