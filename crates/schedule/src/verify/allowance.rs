@@ -9,7 +9,7 @@ use unisono_base::limits;
 /// A schedule with no more instructions is short.
 const SHORT: usize = 1 << 16;
 /// Units of 8 bytes, and steps of about 3 ns, of the contents of a short schedule.
-const SHORT_UNITS: u64 = 1 << 26;
+const SHORT_UNITS: u64 = 11 << 23;
 const SHORT_STEPS: u64 = 1 << 33;
 
 #[derive(Clone, Copy)]
@@ -43,6 +43,12 @@ impl Allowance {
     #[inline]
     pub fn free(&mut self, units: u64) {
         self.units = self.units.saturating_add(units);
+    }
+
+    /// The segments, of two units each, that may still be made.
+    #[inline]
+    pub fn segments(&self) -> usize {
+        usize::try_from(self.units / 2).unwrap_or(usize::MAX)
     }
 
     /// The message for a proof that was given up.

@@ -106,43 +106,57 @@ pub fn run<C: Contributions>(
             interrupt::poll();
             let len = schedule.instr(id).len;
             let (sources, sinks) = schedule.operand_rows(id);
-            left.clear();
-            machine.read(id, node, sources.start, len, &mut left);
+            machine.read(id, node, sources.start, len, &mut left)?;
+            let mut most = left.len();
             for row in sources.start + 1..sources.end {
-                right.clear();
-                machine.read(id, node, row, len, &mut right);
-                joined.clear();
+                machine.read(id, node, row, len, &mut right)?;
                 machine.combine(id, &left, &right, &mut joined)?;
+                most = most.max(left.len() + right.len() + joined.len());
                 std::mem::swap(&mut left, &mut joined);
             }
+            // What an instruction holds besides what it leaves.
+            machine.spend(2 * most as u64, 0)?;
             for row in sinks {
                 machine.write(node, row, len, &left)?;
             }
+            machine.allowance.free(2 * most as u64);
         }
     }
     machine.judge(required)
 }
 
 impl<C: Contributions> Machine<'_, C> {
-    /// Appends the contents of a source, with places counted from 0; a stream gives them up. Gaps get no value and are
-    /// reported here, once.
+    /// Replaces `into` by the contents of a source, with places counted from 0; a stream gives them up. Gaps get no
+    /// value and are reported here, once.
     #[inline]
-    fn read(&mut self, id: InstrId, node: NodeId, row: usize, len: u32, into: &mut Vec<Segment>) {
+    fn read(
+        &mut self,
+        id: InstrId,
+        node: NodeId,
+        row: usize,
+        len: u32,
+        into: &mut Vec<Segment>,
+    ) -> Result<(), Stopped> {
+        into.clear();
+        let most = self.allowance.segments();
         let gap = match self.schedule.operand(row) {
             Operand::In(index) => {
                 into.push(Segment { start: 0, len, value: node.0, index });
-                return;
+                return Ok(());
             }
-            Operand::Out(start) => fill(self.out[node.index()].touching(Span::new(start, len)), start, len, into),
-            Operand::Tmp(start) => fill(self.tmp[node.index()].touching(Span::new(start, len)), start, len, into),
+            Operand::Out(start) => fill(self.out[node.index()].touching(Span::new(start, len)), start, len, most, into),
+            Operand::Tmp(start) => fill(self.tmp[node.index()].touching(Span::new(start, len)), start, len, most, into),
             Operand::Stream(s) => {
                 let sink = self.schedule.row_of_sink(s, node);
                 let start = self.passed.pop(sink, len);
-                let gap = fill(self.streams[s.index()].touching(Span::new(start, len)), start, len, into);
+                let gap = fill(self.streams[s.index()].touching(Span::new(start, len)), start, len, most, into);
                 self.popped(s, sink);
                 gap
             }
         };
+        if into.len() > most {
+            return Err(Stopped::OverAllowance);
+        }
         if let Some(gap) = gap {
             let name = match self.schedule.operand(row) {
                 Operand::Out(_) => "out",
@@ -153,6 +167,7 @@ impl<C: Contributions> Machine<'_, C> {
                 format!("{id} reads {name}{gap} of {node}, which nothing has written")
             });
         }
+        Ok(())
     }
 
     fn combine(
@@ -162,10 +177,12 @@ impl<C: Contributions> Machine<'_, C> {
         right: &[Segment],
         into: &mut Vec<Segment>,
     ) -> Result<(), Stopped> {
+        into.clear();
+        let most = self.allowance.segments();
         let (mut l, mut r, mut at) = (0, 0, 0);
         // Faults of one kind in one instruction are one fault.
         let (mut twice, mut misaligned) = (None, None);
-        while l < left.len() && r < right.len() {
+        while l < left.len() && r < right.len() && into.len() <= most {
             let (a, b) = (left[l], right[r]);
             let end = a.end().min(b.end());
             let (x, y) = (a.index.wrapping_add(at - a.start), b.index.wrapping_add(at - b.start));
@@ -188,6 +205,9 @@ impl<C: Contributions> Machine<'_, C> {
             at = end;
             l += usize::from(a.end() == end);
             r += usize::from(b.end() == end);
+        }
+        if into.len() > most {
+            return Err(Stopped::OverAllowance);
         }
         self.spend(0, 16 * into.len() as u64)
     }
@@ -358,22 +378,24 @@ impl<C: Contributions> Machine<'_, C> {
 }
 
 fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize, u64) {
-    let before = memory.len();
+    let before = memory.allocated();
     let steps = memory.overwrite(span, contents);
-    (before, memory.len(), steps)
+    (before, memory.allocated(), steps)
 }
 
 /// Appends segments of the places `start .. start + len`, counted from there. Gaps have no value; the first is returned.
+/// With more than `most` segments it ends early.
 #[inline]
 fn fill<'a>(
     segments: impl Iterator<Item = &'a Segment>,
     start: u32,
     len: u32,
+    most: usize,
     into: &mut Vec<Segment>,
 ) -> Option<Span> {
     let span = Span::new(start, len);
     let (mut at, mut gap) = (0, None);
-    for segment in segments {
+    for segment in segments.take(most.saturating_add(1)) {
         let cut = segment.cut(span, 0);
         skip(at, cut.start, start, &mut gap, into);
         at = cut.end();

@@ -66,6 +66,11 @@ impl Memory {
         self.below + self.segments.len() - self.above
     }
 
+    /// The segments that there is memory for.
+    pub fn allocated(&self) -> usize {
+        self.segments.len()
+    }
+
     fn below(&self) -> &[Segment] {
         &self.segments[..self.below]
     }
@@ -160,7 +165,8 @@ impl Memory {
     fn make_room(&mut self) {
         if self.below == self.above {
             let len = self.segments.len();
-            let more = len.max(4);
+            // A large buffer grows slowly, so that it never takes much more memory than it was allowed.
+            let more = if len < 1 << 16 { len.max(4) } else { len / 8 };
             self.segments.reserve_exact(more);
             self.segments.resize(len + more, Segment { start: 0, len: 0, value: LOST, index: 0 });
             self.segments.copy_within(self.above..len, self.above + more);
