@@ -232,7 +232,13 @@ fn names_and_refusals() {
         ("scatter-allgather", Kind::Broadcast, 6, ("allgather", "recursive-doubling"), "power of two"),
         ("dissemination", Kind::Barrier, 6, ("ways", "0"), "from 1 to 1024"),
         ("elimination", Kind::Allreduce, 6, ("protocol", "both"), "overlapping, non-overlapping"),
-        ("chain", Kind::Reduce, 4, ("", ""), "it needs a grid of PEs (a wafer); the machine offers messages between ranks"),
+        (
+            "chain",
+            Kind::Reduce,
+            4,
+            ("", ""),
+            "it needs a grid of PEs (a wafer); the machine offers messages between ranks",
+        ),
         ("dual-rings", Kind::Allreduce, 10, ("", ""), "2x5 ranks have no two such cycles"),
         ("dual-rings", Kind::Allreduce, 27, ("dims", "3x3x3"), "'3x3x3'; accepted is RxC with R C = 27"),
         ("bucket", Kind::Allreduce, 12, ("dims", "3x5"), "whose product is 12"),
@@ -247,5 +253,8 @@ fn names_and_refusals() {
     }
     let on_wafer = common::case(Kind::Reduce, unisono_machine::Grid::new(1, 4), 8, 0, Operator::Sum);
     let refused = find("binomial").unwrap().supports(&on_wafer, &Params::new()).unwrap_err().to_string();
-    assert!(refused.contains("it needs messages between ranks; the machine offers a grid of PEs (a wafer)"), "{refused}");
+    assert!(
+        refused.contains("it needs messages between ranks; the machine offers a grid of PEs (a wafer)"),
+        "{refused}"
+    );
 }
