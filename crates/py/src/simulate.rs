@@ -5,16 +5,15 @@ use std::time::Instant;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_lower::{
-    GridPlacement, OnGrid, Placement,
+    GridPlacement, Placement,
     wafer::{LowerError, WaferProgram, lower},
 };
 use unisono_machine::{Machine as Description, Wafer};
-use unisono_schedule::verify::Method;
 use unisono_sim::fabric::{self, Calibration, Options, SimError, TraceRequest};
 
 use crate::{
     convert::index,
-    errors::{UnsupportedError, detached, input, simulation_error, to_python, verify_error},
+    errors::{UnsupportedError, detached, input, simulation_error, to_python},
     schedule::Schedule,
 };
 
@@ -141,13 +140,9 @@ impl<'a> Ready<'a> {
         controls: bool,
         what: impl FnOnce(&WaferProgram, &Options) -> Result<T, SimError> + Send,
     ) -> PyResult<T> {
-        let proof = detached(py, || self.schedule.prove(Method::Auto))?;
-        if !proof.holds() {
-            return Err(verify_error(py, &proof.diagnostics));
-        }
-        let placed = OnGrid { schedule: &self.schedule.file().schedule, placement: self.placement };
+        let proven = self.schedule.verified(py)?;
         let done = detached(py, || {
-            let program = lower(placed, self.wafer).map_err(Failure::Lower)?;
+            let program = lower(proven.verified(), self.placement, self.wafer).map_err(Failure::Lower)?;
             let program = if controls { program } else { program.without_controls() };
             what(&program, &self.options).map_err(Failure::Run)
         })?;

@@ -11,12 +11,11 @@ use unisono_lower::{
     tasks::{TaskError, TaskGraph, from_schedule, pattern},
 };
 use unisono_machine::{Machine as Description, network::Network};
-use unisono_schedule::verify::Method;
 use unisono_sim::network::{self, Interconnect, Options};
 
 use crate::{
     endpoint::{failed, options},
-    errors::{detached, input, to_python, verify_error},
+    errors::{detached, input, to_python},
     machine::Machine,
     schedule::Schedule,
 };
@@ -135,11 +134,8 @@ pub fn simulate_network(
     let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
     let placement = schedule.file().placement.as_ref().and_then(Placement::nodes);
     let options = Options { hosts, places: placement.unwrap_or_default().to_vec(), ..Options::default() };
-    let proof = detached(py, || schedule.prove(Method::Auto))?;
-    if !proof.holds() {
-        return Err(verify_error(py, &proof.diagnostics));
-    }
-    let graph = detached(py, || from_schedule(&schedule.file().schedule))?.map_err(input)?;
+    let proven = schedule.verified(py)?;
+    let graph = detached(py, || from_schedule(proven.verified()))?.map_err(input)?;
     simulated(py, network, &graph, &options)
 }
 
