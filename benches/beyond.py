@@ -32,6 +32,7 @@ def simulated(side: int, length: int, algorithm: str, params: dict[str, str] | N
     run = un.simulate(un.plan("reduce", machine, elements=length, algorithm=algorithm, params=params).schedule)
     if not run.result_correct:
         sys.exit(f"{algorithm} on {side}x{side} at B = {length}: {run.mismatch}")
+    assert run.cycles is not None, "a wafer has cycles"
     return run.cycles
 
 

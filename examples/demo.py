@@ -4,7 +4,7 @@ from pathlib import Path
 
 import unisono as un
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.cli._output import cycles_and_time, json_text, number, params_text, print_fields, print_lines
 from unisono.cli.plan import print_report
 from unisono.tables import sweep_csv

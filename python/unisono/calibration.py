@@ -124,7 +124,7 @@ def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = N
 
     """
     from unisono import InputError
-    from unisono._mpi import import_mpi
+    from unisono.mpi.library import import_mpi
 
     mpi = import_mpi()
     world = mpi.COMM_WORLD

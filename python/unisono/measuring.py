@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unisono._collectives import Array, Collectives, buffers
+from unisono.mpi.collectives import Array, Collectives, buffers
 
 
 @dataclass

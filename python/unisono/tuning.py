@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from unisono import Machine, Plan, save_plans
-from unisono._collectives import Collectives
-from unisono._deciding import LIBRARY, Times, between, boundary, choose, deciding
-from unisono._groups import members, nodes, wait_for
-from unisono._machines import with_shape
-from unisono._proposals import proposals, propose
+from unisono.machines.descriptions import with_shape
 from unisono.measuring import contest
+from unisono.mpi.collectives import Collectives
+from unisono.mpi.groups import members, nodes, wait_for
+from unisono.planning.decisions import LIBRARY, Times, between, boundary, choose, deciding
+from unisono.planning.proposals import proposals, propose
 
 
 @dataclass

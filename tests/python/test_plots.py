@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import unisono as un
 from unisono import plots
-from unisono._inputs import parse_bytes
-from unisono._letters import letters
+from unisono.base.inputs import parse_bytes
+from unisono.base.letters import letters
 from unisono.tables import sweep_csv
 
 

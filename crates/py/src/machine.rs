@@ -11,6 +11,7 @@ use unisono_plan::Part;
 use crate::{
     convert,
     errors::{detached, input, to_python},
+    simulation,
 };
 
 /// A machine; for a grid of PEs with the shape used, `(n,)` or `(rows, columns)`.
@@ -112,6 +113,17 @@ impl Machine {
     #[getter]
     fn name(&self) -> &str {
         self.description.name()
+    }
+
+    /// The simulator that runs schedules on it.
+    #[getter]
+    fn simulator(&self) -> &'static str {
+        match &*self.description {
+            Description::Wafer(_) => simulation::FABRIC,
+            Description::Endpoint(_) => simulation::ENDPOINT,
+            Description::Network(_) => simulation::NETWORK,
+            Description::InNetwork(_) => simulation::COLLECTIVE_ENGINE,
+        }
     }
 
     #[getter]

@@ -96,7 +96,7 @@ impl Schedule {
 
     /// The registers that it was made of; None where it does not run in switches that reduce, and of a file, which has none.
     #[getter]
-    fn registers(&self) -> Option<Registers> {
+    pub fn registers(&self) -> Option<Registers> {
         self.registers.clone()
     }
 
@@ -197,8 +197,10 @@ impl Schedule {
                 return Err(input(format!("the schedule is for {} ranks, not another number", self.ranks())));
             }
             let machine = Some(machine.description().clone());
+            // Registers stay where the machine has switches that reduce.
+            let registers = self.registers.clone().filter(|_| matches!(machine, Some(Description::InNetwork(_))));
             let file = File { schedule: self.inner().clone(), placement: None, machine };
-            return Ok(Self { required: self.required.clone(), ..Self::new(file) });
+            return Ok(Self { registers, required: self.required.clone(), ..Self::new(file) });
         }
         let wafer = machine.wafer()?;
         let kept = self.file.placement.as_ref().and_then(Placement::grid).map(GridPlacement::shape);

@@ -6,8 +6,8 @@ import sys
 import click
 
 from unisono import Error, InputError, UnsupportedError
-from unisono._interrupts import INTERRUPTED
-from unisono._messages import sentence
+from unisono.base.interrupts import INTERRUPTED
+from unisono.base.messages import sentence
 
 NO, WRONG_INPUT = 1, 2
 _PATH_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)

@@ -7,12 +7,13 @@ import click
 
 import unisono
 from unisono import Error, InputError, load_plans
-from unisono._collectives import MEASURED, Collectives, buffers
-from unisono._inputs import parse_bytes
-from unisono._mpi import import_mpi, together
+from unisono.base.facts import reduces
+from unisono.base.inputs import parse_bytes
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.measuring import Timing, checksum, contest
+from unisono.mpi.collectives import MEASURED, Collectives, buffers
+from unisono.mpi.library import import_mpi, together
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
 #: Larger schedules are not run again to tell their bits.
@@ -119,8 +120,7 @@ def _bits(collective: str, row: dict[str, Any], ranks: int, count: int) -> str |
     None where nothing is added up, the schedule is a user's own, or its blocks do not divide the count, so that another
     schedule of the same algorithm may cut the vector otherwise.
     """
-    reduces = collective in ("allreduce", "reduce", "reduce-scatter")
-    if not reduces or count % row["blocks"] or count > _MOST_ELEMENTS:
+    if not reduces(collective) or count % row["blocks"] or count > _MOST_ELEMENTS:
         return None
     try:
         params = row["params"] or None

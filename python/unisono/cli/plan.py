@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from unisono import InputError, save_plans
-from unisono._files import check_writable, save, write
-from unisono._inputs import DTYPE_BYTES, parse_bytes
+from unisono.base.files import check_writable, save, write
+from unisono.base.inputs import parse_bytes
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
@@ -17,6 +17,7 @@ from unisono.cli._output import (
     print_json,
     print_lines,
     print_table,
+    subject,
 )
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
@@ -51,8 +52,7 @@ def plan(as_json: bool, show_all: bool, output: str | None, serve: str | None, *
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and output.endswith(".plan"):
-        size = 0 if made.collective == "barrier" else report["elements"] * DTYPE_BYTES[report["dtype"]]
-        save_plans([(made, *_sizes(serve, size))], output)
+        save_plans([(made, *_sizes(serve, report["bytes"]))], output)
     elif output is not None:
         save(made.schedule, output)
     if as_json:
@@ -75,17 +75,10 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
     return parse_bytes(first), None if last == "any" else parse_bytes(last)
 
 
-def subject(report: dict[str, Any]) -> str:
-    """One line that says what a report is about."""
-    shape = f"{report['ranks']} ranks" if len(report["shape"]) == 1 else "x".join(map(str, report["shape"]))
-    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({report['bytes']} bytes)"
-    return f"{what} on {report['machine']} {shape}"
-
-
 def print_report(report: dict[str, Any], candidates: int | None) -> None:
     """Prints the report of a plan for people, with so many candidates (None: all)."""
     predicted, bound = report["predicted"], report["lower_bound"]
-    print_lines(subject(report))
+    print_lines(subject(report, predicted["cycles"] is not None))
     print_fields(
         [
             ("algorithm", f"{report['algorithm']} {params_text(report['params'])}"),

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 import unisono
-from unisono._files import check_writable, write
-from unisono._letters import letters
+from unisono.base.files import check_writable, write
+from unisono.base.letters import letters
 from unisono.cli._options import data_options, json_option, limit_options, machine_option, model_option, root_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._types import Lengths, Names, Param, Shapes

@@ -6,14 +6,14 @@ import click
 
 import unisono
 from unisono import InputError
-from unisono._collectives import MEASURED
-from unisono._deciding import LIBRARY
-from unisono._files import check_writable
-from unisono._groups import counts as whole_numbers
-from unisono._mpi import import_mpi, together
+from unisono.base.files import check_writable
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli.bench import sizes_of
+from unisono.mpi.collectives import MEASURED
+from unisono.mpi.groups import counts as whole_numbers
+from unisono.mpi.library import import_mpi, together
+from unisono.planning.decisions import LIBRARY
 from unisono.tuning import Cell, groups, rows_of
 from unisono.tuning import tune as measure
 

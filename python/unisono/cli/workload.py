@@ -6,7 +6,7 @@ import click
 
 import unisono
 from unisono import training
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 
@@ -77,9 +77,9 @@ def workload(
         report = unisono.workload(name, machine, level=level, overlap=not no_overlap)
     if plot is not None:
         # Imported here: drawing takes longer to load than everything else to run.
-        from unisono import workload_plot
+        from unisono.plots import workloads
 
-        write(plot, workload_plot.draw(report, plot[-3:]))
+        write(plot, workloads.draw(report, plot[-3:]))
     if as_json:
         print_json({**report, "files": [plot] if plot is not None else []})
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono._core import InputError, Mapper
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 from unisono.graphs import _commands, _tasks
 from unisono.graphs._tasks import Source
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.tables import csv_text
 
 _PAPER = "Generalisation of recursive doubling for AllReduce, 2017"

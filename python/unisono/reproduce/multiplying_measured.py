@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from unisono import InputError, plan, save_plans
-from unisono._mpirun import environment, find_launcher
+from unisono.mpi.launchers import environment, find_launcher
 
 #: By ranks: recursive doubling and recursive multiplying as schedules. On two ranks they are one.
 SCHEDULES = {2: ("a2", "a2"), 3: ("c2m2,a2,e2m2", "a3"), 4: ("a2,a2", "a4")}
@@ -61,9 +61,9 @@ def measure() -> tuple[list[dict[str, Any]], str]:
 
 def main() -> None:
     """Under mpiexec: times the library's own, doubling and multiplying turn by turn; rank 0 prints a row."""
-    from unisono._collectives import Collectives
-    from unisono._mpi import import_mpi
     from unisono.measuring import contest
+    from unisono.mpi.collectives import Collectives
+    from unisono.mpi.library import import_mpi
 
     mpi = import_mpi()
     world = mpi.COMM_WORLD

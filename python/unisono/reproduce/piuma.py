@@ -72,7 +72,7 @@ def machine(nodes: int, name: str = "piuma") -> un.Machine:
 
 
 @cache
-def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.EngineRun:
+def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.Run:
     """An allreduce of so many f32 in the network, simulated."""
     plan = un.plan(
         "allreduce",
@@ -82,7 +82,7 @@ def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> 
         params={"embeddings": str(embeddings)},
     )
     assert plan.registers is not None, "in-network runs in switches"
-    ran = un.EngineRun(plan.registers)
+    ran = un.simulate(plan.registers)
     if not ran.result_correct:
         raise un.Error(f"the result on {nodes} nodes is wrong: {ran.mismatch}")
     return ran
@@ -126,7 +126,9 @@ def _eq1(listed: Listed) -> Finding:
 
 
 def _latency_share(listed: Listed) -> Finding:
-    return Finding(listed["reported"], [run(nodes, 1).latency_ns / eq_1(nodes) for nodes in listed["nodes"]])
+    return Finding(
+        listed["reported"], [run(nodes, 1).metrics["latency"].value / eq_1(nodes) for nodes in listed["nodes"]]
+    )
 
 
 def _single_element(listed: Listed) -> Finding:
@@ -178,7 +180,7 @@ def _speedup(listed: Listed) -> Finding:
 def _several(listed: Listed) -> Finding:
     name = listed["machine"]
     one, two = run(16, LONG, name), run(16, LONG, name, 2)
-    loads = ", ".join(f"{count} links with {load + 1}" for load, count in enumerate(two.link_loads))
+    loads = ", ".join(f"{count} links with {load + 1}" for load, count in enumerate(two.metrics["link_loads"].value))
     return Finding(listed["reported"], one.nanoseconds / two.nanoseconds, remark=f"Two embeddings: {loads}.")
 
 

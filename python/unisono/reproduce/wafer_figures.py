@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.tables import csv_text, sweep_csv
 
 _PAPER = "Near-Optimal Wafer-Scale Reduce, HPDC 2024"

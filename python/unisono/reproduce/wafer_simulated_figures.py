@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.reproduce.wafer_simulated import Point
 from unisono.tables import csv_text
 

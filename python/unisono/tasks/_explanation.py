@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from unisono._prediction import Prediction, as_report, total_lines
+from unisono.discovery.prediction import Prediction, as_report, total_lines
 
 
 class Explanation:

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from unisono._core import Discovery, Operation
+from unisono.base.facts import reduces
 from unisono.tasks._held import Held, Pending, Route
 from unisono.tasks._operators import COMBINE, NAMES, NEUTRAL
 from unisono.tasks._regions import Boxes, Data, common, in_place, pack, pieces, place, unpack, volume
 from unisono.tasks._transport import EXCHANGE, Transport
-
-REDUCES = ("reduce", "allreduce", "reduce-scatter")
 
 
 def receive(
@@ -41,7 +40,7 @@ class Messages(Route):
         """For an operation on arrays of any type; ``moved`` are the bytes that ranks receive."""
         self.bytes = moved
         rank = transport.rank
-        self._transport, self._reduces = transport, operation.pattern in REDUCES
+        self._transport, self._reduces = transport, reduces(operation.pattern)
         self._sends, self._receives = discovery.sends(operation, rank), discovery.receives(operation, rank)
         self._own: Boxes = ()
         if self._reduces:

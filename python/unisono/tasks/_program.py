@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import Discovery, InputError, Machine, Mapper, Moved
-from unisono._prediction import predictions, without_machine
+from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, _recording
 from unisono.tasks._arrays import Access, Array, sizes_of

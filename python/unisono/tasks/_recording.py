@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unisono._core import Error, InputError
-from unisono._files import check_regular
+from unisono.base.files import check_regular
 
 if TYPE_CHECKING:
     from unisono.tasks._program import Program

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from unisono._core import Error
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 
 #: The file that programs record to which name none.
 SWITCH = "UNISONO_TRACE"

@@ -13,8 +13,8 @@ import numpy as np
 
 from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
-from unisono._mpi import import_mpi
-from unisono._sources import check
+from unisono.mpi.library import import_mpi
+from unisono.mpi.sources import check
 from unisono.tasks._held import Poll
 from unisono.tasks._progress import Attendant
 from unisono.tasks._regions import Data
