@@ -1,6 +1,6 @@
 //! Registers of every kind: made, checked, proved as schedules, and run; times against closed forms.
 
-use unisono_algorithms::{ALGORITHMS, Case, Params, switches::Site};
+use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::switches::{Configured, check, check_together, loads, schedule};
 use unisono_machine::{InNetwork, Machine};
@@ -29,9 +29,10 @@ fn of(kind: Kind, site: &Site, elements: u64, root: u64) -> Collective {
 fn embed(site: &Site, c: Collective, embeddings: u32) -> Configured {
     let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
     let params = Params::new().with("embeddings", embeddings);
-    let case = Case::on_switches(c);
+    let case = Case::on_switches(c, site);
     unit.supports(&case, &params).unwrap();
-    unit.embed(&case, &params, site).unwrap()
+    let Some(Profile::Registers(made)) = unit.profile(&case, &params) else { panic!("it has registers") };
+    made
 }
 
 #[test]
