@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["POOR", "Calibration", "Fit", "calibrate", "line"]
+
 #: A regression that leaves more than this share of its values unexplained is no description of the machine.
 POOR = 0.15
 #: Peers of the multicast at most, as in the paper.
@@ -123,7 +125,7 @@ def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = N
         InputError: fewer than two ranks, or no MPI for Python.
 
     """
-    from unisono import InputError
+    from unisono._core import InputError
     from unisono.mpi.library import import_mpi
 
     mpi = import_mpi()

@@ -10,6 +10,8 @@ import numpy as np
 
 from unisono.mpi.collectives import Array, Collectives, buffers
 
+__all__ = ["Contest", "Timing", "checksum", "contest"]
+
 
 @dataclass
 class Timing:

@@ -5,6 +5,8 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+__all__ = ["csv_text", "sweep_csv"]
+
 
 def sweep_csv(points: Sequence[dict[str, Any]]) -> str:
     """One row a point of a sweep, with a column of times for every algorithm that ran at any point.

@@ -13,6 +13,19 @@ from typing import Any
 from unisono import _core
 from unisono._core import InputError, Machine
 
+__all__ = [
+    "BYTES",
+    "MINIBATCH",
+    "PRESETS",
+    "Iteration",
+    "Layer",
+    "Reduction",
+    "iteration",
+    "reduction",
+    "report",
+    "vgg16",
+]
+
 #: Bytes of a weight.
 BYTES = 4
 _CHANNELS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0)

@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unisono import Machine, Plan, save_plans
+from unisono._core import Machine, Plan
 from unisono.machines.descriptions import with_shape
 from unisono.measuring import contest
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
+from unisono.planning import save_plans
 from unisono.planning.decisions import LIBRARY, Times, between, boundary, choose, deciding
 from unisono.planning.proposals import proposals, propose
+
+__all__ = ["Cell", "Contender", "Family", "Row", "groups", "rows_of", "tune"]
 
 
 @dataclass

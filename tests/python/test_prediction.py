@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import unisono as un
 from unisono.tasks import Explanation, Program, View, all_, fixed, neighborhood, one_to_one
-from unisono.tasks._recording import record
+from unisono.tasks.recording import record
 
 from .conftest import ROOT, call, json_of
 

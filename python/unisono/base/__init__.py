@@ -1,3 +1,3 @@
-"""What all packages use: files, checks of input, values in messages, limits and interrupts."""
+"""What all packages use: files, checks of input, values in messages, limits, interrupts and facts of collectives."""
 
-__all__ = ["border", "files", "inputs", "interrupts", "lazy", "letters", "limits", "messages", "reports"]
+__all__ = ["border", "facts", "files", "inputs", "interrupts", "lazy", "letters", "limits", "messages"]

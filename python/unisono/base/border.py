@@ -14,6 +14,8 @@ from typing import Any
 
 from unisono.base.messages import shown
 
+__all__ = ["install"]
+
 #: Classes whose methods users call; those of others run in loops.
 _CLASSES = ("Machine", "Plan", "Proof", "Registers", "Schedule", "ScheduleBuilder")
 #: With this note the extension module names the argument whose conversion failed.

@@ -19,6 +19,26 @@ from typing import Any, BinaryIO
 from unisono._core import InputError, Registers, Schedule
 from unisono.base.messages import shown
 
+__all__ = [
+    "MOST_DESCRIPTION_BYTES",
+    "check_folder",
+    "check_regular",
+    "check_writable",
+    "exists",
+    "file_name",
+    "is_file",
+    "load",
+    "load_registers",
+    "read_bytes",
+    "read_inside",
+    "read_json",
+    "read_text",
+    "save",
+    "title",
+    "write",
+    "write_folder",
+]
+
 #: The largest schedule, plan or list of a user's data that is read: 4 GiB.
 MOST_BYTES = 2**32
 #: The largest description that is read: a machine, a workload or a table in JSON.

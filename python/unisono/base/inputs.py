@@ -11,6 +11,21 @@ from typing import Any, SupportsIndex, TypeGuard
 from unisono._core import InputError, dtypes
 from unisono.base.messages import shown
 
+__all__ = [
+    "Root",
+    "checked_count",
+    "checked_probability",
+    "checked_root",
+    "checked_seed",
+    "element_count",
+    "finite",
+    "is_whole",
+    "items",
+    "named",
+    "parse_bytes",
+    "whole",
+]
+
 #: An index in row-major order, or a row and a column.
 Root = SupportsIndex | Sequence[SupportsIndex]
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+__all__ = ["INTERRUPTED", "end_at_once", "handle", "importing"]
+
 #: The exit code of an interrupted program, as shells count it: 128 + SIGINT.
 INTERRUPTED = 130
 

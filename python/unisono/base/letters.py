@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from string import ascii_uppercase, digits
 
+__all__ = ["letters"]
+
 _USUAL = {"auto-gen": "A", "chain": "C", "ring": "R", "snake": "N", "star": "S", "tree": "T", "two-phase": "2"}
 
 

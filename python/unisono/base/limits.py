@@ -4,8 +4,10 @@ from types import EllipsisType, TracebackType
 from typing import Self
 
 from unisono import _core
-from unisono._core import InputError
+from unisono._core import InputError, default_steps, note_large_work
 from unisono.base.inputs import parse_bytes, whole
+
+__all__ = ["Limits", "default_steps", "limits", "note_large_work"]
 
 #: Limits are counted in 64 bits; the largest number stands for no limit.
 _LARGEST = 2**64 - 2

@@ -3,6 +3,8 @@
 import re
 import reprlib
 
+__all__ = ["MOST_MESSAGE", "cut", "printable", "sentence", "shown"]
+
 #: Characters of one value, of one word of a message, and of a whole message.
 MOST_VALUE, MOST_WORD, MOST_MESSAGE = 100, 200, 1500
 

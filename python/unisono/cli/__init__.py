@@ -14,9 +14,11 @@ from typing import Any
 import click
 
 from unisono import __version__
-from unisono._core import note_large_work
 from unisono.base import interrupts
+from unisono.base.limits import note_large_work
 from unisono.cli import _failures
+
+__all__ = ["COMMANDS", "NAMES", "command", "main", "program"]
 
 #: The commands. Each is a module of its own, imported when it is first asked for.
 NAMES = (

@@ -9,10 +9,10 @@ import click
 
 import unisono
 from unisono import InputError, Machine, Plan, Registers, Schedule, parse_shape
-from unisono._core import default_steps
 from unisono.base.facts import has_root
 from unisono.base.files import exists, is_file, load_registers
 from unisono.base.inputs import element_count
+from unisono.base.limits import default_steps
 from unisono.cli._output import working
 from unisono.cli._types import Nodes, Param, Root
 

@@ -7,6 +7,8 @@ from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import print_fields, print_json, print_lines, working
 
+__all__ = ["allocate"]
+
 
 @click.command()
 @machine_option

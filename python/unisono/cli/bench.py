@@ -15,6 +15,8 @@ from unisono.measuring import Timing, checksum, contest
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
 from unisono.mpi.library import import_mpi, together
 
+__all__ = ["bench", "sizes_of"]
+
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
 #: Larger schedules are not run again to tell their bits.
 _MOST_ELEMENTS = 1 << 17

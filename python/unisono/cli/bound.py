@@ -18,6 +18,8 @@ from unisono.cli._options import (
 )
 from unisono.cli._output import number, print_json, print_table
 
+__all__ = ["bound"]
+
 
 @click.command()
 @click.argument("collective")

@@ -11,6 +11,8 @@ from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
 from unisono.mpi.library import import_mpi, together
 
+__all__ = ["calibrate"]
+
 
 @click.command()
 @click.option("-o", "--output", metavar="MACHINE.toml", required=True, help="The machine file to write.")

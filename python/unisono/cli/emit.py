@@ -10,6 +10,8 @@ from unisono.cli._options import file_or_plan_options, json_option, limit_option
 from unisono.cli._output import print_json, print_lines, working
 from unisono.planning.emission import check_target, write_target
 
+__all__ = ["emit"]
+
 
 @click.command()
 @file_or_plan_options

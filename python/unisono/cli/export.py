@@ -10,6 +10,8 @@ from unisono.cli._output import print_json, print_lines, working
 from unisono.mpi.exports import export_table, loading, shown
 from unisono.planning.decision_tables import read_table
 
+__all__ = ["export"]
+
 
 @click.command()
 @click.argument("table", metavar="TABLE")

@@ -8,6 +8,8 @@ from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, working
 from unisono.planning.emission import import_schedule
 
+__all__ = ["import_"]
+
 
 @click.command("import")
 @click.argument("file", metavar="FILE")

@@ -20,6 +20,8 @@ from unisono.cli._output import (
     subject,
 )
 
+__all__ = ["plan", "print_candidates", "print_report"]
+
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
 

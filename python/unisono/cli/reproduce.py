@@ -11,6 +11,8 @@ from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
 from unisono.reproduce import PAPERS, Claim, multiplying_measured, reproduce_paper
 
+__all__ = ["reproduce"]
+
 
 @click.command()
 @click.argument("paper", required=False)

@@ -11,6 +11,8 @@ from unisono.base.files import check_writable, is_file
 from unisono.cli._output import print_lines
 from unisono.mpi.launchers import environment, find_launcher, variables
 
+__all__ = ["run"]
+
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-n", "--ranks", type=int, required=True, metavar="N", help="How many ranks to start.")

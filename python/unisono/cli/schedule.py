@@ -9,6 +9,8 @@ from unisono.base.files import check_writable, save, write
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import print_json, print_lines
 
+__all__ = ["schedule"]
+
 
 @click.command()
 @click.argument("collective")

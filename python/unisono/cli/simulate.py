@@ -26,6 +26,8 @@ from unisono.cli._types import TracedPes, TracePes
 from unisono.simulation.runs import SAMPLED, Metric, check_outputs
 from unisono.simulation.traces import checked_pes
 
+__all__ = ["simulate"]
+
 #: The most PEs or ranks whose times JSON lists, and the most values of a metric.
 _LISTED = 4096
 #: The most values of a metric that are printed one by one.

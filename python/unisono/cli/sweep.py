@@ -12,6 +12,8 @@ from unisono.cli._output import params_text, print_json, print_lines, print_tabl
 from unisono.cli._types import Lengths, Names, Param, Shapes
 from unisono.tables import sweep_csv
 
+__all__ = ["sweep"]
+
 _WIDEST = 16
 
 

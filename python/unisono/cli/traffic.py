@@ -13,6 +13,8 @@ from unisono.cli._output import params_text, print_fields, print_json, print_lin
 from unisono.cli._types import Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
 
+__all__ = ["traffic"]
+
 
 @click.command()
 @click.argument("pattern", metavar="|".join(PATTERNS))

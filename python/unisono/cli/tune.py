@@ -17,6 +17,8 @@ from unisono.planning.decisions import LIBRARY
 from unisono.tuning import Cell, groups, rows_of
 from unisono.tuning import tune as measure
 
+__all__ = ["tune"]
+
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
 

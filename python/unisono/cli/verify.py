@@ -11,6 +11,8 @@ from unisono.cli._failures import NO
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
 
+__all__ = ["verify"]
+
 _SHOWN = 20
 
 

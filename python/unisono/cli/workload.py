@@ -10,6 +10,8 @@ from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 
+__all__ = ["workload"]
+
 
 @click.command()
 @click.argument("name", required=False)

@@ -16,6 +16,8 @@ from unisono.base.inputs import whole
 from unisono.machines.descriptions import with_shape
 from unisono.simulation.schedules import simulate as simulate_schedule
 
+__all__ = ["Prediction", "Pricing", "as_report", "predictions", "total_lines", "without_machine"]
+
 
 @dataclass(frozen=True)
 class Prediction:

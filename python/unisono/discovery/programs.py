@@ -10,6 +10,8 @@ from unisono._core import InputError, Machine
 from unisono.base.files import read_text
 from unisono.discovery.prediction import as_report, predictions, without_machine
 
+__all__ = ["discover"]
+
 
 def discover(
     program: Mapping[str, Any] | str | os.PathLike[str],

@@ -11,6 +11,8 @@ from unisono.base.inputs import checked_seed, items, named, whole
 from unisono.base.messages import shown
 from unisono.machines.descriptions import with_shape
 
+__all__ = ["TRACE", "allocate", "submesh"]
+
 #: The name of the job sizes of a trace, in place of a file.
 TRACE = "alibaba"
 

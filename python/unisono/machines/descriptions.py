@@ -10,6 +10,8 @@ from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_fil
 from unisono.base.inputs import is_whole, items, whole
 from unisono.base.messages import shown
 
+__all__ = ["Shape", "machine", "shape_of", "with_shape"]
+
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
 Shape = str | SupportsIndex | Sequence[SupportsIndex]
 

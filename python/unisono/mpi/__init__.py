@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING
 
 from unisono.base.lazy import lazy
 
+#: The names of each module, which is imported when one of its names is first used: launching needs no NumPy.
+HOMES = {"communicator": ("OPERATORS", "Operation", "World", "world"), "exports": ("export",), "sources": ("Ran",)}
+
 if TYPE_CHECKING:
+    # The same names for type checkers; a test holds the two equal.
     from unisono.mpi.communicator import OPERATORS as OPERATORS
     from unisono.mpi.communicator import Operation as Operation
     from unisono.mpi.communicator import World as World
@@ -28,7 +32,4 @@ if TYPE_CHECKING:
     from unisono.mpi.exports import export as export
     from unisono.mpi.sources import Ran as Ran
 
-__all__, __getattr__ = lazy(
-    __name__,
-    {"communicator": ("OPERATORS", "Operation", "World", "world"), "exports": ("export",), "sources": ("Ran",)},
-)
+__all__, __getattr__ = lazy(__name__, HOMES)

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from unisono._core import InputError
 from unisono.mpi.launchers import LIBRARY
 
+__all__ = ["MEASURED", "Array", "Collectives", "buffers"]
+
 Array = npt.NDArray[Any]
 #: How a collective is called: its function, and the buffers and counts of a call on so many ranks.
 _CALLS: dict[str, str] = {

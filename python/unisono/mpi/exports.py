@@ -10,6 +10,8 @@ from unisono.base.files import read_bytes, write
 from unisono.mpi import installations
 from unisono.planning.decision_tables import read_table
 
+__all__ = ["export", "export_table", "loading", "shown"]
+
 #: The library that a format can be shown to be in effect with, where that is installed.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
 #: The largest library that is read.

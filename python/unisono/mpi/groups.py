@@ -7,6 +7,8 @@ from typing import Any
 
 from unisono._core import InputError
 
+__all__ = ["counts", "members", "nodes", "wait_for"]
+
 
 def nodes(mpi: Any, world: Any) -> list[list[int]]:
     """The ranks of each node, in the order of their first."""

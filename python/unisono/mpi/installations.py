@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+__all__ = ["MOST_RANKS", "Library", "find", "mpich_image"]
+
 _BITS = Path(__file__).with_name("_bits.py")
 #: Ranks that one machine is asked to run.
 MOST_RANKS = 8

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from unisono._core import InputError
 
+__all__ = ["LIBRARY", "Launcher", "environment", "family", "find_launcher", "variables"]
+
 #: The library that is loaded before the program.
 LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
 

@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 from unisono._core import Error, InputError
 
+__all__ = ["import_mpi", "together"]
+
 _Checked = TypeVar("_Checked")
 
 

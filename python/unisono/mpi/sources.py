@@ -14,6 +14,8 @@ from unisono.machines.descriptions import with_shape
 from unisono.planning.plan_files import read_proven
 from unisono.planning.proposals import proposals
 
+__all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source", "Table", "check"]
+
 Array = npt.NDArray[Any]
 
 

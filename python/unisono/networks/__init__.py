@@ -10,6 +10,8 @@ from unisono._core import InputError, Machine
 from unisono.networks import dragonfly, fattree, graph, hxmesh, hyperx, lattice
 from unisono.networks._canvas import Canvas
 
+__all__ = ["DRAWN", "draw"]
+
 Draw = Callable[[Canvas, Machine, Mapping[str, Any]], str]
 
 #: What draws a family: it is given the machine and its table `topology`, and answers which part it has drawn.

@@ -7,6 +7,8 @@ from typing import Any
 from unisono._core import Machine, plane
 from unisono.networks._canvas import HALF, KINDS, Canvas, Point, count
 
+__all__ = ["draw"]
+
 #: Beyond so many nodes numbers are left out.
 _NUMBERED = 64
 

@@ -8,6 +8,8 @@ from unisono.base.files import is_file, read_bytes, read_json, title
 from unisono.base.messages import shown
 from unisono.planning.plan_files import load_plans
 
+__all__ = ["read_table"]
+
 _KEYS = {"collective", "ranks", "per_node", "class", "first_bytes", "last_bytes", "algorithm", "params"}
 
 

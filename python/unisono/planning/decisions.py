@@ -14,6 +14,8 @@ choices take equally long.
 import math
 from collections.abc import Mapping, Sequence
 
+__all__ = ["CLEARLY", "LIBRARY", "Times", "between", "boundary", "choose", "deciding"]
+
 #: A schedule takes the library's place where it is faster by this factor of the median ...
 CLEARLY = 1.05
 #: ... and in this share of the rounds.

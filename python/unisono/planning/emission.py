@@ -7,6 +7,8 @@ from unisono import _core
 from unisono._core import Schedule
 from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
 
+__all__ = ["check_target", "emit", "emit_files", "import_schedule", "write_target"]
+
 
 def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
     """The files of a target, by relative path; the schedule is proved first.

@@ -10,6 +10,8 @@ from unisono.base.files import read_bytes, title, write
 from unisono.base.inputs import items, named, whole
 from unisono.base.messages import shown
 
+__all__ = ["load_plans", "read_proven", "save_plans"]
+
 #: What serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)``: the MPI library.
 Serves = Plan | Schedule | tuple[str, int]
 #: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond); with a fourth item it

@@ -8,6 +8,8 @@ from unisono._core import Machine, Plan
 from unisono.base.inputs import Root, checked_root, element_count, named
 from unisono.machines.descriptions import Shape, with_shape
 
+__all__ = ["bounds", "plan"]
+
 
 def plan(
     collective: str,

@@ -5,6 +5,8 @@ from typing import Any
 from unisono._core import Machine, Plan, UnsupportedError
 from unisono.planning.plans import plan
 
+__all__ = ["proposals", "propose"]
+
 #: What an operator that does not commute is computed with, where data is needed.
 _DTYPES = {"ordered": "i64"}
 

@@ -10,6 +10,8 @@ from unisono.base.inputs import Root, checked_count, checked_root, items, named
 from unisono.base.messages import shown
 from unisono.machines.descriptions import Shape, with_shape
 
+__all__ = ["sweep"]
+
 
 def sweep(
     collective: str,

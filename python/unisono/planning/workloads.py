@@ -9,6 +9,8 @@ from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_fil
 from unisono.base.inputs import named
 from unisono.machines.descriptions import machine as machine_of
 
+__all__ = ["workload"]
+
 
 def workload(
     name: str | os.PathLike[str],

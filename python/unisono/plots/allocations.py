@@ -9,6 +9,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+__all__ = ["mapping"]
+
 _DPI = 150
 #: Jobs beside each other differ; cividis-like greys are kept for what is no job.
 _COLORS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]

@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from unisono.plots.maps import png
 from unisono.simulation.network_traffic import Traffic
 
+__all__ = ["bandwidths"]
+
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _COLOR = "#31688e"
 

@@ -18,6 +18,8 @@ from matplotlib.lines import Line2D
 
 from unisono.base.letters import letters
 
+__all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "png", "speedup_map"]
+
 _DPI = 150
 #: Above this many cells a map has no room for a letter in each.
 _LETTERED = 400

@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 
 from unisono.plots.maps import png
 
+__all__ = ["draw"]
+
 _FOUND, _ALONE, _COMPUTE = "#3b6fb6", "#d1495b", "0.6"
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from unisono._core import paper_claims
 
+__all__ = ["PAPERS", "Claim", "Finding", "judge", "listed_claims", "reproduce_paper"]
+
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
 

@@ -15,6 +15,8 @@ from unisono.graphs import Source, write_graph
 from unisono.reproduce import Finding
 from unisono.tables import csv_text
 
+__all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
+
 Listed = Mapping[str, Any]
 #: Programs are checked on each of these numbers of nodes.
 NODES = (2, 3, 4, 7, 8, 64)

@@ -11,6 +11,8 @@ from unisono.networks import draw as draw_network
 from unisono.reproduce import Finding, hammingmesh_allocation, hammingmesh_traffic
 from unisono.tables import csv_text
 
+__all__ = ["check", "draw"]
+
 Listed = dict[str, Any]
 
 #: The rows of Table 2, as presets are named.

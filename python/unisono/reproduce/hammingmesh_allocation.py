@@ -12,6 +12,8 @@ from unisono.plots import allocations
 from unisono.reproduce import Finding
 from unisono.tables import csv_text
 
+__all__ = ["CHECKS", "draw"]
+
 Listed = dict[str, Any]
 
 HEURISTICS = ("greedy", "transpose", "aspect", "sort", "locality")

@@ -15,6 +15,8 @@ from unisono.reproduce import Finding
 from unisono.simulation.network_traffic import traffic
 from unisono.tables import csv_text
 
+__all__ = ["CHECKS", "draw"]
+
 Listed = dict[str, Any]
 
 #: Workloads that fit on the small clusters; the rows of Table 2 as presets are named.

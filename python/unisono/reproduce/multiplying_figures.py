@@ -8,6 +8,8 @@ from unisono import plots
 from unisono.base.files import write
 from unisono.tables import csv_text
 
+__all__ = ["Compared", "figure_3", "figure_4", "figure_12"]
+
 _PAPER = "Generalisation of recursive doubling for AllReduce, 2017"
 
 

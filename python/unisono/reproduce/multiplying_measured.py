@@ -15,6 +15,8 @@ from typing import Any
 from unisono import InputError, plan, save_plans
 from unisono.mpi.launchers import environment, find_launcher
 
+__all__ = ["BYTES", "SCHEDULES", "main", "measure"]
+
 #: By ranks: recursive doubling and recursive multiplying as schedules. On two ranks they are one.
 SCHEDULES = {2: ("a2", "a2"), 3: ("c2m2,a2,e2m2", "a3"), 4: ("a2,a2", "a4")}
 #: A vector of the paper's size: one double.

@@ -6,6 +6,8 @@ from pathlib import Path
 from unisono import Run, plan, simulate
 from unisono._core import Machine
 
+__all__ = ["draw", "finish", "machine", "run"]
+
 #: Figs. 18 to 23: processes, algorithm, its parameters.
 FIGURES: dict[int, tuple[int, str, dict[str, str]]] = {
     18: (8, "recursive-multiplying", {"schedule": "a2,a2,a2"}),

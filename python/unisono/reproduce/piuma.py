@@ -9,6 +9,8 @@ import unisono as un
 from unisono.reproduce import Finding, piuma_figures
 from unisono.training import BYTES, Iteration, iteration, reduction, vgg16
 
+__all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
+
 #: Elements of 128 KiB and of 1 MiB, 4 bytes each.
 MEDIUM, LONG = 1 << 15, 1 << 18
 LARGEST = 16_384

@@ -7,6 +7,8 @@ from unisono import plots
 from unisono.base.files import write
 from unisono.tables import csv_text
 
+__all__ = ["bandwidth", "latency", "lengths", "shares", "speedups"]
+
 Curves = Mapping[str, Sequence[tuple[float, float]]]
 _PAPER = "In-network reduction on Intel PIUMA, 2022"
 

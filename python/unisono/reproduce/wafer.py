@@ -14,6 +14,8 @@ from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
 from unisono.reproduce.wafer_simulated_figures import figure as draw_runs
 
+__all__ = ["FIXED_1D", "FIXED_2D", "check", "draw", "figure_8", "figure_10", "optimality", "winners"]
+
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 32768 wavelets: the lengths of every figure.
 LENGTHS = [2**k for k in range(16)]

@@ -11,6 +11,8 @@ from unisono import plots
 from unisono.base.files import write
 from unisono.tables import csv_text, sweep_csv
 
+__all__ = ["figure_1", "map_of_winners"]
+
 _PAPER = "Near-Optimal Wafer-Scale Reduce, HPDC 2024"
 
 

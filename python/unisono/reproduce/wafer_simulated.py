@@ -11,6 +11,22 @@ from functools import cache
 
 from unisono import UnsupportedError, plan, simulate
 
+__all__ = [
+    "LENGTHS",
+    "MOST_WORK_FULL",
+    "ROW",
+    "Point",
+    "errors",
+    "figure_11",
+    "figure_12",
+    "figure_13",
+    "gains",
+    "mispredictions",
+    "point",
+    "predicted_only",
+    "worst_difference",
+]
+
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 4096 wavelets.
 LENGTHS = tuple(2**k for k in range(13))

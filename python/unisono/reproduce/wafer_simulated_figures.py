@@ -8,6 +8,8 @@ from unisono.base.files import write
 from unisono.reproduce.wafer_simulated import Point
 from unisono.tables import csv_text
 
+__all__ = ["figure"]
+
 _PAPER = "Near-Optimal Wafer-Scale Reduce, HPDC 2024"
 _HEAD = [
     "panel", "collective", "shape", "elements", "algorithm", "predicted_cycles", "simulated_cycles", "relative_error",

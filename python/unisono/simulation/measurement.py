@@ -10,6 +10,8 @@ from unisono.base.inputs import checked_probability, checked_seed, whole
 from unisono.base.messages import shown
 from unisono.machines.descriptions import with_shape
 
+__all__ = ["Measurement", "measure"]
+
 _MOST = 2**32 - 1
 
 

@@ -16,6 +16,8 @@ from unisono.planning.plans import plan
 from unisono.simulation.runs import Run
 from unisono.simulation.schedules import simulate
 
+__all__ = ["LEVELS", "MOST_BY_PACKETS", "PATTERNS", "Traffic", "traffic"]
+
 PATTERNS = ("allreduce", "alltoall", "permutation")
 LEVELS = ("flow", "packet")
 #: Accelerators up to which traffic runs packet by packet where nobody says how.

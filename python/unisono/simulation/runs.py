@@ -127,18 +127,18 @@ class Run:
         """
         check_outputs(self.simulator, timeline=path)
         # Imported here, as matplotlib takes long to import.
-        from unisono.plots import timeline
+        from unisono.simulation import timelines
 
         finish = self._simulation.finish_ns
         assert finish is not None, "simulators with a timeline count nanoseconds"
-        if len(finish) > timeline.MOST_RANKS:
+        if len(finish) > timelines.MOST_RANKS:
             raise InputError(
-                f"a timeline of {len(finish)} ranks was asked for, and a picture has room for {timeline.MOST_RANKS}: "
+                f"a timeline of {len(finish)} ranks was asked for, and a picture has room for {timelines.MOST_RANKS}: "
                 "write a trace instead, which Perfetto opens"
             )
         self._record(range(len(finish)))
         kind = Path(file_name(path)).suffix[1:].lower()
-        write(path, timeline.draw(*operations_and_messages(self._simulation), list(finish), self._traced.title, kind))
+        write(path, timelines.draw(*operations_and_messages(self._simulation), list(finish), self._traced.title, kind))
 
     def _record(self, pes: Sequence[int] | None) -> None:
         count = self._traced.nodes

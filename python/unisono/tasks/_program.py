@@ -13,7 +13,7 @@ import numpy.typing as npt
 from unisono._core import Discovery, InputError, Machine, Mapper, Moved
 from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
-from unisono.tasks import _kernels, _recording
+from unisono.tasks import _kernels, recording
 from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
@@ -76,16 +76,16 @@ class Program:
         #: The task whose kernel failed, if one has.
         self._failed: str | None = None
         self._number = next(_numbers)
-        self._transport = None if _recording.recording() else transport(machine, plan)
+        self._transport = None if recording.recording() else transport(machine, plan)
         nodes, rank = (self._transport.ranks, self._transport.rank) if self._transport else (1, 0)
         by_messages = os.environ.get(_SWITCH, "") == "1"
         self._rules = "off" if by_messages else "full"
         self._discovery = Discovery(nodes, rank, self._rules, rows=True, report=False)
         self._exchanges = Exchanges(self._transport, self._discovery, by_messages) if self._transport else None
         self._trace = None
-        if not _recording.recording():
+        if not recording.recording():
             self._trace = recorder(trace, self._transport, self._discovery.task_name, self.arrays)
-        _recording.made(self)
+        recording.made(self)
 
     def array(
         self,
@@ -185,7 +185,7 @@ class Program:
     def run(self) -> None:
         """Executes what was submitted since last time. All ranks call it at the same places."""
         self._discovery.flush()
-        if _recording.recording():
+        if recording.recording():
             self._discovery.commands()
             return
         self._carry_out("run")
@@ -206,7 +206,7 @@ class Program:
         if array.program is not self:
             raise InputError(f"array '{array.name}' belongs to another program")
         self._discovery.fence(f"fetch of {array.name}", array.number, [0] * len(array.shape), array.shape)
-        if not _recording.recording():
+        if not recording.recording():
             self._carry_out(f"fetch of '{array.name}'")
         held = self._held[array.number]
         held.to_host((((0,) * len(array.shape), array.shape),))

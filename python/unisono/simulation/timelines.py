@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+__all__ = ["MOST_RANKS", "draw"]
+
 #: More ranks than these are no picture.
 MOST_RANKS = 64
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from unisono._core import Error, InputError
 from unisono.base.files import check_regular
 
+__all__ = ["made", "record", "recording"]
+
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
 
