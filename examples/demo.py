@@ -40,7 +40,7 @@ def sweep() -> list[Path]:
     table, picture = OUT / "fig8.csv", OUT / "fig8.png"
     write(table, sweep_csv(points))
     write(picture, plots.speedup_map(points, "Best fixed AllReduce on a row of PEs"))
-    best = max(points, key=lambda point: point["baseline_ratio"])
+    best = max(points, key=lambda point: point["baseline_ratio"] or 0)
     print_lines(
         f"   {len(points)} points; at most {best['baseline_ratio']:.2f} times faster than the chain: "
         f"{best['best']} for length {best['elements']} on {best['shape'][0]} PEs"

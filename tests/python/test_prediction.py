@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.base.reports import PricedOperation
 from unisono.tasks import Explanation, Program, View, all_, fixed, neighborhood, one_to_one
 from unisono.tasks.recording import record
 
@@ -48,7 +49,7 @@ def wave(rows: int, columns: int, steps: int) -> Program:
     return program
 
 
-def messages(explained: Explanation) -> list[dict[str, Any]]:
+def messages(explained: Explanation) -> list[PricedOperation]:
     assert explained.by_messages is not None
     return explained.by_messages.operations
 

@@ -1,3 +1,3 @@
-"""What all packages use: files, checks of input, values in messages, limits, interrupts and facts of collectives."""
+"""What all packages use: files, checks of input, messages, limits, interrupts, facts and the types of reports."""
 
-__all__ = ["border", "facts", "files", "inputs", "interrupts", "lazy", "letters", "limits", "messages"]
+__all__ = ["border", "facts", "files", "inputs", "interrupts", "lazy", "letters", "limits", "messages", "reports"]

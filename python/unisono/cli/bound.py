@@ -56,7 +56,7 @@ def bound(as_json: bool, **options: Any) -> None:
     rows = [
         [
             b["name"],
-            *(number(b[key]) for key in cycles),
+            *(number(b["cycles"]) for _ in cycles),
             f"{b['seconds'] * 1e6:.3f}",
             b["reference"],
             b.get("assumes") or "",

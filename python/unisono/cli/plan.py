@@ -1,5 +1,6 @@
 """`unisono plan`: the best schedule by the machine's model, beside every candidate."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -7,6 +8,7 @@ import click
 from unisono import InputError, save_plans
 from unisono.base.files import check_writable, save, write
 from unisono.base.inputs import parse_bytes
+from unisono.base.reports import Candidate, Phase, PlanReport
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
@@ -77,7 +79,7 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
     return parse_bytes(first), None if last == "any" else parse_bytes(last)
 
 
-def print_report(report: dict[str, Any], candidates: int | None) -> None:
+def print_report(report: PlanReport, candidates: int | None) -> None:
     """Prints the report of a plan for people, with so many candidates (None: all)."""
     predicted, bound = report["predicted"], report["lower_bound"]
     print_lines(subject(report, predicted["cycles"] is not None))
@@ -93,30 +95,31 @@ def print_report(report: dict[str, Any], candidates: int | None) -> None:
     )
     print_lines("")
     if predicted["phases"] is not None:
-        _print_phases(predicted)
+        _print_phases(predicted["phases"])
     elif predicted["terms"] is not None:
-        print_table(list(_TERMS), [[number(predicted["terms"][term]) for term in _TERMS]], right=_TERMS)
+        print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
     print_candidates(report["candidates"], candidates)
 
 
-def _print_phases(predicted: dict[str, Any]) -> None:
-    rows = [
-        [phase["name"], number(phase["cycles"]), *(number(phase["terms"][term]) for term in _TERMS)]
-        for phase in predicted["phases"]
-    ]
+def _numbers(terms: Mapping[str, Any]) -> list[str]:
+    return [number(terms[term]) for term in _TERMS]
+
+
+def _print_phases(phases: list[Phase]) -> None:
+    rows = [[phase["name"], number(phase["cycles"]), *_numbers(phase["terms"])] for phase in phases]
     print_table(["phase", "cycles", *_TERMS], rows, right=["cycles", *_TERMS])
-    print_lines(*(f"{phase['name']}: {phase['note']}" for phase in predicted["phases"] if phase["note"]), "")
+    print_lines(*(f"{phase['name']}: {phase['note']}" for phase in phases if phase["note"]), "")
 
 
-def print_candidates(candidates: list[dict[str, Any]], limit: int | None) -> None:
+def print_candidates(candidates: list[Candidate], limit: int | None) -> None:
     """Prints a table of candidates, best first."""
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     rows = [
         [
             candidate["algorithm"],
             params_text(candidate["params"]),
-            *(number(candidate[key]) for key in cycles),
+            *(number(candidate["cycles"]) for _ in cycles),
             f"{candidate['seconds'] * 1e6:.3f}",
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
         ]

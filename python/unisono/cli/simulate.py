@@ -1,7 +1,7 @@
 """`unisono simulate`: runs a schedule on a simulated machine, from a file or as planned."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import click
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 import unisono
 from unisono import InputError, Machine, Measurement, Registers, Run, Schedule, SimulationError, UnsupportedError
 from unisono.base.files import check_writable
+from unisono.base.reports import Bound, MetricReport, SimulationReport
 from unisono.cli import _ranks_options
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, runnable_of
@@ -33,9 +34,8 @@ _LISTED = 4096
 #: The most values of a metric that are printed one by one.
 _SHOWN = 8
 _MODELS = ("paper", "links")
-#: The keys of JSON that are attributes of a run, and the others that a run which got stuck cannot fill.
+#: The keys of JSON that are attributes of a run.
 _OF_RUN = ("cycles", "seconds", "nanoseconds", "events", "stalls", "result_correct", "mismatch", "wall_seconds")
-_OF_REPORT = ("bytes_per_second", "metrics", "finish", "finish_ns", "predicted_cycles", "lower_bound", "calibrated")
 
 
 @click.command()
@@ -133,9 +133,7 @@ def simulate(
                 )
         except SimulationError as stuck:
             if as_json:
-                print_json(
-                    _report(None, what, where, simulator, model, queue_depth) | of_goal | {"deadlock": stuck.stuck}
-                )
+                print_json(_asked(what, where, simulator, model, queue_depth) | of_goal | {"deadlock": stuck.stuck})
             return say(str(stuck), NO)
     else:
         with working("simulating"):
@@ -149,8 +147,8 @@ def simulate(
     if given.timeline is not None:
         run.timeline(given.timeline)
         files.append(given.timeline)
-    report = _report(run, what, where, simulator, model, queue_depth) | of_goal
-    report |= {"calibrated": None if measured is None else asdict(measured), "files": files}
+    others = {**of_goal, "calibrated": None if measured is None else asdict(measured), "files": files}
+    report = cast(SimulationReport, _asked(what, where, simulator, model, queue_depth) | _measured(run, what) | others)
     if as_json:
         print_json(report)
     else:
@@ -184,58 +182,51 @@ def _subject(
     return found, found.machine
 
 
-def _report(
-    run: Run | None,
-    what: Schedule | Registers | None,
-    machine: Machine | None,
-    simulator: str,
-    model: str | None,
-    queue_depth: int | None,
+def _asked(
+    what: Schedule | Registers | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
 ) -> dict[str, Any]:
-    """The keys of JSON, the same on every kind of machine; of a run that got stuck, what was asked for."""
+    """The keys of JSON that say what runs; the others are null, as they stay where a run gets stuck."""
     described = {} if machine is None else machine.describe()
-    size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
-    asked = {
-        "collective": None if what is None else what.collective,
+    known: dict[str, Any] = {
         "machine": None if machine is None else machine.name,
         "shape": None if machine is None or what is None else machine.shape,
         "nodes": described.get("node_dims"),
-        "ranks": None if what is None else what.ranks,
-        "elements": None if what is None else what.elements,
-        "dtype": None if what is None else what.dtype,
-        "bytes": size,
+        "bytes": None if what is None else what.elements * unisono.dtypes()[what.dtype],
         "sim": simulator,
         "model": model or described.get("model"),
-        "queue_depth": described.get("queue_depth") if queue_depth is None else queue_depth,
+        "queue_depth": described.get("queue_depth") if depth is None else depth,
+        "deadlock": [],
+        "files": [],
     }
-    if run is None:
-        return asked | dict.fromkeys((*_OF_RUN, *_OF_REPORT)) | {"files": []}
+    of_subject = {name: getattr(what, name, None) for name in ("collective", "ranks", "elements", "dtype")}
+    return dict.fromkeys(SimulationReport.__annotations__) | of_subject | known
+
+
+def _measured(run: Run, what: Schedule | Registers | None) -> dict[str, Any]:
+    """The keys of JSON that a run fills."""
+    size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     listed = len(run.finish) <= _LISTED
     # Schedules in cycles stand beside models and a bound; other machines have no such table.
     beside = what if isinstance(what, Schedule) and run.cycles is not None else None
-    return (
-        asked
-        | {name: getattr(run, name) for name in _OF_RUN}
-        | {
-            "bytes_per_second": size / run.nanoseconds * 1e9 if size is not None and run.nanoseconds else None,
-            "metrics": {name: _listed(metric) for name, metric in run.metrics.items()},
-            "finish": run.finish if listed else None,
-            "finish_ns": run.finish_ns if listed else None,
-            "predicted_cycles": None if beside is None else {name: _predicted(beside, name) for name in _MODELS},
-            "lower_bound": None if beside is None else _physical_bound(beside),
-            "deadlock": [],
-        }
-    )
+    return {name: getattr(run, name) for name in _OF_RUN} | {
+        "ranks": len(run.finish) if what is None else what.ranks,
+        "bytes_per_second": size / run.nanoseconds * 1e9 if size is not None and run.nanoseconds else None,
+        "metrics": {name: _listed(metric) for name, metric in run.metrics.items()},
+        "finish": run.finish if listed else None,
+        "finish_ns": run.finish_ns if listed else None,
+        "predicted_cycles": None if beside is None else {name: _predicted(beside, name) for name in _MODELS},
+        "lower_bound": None if beside is None else _physical_bound(beside),
+    }
 
 
 def _predicted(schedule: Schedule, model: str) -> float | None:
     try:
-        return float(schedule.predict(model)["cycles"])
+        return schedule.predict(model)["cycles"]
     except UnsupportedError:
         return None
 
 
-def _physical_bound(schedule: Schedule) -> dict[str, Any] | None:
+def _physical_bound(schedule: Schedule) -> Bound | None:
     """The bound that no model is part of, where one is known for the collective."""
     assert schedule.machine is not None, "what ran has a machine"
     found = unisono.bounds(
@@ -244,7 +235,7 @@ def _physical_bound(schedule: Schedule) -> dict[str, Any] | None:
     return next((bound for bound in found if bound["name"].startswith("physical")), None)
 
 
-def _listed(metric: Metric) -> dict[str, Any]:
+def _listed(metric: Metric) -> MetricReport:
     long = isinstance(metric.value, np.ndarray) and len(metric.value) > _LISTED
     return {"value": None if long else metric.value, "unit": metric.unit}
 
@@ -260,7 +251,7 @@ def _metric_text(name: str, metric: Metric) -> str:
     return f"{number(value, 3) if isinstance(value, float) else value}{unit}"
 
 
-def _print(report: dict[str, Any], run: Run) -> None:
+def _print(report: SimulationReport, run: Run) -> None:
     """Prints the report of a run for people; fields and tables without a value are left out."""
     in_cycles = run.cycles is not None
     print_lines(report["goal"] or subject(report, in_cycles))
@@ -283,7 +274,7 @@ def _print(report: dict[str, Any], run: Run) -> None:
     cells = [number(float(end), 3) for end in (ends.min(), ends.mean(), ends.max())] if len(ends) else None
     print_lines("")
     print_table(columns, [cells] if cells else [], right=columns)
-    if report["predicted_cycles"] is None:
+    if report["predicted_cycles"] is None or run.cycles is None:
         return
     rows = [(f"model {name}", cycles) for name, cycles in report["predicted_cycles"].items()]
     rows += [(f"bound {bound['name']}", bound["cycles"])] if (bound := report["lower_bound"]) else []

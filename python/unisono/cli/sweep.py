@@ -7,6 +7,7 @@ import click
 import unisono
 from unisono.base.files import check_writable, write
 from unisono.base.letters import letters
+from unisono.base.reports import SweepPoint
 from unisono.cli._options import data_options, json_option, limit_options, machine_option, model_option, root_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._types import Lengths, Names, Param, Shapes
@@ -82,7 +83,7 @@ def _written(*paths: str | None) -> list[str]:
     return [path for path in paths if path is not None]
 
 
-def _print(points: list[dict[str, Any]], lengths: int) -> None:
+def _print(points: list[SweepPoint], lengths: int) -> None:
     """A map, one row a shape, where it fits the page; else one row a point."""
     if lengths > _WIDEST:
         rows = [
@@ -103,10 +104,10 @@ def _print(points: list[dict[str, Any]], lengths: int) -> None:
     print_lines(f"beside each: how many times faster than {points[0]['baseline']}")
 
 
-def _shape(point: dict[str, Any]) -> str:
+def _shape(point: SweepPoint) -> str:
     return "x".join(map(str, point["shape"]))
 
 
-def _gain(point: dict[str, Any]) -> str:
+def _gain(point: SweepPoint) -> str:
     ratio = point["baseline_ratio"]
     return "-" if ratio is None else f"{ratio:.2f}"

@@ -109,7 +109,9 @@ def _print(points: list[Traffic]) -> None:
                 f"{point.seconds * 1e6:.3f}",
                 f"{100 * point.share_of_injection:.2f} %",
                 f"{100 * point.share_of_peak:.2f} %",
-                *(_gbps(report[f"bytes_per_second_{which}"]) for which in ("min", "mean", "max")),
+                _gbps(report["bytes_per_second_min"]),
+                _gbps(report["bytes_per_second_mean"]),
+                _gbps(report["bytes_per_second_max"]),
                 "-" if point.packets is None else str(point.packets),
                 f"{point.wall_seconds:.2f}",
             ]

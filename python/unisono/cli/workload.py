@@ -101,7 +101,7 @@ def workload(
             _ms(phase["begin"]),
             f"{c['collective']} among {c['ranks']}",
             f"{c['bytes']:,}",
-            " ".join([c["algorithm"], c["params"]]).strip(),
+            " ".join(filter(None, [c["algorithm"], c["params"]])),
             _ms(c["end"] - c["begin"]),
             "" if c["blocking"] else "no",
         ]

@@ -7,12 +7,13 @@ what `plan` predicts of its best algorithm; the messages of one read are one sch
 import os
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine, Moved, Plan, Schedule, UnsupportedError
 from unisono.base.facts import reduces
 from unisono.base.inputs import whole
+from unisono.base.reports import Bound, DiscoveryReport, PredictedReports, PredictionReport, PricedOperation, TaskTime
 from unisono.machines.descriptions import with_shape
 from unisono.simulation.schedules import simulate as simulate_schedule
 
@@ -28,28 +29,29 @@ class Prediction:
     seconds: float
     #: By the simulator of the machine, where that was asked for.
     simulated_seconds: float | None
-    operations: list[dict[str, Any]]
+    operations: list[PricedOperation]
 
     @classmethod
-    def of(cls, machine: str, report: dict[str, Any]) -> "Prediction":
+    def of(cls, machine: str, report: PredictionReport) -> "Prediction":
         """From what :meth:`report` says."""
         simulated = report.get("simulated_seconds")
         return cls(machine, report["model"], report["seconds"], simulated, report["operations"])
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> PredictionReport:
         """The same as a dictionary."""
-        simulated = {} if self.simulated_seconds is None else {"simulated_seconds": self.simulated_seconds}
         tasks: dict[str, float] = {}
         for row in self.operations:
             tasks[row["task"]] = tasks.get(row["task"], 0.0) + row["total_seconds"]
-        by_task = [{"task": name, "seconds": seconds} for name, seconds in tasks.items()]
-        return {
+        by_task: list[TaskTime] = [{"task": name, "seconds": seconds} for name, seconds in tasks.items()]
+        report: PredictionReport = {
             "seconds": self.seconds,
-            **simulated,
             "model": self.model,
             "tasks": by_task,
             "operations": self.operations,
         }
+        if self.simulated_seconds is not None:
+            report["simulated_seconds"] = self.simulated_seconds
+        return report
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Titles and cells for people."""
@@ -80,18 +82,18 @@ class _Price:
     simulated: float | None
     algorithm: str
     params: dict[str, str]
-    bound: dict[str, Any] | None = None
+    bound: Bound | None = None
     ratio: float | None = None
 
 
 def predictions(
-    found: Callable[[str], tuple[dict[str, Any], Sequence[Moved]]],
+    found: Callable[[str], tuple[DiscoveryReport, Sequence[Moved]]],
     machine: Machine | str | os.PathLike[str],
     nodes: SupportsIndex,
     rules: str,
     model: str | None,
     simulate: bool,
-) -> tuple[dict[str, Any], Prediction, Prediction]:
+) -> tuple[DiscoveryReport, Prediction, Prediction]:
     """The report of a program, its prediction, and that of the same program by messages alone.
 
     ``found`` discovers the program by some rules.
@@ -114,7 +116,7 @@ def without_machine(model: str | None, simulate: bool) -> None:
         raise InputError("a model or a simulation needs a machine; name one")
 
 
-def as_report(predicted: Prediction, alone: Prediction) -> dict[str, Any]:
+def as_report(predicted: Prediction, alone: Prediction) -> PredictedReports:
     """Both as a dictionary: ``machine``, ``predicted`` and ``point_to_point``."""
     ratio = alone.seconds / predicted.seconds if predicted.seconds > 0 else None
     return {
@@ -187,12 +189,11 @@ class Pricing:
             self._machine.name, self.model, sum(row["total_seconds"] for row in operations), simulated, operations
         )
 
-    def _row(self, moved: Moved, by_messages: bool) -> dict[str, Any]:
+    def _row(self, moved: Moved, by_messages: bool) -> PricedOperation:
         direct = moved.is_messages or (by_messages and reduces(moved.pattern))
         least, most = moved.part
         price = self._price(moved, direct)
-        simulated = {} if price.simulated is None else {"simulated_seconds": price.simulated}
-        return {
+        row: PricedOperation = {
             "task": moved.task,
             "task_index": moved.task_index,
             "buffer": moved.buffer,
@@ -212,11 +213,13 @@ class Pricing:
             "algorithm": price.algorithm,
             "params": price.params,
             "seconds": price.seconds,
-            **simulated,
             "total_seconds": price.seconds * moved.count,
             "lower_bound": price.bound,
             "ratio": price.ratio,
         }
+        if price.simulated is not None:
+            row["simulated_seconds"] = price.simulated
+        return row
 
     def _own_places(self, moved: Moved) -> bool:
         """Whether the ranks that take part are priced where they are, not as the first so many."""

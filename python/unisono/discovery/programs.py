@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.files import read_text
+from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import as_report, predictions, without_machine
 
 __all__ = ["discover"]
@@ -21,7 +22,7 @@ def discover(
     machine: Machine | str | os.PathLike[str] | None = None,
     model: str | None = None,
     simulate: bool = False,
-) -> dict[str, Any]:
+) -> DiscoveryReport:
     """The forwards of a program in the order of issue, and the messages of all ranks.
 
     ``program`` is a dictionary or a JSON file: ``{"buffers": [...], "tasks": [...]}``, as docs/commands.md has it.

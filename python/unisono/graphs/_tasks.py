@@ -101,8 +101,8 @@ def task_graph(source: Source) -> TaskGraph:
 
     edges = []
     for f in forwards:
-        after, before, buffer = f["after_index"], f["before_index"], f["buffer"]
-        edges.append(Edge(after, before, buffer, f["collective"] or by(before, buffer), f["group"]))
+        before, name = f["before_index"], f["buffer"]
+        edges.append(Edge(f["after_index"], before, name, f["collective"] or by(before, name), f["group"]))
     known = {(edge.before, edge.buffer) for edge in edges}
     writers: dict[int, int] = {}
     for number, task in enumerate(submitted.tasks):

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.files import read_text, title
 from unisono.base.inputs import checked_seed, items, named, whole
 from unisono.base.messages import shown
+from unisono.base.reports import AllocationReport
 from unisono.machines.descriptions import with_shape
 
 __all__ = ["TRACE", "allocate", "submesh"]
@@ -25,7 +26,7 @@ def allocate(
     heuristic: str = "sort",
     samples: SupportsIndex = 1000,
     seed: SupportsIndex = 0,
-) -> dict[str, Any]:
+) -> AllocationReport:
     """How much of a machine's boards jobs use, over many samples of failures.
 
     ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until all healthy boards are asked for; the path of a

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import Error, InputError, Machine
+from unisono.base.reports import PlanRow
 from unisono.machines.descriptions import machine as find_machine
 from unisono.machines.descriptions import with_shape
 from unisono.planning.plan_files import read_proven
@@ -157,7 +158,7 @@ class Table:
         if row is not None:
             found = self._rows[row]
             told = f"by {self._name}, {_range(found)}"
-            return self._number, group.ran(call, found["algorithm"], told, params=found["params"])
+            return self._number, group.ran(call, found["algorithm"] or "library", told, params=found["params"])
         return None, group.ran(call, "library", f"because {why or self._why_not(call)}")
 
     def _why_not(self, call: Call) -> str:
@@ -175,7 +176,7 @@ class Table:
         return f"no row of {self._name} for these bytes fits the operator and the count"
 
 
-def _range(row: dict[str, Any]) -> str:
+def _range(row: PlanRow) -> str:
     last = "any" if row["last_bytes"] is None else row["last_bytes"]
     return f"{row['first_bytes']} to {last} bytes"
 

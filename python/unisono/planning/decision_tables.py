@@ -1,6 +1,7 @@
 """Decision tables from files."""
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono._core import InputError
@@ -29,7 +30,7 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     name = title(path)
     if is_file(path) and not _starts_like_json(path):
         kept = ("collective", "ranks", "per_node", "first_bytes", "last_bytes", "params")
-        rows = load_plans(path)
+        rows: Sequence[Mapping[str, Any]] = load_plans(path)
         return [{key: r[key] for key in kept} | {"class": r["operators"], "algorithm": _chosen(r)} for r in rows]
     found = read_json(path)
     if not isinstance(found, dict) or found.get("unisono_table") != 1 or not isinstance(found.get("rows"), list):
@@ -41,7 +42,7 @@ def _starts_like_json(path: str | os.PathLike[str]) -> bool:
     return read_bytes(path)[:64].lstrip()[:1] in (b"{", b"[")
 
 
-def _chosen(row: dict[str, Any]) -> str:
+def _chosen(row: Mapping[str, Any]) -> str:
     return "library" if row["algorithm"] is None else str(row["algorithm"])
 
 

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Plan, Schedule
 from unisono.base.files import read_bytes, title, write
 from unisono.base.inputs import items, named, whole
 from unisono.base.messages import shown
+from unisono.base.reports import PlanRow
 
 __all__ = ["load_plans", "read_proven", "save_plans"]
 
@@ -73,7 +74,7 @@ def _within(what: str, value: object, least: int, most: int) -> int:
     return number
 
 
-def load_plans(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
     """The rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the library's own), and what was proved.
 
     Raises:

@@ -1,11 +1,12 @@
 """Plans and bounds for one collective on one machine."""
 
 import os
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import Machine, Plan
 from unisono.base.inputs import Root, checked_root, element_count, named
+from unisono.base.reports import Bound
 from unisono.machines.descriptions import Shape, with_shape
 
 __all__ = ["bounds", "plan"]
@@ -53,7 +54,7 @@ def bounds(
     dtype: str = "f32",
     root: Root = 0,
     model: str | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Bound]:
     """Every lower bound that applies: ``name``, ``cycles`` and ``seconds``, ``reference``, and what it ``assumes``.
 
     Among ranks there are no cycles, and ``model`` chooses one that the machine has the parameters for.

@@ -1,7 +1,5 @@
 """Which schedules are worth running: the best few algorithms of a machine's model."""
 
-from typing import Any
-
 from unisono._core import Machine, Plan, UnsupportedError
 from unisono.planning.plans import plan
 
@@ -23,7 +21,7 @@ def proposals(collective: str, machine: Machine, elements: int, most: int, op: s
     """
     ranked = plan(collective, machine, elements=elements, op=op, dtype=_DTYPES.get(op, "f32"))
     found: list[Plan] = []
-    best: dict[str, dict[str, Any]] = {}
+    best: dict[str, dict[str, str]] = {}
     for candidate in ranked.candidates:
         best.setdefault(candidate["algorithm"], candidate["params"])
     for name, params in best.items():
@@ -36,7 +34,7 @@ def proposals(collective: str, machine: Machine, elements: int, most: int, op: s
 
 
 def propose(
-    collective: str, machine: Machine, elements: int, algorithm: str, params: dict[str, Any] | None, op: str = "sum"
+    collective: str, machine: Machine, elements: int, algorithm: str, params: dict[str, str] | None, op: str = "sum"
 ) -> Plan | None:
     """One algorithm, without parameters at those that it ranks best with; None where it does not serve."""
     try:

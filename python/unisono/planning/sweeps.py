@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.inputs import Root, checked_count, checked_root, items, named
 from unisono.base.messages import shown
+from unisono.base.reports import SweepPoint
 from unisono.machines.descriptions import Shape, with_shape
 
 __all__ = ["sweep"]
@@ -27,7 +28,7 @@ def sweep(
     params: dict[str, str] | None = None,
     model: str | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[SweepPoint]:
     """One point for each shape and length, lengths running fastest.
 
     A point holds ``shape``, ``elements``, ``best``, ``params``, ``seconds``, ``baseline``, ``baseline_seconds``,
@@ -51,7 +52,7 @@ def sweep(
     names = None if algorithms is None else items(algorithms, f"algorithms is {shown(algorithms)}, and must be a list")
     chosen = None if names is None else [named("an algorithm", name) for name in names]
     counts = [checked_count(count) for count in lengths]
-    points: list[dict[str, Any]] = []
+    points: list[SweepPoint] = []
     total = len(listed) * len(counts)
     _core.admit_sweep(total, 0)
     done = expected = 0

@@ -1,12 +1,12 @@
 """Training workloads: one iteration of compute and communication on a network."""
 
 import os
-from typing import Any
 
 from unisono import _core
 from unisono._core import InputError, Machine, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
 from unisono.base.inputs import named
+from unisono.base.reports import WorkloadReport
 from unisono.machines.descriptions import machine as machine_of
 
 __all__ = ["workload"]
@@ -18,7 +18,7 @@ def workload(
     *,
     level: str = "model",
     overlap: bool = True,
-) -> dict[str, Any]:
+) -> WorkloadReport:
     """One iteration of the workload of that name, or of that TOML file, on a network.
 
     Holds ``seconds``, ``compute_seconds``, ``communication_seconds``, ``exposed_seconds`` (communication that no

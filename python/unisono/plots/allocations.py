@@ -9,6 +9,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from unisono.base.reports import AllocationReport, Job
+
 __all__ = ["mapping"]
 
 _DPI = 150
@@ -19,7 +21,7 @@ _FAILED, _IDLE = "#202020", "#ececec"
 _NUMBERED = 24
 
 
-def mapping(report: dict[str, Any], title: str) -> bytes:
+def mapping(report: AllocationReport, title: str) -> bytes:
     """The boards of the first sample of :func:`unisono.allocate` as PNG: one color a job.
 
     Jobs are numbered by size where there is room. All boards of a job lie at the crossings of its rows and columns, so
@@ -33,7 +35,7 @@ def mapping(report: dict[str, Any], title: str) -> bytes:
     axes.add_patch(Rectangle((0, 0), columns, rows, facecolor=_IDLE, edgecolor="none"))
     numbered = max(rows, columns) <= _NUMBERED
     placed = [job for job in first["jobs"] if job["rows"] is not None]
-    largest = sorted(placed, key=lambda job: -len(job["rows"]) * len(job["columns"]))
+    largest = sorted(placed, key=lambda job: -len(job["rows"] or ()) * len(job["columns"] or ()))
     for number, job in enumerate(largest):
         _draw(axes, job, _COLORS[number % len(_COLORS)], str(number + 1) if numbered else "")
     for row, column in first["failed"]:
@@ -62,10 +64,10 @@ def mapping(report: dict[str, Any], title: str) -> bytes:
     return buffer.getvalue()
 
 
-def _draw(axes: Axes, job: dict[str, Any], color: Any, number: str) -> None:
+def _draw(axes: Axes, job: Job, color: Any, number: str) -> None:
     dark = sum(to_rgb(color)) < 1.6
-    for row in job["rows"]:
-        for column in job["columns"]:
+    for row in job["rows"] or ():
+        for column in job["columns"] or ():
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", linewidth=0.4))
             if number:
                 style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from unisono.base.letters import letters
+from unisono.base.reports import SweepPoint
 
 __all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "png", "speedup_map"]
 
@@ -26,7 +27,7 @@ _LETTERED = 400
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def speedup_map(points: Sequence[dict[str, Any]], title: str, source: str = "") -> bytes:
+def speedup_map(points: Sequence[SweepPoint], title: str, source: str = "") -> bytes:
     """The winners of a sweep over shapes (up) and lengths (right), coloured by their speed-up over the baseline.
 
     Cells carry the winner's letter and the speed-up; lines part the regions. The sweep must be a full grid, as

@@ -1,12 +1,12 @@
 """A picture of one training iteration: compute above, communication below."""
 
 import io
-from collections.abc import Mapping
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+
+from unisono.base.reports import WorkloadReport
 
 __all__ = ["draw"]
 
@@ -14,7 +14,7 @@ _COMPUTE, _HIDDEN, _EXPOSED = "#3b6fb6", "#7fb069", "#d1495b"
 _DPI = 150
 
 
-def draw(report: Mapping[str, Any], kind: str = "png") -> bytes:
+def draw(report: WorkloadReport, kind: str = "png") -> bytes:
     """The picture of what :func:`unisono.workload` gives, as a file of that kind, ``png`` or ``svg``."""
     figure = Figure(figsize=(11, 2.6), layout="constrained")
     axes = figure.subplots()

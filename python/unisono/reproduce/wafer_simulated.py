@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from unisono import UnsupportedError, plan, simulate
+from unisono.base.reports import in_cycles
 
 __all__ = [
     "LENGTHS",
@@ -73,12 +74,12 @@ def point(
     """
     made = plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, model="paper")
     simulated = None
-    if math.prod(shape) * made.predicted["cycles"] <= most_work:
+    if math.prod(shape) * in_cycles(made.predicted) <= most_work:
         run = simulate(made.schedule)
         if not run.result_correct:
             raise RuntimeError(f"{algorithm} on {shape} at {elements}: {run.mismatch}")
         simulated = run.cycles
-    return Point(collective, shape, elements, algorithm, float(made.predicted["cycles"]), simulated)
+    return Point(collective, shape, elements, algorithm, in_cycles(made.predicted), simulated)
 
 
 def predicted_only(collective: str, shape: tuple[int, ...], elements: int, algorithm: str) -> Point:

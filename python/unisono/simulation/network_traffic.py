@@ -11,6 +11,7 @@ from unisono import _core
 from unisono._core import InputError, Machine, Simulation
 from unisono.base.inputs import checked_seed, named, parse_bytes, whole
 from unisono.base.messages import shown
+from unisono.base.reports import TrafficReport
 from unisono.machines.descriptions import with_shape
 from unisono.planning.plans import plan
 from unisono.simulation.runs import Run
@@ -64,7 +65,7 @@ class Traffic:
         """The same over the most that there can be: of an allreduce half of the injection, as all bytes move twice."""
         return self.share_of_injection * (2 if self.pattern == "allreduce" else 1)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> TrafficReport:
         """Everything as JSON takes it; ``rates`` are summed up."""
         known = self.rates if len(self.rates) else np.zeros(1)
         return {

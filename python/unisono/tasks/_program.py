@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import Discovery, InputError, Machine, Mapper, Moved
+from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, recording
@@ -239,7 +240,7 @@ class Program:
             without_machine(model, simulate)
             return Explanation(self._discovered(nodes, rules).report())
 
-        def found(rules: str) -> tuple[dict[str, Any], list[Moved]]:
+        def found(rules: str) -> tuple[DiscoveryReport, list[Moved]]:
             discovery = self._discovered(nodes, rules)
             return discovery.report(), discovery.moved()
 
