@@ -1,7 +1,7 @@
 //! The placement of a schedule on a machine of any kind.
 
 use unisono_base::Diagnostics;
-use unisono_machine::Machine;
+use unisono_machine::{Machine, Wafer, network::Network};
 use unisono_schedule::Schedule;
 
 use crate::GridPlacement;
@@ -38,8 +38,12 @@ impl Placement {
             Self::Grid(grid) => {
                 grid.check(schedule, found);
                 match machine {
-                    Some(Machine::Wafer(wafer)) => wafer.choose(Some(grid.shape())).err().map(|e| e.to_string()),
-                    Some(other) => Some(format!("{} is of kind {}; a grid is for a wafer", other.name(), other.kind())),
+                    Some(machine) => match machine.get::<Wafer>() {
+                        Some(wafer) => wafer.choose(Some(grid.shape())).err().map(|e| e.to_string()),
+                        None => {
+                            Some(format!("{} is of kind {}; a grid is for a wafer", machine.name(), machine.kind()))
+                        }
+                    },
                     None => None,
                 }
             }
@@ -51,14 +55,16 @@ impl Placement {
                     });
                 }
                 match machine {
-                    Some(Machine::Network(network)) => network
-                        .topology(&network.name)
-                        .and_then(|topology| network.check_nodes(&*topology, nodes))
-                        .err()
-                        .map(|e| e.to_string()),
-                    Some(other) => {
-                        Some(format!("{} is of kind {}; nodes are for a network", other.name(), other.kind()))
-                    }
+                    Some(machine) => match machine.get::<Network>() {
+                        Some(network) => network
+                            .topology(&network.name)
+                            .and_then(|topology| network.check_nodes(&*topology, nodes))
+                            .err()
+                            .map(|e| e.to_string()),
+                        None => {
+                            Some(format!("{} is of kind {}; nodes are for a network", machine.name(), machine.kind()))
+                        }
+                    },
                     None => None,
                 }
             }

@@ -49,7 +49,7 @@ impl Registers {
 
     #[getter]
     fn machine(&self) -> PyResult<Machine> {
-        Machine::new(Description::InNetwork(self.machine.clone()), None)
+        Machine::new(Description::from(self.machine.clone()), None)
     }
 
     #[getter]
@@ -101,7 +101,7 @@ impl Registers {
             return Err(input(format!("the registers are wrong: {}", first.message)));
         }
         let schedule = detached(py, || switches::schedule(&self.layout, &self.configured))?.map_err(input)?;
-        let machine = Some(Description::InNetwork(self.machine.clone()));
+        let machine = Some(Description::from(self.machine.clone()));
         Ok(Schedule::of_registers(File { schedule, placement: None, machine }, self.clone()))
     }
 

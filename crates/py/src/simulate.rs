@@ -8,7 +8,7 @@ use unisono_lower::{
     GridPlacement, OnGrid, Placement,
     wafer::{LowerError, WaferProgram, lower},
 };
-use unisono_machine::{Machine as Description, Wafer};
+use unisono_machine::{Endpoint, Machine as Description, Wafer, network::Network};
 use unisono_schedule::verify::Method;
 use unisono_sim::fabric::{self, Calibration, Options, SimError, TraceRequest};
 
@@ -48,27 +48,27 @@ pub fn simulate(
 ) -> PyResult<Simulation> {
     let of_wafer = queue_depth.is_some() || noop_probability != 0.0;
     let of_ranks = model.is_some() || start_ns.is_some() || noise.is_some();
-    match &schedule.file().machine {
-        None => Err(input("the schedule has no machine; place it with schedule.on(machine)")),
-        Some(Description::Wafer(_)) if of_ranks => Err(input(RANKS_ONLY)),
-        Some(Description::Wafer(_)) => on_fabric(py, schedule, queue_depth, noop_probability, seed, traced),
-        Some(Description::Endpoint(_)) if of_wafer => Err(input(WAFER_ONLY)),
-        Some(Description::Endpoint(machine)) => endpoint::among_ranks(
-            py,
-            schedule,
-            machine,
-            model,
-            endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?,
-        ),
-        Some(Description::Network(_)) if of_wafer || model.is_some() => Err(input(ONE_MODEL)),
-        Some(Description::Network(machine)) => {
-            traffic::on_network(py, schedule, machine, endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?)
-        }
-        Some(Description::InNetwork(_)) => match schedule.registers() {
-            Some(registers) => registers.simulate(py),
-            None => Err(input(NO_PORTS)),
-        },
+    let no_machine = || input("the schedule has no machine; place it with schedule.on(machine)");
+    let machine = schedule.file().machine.as_ref().ok_or_else(no_machine)?;
+    if machine.get::<Wafer>().is_some() {
+        let refused = of_ranks.then(|| input(RANKS_ONLY));
+        return refused.map_or_else(|| on_fabric(py, schedule, queue_depth, noop_probability, seed, traced), Err);
     }
+    if let Some(ranks) = machine.get::<Endpoint>() {
+        if of_wafer {
+            return Err(input(WAFER_ONLY));
+        }
+        let options = endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?;
+        return endpoint::among_ranks(py, schedule, ranks, model, options);
+    }
+    if let Some(network) = machine.get::<Network>() {
+        if of_wafer || model.is_some() {
+            return Err(input(ONE_MODEL));
+        }
+        let options = endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?;
+        return traffic::on_network(py, schedule, network, options);
+    }
+    schedule.registers().ok_or_else(|| input(NO_PORTS))?.simulate(py)
 }
 
 /// A schedule that can run on the fabric: its placement, its wafer and what the run is asked for.
@@ -87,8 +87,10 @@ impl<'a> Ready<'a> {
         seed: u64,
     ) -> PyResult<Self> {
         let file = schedule.file();
-        let (Some(Placement::Grid(placement)), Some(Description::Wafer(wafer))) = (&file.placement, &file.machine)
-        else {
+        let (Some(placement), Some(wafer)) = (
+            file.placement.as_ref().and_then(Placement::grid),
+            file.machine.as_ref().and_then(Description::get::<Wafer>),
+        ) else {
             return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
         };
         if !(0.0..1.0).contains(&noop_probability) {

@@ -76,7 +76,7 @@ pub fn print(machine: &InNetwork, configured: &Configured) -> String {
             );
         }
     }
-    text + "machine\n" + &Machine::InNetwork(machine.clone()).to_toml()
+    text + "machine\n" + &Machine::from(machine.clone()).to_toml()
 }
 
 fn ranges(ranks: &[u32]) -> String {
@@ -102,7 +102,7 @@ pub fn parse(text: &str, origin: &str) -> Result<(InNetwork, Configured), Regist
         Some((lines, toml)) => (lines, Machine::from_toml(toml, origin)?),
         None => return Err(wrong(origin, text.lines().count(), "the section 'machine' is missing".to_owned())),
     };
-    let Machine::InNetwork(machine) = machine else {
+    let Some(machine) = machine.get::<InNetwork>().cloned() else {
         return Err(wrong(origin, lines.lines().count() + 1, "the machine's kind is not in-network".to_owned()));
     };
     let mut read = Reading { collective: None, ranks: Vec::new(), embeddings: Vec::new() };

@@ -12,7 +12,7 @@ use unisono_cost::{
 use unisono_lower::Placed;
 use unisono_machine::{InNetwork, Machine, in_network::Site};
 
-use super::{TargetKind, no_part};
+use super::{TargetKind, anywhere, line_of, no_part};
 use crate::{Asked, Part, Plan, PlanError, Registers, Source, Target, Timed, candidates::build, target::Details};
 
 const MODEL: &str = "alpha-beta";
@@ -24,10 +24,11 @@ struct OnSwitches {
     site: Site,
 }
 
-pub const KIND: TargetKind = TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open };
+pub const KIND: TargetKind =
+    TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open, place: anywhere, shape: line_of };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let Machine::InNetwork(machine) = asked.machine else { return None };
+    let machine = asked.machine.get::<InNetwork>()?;
     Some(on_switches(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
@@ -73,7 +74,7 @@ impl OnSwitches {
 
 impl Target for OnSwitches {
     fn machine(&self) -> Machine {
-        Machine::InNetwork(self.site.machine.clone())
+        Machine::from(self.site.machine.clone())
     }
 
     fn machine_name(&self) -> &str {
