@@ -52,7 +52,7 @@ def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
 
 @dataclass
 class Calibration:
-    """What was measured, and the machine made of it."""
+    """The measurements, and the machine made of them."""
 
     library: str
     ranks: int
@@ -142,7 +142,7 @@ def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = N
                 progress(at + 1, len(steps))
     if world.rank != 0:
         return None
-    # What the last peer's answer took on its way back is not the multicast's.
+    # The way back of the last peer's answer is not part of the multicast.
     back = next(row for row in rows["ping-pong"] if row[0] == _SMALL)
     multicast = {
         name: [(k, max(mid - back[1], 1.0), max(low - back[2], 1.0)) for k, mid, low in rows[name]]
@@ -156,7 +156,7 @@ _Step = tuple[str, int, Callable[[], list[float]]]
 
 
 def _steps(mpi: Any, world: Any, rounds: int) -> list[_Step]:
-    """What is measured: a name, a size or a number of peers, and a function that all ranks call."""
+    """One measurement: a name, a size or a number of peers, and a function that all ranks call."""
     # Long messages need fewer rounds for the same number of bytes.
     share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)

@@ -20,7 +20,7 @@ __all__ = ["Cell", "Contender", "Family", "Row", "groups", "rows_of", "tune"]
 
 @dataclass
 class Contender:
-    """What was timed at a size: a plan, or the library (None)."""
+    """A contender at a size: a plan, or the library (None)."""
 
     plan: Plan | None
     seconds: float
@@ -37,7 +37,7 @@ class Contender:
 
 @dataclass
 class Cell:
-    """One size of one collective on so many ranks: contenders, the library first, and which was chosen."""
+    """One size of one collective on a number of ranks: contenders, the library first, and which was chosen."""
 
     collective: str
     ranks: int
@@ -90,12 +90,12 @@ class Row:
     first_bytes: int
     last_bytes: int | None
     plan: Plan | None
-    #: Whether so many ranks were measured; else their times were interpolated.
+    #: Whether this number of ranks was measured; else its times were interpolated.
     measured: bool
 
     @property
     def serves(self) -> Plan | tuple[str, int]:
-        """What serves the row, as a plan file takes it."""
+        """The source that serves the row, as a plan file takes it."""
         return self.plan or (self.collective, self.ranks)
 
     def report(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Row:
 
 @dataclass
 class Family:
-    """Cells of one collective whose nodes are filled alike, up to so many ranks a node."""
+    """Cells of one collective whose nodes are filled alike, up to a number of ranks a node."""
 
     collective: str
     per_node: int
@@ -201,7 +201,7 @@ def _worthwhile(
 
 
 def _plans(collective: str, machine: Machine, counts: Sequence[int], names: dict[int, list[str]]) -> list[list[Plan]]:
-    """For each count the algorithms that serve it on so many ranks."""
+    """For each count the algorithms that serve it."""
     made = [[propose(collective, machine, count, name, None) for name in names[count]] for count in counts]
     return [[plan for plan in plans if plan is not None] for plans in made]
 

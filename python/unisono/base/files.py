@@ -1,4 +1,4 @@
-"""Files in and out. What is written appears whole under its name, or not at all.
+"""Files in and out. A written file appears whole under its name, or not at all.
 
 Every file that a user names is read and written here. Only regular files are read: a device or a pipe may never end. An
 error names the file as the user gave it.
@@ -102,7 +102,7 @@ def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> 
 
 
 def _up_to(file: BinaryIO, most: int) -> bytes:
-    """The first bytes of a file, piece by piece: a read of so many at once would allocate them all."""
+    """The first bytes of a file, piece by piece: one read of ``most`` bytes would allocate them all."""
     pieces: list[bytes] = []
     while most > 0 and (piece := file.read(min(most, 1 << 24))):
         pieces.append(piece)
@@ -161,7 +161,7 @@ def read_inside(folder: str | os.PathLike[str], named: str, what: str) -> str:
 
 
 def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
-    """Returns what the system tells of a file that may be read.
+    """Returns the status of a file that may be read.
 
     Raises:
         InputError: it is not a regular file (a device may never end).

@@ -1,6 +1,6 @@
-"""Sizes and roots as people give them: a count of elements, bytes such as "64KiB", an index or (row, column).
+"""Sizes and roots as users give them: a count of elements, bytes such as "64KiB", an index or (row, column).
 
-What is checked here is only what cannot be handed to the extension module; everything else it checks itself.
+Only values that cannot be handed to the extension module are checked here; it checks everything else itself.
 """
 
 import operator
@@ -168,7 +168,7 @@ def whole(what: str, value: object) -> int:
     number = operator.index(value)
     # A message could not say it: Python writes at most 4300 digits.
     if abs(number) >= 2**127:
-        raise InputError(f"{what} is {shown(number)}, and no whole number of so many digits is accepted")
+        raise InputError(f"{what} is {shown(number)}, and a whole number with that many digits is not accepted")
     return number
 
 
@@ -200,7 +200,7 @@ def named(what: str, value: object) -> str:
 
 
 def items(values: object, message: str) -> list[Any]:
-    """What a sequence holds; text is none, although Python goes through its letters.
+    """The items of a sequence. Text is not accepted, although Python iterates over its letters.
 
     Raises:
         InputError: it is no sequence, with this message.

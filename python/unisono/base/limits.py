@@ -38,8 +38,8 @@ class Limits:
 def limits(*, memory: int | str | EllipsisType | None = ..., steps: int | EllipsisType | None = ...) -> Limits:
     """Sets what estimates are compared with before work starts; work over a limit raises :class:`InputError`.
 
-    The limits hold for the whole process from this call on, or until the end of a ``with`` block around it. What is not
-    given stays as it is, so ``limits()`` tells the limits in force.
+    The limits hold for the whole process from this call on, or until the end of a ``with`` block around it. Limits that
+    are not given stay as they are, so ``limits()`` returns those in force.
 
     Args:
         memory: bytes, or a size such as ``"2GiB"``; ``None``: no limit; ``"free"``, the default: 80 % of the memory

@@ -1,4 +1,4 @@
-"""What a failure says and which exit code it has: always one sentence, never a traceback."""
+"""The message and the exit code of a failure: always one sentence, never a traceback."""
 
 import os
 import sys

@@ -84,7 +84,7 @@ def runnable_of(what: str, machine: str | None, options: dict[str, Any], verb: s
 
 def plan_or_file(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Plan | Schedule:
     """The schedule in the file of that name, or the plan for the collective of that name."""
-    # A barrier is told from a file by its machine: it has no size.
+    # A barrier has no size, so a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = barrier or options["elements"] is not None or options["bytes"] is not None
     if sized and not is_file(what):
@@ -108,7 +108,7 @@ def plan_or_file(what: str, machine: str | None, options: dict[str, Any], verb: 
 
 
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
-    """The shape that ``--shape`` or ``--ranks`` asks for: so many ranks are a row of PEs.
+    """The shape that ``--shape`` or ``--ranks`` asks for; ``--ranks`` means a row of PEs on a wafer.
 
     Raises:
         InputError: both are given, or no such shape exists.
@@ -181,7 +181,9 @@ shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or r
 
 shape_options = _stack(
     shape_option,
-    click.option("--ranks", type=int, metavar="P", help="In place of --shape: so many ranks, on a wafer a row of PEs."),
+    click.option(
+        "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks, on a wafer a row of PEs."
+    ),
     click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce."),
     click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
 )

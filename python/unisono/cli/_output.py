@@ -1,4 +1,4 @@
-"""What commands print: one JSON object, or text and tables for people."""
+"""Printing: one JSON object, or text and tables."""
 
 import json
 import math
@@ -123,7 +123,7 @@ def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal's standard error, told how many of how many are done; silent anywhere else."""
+    """A bar on a terminal's standard error, which is given the counts of done and of all; silent anywhere else."""
     if _among_ranks() or not sys.stderr.isatty():
         yield lambda *_: None
         return

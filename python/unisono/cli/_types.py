@@ -128,7 +128,7 @@ class Names(click.ParamType[list[str]]):
 
 @dataclass(frozen=True)
 class TracedPes:
-    """PEs of a trace: an even sample of so many, or those in a list, or all."""
+    """PEs of a trace: an even sample, or those in a list, or all."""
 
     sampled: int | None = None
     listed: tuple[range, ...] = ()

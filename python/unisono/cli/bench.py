@@ -19,7 +19,7 @@ from unisono.mpi.library import import_mpi, together
 __all__ = ["bench", "sizes_of"]
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
-#: Larger schedules are not run again to tell their bits.
+#: Larger schedules are not run again to compare their bits.
 _MOST_ELEMENTS = 1 << 17
 
 
@@ -88,7 +88,7 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
 def _ran(
     collective: str, row: PlanRow | None, ranks: int, count: int, planned: Timing, default: Timing
 ) -> dict[str, Any]:
-    """What shows which algorithm ran: the calls that the plan served, and the bits of the result."""
+    """The evidence of the algorithm that ran: the calls that the plan served, and the bits of the result."""
     ours = None if row is None or row["algorithm"] is None else _bits(collective, row, ranks, count)
     served, calls = planned.served, planned.calls
     if row is None or row["algorithm"] is None:

@@ -80,7 +80,7 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:
-    """Prints the report of a plan for people, with so many candidates (None: all)."""
+    """Prints the report of a plan as text, with the first ``candidates`` candidates (None: all)."""
     predicted, bound = report["predicted"], report["lower_bound"]
     print_lines(subject(report, predicted["cycles"] is not None))
     print_fields(

@@ -72,7 +72,7 @@ def _print(claims: list[Claim], files: list[str]) -> None:
 
 
 def _print_measured(measured: dict[str, Any]) -> None:
-    """What this machine took, which no claim is judged by."""
+    """Times measured on this machine, by which no claim is judged."""
     print_lines("", f"multiplying, measured here: {measured['note']}")
     if not measured["rows"]:
         return

@@ -164,7 +164,7 @@ def simulate(
 def _subject(
     what: str | None, machine: str | None, options: dict[str, Any], given: _ranks_options.Options
 ) -> tuple[Schedule | Registers | None, Machine | None]:
-    """What is run, None for a GOAL program, and the machine, None for LogGOPS without one."""
+    """The schedule or registers, None for a GOAL program, and the machine, None for LogGOPS without one."""
     if given.goal is not None:
         if what is not None:
             raise click.UsageError("--goal brings its own program; drop the rest")
@@ -252,7 +252,7 @@ def _metric_text(name: str, metric: Metric) -> str:
 
 
 def _print(report: SimulationReport, run: Run) -> None:
-    """Prints the report of a run for people; fields and tables without a value are left out."""
+    """Prints the report of a run as text; fields and tables without a value are left out."""
     in_cycles = run.cycles is not None
     print_lines(report["goal"] or subject(report, in_cycles))
     queue = f", queue depth {report['queue_depth']}" if report["queue_depth"] is not None else ""

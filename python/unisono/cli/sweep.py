@@ -28,8 +28,9 @@ _WIDEST = 16
 @click.option(
     "--baseline",
     metavar="NAME",
-    help="What the speed-up is over [default on a wafer: chain, or flood for a broadcast; among ranks what "
-    "libraries use for short vectors].",
+    help="The algorithm that the speed-up compares with [default on a wafer: chain, or flood for a broadcast; among "
+    "ranks the one that libraries use for short vectors; on switches that reduce recursive-doubling for an allreduce, "
+    "else in-network].",
 )
 @click.option(
     "--param", type=Param(), multiple=True, help="A parameter of the algorithms, as in root=middle; repeatable."

@@ -21,7 +21,7 @@ __all__ = ["workload"]
     type=click.Choice(["model", "packet"]),
     default="model",
     show_default=True,
-    help="What communication takes: by the model that plans go by, or with every packet simulated.",
+    help="The time of communication: by the model of plans, or with every packet simulated.",
 )
 @click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce.")

@@ -1,4 +1,4 @@
-"""What the communication of a program of tasks takes on a machine: every distinct operation priced once.
+"""The time of a program's communication on a machine: every distinct operation is priced once.
 
 Operations follow each other in the order of issue: none overlaps with another one or with kernels. A collective takes
 what `plan` predicts of its best algorithm; the messages of one read are one schedule, priced and simulated as such.
@@ -54,7 +54,7 @@ class Prediction:
         return report
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Titles and cells for people."""
+        """Titles and cells of a printed table."""
         simulated = self.simulated_seconds is not None
         titles = ["times", "for task", "buffer", "pattern", "ranks", "bytes a rank", "algorithm", "µs each", "ratio"]
         rows = []
@@ -127,7 +127,7 @@ def as_report(predicted: Prediction, alone: Prediction) -> PredictedReports:
 
 
 def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
-    """What people read below the table."""
+    """The lines that are printed below the table."""
 
     def time(one: Prediction) -> str:
         simulated = "" if one.simulated_seconds is None else f", simulated {one.simulated_seconds * 1e6:.3f} µs"
@@ -139,12 +139,12 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
         f"by messages between pairs alone: {time(alone)}{gain}",
     ]
     if any(row["places"] == "first" for row in predicted.operations):
-        lines.append("operations among some of the ranks are priced as if these were the first so many of the machine")
+        lines.append("operations among some of the ranks are priced as if these were the first ranks of the machine")
     return lines
 
 
 class Pricing:
-    """Prices the operations of programs on so many nodes of a machine, alike ones once."""
+    """Prices the operations of programs on part of a machine; equal operations are priced once."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Pricing:
         model: str | None = None,
         simulate: bool = False,
     ) -> None:
-        """On the first so many ranks of a machine, or on the part of a network that its shape says.
+        """Takes the first ``nodes`` ranks of a machine, or the part of a network that the machine's shape names.
 
         Raises:
             InputError: no such machine or model, or it is smaller than that.
@@ -222,7 +222,7 @@ class Pricing:
         return row
 
     def _own_places(self, moved: Moved) -> bool:
-        """Whether the ranks that take part are priced where they are, not as the first so many."""
+        """Whether the ranks that take part are priced where they are, not as the first ranks."""
         if self._kind == "network" or not self._levels or moved.is_messages:
             return True
         return moved.participants == list(range(len(moved.participants)))

@@ -45,7 +45,7 @@ def _made(source: Source, form: str, kind: str, title: str) -> str | bytes:
 
 
 def of_json(program: dict[str, Any]) -> Callable[[Any], None]:
-    """What submits a program of the JSON form, which was found right before."""
+    """The function that submits a program of the JSON form, which was checked before."""
 
     def build(to: Any) -> None:
         buffers = {}

@@ -1,4 +1,4 @@
-"""Under mpiexec: prints a hash of the bits of float sums, which tell the order in which an MPI library adds.
+"""Under mpiexec: prints a hash of the bits of float sums, which show the order in which an MPI library adds.
 
 ``python _bits.py BYTES...`` prints ``BYTES HASH`` for each size, or ``BYTES differ`` if the ranks do not agree. Each
 hash is of the eighth of eight calls, because a library may choose otherwise from some call on. Needs NumPy and

@@ -19,7 +19,7 @@ from unisono.mpi.launchers import LIBRARY
 __all__ = ["MEASURED", "Array", "Collectives", "buffers"]
 
 Array = npt.NDArray[Any]
-#: How a collective is called: its function, and the buffers and counts of a call on so many ranks.
+#: The function of MPI for each collective.
 _CALLS: dict[str, str] = {
     "allreduce": "Allreduce",
     "reduce": "Reduce",
@@ -28,7 +28,7 @@ _CALLS: dict[str, str] = {
     "reduce-scatter": "Reduce_scatter_block",
     "alltoall": "Alltoall",
 }
-#: What the library for MPI programs goes by.
+#: The variables that the library for MPI programs reads.
 _SETTINGS = ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_OFF", "UNISONO_SAFE_OPS")
 #: Collectives that can be timed.
 MEASURED = tuple(_CALLS)

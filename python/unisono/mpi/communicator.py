@@ -58,9 +58,9 @@ class Operation:
     def __init__(self, result: Array | None, ran: Ran, poll: Callable[[], bool]) -> None:
         self._poll = poll
         self._done = False
-        #: What the call leaves to this rank; not to be touched before the call is over.
+        #: The result on this rank; not to be touched before the call is over.
         self.result = result
-        #: What runs, and why.
+        #: The algorithm that runs, and why.
         self.ran = ran
 
     def test(self) -> bool:
@@ -130,7 +130,7 @@ atexit.register(LibraryCall.finish)
 class World:
     """The ranks of a communicator, and collectives among them; `world` makes one."""
 
-    #: What the latest call ran, and why; None before the first.
+    #: The algorithm of the latest call, and why; None before the first.
     last: Ran | None = None
 
     def __init__(self, mpi: Any, comm: Any, channels: int, safe_ops: bool) -> None:
@@ -210,7 +210,7 @@ class World:
     def prepare(
         self, collective: str, count: int, dtype: npt.DTypeLike = np.uint8, *, op: str = "sum", root: int = 0
     ) -> Ran:
-        """What later calls of so many elements will run; all ranks call it together.
+        """Returns what later calls of ``count`` elements will run; all ranks call it together.
 
         ``count`` is that of one rank's piece where ranks have pieces. Where a model plans, ranks wait here for each
         other, and no more when such a call begins.
@@ -272,7 +272,7 @@ class World:
         return operation
 
     def _choice(self, call: Call) -> tuple[int | None, Ran]:
-        """What the source chooses, which is the same for all calls that ranks cannot tell apart."""
+        """The choice of the source, the same for all calls that ranks cannot distinguish."""
         if not call.predefined:
             return self._source.choose(call)
         key = (call.collective, call.elements, call.unit, call.root, call.datatype, call.op)

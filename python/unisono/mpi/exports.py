@@ -68,8 +68,8 @@ def shown(rows: list[dict[str, Any]], target: str, load: list[str], file: str | 
         except RuntimeError as error:
             return f"{_STATIC}; {name} failed with it on {ranks} ranks: {error}"
         for size in wanted:
-            told = "result bits changed" if before[size] != after[size] else "same result bits"
-            found.append(f"allreduce of {size} bytes on {ranks} ranks: {told} ({before[size]}, {after[size]})")
+            note = "result bits changed" if before[size] != after[size] else "same result bits"
+            found.append(f"allreduce of {size} bytes on {ranks} ranks: {note} ({before[size]}, {after[size]})")
     return f"{_STATIC}; run with {name}: " + "; ".join(found)
 
 

@@ -1,4 +1,4 @@
-"""The MPI libraries of this machine, as far as exports need them: their files, and what bits they compute."""
+"""The MPI libraries of this machine, as far as exports need them: their files, and the bits that they compute."""
 
 import os
 import shutil
@@ -11,6 +11,8 @@ from pathlib import Path
 __all__ = ["MOST_RANKS", "Library", "find", "mpich_image"]
 
 _BITS = Path(__file__).with_name("_bits.py")
+#: A list of other installations of MPI, the folder of a launcher a line, in the environment of this Python.
+_OTHERS = Path(sys.prefix) / "etc" / "unisono" / "mpi-folders"
 #: Ranks that one machine is asked to run.
 MOST_RANKS = 8
 
@@ -26,7 +28,7 @@ class Library:
     def bits(self, ranks: int, sizes: Sequence[int], load: Sequence[str] = ()) -> dict[int, str]:
         """Hashes of float sums by size in bytes.
 
-        ``load`` is what the library is told: arguments of its launcher for Open MPI, variables for MPICH.
+        ``load`` are settings of the library: arguments of its launcher for Open MPI, variables for MPICH.
 
         Raises:
             RuntimeError: the run failed; the message is its last line.
@@ -56,10 +58,10 @@ class Library:
 
 
 def _folders() -> list[Path]:
-    """Where launchers may be: this environment, the one for MPICH beside it, and the search path."""
-    own = Path(sys.prefix)
+    """The folders of launchers: of this environment, those that its list of other installations names, of the path."""
+    listed = _OTHERS.read_text().splitlines() if _OTHERS.is_file() else []
     found = shutil.which("mpiexec")
-    return [own / "bin", own.with_name(".venv-mpich") / "bin", *([Path(found).parent] if found else [])]
+    return [Path(sys.prefix) / "bin", *map(Path, filter(None, listed)), *([Path(found).parent] if found else [])]
 
 
 def find(name: str) -> Library | None:

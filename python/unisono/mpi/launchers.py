@@ -26,7 +26,7 @@ class Launcher:
     def command(self, ranks: int, shared: bool, variables: dict[str, str], program: list[str]) -> list[str]:
         """The command that runs the program; its processes, and only they, have the variables.
 
-        ``shared`` says that there are more ranks than cores, which Open MPI wants to be told.
+        ``shared`` says that there are more ranks than cores, which Open MPI needs an option for.
         """
         command = [str(self.path)]
         if self.family == "openmpi":
@@ -107,7 +107,7 @@ def environment(launcher: Launcher) -> dict[str, str]:
 
 
 def variables(plan: str | None, report: str | None, check: bool, safe_ops: bool, off: bool) -> dict[str, str]:
-    """What the processes of the program have in their environment.
+    """The environment variables of the program's processes.
 
     Raises:
         InputError: the library is not built.

@@ -27,7 +27,7 @@ def import_mpi() -> Any:
 
 
 def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
-    """What ``check`` returns on this rank; where it fails on any, all ranks of ``world`` end, and one of them says why.
+    """Returns the result of ``check`` on this rank; where it fails on any rank, all end, and one prints the error.
 
     Raises:
         Error, OSError: it failed, on the first rank where it did.

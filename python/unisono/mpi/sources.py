@@ -28,7 +28,7 @@ class Call:
     """A collective with this rank's memory; what comes before the memory is the same on all ranks."""
 
     collective: str
-    #: Elements of so many bytes, counted as MPI counts; where data only moves an element is a byte.
+    #: Elements and their bytes, counted as MPI counts; where data only moves an element is a byte.
     elements: int
     unit: int
     root: int = 0
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a call ran, and why."""
+    """The algorithm that a call ran, and why."""
 
     collective: str
     #: As MPI counts: the whole vector, or one rank's piece where ranks have pieces.
@@ -106,11 +106,11 @@ class Group:
         return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
 
     def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> Ran:
-        """What to say of a call."""
+        """The record of a call."""
         return Ran(call.collective, call.bytes, self.ranks, self.per_node, algorithm, why, **more)
 
     def from_first(self, make: Any) -> Any:
-        """What rank 0 makes, on all ranks; an error of it is raised on all.
+        """Returns on all ranks the value that rank 0 makes; an error of rank 0 is raised on all.
 
         Raises:
             Error: the making failed.
@@ -157,8 +157,8 @@ class Table:
         row = None if why else group.row(self._number, call)
         if row is not None:
             found = self._rows[row]
-            told = f"by {self._name}, {_range(found)}"
-            return self._number, group.ran(call, found["algorithm"] or "library", told, params=found["params"])
+            reason = f"by {self._name}, {_range(found)}"
+            return self._number, group.ran(call, found["algorithm"] or "library", reason, params=found["params"])
         return None, group.ran(call, "library", f"because {why or self._why_not(call)}")
 
     def _why_not(self, call: Call) -> str:
@@ -186,7 +186,7 @@ class Model:
 
     def __init__(self, group: Group, machine: Machine | str | os.PathLike[str]) -> None:
         self._group = group
-        # Rank 0 alone plans; where it cannot, all are told.
+        # Rank 0 alone plans; where it fails, all ranks get its error.
         self._machine: Machine | None = None
         group.from_first(lambda: self._read(machine))
         #: By collective, power of two of the bytes, and whether operands may be swapped: the plan's number and words.

@@ -9,7 +9,7 @@ from unisono.networks._canvas import HALF, KINDS, Canvas, Point, count
 
 __all__ = ["draw"]
 
-#: Beyond so many nodes numbers are left out.
+#: The most nodes that are numbered.
 _NUMBERED = 64
 
 

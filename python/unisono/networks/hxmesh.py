@@ -27,7 +27,7 @@ class _Plan:
 
     @property
     def beside(self) -> float:
-        """What the cables of the rows take on each side of a board."""
+        """The width that the cables of the rows take on each side of a board."""
         return 0.25 + self.a * _TRACK
 
     @property

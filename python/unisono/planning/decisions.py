@@ -1,4 +1,4 @@
-"""What to run at each size and number of ranks, from times at a few of them.
+"""Chooses what runs at each size and number of ranks, from times at a few of them.
 
 A choice goes by *deciding times*. The library's are those measured. A schedule's are too where it won clearly and in
 most rounds; else it counts as no faster than the library. Between two numbers of ranks that were measured, a schedule's
@@ -35,7 +35,7 @@ def deciding(seconds: float, won: int, rounds: int, library: float) -> float:
 
 
 def between(ranks: int, low: tuple[int, Times], high: tuple[int, Times], models: Mapping[int, Times]) -> Times:
-    """Deciding times on so many ranks between two numbers that were measured.
+    """Deciding times on a number of ranks between two that were measured.
 
     ``models`` are predicted times at all three numbers; what has none at one of them is not served, but the library.
     """
@@ -62,7 +62,7 @@ def between(ranks: int, low: tuple[int, Times], high: tuple[int, Times], models:
         for size, (time, library) in enumerate(zip(times, found[LIBRARY], strict=True)):
             if time is None or library is None:
                 continue
-            # What was faster on neither side is not so in between because a model says it.
+            # A schedule that was faster on neither side is not faster in between, whatever its model predicts.
             wins = any(ends[name][size] < ends[LIBRARY][size] for ends in (lows, highs))  # type: ignore[operator]
             times[size] = time if wins else max(time, library)
     return found
@@ -98,6 +98,6 @@ def boundary(sizes: tuple[int, int], one: tuple[float, float], other: tuple[floa
     first, last = sizes
     gain_first, gain_last = math.log(other[0] / one[0]), math.log(one[1] / other[1])
     share = gain_first / (gain_first + gain_last) if gain_first > 0 and gain_last > 0 else 0.5
-    # What is missing to a whole number by rounding belongs to it.
+    # The small term makes up for rounding just below a whole number.
     at = int(first * (last / first) ** share + 1e-9)
     return min(max(at, first), last - 1)

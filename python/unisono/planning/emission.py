@@ -79,7 +79,7 @@ def import_schedule(
 ) -> Schedule:
     """The schedule in another tool's file (``"msccl-xml"``); ``schedule.verify()`` then proves it.
 
-    What is not given is as the file says, and else one element a chunk, ``f32``, ``sum`` and root 0.
+    Values that are not given are those of the file, or else one element a chunk, ``f32``, ``sum`` and root 0.
 
     Raises:
         InputError: there is no such format, or the file is wrong; the message names the line.

@@ -13,10 +13,11 @@ from unisono.base.reports import PlanRow
 
 __all__ = ["load_plans", "read_proven", "save_plans"]
 
-#: What serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)``: the MPI library.
+#: The source that serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)`` for the
+#: MPI library.
 Serves = Plan | Schedule | tuple[str, int]
 #: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond); with a fourth item it
-#: serves where so many ranks share a node (None: however they lie).
+#: serves only where that number of ranks share a node (None: any number).
 Row = tuple[Serves, int, int | None] | tuple[Serves, int, int | None, int | None]
 
 
@@ -24,8 +25,8 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
     """Writes a table of schedules for MPI programs.
 
     Sizes count as MPI counts: the whole vector of a broadcast, reduce or allreduce, one rank's piece elsewhere. Each
-    schedule is proved and stored in blocks, so that it serves every count in its range. What no row serves is the
-    library's own.
+    schedule is proved and stored in blocks, so that it serves every count in its range. Calls that no row serves go to
+    the MPI library.
 
     >>> import unisono as un
     >>> short = un.plan("allreduce", "archer", shape=4, elements=2)

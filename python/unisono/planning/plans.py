@@ -55,9 +55,10 @@ def bounds(
     root: Root = 0,
     model: str | None = None,
 ) -> list[Bound]:
-    """Every lower bound that applies: ``name``, ``cycles`` and ``seconds``, ``reference``, and what it ``assumes``.
+    """Every lower bound that applies.
 
-    Among ranks there are no cycles, and ``model`` chooses one that the machine has the parameters for.
+    A bound has ``name``, ``cycles`` (None on a machine without cycles), ``seconds``, ``reference``, ``source`` and
+    ``assumes``. Among ranks ``model`` chooses a model that the machine has the parameters for.
 
     Raises:
         InputError: a name, size, shape or root that does not exist.

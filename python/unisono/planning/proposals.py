@@ -5,7 +5,7 @@ from unisono.planning.plans import plan
 
 __all__ = ["proposals", "propose"]
 
-#: What an operator that does not commute is computed with, where data is needed.
+#: The datatype of an operator that does not commute, where a proof needs data.
 _DTYPES = {"ordered": "i64"}
 
 

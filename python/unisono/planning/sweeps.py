@@ -65,7 +65,7 @@ def sweep(
             points.append(point)
             steps = _core.steps_counted()
             done += steps
-            # The first point of a shape says what the others will need; longer vectors may need more.
+            # The first point of a shape gives the estimate for the others; longer vectors may need more.
             if index == 0 or done > expected:
                 expected = done + steps * (len(counts) - index - 1)
                 _core.admit_sweep(total, expected)

@@ -1,6 +1,6 @@
 """Maps of what is best where, as PNG.
 
-Colours are from cividis and viridis, which read alike for people who see colours differently and in grey.
+Colours are from cividis and viridis, which are distinguishable with any colour vision and in grey.
 """
 
 import io

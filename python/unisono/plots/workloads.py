@@ -24,7 +24,7 @@ def draw(report: WorkloadReport, kind: str = "png") -> bytes:
         for c in phase["communication"]:
             begin, end = c["begin"] * 1e3, c["end"] * 1e3
             axes.broken_barh([(begin, end - begin)], (0.1, 0.8), facecolors=_EXPOSED, edgecolor="white", linewidth=0.3)
-            # What lies under compute is hidden.
+            # Communication below a bar of compute is hidden by it.
             for start, length in computing:
                 low, high = max(begin, start), min(end, start + length)
                 if high > low:

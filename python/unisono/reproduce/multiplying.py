@@ -105,7 +105,7 @@ def eq_4_minimum(ratio: float) -> float:
     return (low + high) / 2
 
 
-#: What claims without a printed number evaluate at their points.
+#: The functions that claims without a printed number evaluate at their points.
 FORMULAS: dict[str, Callable[..., float]] = {
     "eq2": eq_2,
     "eq4": lambda b, stages: eq_4(b, (b + 1) ** stages, FIG_4_ALPHA_P, FIG_4_ALPHA_R),

@@ -53,12 +53,14 @@ def measure() -> tuple[list[dict[str, Any]], str]:
             said = (done.stderr.strip() or done.stdout.strip() or "nothing was printed").splitlines()
             return rows, f"not measured on {ranks} ranks: {next((x for x in said if 'error' in x.lower()), said[0])}"
         rows.append(json.loads(done.stdout.replace("\0", "")) | {"shared_cores": ranks > cores})
-    told = f"{BYTES} bytes, one node of {cores} cores, {launcher.family}; the paper had one rank a node of a Cray XC30"
+    setting = (
+        f"{BYTES} bytes, one node of {cores} cores, {launcher.family}; the paper had one rank a node of a Cray XC30"
+    )
     if any(row["shared_cores"] for row in rows):
-        told += (
+        setting += (
             "; more ranks than cores take turns, so their times are of switching between them as much as of messages"
         )
-    return rows, told
+    return rows, setting
 
 
 def main() -> None:

@@ -69,13 +69,13 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 
 @cache
 def machine(nodes: int, name: str = "piuma") -> un.Machine:
-    """A preset with so many nodes."""
+    """A preset with that number of nodes."""
     return un.machine(name, nodes=nodes)
 
 
 @cache
 def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.Run:
-    """An allreduce of so many f32 in the network, simulated."""
+    """An allreduce of ``elements`` f32 in the network, simulated."""
     plan = un.plan(
         "allreduce",
         machine(nodes, name),

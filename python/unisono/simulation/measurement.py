@@ -17,7 +17,7 @@ _MOST = 2**32 - 1
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a calibrated measurement says, in cycles; and what is true, which only a simulator knows."""
+    """The times of a calibrated measurement, in cycles, and the true ones, which only a simulator has."""
 
     #: Writes before the start, as a share of those that would do on a wafer without idle cycles.
     alpha: float
@@ -65,7 +65,9 @@ def measure(
         raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
     placed = schedule if machine is None else schedule.on(with_shape(machine, None))
     if placed.machine is not None and placed.machine.kind != "wafer":
-        raise InputError(f"measured is on a wafer, and this machine is of kind {placed.machine.kind}; see simulate")
+        raise InputError(
+            f"measurements are for wafers, and this machine is of kind {placed.machine.kind}; see simulate"
+        )
     limits = [("clock_skew", clock_skew), *([] if wanted_spread is None else [("wanted_spread", wanted_spread)])]
     for name, value in limits:
         if not 0 <= whole(name, value) <= _MOST:

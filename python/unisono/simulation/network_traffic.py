@@ -29,7 +29,7 @@ MESSAGES = 2
 
 @dataclass(frozen=True)
 class Traffic:
-    """What traffic did on a network. Shares and rates are by the slowest accelerator, unless they say otherwise."""
+    """The result of traffic on a network. Shares are of the slowest accelerator."""
 
     pattern: str
     machine: str
@@ -41,7 +41,7 @@ class Traffic:
     params: dict[str, str]
     seconds: float
     injection: float
-    """What one accelerator can send on all planes, bytes a second."""
+    """The rate at which one accelerator can send on all planes, bytes a second."""
     rates: npt.NDArray[np.float64]
     """Bytes a second of each accelerator until it was done; of an even sample where flows of many were looked at."""
     packets: int | None

@@ -42,12 +42,11 @@ def simulate(
     its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
     ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
     ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
-    packets. Rank ``k`` is on accelerator ``places[k]``, as of
-    :func:`unisono.submesh`, else where the schedule is placed, or on accelerator ``k`` of the part that the shape of
-    ``machine`` names.
+    packets; rank ``k`` is on accelerator ``places[k]``, as of :func:`unisono.submesh`, else where the schedule is
+    placed, or on accelerator ``k`` of the part that the shape of ``machine`` names.
 
     On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
-    ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by ``seed``.
+    ``noop_probability`` a PE idles in that share of its cycles, as it does against overheating, drawn by ``seed``.
     ``trace_pes`` (or ranks) are recorded for :meth:`Run.trace`.
 
     Raises:
@@ -62,9 +61,9 @@ def simulate(
     where = None if machine is None else with_shape(machine, None)
     if isinstance(schedule, Registers):
         return _simulate_registers(schedule, where)
-    lie = None if places is None else checked_places(places)
+    listed = None if places is None else checked_places(places)
     target = where or schedule.machine
-    placed = schedule if (where is None and lie is None) or target is None else schedule.on(target, lie)
+    placed = schedule if (where is None and listed is None) or target is None else schedule.on(target, listed)
     if queue_depth is not None and not 0 <= whole("queue_depth", queue_depth) < 2**32:
         raise InputError(f"queue_depth is {queue_depth}; accepted are whole numbers of 32 bits from 0 on")
     options = (

@@ -27,7 +27,7 @@ class Traced:
 
 
 def listed_pes(pes: Sequence[int]) -> list[int]:
-    """The PEs or ranks of a trace as a list; a range stays short until it is known to be.
+    """Returns the PEs or ranks of a trace as a list; a range that is too long is refused before it is expanded.
 
     Raises:
         InputError: they are not a list of whole numbers.
@@ -120,7 +120,7 @@ def rank_trace(run: Traced, simulation: Simulation) -> str:
                 "pid": 1,
                 "tid": operation["rank"] + 1,
                 "ts": operation["start_ns"] / 1e3,
-                # What costs less than nothing, as messages without bytes may in LogGOPSim's arithmetic, has no length.
+                # Messages without bytes may have a negative cost in LogGOPSim's arithmetic; such a bar has no length.
                 "dur": max(0.0, operation["end_ns"] - operation["start_ns"]) / 1e3,
                 "args": {"bytes": operation["bytes"], "rank": operation["rank"]},
             }
@@ -134,7 +134,7 @@ def rank_trace(run: Traced, simulation: Simulation) -> str:
 
 
 def operations_and_messages(simulation: Simulation) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What held the CPUs of the recorded ranks, and the messages between them, in nanoseconds.
+    """The operations that held the CPUs of the recorded ranks, and the messages between them, in nanoseconds.
 
     An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``bytes``, ``start_ns`` and ``end_ns``; a message
     ``source``, ``target``, ``bytes``, ``issued_ns`` and ``sent_ns`` (when its issue began and ended), and

@@ -67,5 +67,5 @@ class Exchanges:
         self._transport.send(to, pack(held.data, region), PUSH)
 
     def receive(self, held: Held, rows: Sequence[tuple[int, Boxes]]) -> Pending:
-        """What others push for one read."""
+        """The data that others push for one read."""
         return receive(self._transport, held, rows, PUSH)

@@ -1,4 +1,4 @@
-"""What a program communicates, told."""
+"""Explanations of programs: their communication, printed as a table."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from unisono.discovery.prediction import Prediction, as_report, total_lines
 
 
 class Explanation:
-    """What a program communicates on so many nodes, and on a machine what that takes; printed as a table."""
+    """The communication of a program on a number of nodes, and its time on a machine; printed as a table."""
 
     def __init__(
         self, found: Mapping[str, Any], predicted: Prediction | None = None, by_messages: Prediction | None = None

@@ -53,7 +53,7 @@ class Messages(Route):
     def _moving(self, held: Held) -> Pending:
         sends = []
         for to, region in self._sends:
-            # What is sent stays as it is until all is over.
+            # The region sent does not change until the exchange is over.
             data = in_place(held.data, region)
             data = pack(held.data, region) if data is None else data
             sends += self._transport.start_sending(to, data, EXCHANGE)
@@ -81,7 +81,7 @@ class Messages(Route):
 
 
 def _combine(held: Held, parts: list[tuple[int, Boxes, Data, Data | None]]) -> None:
-    """What all brought, in the place of the result: neutral elements first, then each rank's."""
+    """Combines the parts of all ranks in the place of the result, which begins as neutral elements."""
     for start in (True, False):
         for _, region, data, codes in parts:
             numbers = pieces(codes, region) if codes is not None else ((box, None) for box in region)

@@ -41,7 +41,7 @@ class Task:
     accesses: list[tuple[int, str, Mapper]]
     operator: str
     options: dict[str, Any] = field(default_factory=dict)
-    #: Where the kernel runs, and whether it is told the offsets of its views.
+    #: Where the kernel runs, and whether it gets the offsets of its views.
     on: str = "numpy"
     offsets: bool = False
 
@@ -66,13 +66,13 @@ class Program:
         *,
         trace: str | os.PathLike[str] | None = None,
     ) -> None:
-        """An empty program. What its ranks do is recorded for the file ``trace``, which is written at the end."""
+        """An empty program. The actions of its ranks are recorded for the file ``trace``, written at the end."""
         self.arrays: list[Array] = []
         self.tasks: list[Task] = []
         self._numbered: dict[int, Task] = {}
         self._held: list[Held] = []
         self._initialized: list[bool] = []
-        # What a discovery does not look at, and ranks must have in common nevertheless.
+        # Values that a discovery does not look at, but that all ranks must have in common.
         self._details = 0
         #: The task whose kernel failed, if one has.
         self._failed: str | None = None
@@ -140,8 +140,8 @@ class Program:
     ) -> None:
         """Submits a task: ``kernel`` gets its views in the order reads, writes, updates, reduces.
 
-        Views of reads are read-only. What is written loses its old contents; what is reduced starts from the operator's
-        neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
+        Views of reads are read-only. A view of a write has no old contents; a view of a reduction starts from the
+        operator's neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
 
         With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. With ``offsets`` it gets one more
         argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
@@ -231,7 +231,7 @@ class Program:
         model: str | None = None,
         simulate: bool = False,
     ) -> Explanation:
-        """What would be communicated on so many nodes, and on ``machine`` what that would take.
+        """The communication on a number of nodes, and its time on ``machine``.
 
         The machine is one of ranks, such as ``"archer"``, or a network, such as ``"hx2mesh-small"``. ``simulate`` runs
         every operation on the machine's simulator as well.
@@ -288,7 +288,7 @@ class Program:
     def graph(
         self, nodes: int, file: str | os.PathLike[str], kind: str = "commands", rules: str = "full", title: str = ""
     ) -> None:
-        """Draws what each of so many ranks does, or with ``kind="tasks"`` what tasks read of each other.
+        """Draws the commands of each of the ranks, or with ``kind="tasks"`` what tasks read of each other.
 
         A file that ends in ``.dot`` is for Graphviz; ``.svg`` and ``.png`` are pictures, which show the beginning of
         long programs and the first of many ranks.

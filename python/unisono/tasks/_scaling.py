@@ -143,7 +143,7 @@ def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float
 
 
 def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
-    """For tasks of each name their seconds alone, and the largest part of them that one of so many nodes does."""
+    """For tasks of each name their seconds alone, and the largest part of these that one node does."""
     done: dict[str, float] = {}
     whole: dict[str, float] = {}
     # Parts differ by one granule; the first are the larger ones, and the last may have what is left over.

@@ -40,7 +40,7 @@ def _record() -> Iterator[list["Program"]]:
 
 
 def record(path: str) -> "Program":
-    """Executes a file without running its program, and returns that. What it prints goes to standard error."""
+    """Executes a file without running its program, and returns that. Its output goes to standard error."""
     check_regular(path)
     with _record() as found, contextlib.redirect_stdout(sys.stderr):
         try:
