@@ -11,7 +11,7 @@ pub mod msccl;
 pub mod tuning;
 
 use unisono_collective::{Dtype, Operator};
-use unisono_lower::{File, wafer::LowerError};
+use unisono_lower::{VerifiedFile, wafer::LowerError};
 use unisono_schedule::Schedule;
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
@@ -40,7 +40,7 @@ pub trait Emitter: Sync {
     ///
     /// # Errors
     /// The reason why the target cannot express the schedule.
-    fn emit(&self, file: &File) -> Result<Files, Refused>;
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused>;
 }
 
 /// Sorted by name.

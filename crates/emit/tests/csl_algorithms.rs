@@ -10,7 +10,7 @@ use common::{TARGET, round_trip};
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_emit::csl;
-use unisono_lower::wafer::{WaferProgram, lower};
+use unisono_lower::wafer::{WaferProgram, prove_and_lower};
 use unisono_machine::{Grid, Machine};
 
 const SHAPES: [(u32, u32); 8] = [(1, 1), (1, 2), (1, 5), (1, 16), (6, 1), (4, 4), (7, 5), (2, 9)];
@@ -23,7 +23,7 @@ fn lowered(algorithm: &dyn Algorithm, kind: Kind, grid: Grid, root: u32) -> Opti
     let params = Params::new();
     algorithm.supports(&case, &params).ok()?;
     let placed = algorithm.build(&case, &params).unwrap();
-    Some(lower(placed.grid().unwrap(), &wafer).unwrap())
+    Some(prove_and_lower(&placed, &wafer).unwrap())
 }
 
 /// Emits what can be, and says how often each algorithm was refused for which reason.

@@ -10,10 +10,11 @@ use unisono_emit::{
     goal::{Goal, read, write},
 };
 use unisono_lower::{
-    File,
-    tasks::{ANY, Builder, Kind, Task, TaskGraph, from_schedule, pattern},
+    File, VerifiedFile,
+    tasks::{ANY, Builder, Kind, Task, TaskGraph, draft, pattern},
 };
 use unisono_machine::Machine;
+use unisono_schedule::verify::Method;
 
 const FILES: [(&str, &str); 8] = [
     ("alltoall", include_str!("../../../tests/goal/a2a_P8_d1024.goal")),
@@ -137,7 +138,10 @@ fn emitted_for_a_machine() {
     let algorithm = ALGORITHMS.iter().find(|a| a.name() == "recursive-doubling").unwrap();
     let mut schedule = algorithm.build(&Case::on_ranks(c, Ranks::default()), &Params::new()).unwrap().schedule;
     schedule.set_origin("by hand");
-    let emit = |machine| Goal.emit(&File { schedule: schedule.clone(), placement: None, machine }).unwrap().remove(0).1;
+    let emit = |machine| {
+        let file = File { schedule: schedule.clone(), placement: None, machine };
+        Goal.emit(&VerifiedFile::new(&file, Method::Auto).unwrap()).unwrap().remove(0).1
+    };
     assert!(emit(None).starts_with("// allreduce of 4 f32 among 2 ranks, by hand; a reduction takes no time"));
     let machine = "kind = \"endpoint\"\nname = \"pair\"\nmodel = \"postal\"\nalpha_ns = 5\nbeta_ns_per_byte = 1\n\
                    gamma_ns_per_byte = 0.5\ncompute_ns = 10\n";
@@ -165,7 +169,7 @@ fn schedules_among_ranks() {
                     continue;
                 }
                 let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
-                let graph = from_schedule(&schedule).unwrap();
+                let graph = draft(&schedule).unwrap();
                 let again = parse(&print(&graph)).unwrap();
                 assert_eq!(again.task_count(), graph.task_count());
                 for task in (0..graph.task_count()).map(TaskId::new) {

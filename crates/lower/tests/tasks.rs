@@ -2,7 +2,7 @@
 
 use unisono_base::{InstrId, NodeId, StreamId, TaskId};
 use unisono_collective::{Collective, Dtype, Kind as CollectiveKind, Operator};
-use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph, from_schedule, pattern};
+use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph, draft, pattern};
 use unisono_schedule::{Builder as Schedule, Operand};
 
 const IN: Operand = Operand::In(0);
@@ -47,7 +47,7 @@ fn an_exchange() {
         b.combine(NodeId(n), 0, 8, &[IN], &[stream(to[n as usize])]);
         b.combine(NodeId(n), 0, 8, &[IN, stream(to[1 - n as usize])], &[OUT]);
     }
-    let graph = from_schedule(&b.finish().unwrap()).unwrap();
+    let graph = draft(&b.finish().unwrap()).unwrap();
     assert_eq!(shown(&graph, 0), ["send 32 to 1 tag 0", "recv 32 from 1 tag 1; ~0", "reduce 32; 1"]);
     assert_eq!(shown(&graph, 1), ["send 32 to 0 tag 1", "recv 32 from 0 tag 0; ~0", "reduce 32; 1"]);
 }
@@ -63,7 +63,7 @@ fn pieces() {
     for (start, len) in [(0, 3), (3, 1), (4, 4)] {
         b.combine(NodeId(1), 0, len, &[stream(s), Operand::In(start)], &[Operand::Out(start)]);
     }
-    let graph = from_schedule(&b.finish().unwrap()).unwrap();
+    let graph = draft(&b.finish().unwrap()).unwrap();
     assert_eq!(shown(&graph, 0), ["send 20 to 1 tag 0", "send 4 to 1 tag 0; ~0", "send 8 to 1 tag 0; ~1"]);
     assert_eq!(
         shown(&graph, 1),
@@ -89,7 +89,7 @@ fn streams_to_several_nodes_and_several_operands() {
         b.combine(NodeId(n), 0, 8, &[stream(all)], &[stream(back[n as usize - 1])]);
     }
     b.combine(NodeId(2), 1, 8, &[stream(one)], &[OUT]);
-    let graph = from_schedule(&b.finish().unwrap()).unwrap();
+    let graph = draft(&b.finish().unwrap()).unwrap();
     // Many follow many: one task that does nothing lies between.
     assert_eq!(
         shown(&graph, 0),
@@ -119,7 +119,7 @@ fn dependencies() {
     b.after(early, last);
     b.combine(NodeId(1), 0, 8, &[IN], &[stream(s[1])]);
     b.combine(NodeId(1), 0, 8, &[stream(s[0])], &[OUT]);
-    let graph = from_schedule(&b.finish().unwrap()).unwrap();
+    let graph = draft(&b.finish().unwrap()).unwrap();
     assert_eq!(shown(&graph, 0), ["send 32 to 1 tag 0; 1 2", "recv 32 from 1 tag 1", "calc 0; 1"]);
 }
 
@@ -128,11 +128,11 @@ fn what_is_refused() {
     let mut b = among(2);
     let copies = [0, 1].map(|n| b.combine(NodeId(n), 0, 8, &[IN], &[OUT]));
     b.after(copies[1], copies[0]);
-    let error = from_schedule(&b.finish().unwrap()).unwrap_err();
+    let error = draft(&b.finish().unwrap()).unwrap_err();
     assert_eq!(error, TaskError::AcrossNodes { later: NodeId(1), earlier: NodeId(0) });
     let mut b = among(2);
     b.combine(NodeId(0), 0, 9, &[IN], &[OUT]);
-    let error = from_schedule(&b.finish().unwrap()).unwrap_err();
+    let error = draft(&b.finish().unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("the schedule is not well-formed: outside-buffer"), "{error}");
     assert!(matches!(error, TaskError::Malformed(d) if d.instruction == Some(InstrId(0).0)));
 

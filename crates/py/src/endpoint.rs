@@ -7,11 +7,10 @@ use unisono_base::rounded;
 use unisono_cost::endpoint::{Goal, LevelPrices, Prices, TICKS_PER_NS, ZeroBytes};
 use unisono_lower::tasks::{TaskGraph, from_schedule};
 use unisono_machine::{Endpoint, EndpointModel};
-use unisono_schedule::verify::Method;
 use unisono_sim::endpoint::{self, Noise, Options, SimError, TraceRequest};
 
 use crate::{
-    errors::{detached, input, simulation_error, verify_error},
+    errors::{detached, input, simulation_error},
     schedule::Schedule,
     simulation::Simulation,
 };
@@ -33,11 +32,8 @@ pub fn among_ranks(
     };
     let table = &schedule.file().schedule;
     let prices = LevelPrices::new(machine, model, table.collective().ranks).map_err(input)?;
-    let proof = detached(py, || schedule.prove(Method::Auto))?;
-    if !proof.holds() {
-        return Err(verify_error(py, &proof.diagnostics));
-    }
-    let graph = detached(py, || from_schedule(table))?.map_err(input)?;
+    let proven = schedule.verified(py)?;
+    let graph = detached(py, || from_schedule(proven.verified()))?.map_err(input)?;
     simulated(py, &graph, &prices, &options, TICKS_PER_NS)
 }
 

@@ -5,17 +5,16 @@ use std::time::Instant;
 use pyo3::prelude::*;
 use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::{
-    GridPlacement, OnGrid, Placement,
+    GridPlacement, Placement,
     wafer::{LowerError, WaferProgram, lower},
 };
 use unisono_machine::{Endpoint, Machine as Description, Wafer, network::Network};
-use unisono_schedule::verify::Method;
 use unisono_sim::fabric::{self, Calibration, Options, SimError, TraceRequest};
 
 use crate::{
     convert::index,
     endpoint,
-    errors::{UnsupportedError, detached, input, simulation_error, to_python, verify_error},
+    errors::{UnsupportedError, detached, input, simulation_error, to_python},
     schedule::Schedule,
     simulation::Simulation,
     traffic,
@@ -112,13 +111,9 @@ impl<'a> Ready<'a> {
         py: Python<'_>,
         what: impl FnOnce(&WaferProgram, &Options) -> Result<T, SimError> + Send,
     ) -> PyResult<T> {
-        let proof = detached(py, || self.schedule.prove(Method::Auto))?;
-        if !proof.holds() {
-            return Err(verify_error(py, &proof.diagnostics));
-        }
-        let placed = OnGrid { schedule: &self.schedule.file().schedule, placement: self.placement };
+        let proven = self.schedule.verified(py)?;
         let done = detached(py, || {
-            let program = lower(placed, self.wafer).map_err(Failure::Lower)?;
+            let program = lower(proven.verified(), self.placement, self.wafer).map_err(Failure::Lower)?;
             what(&program, &self.options).map_err(Failure::Run)
         })?;
         done.map_err(|failure| failure.into_python(py))

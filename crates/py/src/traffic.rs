@@ -11,7 +11,6 @@ use unisono_lower::{
     tasks::{TaskError, TaskGraph, from_schedule, pattern},
 };
 use unisono_machine::network::Network;
-use unisono_schedule::verify::Method;
 use unisono_sim::{
     endpoint::Options as Hosts,
     network::{self, Interconnect, Options},
@@ -19,7 +18,7 @@ use unisono_sim::{
 
 use crate::{
     endpoint::{failed, options},
-    errors::{detached, input, verify_error},
+    errors::{detached, input},
     machine::Machine,
     network::network as network_of,
     schedule::Schedule,
@@ -38,11 +37,8 @@ pub fn injection(machine: &Machine) -> PyResult<f64> {
 pub fn on_network(py: Python<'_>, schedule: &Schedule, network: &Network, hosts: Hosts) -> PyResult<Simulation> {
     let placement = schedule.file().placement.as_ref().and_then(Placement::nodes);
     let options = Options { hosts, places: placement.unwrap_or_default().to_vec(), ..Options::default() };
-    let proof = detached(py, || schedule.prove(Method::Auto))?;
-    if !proof.holds() {
-        return Err(verify_error(py, &proof.diagnostics));
-    }
-    let graph = detached(py, || from_schedule(&schedule.file().schedule))?.map_err(input)?;
+    let proven = schedule.verified(py)?;
+    let graph = detached(py, || from_schedule(proven.verified()))?.map_err(input)?;
     simulated(py, network, &graph, &options)
 }
 

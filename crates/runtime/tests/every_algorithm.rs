@@ -26,7 +26,7 @@ fn case(kind: Kind, ranks: u32, elements: u32, root: u32, operator: Operator) ->
     Case::on_ranks(c, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() })
 }
 
-fn stored(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Option<(Verified, Stored)> {
+fn stored(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Option<(Verified<'static>, Stored)> {
     algorithm.supports(case, params).ok()?;
     let schedule = algorithm.build(case, params).unwrap().schedule;
     let proven = Verified::new(schedule, Method::Exact).unwrap();

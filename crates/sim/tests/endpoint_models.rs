@@ -3,7 +3,7 @@
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks, find};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{Goal, LevelPrices};
-use unisono_lower::tasks::{Builder, Task, TaskGraph, from_schedule, pattern};
+use unisono_lower::tasks::{Builder, Task, TaskGraph, draft, pattern};
 use unisono_machine::Endpoint;
 use unisono_machine::{EndpointModel, Machine};
 use unisono_schedule::Schedule;
@@ -82,7 +82,7 @@ fn recursive_multiplying() {
         let params = Params::new().with("schedule", stages);
         let schedule = schedule("recursive-multiplying", Kind::Allreduce, ranks, 1, &params).unwrap();
         let prices = prices(EndpointModel::PipeliningPostal, parameters, ranks);
-        assert_eq!(ns(&simulate(&from_schedule(&schedule).unwrap(), &prices)), expected, "{stages}");
+        assert_eq!(ns(&simulate(&draft(&schedule).unwrap(), &prices)), expected, "{stages}");
     }
 }
 
@@ -178,7 +178,7 @@ fn times_beyond_the_clock_are_refused() {
     let parameters = "alpha_ns = 4e13\nbeta_ns_per_byte = 4e13\n";
     let ring = |ranks: u32| {
         let schedule = schedule("ring", Kind::Allreduce, ranks, u64::from(ranks), &Params::new()).unwrap();
-        run(&from_schedule(&schedule).unwrap(), &prices(EndpointModel::Hockney, parameters, ranks), &Options::default())
+        run(&draft(&schedule).unwrap(), &prices(EndpointModel::Hockney, parameters, ranks), &Options::default())
     };
     assert_eq!(ns(&ring(4).unwrap())[0], 6.0 * 5.0 * 4e13);
     assert!(matches!(ring(256), Err(SimError::Overflow { .. })));
@@ -196,7 +196,7 @@ fn all_schedules_end() {
         for &kind in algorithm.info().collectives {
             for ranks in 1..=17 {
                 let Some(schedule) = schedule(algorithm.name(), kind, ranks, 19, &Params::new()) else { continue };
-                let graph = from_schedule(&schedule).unwrap();
+                let graph = draft(&schedule).unwrap();
                 for &model in EndpointModel::ALL {
                     let run = run(&graph, &prices(model, every, ranks), &Options::default());
                     let run = run.unwrap_or_else(|e| panic!("{} {kind} {ranks} {model:?}: {e}", algorithm.name()));

@@ -4,23 +4,25 @@ use unisono_algorithms::{ALGORITHMS, Case, Means, Params, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::{
-    GridPlacement, Placed,
-    wafer::{WaferProgram, lower},
+    GridPlacement,
+    wafer::{End, PeProgram, WaferProgram, lower, prove_and_lower},
 };
 use unisono_machine::{Grid, Machine, Wafer};
-use unisono_schedule::{Builder, Operand};
+use unisono_schedule::{
+    Builder, Operand, Schedule,
+    verify::{Method, Verified},
+};
 use unisono_sim::fabric::{Options, Run, SimError, run};
 
 fn wse2() -> Wafer {
-    let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
-    wafer
+    Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone()
 }
 
 fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str, params: &Params) -> WaferProgram {
     let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_grid(c, grid, 5.0);
     let (algorithm, params) = resolve(algorithm, &case, params).unwrap();
-    lower(algorithm.build(&case, &params).unwrap().grid().unwrap(), &wse2()).unwrap()
+    prove_and_lower(&algorithm.build(&case, &params).unwrap(), &wse2()).unwrap()
 }
 
 fn simulate(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> Run {
@@ -181,6 +183,12 @@ fn no_time_goes_under_the_physical_bound() {
     }
 }
 
+/// The program of a schedule whose outputs need not be those of its collective.
+fn lower_messages(schedule: &Schedule, placement: &GridPlacement) -> WaferProgram {
+    let none = vec![Vec::new(); schedule.node_count()];
+    lower(&Verified::of_messages(schedule, Method::Auto, &none).unwrap(), placement, &wse2()).unwrap()
+}
+
 /// A root between two neighbors, whose first element it can use in cycle 6. Without own input, element by element, it ends
 /// with the last of 2 B wavelets that come down its ramp: 6 + 2 B. With its own it does two operations an element, so no
 /// other time. Wavelets of both come in turns; a chunk of C takes every other one at first and so leaves C - 1 cycles
@@ -200,11 +208,8 @@ fn a_chunk_is_taken_from_one_child_before_the_next() {
             b.combine(NodeId(pe), 0, elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
         }
         let placement = GridPlacement { chunk, ..GridPlacement::new(Grid::new(1, 3)) };
-        let run = run(
-            &lower(Placed::on_grid(b.finish().unwrap(), placement).grid().unwrap(), &wse2()).unwrap(),
-            &Options::default(),
-        );
-        let run = run.unwrap();
+        // Without its own input the root makes another sum than the collective asks for.
+        let run = run(&lower_messages(&b.finish().unwrap(), &placement), &Options::default()).unwrap();
         assert_eq!(run.result_correct, own, "the root's own input is part of the sum");
         run.cycles
     };
@@ -245,19 +250,27 @@ fn larger_chunks_take_longer_and_give_the_same() {
 #[test]
 fn threads_that_meet_in_memory_are_an_error() {
     let c = Collective::new(Kind::Reduce, 3, 20, 1, Operator::Sum, Dtype::I32).unwrap();
-    let program = |apart: u32| {
+    let program = {
         let mut b = Builder::new(c);
         for (lane, pe) in [0, 2].into_iter().enumerate() {
             let stream = b.stream(NodeId(pe), &[NodeId(1)]);
             b.combine(NodeId(pe), 0, 10, &[Operand::In(0)], &[Operand::Stream(stream)]);
-            let at = lane as u32 * apart;
+            let at = lane as u32 * 10;
             b.combine(NodeId(1), lane as u32, 10, &[Operand::Stream(stream)], &[Operand::Out(at)]);
         }
-        let placed = Placed::on_grid(b.finish().unwrap(), GridPlacement::new(Grid::new(1, 3)));
-        lower(placed.grid().unwrap(), &wse2()).unwrap()
+        lower_messages(&b.finish().unwrap(), &GridPlacement::new(Grid::new(1, 3)))
     };
-    assert!(run(&program(10), &Options::default()).is_ok());
-    let error = run(&program(9), &Options::default()).unwrap_err();
+    assert!(run(&program, &Options::default()).is_ok());
+    // No schedule with this race is proved, so the program is changed.
+    let moved = |&end: &End| if end == End::Out(10) { End::Out(9) } else { end };
+    let step = |op| (*program.op(op), program.sources(op).to_vec(), program.sinks(op).iter().map(moved).collect());
+    let pes = (0..program.pe_count()).map(|pe| PeProgram {
+        routes: program.routes(pe).to_vec(),
+        threads: program.threads(pe).map(|thread| program.thread_ops(thread).map(step).collect()).collect(),
+        ..PeProgram::default()
+    });
+    let raced = WaferProgram::assemble(program.grid, c, program.phases().to_vec(), pes);
+    let error = run(&raced, &Options::default()).unwrap_err();
     assert!(matches!(error, SimError::Race { row: 0, col: 1, .. }), "{error}");
 }
 

@@ -3,7 +3,7 @@
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params};
 use unisono_collective::{Collective, Dtype, Operator};
-use unisono_lower::wafer::lower;
+use unisono_lower::wafer::prove_and_lower;
 use unisono_machine::Wafer;
 use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Options, run};
@@ -26,7 +26,7 @@ fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
                     settings.push(Params::new());
                     for params in settings.into_iter().filter(|p| algorithm.supports(&case, p).is_ok()) {
                         let name = format!("{} {params} {kind} on {grid} root {root} of {elements}", algorithm.name());
-                        let program = lower(algorithm.build(&case, &params).unwrap().grid().unwrap(), &wafer);
+                        let program = prove_and_lower(&algorithm.build(&case, &params).unwrap(), &wafer);
                         match program.map(|program| run(&program, &Options::default())) {
                             Ok(Ok(run)) if run.result_correct => {}
                             Ok(Ok(run)) => wrong.push(format!("{name}: {:?}", run.mismatch)),

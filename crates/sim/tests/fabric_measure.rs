@@ -2,7 +2,7 @@
 
 use unisono_algorithms::{Case, Params, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::wafer::{WaferProgram, lower};
+use unisono_lower::wafer::{WaferProgram, prove_and_lower};
 use unisono_machine::Wafer;
 use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Calibration, Measurement, Options, measure, run};
@@ -12,7 +12,7 @@ fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> WaferProgr
     let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_grid(c, grid, 5.0);
     let (algorithm, params) = resolve(algorithm, &case, &Params::new()).unwrap();
-    lower(algorithm.build(&case, &params).unwrap().grid().unwrap(), &wafer).unwrap()
+    prove_and_lower(&algorithm.build(&case, &params).unwrap(), &wafer).unwrap()
 }
 
 fn measured(program: &WaferProgram, noop_probability: f64, seed: u64, calibration: &Calibration) -> Measurement {

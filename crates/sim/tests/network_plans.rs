@@ -3,7 +3,7 @@
 use unisono_algorithms::{Case, Params, Profile, Ranks, find, ranks::Extents};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::NetworkModel;
-use unisono_lower::tasks::from_schedule;
+use unisono_lower::tasks::draft;
 use unisono_machine::{Machine, network::Network};
 use unisono_sim::network::{Interconnect, Options, run};
 
@@ -29,7 +29,7 @@ fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: 
         _ => model.schedule_ns(&schedule).unwrap(),
     };
     let options = Options { places: places.to_vec(), ..Options::default() };
-    let graph = from_schedule(&schedule).unwrap();
+    let graph = draft(&schedule).unwrap();
     let found = run(&graph, &Interconnect::new(network).unwrap(), &options).unwrap();
     assert_eq!(found.hosts.left_over, 0);
     [modelled, found.hosts.makespan as f64 / 1e3]

@@ -27,8 +27,7 @@ const CELLS: [Cell; 16] = [
 ];
 
 fn network(preset: &str) -> Network {
-    let network = Machine::preset(preset).unwrap().get::<Network>().unwrap().clone();
-    network
+    Machine::preset(preset).unwrap().get::<Network>().unwrap().clone()
 }
 
 #[test]
