@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Instant};
 
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_lower::{
     File,
@@ -15,6 +14,7 @@ use crate::{
     errors::{detached, input, to_python},
     machine::Machine,
     schedule::Schedule,
+    simulation::Simulation,
 };
 
 /// Registers of switches that reduce, with their machine.
@@ -106,86 +106,10 @@ impl Registers {
     }
 
     /// Runs them on the machine.
-    fn simulate(&self, py: Python<'_>) -> PyResult<EngineSimulation> {
+    pub fn simulate(&self, py: Python<'_>) -> PyResult<Simulation> {
         let start = Instant::now();
         let run = detached(py, || collective_engine::run(&self.machine, &self.layout, &self.configured))?;
         let run = run.map_err(input)?;
-        Ok(EngineSimulation { run, wall_seconds: start.elapsed().as_secs_f64() })
-    }
-}
-
-/// What a run of switches that reduce did.
-#[pyclass(frozen, module = "unisono")]
-pub struct EngineSimulation {
-    run: collective_engine::Run,
-    wall_seconds: f64,
-}
-
-#[pymethods]
-impl EngineSimulation {
-    #[getter]
-    fn nanoseconds(&self) -> f64 {
-        self.run.picoseconds as f64 / 1e3
-    }
-
-    /// When the first element had come to the last memory.
-    #[getter]
-    fn latency_ns(&self) -> f64 {
-        self.run.latency as f64 / 1e3
-    }
-
-    /// When each rank had given and got everything.
-    #[getter]
-    fn finish_ns<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.run.finish.iter().map(|&t| t as f64 / 1e3))
-    }
-
-    #[getter]
-    fn packets(&self) -> u64 {
-        self.run.packets
-    }
-
-    /// Packets that left a unit of a switch, and how many of these were computed one by one.
-    #[getter]
-    fn events(&self) -> u64 {
-        self.run.events
-    }
-
-    #[getter]
-    fn computed(&self) -> u64 {
-        self.run.computed
-    }
-
-    /// Directed links by the number of logical edges on them, from one on.
-    #[getter]
-    fn link_loads(&self) -> Vec<u64> {
-        self.run.link_loads.clone()
-    }
-
-    #[getter]
-    fn result_correct(&self) -> bool {
-        self.run.data.result_correct
-    }
-
-    #[getter]
-    fn mismatch(&self) -> Option<&str> {
-        self.run.data.mismatch.as_deref()
-    }
-
-    /// Elements of the vector that flowed, from the first on.
-    #[getter]
-    fn elements_flowed(&self) -> u32 {
-        self.run.data.elements
-    }
-
-    /// Of the bits of all outputs.
-    #[getter]
-    fn digest(&self) -> String {
-        format!("{:016x}", self.run.data.digest)
-    }
-
-    #[getter]
-    fn wall_seconds(&self) -> f64 {
-        self.wall_seconds
+        Ok(Simulation::in_switches(run, self.configured.embeddings.len(), start.elapsed().as_secs_f64()))
     }
 }

@@ -7,6 +7,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_collective::{Dtype, Required};
 use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
+use unisono_machine::InNetwork;
 use unisono_plan::{place, predict, shape_of};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -103,7 +104,7 @@ impl Schedule {
 
     /// The registers that it was made of; None where it does not run in switches that reduce, and of a file, which has none.
     #[getter]
-    fn registers(&self) -> Option<Registers> {
+    pub fn registers(&self) -> Option<Registers> {
         self.registers.clone()
     }
 
@@ -181,8 +182,10 @@ impl Schedule {
         let description = machine.description();
         let placement = detached(py, || place(&self.file, description, machine.asked(), places.as_deref()))?;
         let placement = placement.map_err(plan_error)?;
+        // Registers stay where the machine has switches that reduce.
+        let registers = self.registers.clone().filter(|_| description.get::<InNetwork>().is_some());
         let file = File { schedule: self.inner().clone(), placement, machine: Some(description.clone()) };
-        Ok(Self { required: self.required.clone(), ..Self::new(file) })
+        Ok(Self { registers, required: self.required.clone(), ..Self::new(file) })
     }
 
     /// The text form (`.sched`), which `parse` reads back to the same schedule.
