@@ -15,7 +15,7 @@ from typing import Any
 from unisono._messages import shown
 
 #: Classes whose methods users call; those of others run in loops.
-_CLASSES = ("Machine", "Plan", "Proof", "Registers", "Schedule", "ScheduleBuilder")
+_CLASSES = ("Machine", "Plan", "Proof", "Schedule", "ScheduleBuilder")
 #: With this note the extension module names the argument whose conversion failed.
 _NOTE = re.compile(r"while processing '(\w+)'")
 _WANTED = re.compile(r"is not an instance of '(\w+)'")

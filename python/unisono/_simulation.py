@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono import _core
-from unisono._core import InputError, Machine, Registers, Schedule, Simulation, UnsupportedError
+from unisono._core import InputError, Machine, Schedule, Simulation, UnsupportedError
 from unisono._files import check_writable, write
 from unisono._inputs import checked_probability, checked_seed, items, named, whole
 from unisono._machines import with_shape
@@ -149,7 +149,7 @@ class TimedRun(Run):
 
 
 def simulate(
-    schedule: Schedule | Registers,
+    schedule: Schedule,
     machine: Machine | str | os.PathLike[str] | None = None,
     *,
     queue_depth: int | None = None,
@@ -161,7 +161,7 @@ def simulate(
     noise: tuple[str, float] | tuple[str, float, float] | None = None,
     places: Sequence[SupportsIndex] | None = None,
 ) -> Run:
-    """Runs a schedule on its machine, or on ``machine``; on switches that reduce, the registers of a plan.
+    """Runs a schedule on its machine, or on ``machine``.
 
     The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with data through it. Among ranks
     its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
@@ -169,7 +169,8 @@ def simulate(
     ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
     packets; the run is a :class:`unisono.NetworkRun`. Rank ``k`` is on accelerator ``places[k]``, as of
     :func:`unisono.submesh`, else where the schedule is placed, or on accelerator ``k`` of the part that the shape of
-    ``machine`` names.
+    ``machine`` names. In switches that reduce, its packets flow through them with their data; the run is a
+    :class:`unisono.EngineRun`.
 
     On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
     ``noop_probability`` a PE idles in so many of its cycles, as it does against overheating, drawn by ``seed``.
@@ -182,23 +183,12 @@ def simulate(
         SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
 
     """
-    if not isinstance(schedule, Schedule | Registers):
-        raise InputError(f"{shown(schedule)} is not a schedule; accepted are a Schedule and Registers, as of a plan")
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
     if machine is not None:
         machine = with_shape(machine, None)
     if model is not None:
         named("the model", model)
-    registers = schedule if isinstance(schedule, Registers) else schedule.registers
-    where = machine or (None if isinstance(schedule, Registers) else schedule.machine)
-    if registers is not None and (where is None or where.kind == "in-network"):
-        # Imported here, for that module is built on this one.
-        from unisono._switches import EngineRun
-
-        return EngineRun(registers)
-    if isinstance(schedule, Registers) or (where is not None and where.kind == "in-network"):
-        raise InputError(
-            "a schedule says nothing of ports: switches that reduce run a plan, its .registers, or a .registers file"
-        )
     lie = None if places is None else checked_places(places)
     where = machine or schedule.machine
     placed = schedule if (machine is None and lie is None) or where is None else schedule.on(where, lie)
@@ -217,6 +207,11 @@ def simulate(
         if queue_depth is not None or noop_probability != 0 or model is not None:
             raise InputError("queue_depth and noop_probability are a wafer's, and a network has one model; drop them")
         return simulate_on_network(placed, late, noise, seed, checked_pes(traced, placed.nodes))
+    if kind == "in-network":
+        # Imported here, for that module is built on this one.
+        from unisono._switches import EngineRun
+
+        return EngineRun(placed)
     if model is not None or late is not None or noise is not None:
         raise InputError("model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability")
     if queue_depth is not None and not 0 <= whole("queue_depth", queue_depth) < 2**32:

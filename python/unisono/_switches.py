@@ -1,23 +1,28 @@
-"""Registers run on switches that reduce."""
+"""Schedules run in switches that reduce."""
 
 import os
 from collections.abc import Sequence
 
-from unisono._core import EngineSimulation, Registers, UnsupportedError
+from unisono import _core
+from unisono._core import EngineSimulation, Schedule, UnsupportedError
 from unisono._simulation import TimedRun
 
 
 class EngineRun(TimedRun):
     """One run of a collective in switches that reduce, data included."""
 
-    def __init__(self, registers: Registers) -> None:
-        self.registers = registers
-        self._result: EngineSimulation = registers.simulate()
+    def __init__(self, schedule: Schedule) -> None:
+        self._result: EngineSimulation = _core.simulate_switches(schedule)
 
     @property
     def latency_ns(self) -> float:
         """When the first element had come to the last memory: the alpha of T(m) = alpha + beta m."""
         return self._result.latency_ns
+
+    @property
+    def embeddings(self) -> int:
+        """Trees that reduce a part of the vector each, at the same time."""
+        return self._result.embeddings
 
     @property
     def packets(self) -> int:

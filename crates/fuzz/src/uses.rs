@@ -5,18 +5,19 @@ use unisono_cost::{endpoint::LevelPrices, wafer::measure};
 use unisono_emit::EMITTERS;
 use unisono_lower::{
     File, Placed, Placement, from_json, parse, print,
+    switches::{self, SwitchPlacement},
     tasks::{TaskGraph, from_schedule},
     to_json,
     wafer::lower,
 };
-use unisono_machine::{Endpoint, Machine, network::Network};
+use unisono_machine::{Endpoint, InNetwork, Machine, network::Network};
 use unisono_runtime::local;
 use unisono_schedule::{
     Schedule, interpret,
     stored::{Blocking, Stored, condense, store},
     verify::{Method, Verified, verify},
 };
-use unisono_sim::{endpoint, fabric, network};
+use unisono_sim::{collective_engine, endpoint, fabric, network};
 
 /// Larger schedules are only proved: what they would show, smaller ones show sooner.
 const MOST_NODES: usize = 2_000;
@@ -92,7 +93,26 @@ pub fn file(file: &File) {
     match &file.machine {
         Some(Machine::Endpoint(machine)) if holds => on_ranks(s, machine),
         Some(Machine::Network(machine)) if holds => on_network(s, machine),
+        Some(Machine::InNetwork(machine)) if holds => {
+            if let Some(placement) = file.placement.as_ref().and_then(Placement::switches) {
+                on_switches(s, placement, machine);
+            }
+        }
         _ => {}
+    }
+}
+
+/// A proved schedule whose placement is accepted gives right results, and its registers are those of the schedule that
+/// they make.
+fn on_switches(s: &Schedule, placement: &SwitchPlacement, machine: &InNetwork) {
+    let layout = machine.layout();
+    let lowered = switches::lower(machine, &layout, s, placement).expect("the placement was accepted");
+    let (schedule, placement_of) = switches::raise(&layout, &lowered).expect("lowered registers agree");
+    let again = switches::lower(machine, &layout, &schedule, &placement_of).expect("raised registers are accepted");
+    assert_eq!(again, lowered, "registers are those of the schedule that they make");
+    match collective_engine::run(machine, s, placement) {
+        Ok(run) => assert!(run.data.result_correct, "switches compute what was proved: {:?}", run.data.mismatch),
+        Err(error) => assert!(matches!(error, collective_engine::EngineError::Overflow), "{error}"),
     }
 }
 

@@ -25,4 +25,4 @@ pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
-pub use target::{Built, Details, Registers, Target};
+pub use target::{Built, Details, Target};

@@ -9,7 +9,6 @@ use unisono_emit::{
     Asked, IMPORTERS,
     tuning::{LibraryTable, TUNINGS},
 };
-use unisono_lower::File;
 
 use crate::{
     convert,
@@ -41,9 +40,8 @@ pub fn import_schedule(
         operator: op.map(str::parse).transpose().map_err(input)?,
         root: root.map(|n| convert::count("root", n)).transpose()?,
     };
-    let schedule = detached(py, || importer.import(text, &asked))?;
-    let schedule = schedule.map_err(|e| input(format!("{origin}: {e}")))?;
-    Ok(Schedule::new(File { schedule, placement: None, machine: None }))
+    let file = detached(py, || importer.import(text, &asked))?;
+    Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
 }
 
 /// A row as Python has it; `last_bytes` without a value has no limit.

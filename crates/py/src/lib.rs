@@ -22,10 +22,10 @@ mod multiplying;
 mod network;
 mod plan;
 mod planfile;
-mod registers;
 mod reproduce;
 mod schedule;
 mod simulate;
+mod switches;
 mod traffic;
 mod workload;
 
@@ -53,8 +53,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;
     m.add_class::<traffic::NetworkSimulation>()?;
-    m.add_class::<registers::Registers>()?;
-    m.add_class::<registers::EngineSimulation>()?;
+    m.add_class::<switches::EngineSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -87,6 +86,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(traffic::simulate_network, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_flows, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
+    m.add_function(wrap_pyfunction!(switches::check_registers, m)?)?;
+    m.add_function(wrap_pyfunction!(switches::simulate_switches, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
     m.add_function(wrap_pyfunction!(export::export_table, m)?)?;

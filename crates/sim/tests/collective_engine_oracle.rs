@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Params, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, ENGINE, NONE, ports};
+use unisono_lower::switches::{Configured, ENGINE, NONE, ports, raise};
 use unisono_machine::{
     InNetwork, Machine,
     in_network::{LevelOf, MEMORY},
@@ -264,7 +264,8 @@ proptest! {
         let c = Collective::new(kind, site.ranks(), elements, root, Operator::Sum, Dtype::F32).unwrap();
         let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
         let made = unit.embed(&Case::on_switches(c), &Params::new(), &site).unwrap();
-        let ran = run(&site.machine, &site.layout, &made).unwrap();
+        let (schedule, placement) = raise(&site.layout, &made).unwrap();
+        let ran = run(&site.machine, &schedule, &placement).unwrap();
         prop_assert_eq!(&ran.finish, &oracle(&site, &made));
         prop_assert!(ran.computed <= ran.events);
     }

@@ -1,52 +1,32 @@
-"""What `unisono simulate` does on switches that reduce: it runs registers, from a file or as planned."""
+"""`unisono simulate` on switches that reduce."""
 
-from typing import Any
-
-from unisono import EngineRun, InputError, Registers
-from unisono._files import load_registers
+import unisono
+from unisono import EngineRun, Schedule
 from unisono._inputs import DTYPE_BYTES
 from unisono.cli._failures import NO, say
-from unisono.cli._options import Request, asked_machine
 from unisono.cli._output import number, print_fields, print_json, print_lines, working
 
 #: The most ranks whose times JSON lists.
 _LISTED = 4096
 
 
-def registers_of(what: str, machine: str | None, options: dict[str, Any]) -> Registers | None:
-    """The registers in the file of that name, or those planned; None where the machine's switches do not reduce.
-
-    Raises:
-        InputError: the plan runs on the cores of such a machine.
-
-    """
-    if what.endswith(".registers"):
-        return load_registers(what)
-    if machine is None or asked_machine(machine, options).kind != "in-network" or what.endswith((".sched", ".json")):
-        return None
-    plan = Request(collective=what, machine=machine, **options).plan()
-    if plan.registers is None:
-        raise InputError(
-            f"{plan.algorithm} runs on the cores of {machine}, where only plans have times; in-network can be simulated"
-        )
-    return plan.registers
-
-
-def run(registers: Registers, as_json: bool) -> int:
-    """Runs registers, prints what they did and returns the exit code."""
+def run(schedule: Schedule, as_json: bool) -> int:
+    """Runs a schedule, prints the result and returns the exit code."""
     with working("simulating"):
-        ran = EngineRun(registers)
-    machine = registers.machine
-    size = registers.elements * DTYPE_BYTES[registers.dtype]
+        ran = unisono.simulate(schedule)
+    machine = schedule.machine
+    assert isinstance(ran, EngineRun), "the machine's switches reduce"
+    assert machine is not None, "it was simulated on one"
+    size = schedule.elements * DTYPE_BYTES[schedule.dtype]
     report = {
-        "collective": registers.collective,
+        "collective": schedule.collective,
         "machine": machine.name,
         "nodes": machine.describe()["node_dims"],
-        "ranks": registers.ranks,
-        "elements": registers.elements,
-        "dtype": registers.dtype,
+        "ranks": schedule.ranks,
+        "elements": schedule.elements,
+        "dtype": schedule.dtype,
         "sim": "collective-engine",
-        "embeddings": registers.embeddings,
+        "embeddings": ran.embeddings,
         "seconds": ran.nanoseconds / 1e9,
         "nanoseconds": ran.nanoseconds,
         "latency_seconds": ran.latency_ns / 1e9,
@@ -61,19 +41,19 @@ def run(registers: Registers, as_json: bool) -> int:
         "elements_flowed": ran.elements_flowed,
         "digest": ran.digest,
         "wall_seconds": ran.wall_seconds,
-        "finish": ran.finish_ns / 1e9 if registers.ranks <= _LISTED else None,
+        "finish": ran.finish_ns / 1e9 if schedule.ranks <= _LISTED else None,
     }
     if as_json:
         print_json(report)
     else:
-        what = f"{registers.collective} of {registers.elements} {registers.dtype} ({size} bytes)"
-        print_lines(f"{what} on {registers.ranks} cores of {machine.name}")
-        whole = ran.elements_flowed == registers.elements
+        what = f"{schedule.collective} of {schedule.elements} {schedule.dtype} ({size} bytes)"
+        print_lines(f"{what} on {schedule.ranks} cores of {machine.name}")
+        whole = ran.elements_flowed == schedule.elements
         flowed = "" if whole else f" (the first {ran.elements_flowed} elements)"
         loads = ", ".join(f"{count} with {load + 1}" for load, count in enumerate(ran.link_loads) if count)
         print_fields(
             [
-                ("simulated", f"{number(ran.nanoseconds / 1e3, 3)} µs ({registers.embeddings} embeddings)"),
+                ("simulated", f"{number(ran.nanoseconds / 1e3, 3)} µs ({ran.embeddings} embeddings)"),
                 ("latency", f"{number(ran.latency_ns, 1)} ns until the first element is everywhere"),
                 ("bandwidth", f"{number(size * 8 / ran.nanoseconds, 2)} Gbit/s" if ran.nanoseconds else ""),
                 ("links", f"{loads} logical edges" if loads else ""),

@@ -92,17 +92,16 @@ def simulate(
         return _simulate_ranks.goal(ranks_options, machine, seed, record, as_json)
     if file_or_collective is None:
         raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
-    registers = _simulate_switches.registers_of(file_or_collective, machine, options)
-    if registers is not None:
+    schedule = schedule_of(file_or_collective, machine, options, "simulate")
+    kind = None if schedule.machine is None else schedule.machine.kind
+    if kind == "in-network":
         if sim is not None or calibrated or trace is not None or queue_depth is not None or noop_probability != 0:
             raise click.UsageError(
                 "on switches that reduce there is one simulator, without a trace; --sim, --trace, --calibrated, "
                 "--queue-depth and --noop-probability are for other machines"
             )
         _simulate_ranks.refuse(ranks_options)
-        return _simulate_switches.run(registers, as_json)
-    schedule = schedule_of(file_or_collective, machine, options, "simulate")
-    kind = None if schedule.machine is None else schedule.machine.kind
+        return _simulate_switches.run(schedule, as_json)
     fits = {"fabric": "wafer", "endpoint": "endpoint", "network": "network"}
     if sim is not None and kind is not None and fits[sim] != kind:
         raise InputError(f"--sim {sim} runs machines of kind {fits[sim]}, and this one is of kind {kind}")

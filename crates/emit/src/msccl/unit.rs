@@ -55,8 +55,8 @@ impl Importer for MscclXml {
         REFERENCE
     }
 
-    fn import(&self, text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
-        import(text, asked)
+    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
+        Ok(File { schedule: import(text, asked)?, placement: None, machine: None })
     }
 }
 

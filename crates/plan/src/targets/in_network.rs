@@ -1,6 +1,6 @@
 //! Machines whose switches reduce: in the network, by one embedding or several, against algorithms on the cores.
 
-use std::{any::Any, sync::Arc};
+use std::any::Any;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, Ranks, resolve};
 use unisono_base::narrow;
@@ -9,13 +9,15 @@ use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::switches;
+use unisono_lower::{
+    Placement,
+    switches::{Configured, RaiseError, raise},
+};
 use unisono_machine::{InNetwork, Machine, in_network::Site};
 
 use super::no_part;
 use crate::{
-    Asked, Built, Part, Plan, PlanError, Registers, Source, Target, Timed, candidates::build_among_ranks,
-    target::Details,
+    Asked, Built, Part, Plan, PlanError, Source, Target, Timed, candidates::build_among_ranks, target::Details,
 };
 
 const MODEL: &str = "alpha-beta";
@@ -60,9 +62,8 @@ impl OnSwitches {
         Case::on_ranks(collective, Ranks::default())
     }
 
-    fn embed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Registers, PlanError> {
-        let configured = algorithm.embed(&self.case(c), params, &self.site)?;
-        Ok(Registers { site: self.site.clone(), configured: Arc::new(configured) })
+    fn embed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Configured, AlgorithmError> {
+        algorithm.embed(&self.case(c), params, &self.site)
     }
 }
 
@@ -133,7 +134,7 @@ impl Target for OnSwitches {
             algorithm.supports(&case, &params)?;
             let params = algorithm.chosen(&case, &params);
             let made = self.embed(collective, algorithm, &params)?;
-            let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made.configured));
+            let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made));
             return Ok(Timed { algorithm, params, time, source: Source::Registers, estimate: None });
         }
         let unsupported = |reason: &str| {
@@ -151,18 +152,17 @@ impl Target for OnSwitches {
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
-        let schedule = if in_switches(candidate.algorithm) {
-            let made = self.embed(collective, candidate.algorithm, &candidate.params)?;
-            switches::schedule(&self.site.layout, &made.configured).map_err(AlgorithmError::from)?
-        } else {
-            build_among_ranks(candidate.algorithm, &candidate.params, &self.host_case(collective))?
-        };
-        Ok(Built { schedule, placement: None })
-    }
-
-    fn registers(&self, collective: Collective, candidate: &Timed) -> Result<Option<Registers>, PlanError> {
-        let made = || self.embed(collective, candidate.algorithm, &candidate.params);
-        in_switches(candidate.algorithm).then(made).transpose()
+        if !in_switches(candidate.algorithm) {
+            let case = self.host_case(collective);
+            let schedule = build_among_ranks(candidate.algorithm, &candidate.params, &case)?;
+            return Ok(Built { schedule, placement: None });
+        }
+        let made = self.embed(collective, candidate.algorithm, &candidate.params)?;
+        let (schedule, placement) = raise(&self.site.layout, &made).map_err(|error| match error {
+            RaiseError::Build(error) => AlgorithmError::from(error),
+            RaiseError::Registers(_) => unreachable!("algorithms make registers that agree: {error}"),
+        })?;
+        Ok(Built { schedule, placement: Some(Placement::Switches(placement)) })
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
