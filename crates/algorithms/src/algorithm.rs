@@ -3,28 +3,86 @@
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Estimate, Exchange, Placed, Round, switches::Configured};
-use unisono_machine::Grid;
-use unisono_schedule::Schedule;
+use unisono_machine::{Grid, in_network::Site};
 
-use crate::{AlgorithmError, Params, line::LineTree, ranks::Extents, switches::Site};
+use crate::{AlgorithmError, Params, line::LineTree, ranks::Extents};
 
-/// What a schedule is wanted for, and on what.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Case {
-    pub collective: Collective,
-    pub place: Place,
+/// A way of communicating that machines offer and algorithms need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Means {
+    /// A grid of PEs whose routers forward and multicast streams along colors.
+    Grid,
+    /// Messages between any two ranks.
+    Messages,
+    /// Switches that reduce and multicast.
+    ReducingSwitches,
 }
 
-/// What the ranks run on, as far as an algorithm's shape depends on it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Place {
+impl Means {
+    /// The phrase of error messages.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Means::Grid => "a grid of PEs (a wafer)",
+            Means::Messages => "messages between ranks",
+            Means::ReducingSwitches => "switches that reduce",
+        }
+    }
+}
+
+/// The facts of an algorithm that do not depend on a case.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// Where it is described.
+    pub reference: &'static str,
+    pub collectives: &'static [Kind],
+    pub params: &'static [Param],
+    /// One of these is enough.
+    pub needs: &'static [Means],
+    /// Whether it is made of other algorithms that its parameters name; listings of plain algorithms leave it out.
+    pub composed: bool,
+}
+
+impl Info {
+    /// Base of the facts of an algorithm on a grid of PEs.
+    pub const ON_GRID: Info = Info {
+        name: "",
+        summary: "",
+        reference: "",
+        collectives: &[],
+        params: &[],
+        needs: &[Means::Grid],
+        composed: false,
+    };
+    /// Base of the facts of a reduce that is a tree on a line of PEs.
+    pub const ON_LINE: Info = Info { collectives: &[Kind::Reduce], ..Info::ON_GRID };
+    /// Base of the facts of an algorithm among ranks.
+    pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
+
+    /// Returns whether the algorithm makes a collective where a means is offered.
+    pub fn serves(&self, kind: Kind, offered: Means) -> bool {
+        self.needs.contains(&offered) && self.collectives.contains(&kind)
+    }
+}
+
+/// A collective and the place where its schedule will run.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    pub collective: Collective,
+    pub place: Place<'a>,
+}
+
+/// The facts of a machine that an algorithm's shape depends on.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
     /// PEs of a wafer; rank `k` is PE `k`, row-major. One step of the depth costs `depth_cycles` (2 T_R + 1), for
     /// algorithms that choose their shape by the model.
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that all reach each other by messages.
     Ranks(Ranks),
-    /// Cores whose switches reduce; which ones, a [`Site`] says.
-    Switches,
+    /// Cores whose switches reduce.
+    Switches(&'a Site),
 }
 
 /// What a stage of messages costs among ranks, for algorithms that choose their shape by it: `messages` of `bytes` each
@@ -44,32 +102,7 @@ pub struct Ranks {
     pub extents: Option<Extents>,
 }
 
-/// The kinds of [`Place`], by the kinds of machines users know.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlaceKind {
-    Wafer,
-    Endpoint,
-    Network,
-    InNetwork,
-}
-
-impl PlaceKind {
-    /// What algorithms among ranks run on.
-    pub const RANKS: &[PlaceKind] = &[PlaceKind::Endpoint, PlaceKind::Network];
-}
-
-impl PlaceKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            PlaceKind::Wafer => "wafer",
-            PlaceKind::Endpoint => "endpoint",
-            PlaceKind::Network => "network",
-            PlaceKind::InNetwork => "in-network",
-        }
-    }
-}
-
-impl Case {
+impl<'a> Case<'a> {
     pub fn on_grid(collective: Collective, grid: Grid, depth_cycles: f64) -> Self {
         Self { collective, place: Place::Grid { grid, depth_cycles } }
     }
@@ -78,16 +111,16 @@ impl Case {
         Self { collective, place: Place::Ranks(ranks) }
     }
 
-    pub fn on_switches(collective: Collective) -> Self {
-        Self { collective, place: Place::Switches }
+    pub fn on_switches(collective: Collective, site: &'a Site) -> Self {
+        Self { collective, place: Place::Switches(site) }
     }
 
-    pub fn kind(&self) -> PlaceKind {
+    /// The means that the place offers.
+    pub fn offers(&self) -> Means {
         match self.place {
-            Place::Grid { .. } => PlaceKind::Wafer,
-            Place::Ranks(Ranks { extents: None, .. }) => PlaceKind::Endpoint,
-            Place::Ranks(_) => PlaceKind::Network,
-            Place::Switches => PlaceKind::InNetwork,
+            Place::Grid { .. } => Means::Grid,
+            Place::Ranks(_) => Means::Messages,
+            Place::Switches(_) => Means::ReducingSwitches,
         }
     }
 
@@ -95,21 +128,21 @@ impl Case {
     pub fn grid(&self) -> Grid {
         match self.place {
             Place::Grid { grid, .. } => grid,
-            Place::Ranks(_) | Place::Switches => Grid::new(1, self.collective.ranks),
+            Place::Ranks(_) | Place::Switches(_) => Grid::new(1, self.collective.ranks),
         }
     }
 
     pub fn depth_cycles(&self) -> f64 {
         match self.place {
             Place::Grid { depth_cycles, .. } => depth_cycles,
-            Place::Ranks(_) | Place::Switches => 0.0,
+            Place::Ranks(_) | Place::Switches(_) => 0.0,
         }
     }
 
     /// What stages cost among ranks; on a grid nothing.
     pub fn ranks(&self) -> Ranks {
         match self.place {
-            Place::Grid { .. } | Place::Switches => Ranks::default(),
+            Place::Grid { .. } | Place::Switches(_) => Ranks::default(),
             Place::Ranks(ranks) => ranks,
         }
     }
@@ -126,7 +159,7 @@ impl Case {
 
     /// The same place with another collective.
     #[must_use]
-    pub fn with(&self, kind: Kind, root: u32) -> Case {
+    pub fn with(&self, kind: Kind, root: u32) -> Case<'a> {
         Case { collective: Collective { kind, root, ..self.collective }, ..*self }
     }
 }
@@ -139,77 +172,55 @@ pub struct Param {
     pub values: &'static str,
 }
 
+/// The cost of a case in closed form, so that ranking need not build a schedule. Tests compare each form with the schedule
+/// or its simulation.
+#[derive(Clone, Debug)]
+pub enum Profile {
+    /// On a grid: the cost terms of each phase.
+    Terms(Estimate),
+    /// Among ranks at one price: rounds in which all ranks do the same.
+    Rounds(Vec<Round>),
+    /// Among ranks on a network: the sizes, senders and receivers of messages.
+    Exchanges(Vec<Exchange>),
+    /// In switches: the registers that the schedule stands for.
+    Registers(Configured),
+}
+
+/// The effort that a case takes, as far as it is known before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Size {
+    /// The most instructions that the schedule may have; `None` where only building it tells.
+    pub instructions: Option<u64>,
+    /// Elementary steps of [`Algorithm::profile`], where it may take more than a moment. Measured; one takes about a
+    /// nanosecond.
+    pub profile_steps: u128,
+}
+
+/// A generator of schedules. A new one is a file in `catalog/` and its line in [`crate::ALGORITHMS`].
 pub trait Algorithm: Sync {
-    fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
-    /// Where it is described.
-    fn reference(&self) -> &'static str;
-    fn collectives(&self) -> &'static [Kind];
-
-    fn params(&self) -> &'static [Param] {
-        &[]
-    }
-
-    /// The kinds of machines it runs on.
-    fn runs_on(&self) -> &'static [PlaceKind] {
-        &[PlaceKind::Wafer]
-    }
+    fn info(&self) -> &'static Info;
 
     /// # Errors
     /// The reason why there is no schedule for this case, or which parameter is wrong.
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// On a grid: the schedule with its placement. Only called on what [`Algorithm::supports`] accepts.
+    /// Builds the schedule, with its placement where it does not run anywhere. Only called on cases that
+    /// [`Algorithm::supports`] accepts.
     ///
     /// # Errors
-    /// The schedule is larger than its tables can hold.
-    fn build(&self, _case: &Case, _params: &Params) -> Result<Placed, AlgorithmError> {
-        Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it is not for a wafer".to_owned() })
-    }
+    /// The schedule is larger than its tables can hold; the machine's engines or identifiers do not suffice.
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError>;
 
-    /// Among ranks: the schedule. Only called on what [`Algorithm::supports`] accepts.
+    /// Returns the cost in closed form, where there is one. Only called on cases that [`Algorithm::supports`] accepts.
     ///
     /// # Errors
-    /// The schedule is too large to build.
-    fn schedule(&self, _case: &Case, _params: &Params) -> Result<Schedule, AlgorithmError> {
-        Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it is for wafers only".to_owned() })
-    }
-
-    /// On switches that reduce: their registers. Only called on what [`Algorithm::supports`] accepts.
-    ///
-    /// # Errors
-    /// The machine's engines or identifiers do not do for it.
-    fn embed(&self, _case: &Case, _params: &Params, _site: &Site) -> Result<Configured, AlgorithmError> {
-        Err(AlgorithmError::Unsupported { algorithm: self.name(), reason: "it does not run in switches".to_owned() })
-    }
-
-    /// Among ranks: the rounds of an algorithm in which all ranks do the same, so that a case too large to build can be
-    /// timed. Tests compare it with a simulation.
-    fn rounds(&self, _case: &Case, _params: &Params) -> Option<Vec<Round>> {
+    /// As [`Algorithm::build`].
+    fn profile(&self, _case: &Case, _params: &Params) -> Option<Profile> {
         None
     }
 
-    /// Among ranks: who sends how much to whom, where all do alike, so that a network can be timed without the schedule.
-    /// Tests compare it with the schedule.
-    fn exchanges(&self, _case: &Case, _params: &Params) -> Option<Vec<Exchange>> {
-        None
-    }
-
-    /// Among ranks: so many instructions its schedule has at most; `None` where that is not known before it is built.
-    fn instructions(&self, _case: &Case, _params: &Params) -> Option<u64> {
-        None
-    }
-
-    /// On a grid: the cost terms in closed form, so that ranking need not build; `None`: they are computed from the schedule.
-    /// Tests compare both. Only called on what [`Algorithm::supports`] accepts.
-    fn estimate(&self, _case: &Case, _params: &Params) -> Option<Estimate> {
-        None
-    }
-
-    /// On a grid: elementary steps that [`Algorithm::estimate`] takes, where it may take more than a moment. Measured; one
-    /// takes about a nanosecond.
-    fn estimate_steps(&self, _case: &Case, _params: &Params) -> u128 {
-        0
+    fn size(&self, _case: &Case, _params: &Params) -> Size {
+        Size::default()
     }
 
     /// Parameters worth ranking for a case. The planner drops those that are not supported.
@@ -217,19 +228,20 @@ pub trait Algorithm: Sync {
         vec![Params::new()]
     }
 
-    /// The parameters with those that it chooses itself where they say nothing, so that a plan says what it means. Only
-    /// called on what [`Algorithm::supports`] accepts.
+    /// Adds the parameters that the algorithm chooses itself, so that a plan names them all. Only called on cases that
+    /// [`Algorithm::supports`] accepts.
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
-    }
-
-    /// Whether it is made of other algorithms that its parameters name; listings of plain algorithms leave it out.
-    fn composed(&self) -> bool {
-        false
     }
 
     /// The unit as a tree on a line, if it is one: then it can be a part of others.
     fn line_tree(&self) -> Option<&dyn LineTree> {
         None
+    }
+}
+
+impl<'a> dyn Algorithm + 'a {
+    pub fn name(&self) -> &'static str {
+        self.info().name
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use unisono_collective::Kind;
 
-use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, line::LineTree};
+use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Means, Params, line::LineTree};
 
 /// The one algorithm on a line that is no tree and still can be a part of another, of `x-y-allreduce`.
 pub(crate) const RING: &str = "ring";
@@ -51,7 +51,7 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
     let named = find(name)?;
     check_place(named, case)?;
     let kind = case.collective.kind;
-    let serves = |k| named.collectives().contains(&k);
+    let serves = |k| named.info().collectives.contains(&k);
     let (algorithm, params) = if kind == Kind::Allreduce && !serves(kind) && serves(Kind::Reduce) {
         stands_for(named, "reduce-broadcast", &["reduce"], params)?
     } else if named.line_tree().is_some() && !case.grid().is_line() {
@@ -66,19 +66,17 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
     Ok((algorithm, algorithm.chosen(case, &params)))
 }
 
-/// The algorithm must be one for the kind of machine.
+/// The place must offer what the algorithm needs.
 fn check_place(algorithm: &dyn Algorithm, case: &Case) -> Result<(), AlgorithmError> {
-    if algorithm.runs_on().contains(&case.kind()) {
-        return Ok(());
-    }
-    Err(not_for(algorithm.name(), algorithm.runs_on(), case.kind()))
+    let info = algorithm.info();
+    if info.needs.contains(&case.offers()) { Ok(()) } else { Err(lacks(info, case.offers())) }
 }
 
-/// An algorithm that runs on some kinds of machines was asked for on another.
-pub(crate) fn not_for(algorithm: &'static str, runs_on: &[PlaceKind], asked: PlaceKind) -> AlgorithmError {
-    let kinds = runs_on.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
-    let reason = format!("it runs on machines of kind {kinds}, not {}", asked.name());
-    AlgorithmError::Unsupported { algorithm, reason }
+/// The error of an algorithm that needs something else than the machine offers.
+pub(crate) fn lacks(info: &Info, offered: Means) -> AlgorithmError {
+    let needs = info.needs.iter().map(|means| means.phrase()).collect::<Vec<_>>().join(" or ");
+    let reason = format!("it needs {needs}; the machine offers {}", offered.phrase());
+    AlgorithmError::Unsupported { algorithm: info.name, reason }
 }
 
 /// The composed algorithm with the named one as all of `parts`.
@@ -118,7 +116,7 @@ fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), Algorit
 }
 
 fn collect_names(algorithm: &dyn Algorithm, params: &Params, accepted: &mut BTreeSet<&'static str>) {
-    for param in algorithm.params() {
+    for param in algorithm.info().params {
         // A part that was met before has nothing new to add.
         if accepted.insert(param.name)
             && let Some(part) = params.get(param.name).and_then(|value| find(value).ok())

@@ -17,7 +17,7 @@ mod params;
 pub mod ranks;
 pub mod switches;
 
-pub use algorithm::{Algorithm, Case, Param, Place, PlaceKind, Ranks};
+pub use algorithm::{Algorithm, Case, Info, Means, Param, Place, Profile, Ranks, Size};
 pub use catalog::ALGORITHMS;
 pub use compose::{find, resolve};
 pub use error::AlgorithmError;

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use unisono_algorithms::{
-    ALGORITHMS, AlgorithmError, Case, Params,
+    ALGORITHMS, AlgorithmError, Case, Params, Profile,
     switches::{Site, Wanted, embed_together},
 };
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -20,9 +20,11 @@ fn small(nodes: u32) -> InNetwork {
 fn embed(site: &Site, c: Collective, embeddings: u32) -> Result<Configured, AlgorithmError> {
     let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
     let params = Params::new().with("embeddings", embeddings);
-    let case = Case::on_switches(c);
+    let case = Case::on_switches(c, site);
     unit.supports(&case, &params)?;
-    unit.embed(&case, &params, site)
+    unit.build(&case, &params)?;
+    let Some(Profile::Registers(made)) = unit.profile(&case, &params) else { panic!("it has registers") };
+    Ok(made)
 }
 
 /// The first fault of registers; `None` where they make a proved schedule that lowers to them.

@@ -22,7 +22,7 @@ fn lowered(algorithm: &dyn Algorithm, kind: Kind, grid: Grid, root: u32) -> Opti
     let params = Params::new();
     algorithm.supports(&case, &params).ok()?;
     let placed = algorithm.build(&case, &params).unwrap();
-    Some(lower(&placed, &wafer).unwrap())
+    Some(lower(placed.grid().unwrap(), &wafer).unwrap())
 }
 
 /// Emits what can be, and says how often each algorithm was refused for which reason.
@@ -30,7 +30,7 @@ fn refusals() -> BTreeMap<&'static str, BTreeMap<String, u32>> {
     let mut refused: BTreeMap<&str, BTreeMap<String, u32>> = BTreeMap::new();
     for &algorithm in ALGORITHMS {
         let reasons = refused.entry(algorithm.name()).or_default();
-        for &kind in algorithm.collectives() {
+        for &kind in algorithm.info().collectives {
             for (rows, cols) in SHAPES {
                 let grid = Grid::new(rows, cols);
                 let last = grid.count() as u32 - 1;

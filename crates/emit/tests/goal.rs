@@ -2,7 +2,7 @@
 //! panic or reserve memory that the text does not fill.
 
 use proptest::prelude::*;
-use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, Ranks};
+use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_base::TaskId;
 use unisono_collective::{Collective, Dtype, Kind as CollectiveKind, Operator};
 use unisono_emit::{
@@ -135,7 +135,7 @@ fn buffers_of_any_size() {
 fn emitted_for_a_machine() {
     let c = Collective::new(CollectiveKind::Allreduce, 2, 4, 0, Operator::Sum, Dtype::F32).unwrap();
     let algorithm = ALGORITHMS.iter().find(|a| a.name() == "recursive-doubling").unwrap();
-    let mut schedule = algorithm.schedule(&Case::on_ranks(c, Ranks::default()), &Params::new()).unwrap();
+    let mut schedule = algorithm.build(&Case::on_ranks(c, Ranks::default()), &Params::new()).unwrap().schedule;
     schedule.set_origin("by hand");
     let emit = |machine| Goal.emit(&File { schedule: schedule.clone(), placement: None, machine }).unwrap().remove(0).1;
     assert!(emit(None).starts_with("// allreduce of 4 f32 among 2 ranks, by hand; a reduction takes no time"));
@@ -156,15 +156,15 @@ fn emitted_for_a_machine() {
 #[test]
 fn schedules_among_ranks() {
     let mut emitted = 0;
-    for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-        for &kind in algorithm.collectives() {
+    for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives {
             for ranks in [1, 2, 5, 8] {
                 let c = Collective::new(kind, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap();
                 let case = Case::on_ranks(c, Ranks::default());
                 if algorithm.supports(&case, &Params::new()).is_err() {
                     continue;
                 }
-                let schedule = algorithm.schedule(&case, &Params::new()).unwrap();
+                let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
                 let graph = from_schedule(&schedule).unwrap();
                 let again = parse(&print(&graph)).unwrap();
                 assert_eq!(again.task_count(), graph.task_count());

@@ -4,7 +4,7 @@ mod executor;
 
 use std::collections::BTreeMap;
 
-use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, Ranks};
+use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator, Source};
 use unisono_emit::{Asked, Emitter, msccl};
 use unisono_lower::File;
@@ -80,8 +80,8 @@ fn every_algorithm_runs_and_reads_back() {
     let mut refused: BTreeMap<String, u32> = BTreeMap::new();
     let mut written = BTreeMap::<&str, u32>::new();
     let mut types = std::collections::BTreeSet::new();
-    for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-        for &kind in algorithm.collectives() {
+    for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives {
             for ranks in 1..=9 {
                 for elements in [u64::from(ranks) * 4, 12, 7] {
                     let root = if kind.has_root() { u64::from(ranks / 2) } else { 0 };
@@ -91,7 +91,7 @@ fn every_algorithm_runs_and_reads_back() {
                     settings.push(Params::new());
                     settings.dedup();
                     for params in settings.iter().take(4).filter(|p| algorithm.supports(&case, p).is_ok()) {
-                        let schedule = algorithm.schedule(&case, params).unwrap();
+                        let schedule = algorithm.build(&case, params).unwrap().schedule;
                         let what = format!("{} {kind} {ranks} ranks {elements} elements {params:?}", algorithm.name());
                         match emit(&schedule) {
                             Err(reason) => {
@@ -250,7 +250,7 @@ fn damaged_files_never_panic() {
     let c = Collective::new(Kind::Allreduce, 4, 16, 0, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_ranks(c, Ranks::default());
     let doubling = ALGORITHMS.iter().find(|a| a.name() == "recursive-doubling").unwrap();
-    let other = emit(&doubling.schedule(&case, &Params::new()).unwrap()).unwrap();
+    let other = emit(&doubling.build(&case, &Params::new()).unwrap().schedule).unwrap();
     let mut state = 1_u64;
     let mut random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -300,7 +300,7 @@ fn what_the_format_cannot_hold_is_refused_with_the_reason() {
     let schedule = |kind, ranks, elements, operator, algorithm: &str| {
         let c = Collective::new(kind, ranks, elements, 0, operator, Dtype::I64).unwrap();
         let unit = ALGORITHMS.iter().find(|a| a.name() == algorithm).unwrap();
-        unit.schedule(&Case::on_ranks(c, Ranks::default()), &Params::new()).unwrap()
+        unit.build(&Case::on_ranks(c, Ranks::default()), &Params::new()).unwrap().schedule
     };
     let refused = |s: &Schedule| emit(s).unwrap_err();
     let s = schedule(Kind::Allreduce, 4, 8, Operator::Ordered, "recursive-doubling");

@@ -4,7 +4,7 @@ use unisono_collective::{Collective, Kind};
 use unisono_cost::{endpoint::LevelPrices, wafer::measure};
 use unisono_emit::EMITTERS;
 use unisono_lower::{
-    File, Placed, Placement, from_json, parse, print,
+    File, OnGrid, Placement, from_json, parse, print,
     switches::{self, SwitchPlacement},
     tasks::{TaskGraph, from_schedule},
     to_json,
@@ -68,10 +68,10 @@ pub fn file(file: &File) {
     schedule(s);
     let holds = proof.holds() && found.is_empty();
     if let Some(placement) = file.placement.as_ref().and_then(Placement::grid).filter(|_| found.is_empty()) {
-        let placed = Placed { schedule: s.clone(), placement: placement.clone() };
-        drop(measure(&placed));
+        let placed = OnGrid { schedule: s, placement };
+        drop(measure(placed));
         if let Some(Machine::Wafer(wafer)) = file.machine.as_ref().filter(|_| holds)
-            && let Ok(program) = lower(&placed, wafer)
+            && let Ok(program) = lower(placed, wafer)
         {
             let options = fabric::Options {
                 ramp_latency: wafer.ramp_latency_cycles,

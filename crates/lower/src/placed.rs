@@ -6,18 +6,43 @@ use unisono_schedule::Schedule;
 
 use crate::{GridPlacement, Placement};
 
-/// A schedule on a grid. Whether the schedule is right is for `verify`; whether the placement is, for [`Placed::check`].
+/// A schedule with the place where its nodes and streams run; no placement where every rank is like every other.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed {
     pub schedule: Schedule,
-    pub placement: GridPlacement,
+    pub placement: Option<Placement>,
 }
 
 impl Placed {
+    /// A schedule on a grid.
+    pub fn on_grid(schedule: Schedule, placement: GridPlacement) -> Self {
+        Self { schedule, placement: Some(Placement::Grid(placement)) }
+    }
+
+    /// A schedule among ranks that no machine tells apart.
+    pub fn among_ranks(schedule: Schedule) -> Self {
+        Self { schedule, placement: None }
+    }
+
+    /// The view of a schedule on a grid.
+    pub fn grid(&self) -> Option<OnGrid<'_>> {
+        let placement = self.placement.as_ref()?.grid()?;
+        Some(OnGrid { schedule: &self.schedule, placement })
+    }
+}
+
+/// A schedule on a grid. Whether the schedule is right is for `verify`; whether the placement is, for [`OnGrid::check`].
+#[derive(Clone, Copy, Debug)]
+pub struct OnGrid<'a> {
+    pub schedule: &'a Schedule,
+    pub placement: &'a GridPlacement,
+}
+
+impl OnGrid<'_> {
     /// Returns the errors of the placement.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
-        self.placement.check(&self.schedule, &mut found);
+        self.placement.check(self.schedule, &mut found);
         found.into_vec()
     }
 }

@@ -18,16 +18,16 @@ fn hop_by_hop(pes: u32) -> Placed {
     let mut placement = GridPlacement::new(Grid::new(1, pes));
     let west = |from| Segment { from, direction: Direction::West, hops: 1 };
     placement.routes.set(stream, Route::Path((1..pes).rev().map(west).collect()));
-    Placed { schedule: b.finish().unwrap(), placement }
+    Placed::on_grid(b.finish().unwrap(), placement)
 }
 
 #[test]
 fn a_path_of_very_many_segments() {
     let placed = hop_by_hop(200_000);
     let start = Instant::now();
-    assert_eq!(placed.check(), []);
+    assert_eq!(placed.grid().unwrap().check(), []);
     let stream = placed.schedule.all_streams().next().unwrap();
-    let distances = placed.placement.distances(&placed.schedule);
+    let distances = placed.grid().unwrap().placement.distances(&placed.schedule);
     assert_eq!(distances.hops(&placed.schedule, stream, NodeId(0)), 199_999);
     assert!(start.elapsed() < Duration::from_millis(800), "{:?}", start.elapsed());
 }

@@ -10,7 +10,7 @@ use unisono_machine::{Grid, Machine, Shape};
 use unisono_plan::{Asked, Part, Problem, sweep_point};
 use unisono_schedule::verify::{Method, verify};
 
-fn case(kind: Kind, grid: Grid, elements: u64) -> Case {
+fn case(kind: Kind, grid: Grid, elements: u64) -> Case<'static> {
     let collective =
         Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).expect("a sound case");
     Case::on_grid(collective, grid, 5.0)
@@ -37,7 +37,7 @@ fn wafer(c: &mut Criterion) {
     let placed = algorithm.build(&case, &params).expect("it builds");
     group.bench_function("verify, exact", |b| b.iter(|| verify(&placed.schedule, Method::Exact).holds()));
     group.bench_function("verify, fingerprint", |b| b.iter(|| verify(&placed.schedule, Method::Fingerprint).holds()));
-    group.bench_function("terms on the grid", |b| b.iter(|| measure(&placed).map(|p| p.len())));
+    group.bench_function("terms on the grid", |b| b.iter(|| measure(placed.grid().unwrap()).map(|p| p.len())));
     group.finish();
 }
 
@@ -51,7 +51,7 @@ fn ranks(c: &mut Criterion) {
     ] {
         let collective = Collective::new(kind, 512, elements, 0, Operator::Sum, Dtype::F32).expect("a sound case");
         let case = Case::on_ranks(collective, Ranks::default());
-        let schedule = find(name).and_then(|a| a.schedule(&case, &Params::new())).expect("it builds");
+        let schedule = find(name).and_then(|a| a.build(&case, &Params::new())).expect("it builds").schedule;
         for method in [Method::Exact, Method::Fingerprint] {
             let label = format!("{kind} by {name}, {method:?}");
             group.bench_function(label, |b| b.iter(|| verify(&schedule, method).holds()));

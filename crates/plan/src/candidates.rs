@@ -7,8 +7,7 @@ use unisono_base::{
     limits::{self, OverLimit},
 };
 use unisono_cost::Time;
-use unisono_lower::Estimate;
-use unisono_schedule::Schedule;
+use unisono_lower::{Estimate, Placed};
 
 use crate::{PlanError, Problem};
 
@@ -54,8 +53,8 @@ const MOST_INSTRUCTIONS: u64 = 1 << 27;
 ///
 /// # Errors
 /// The schedule is too large for any machine, or over a limit.
-pub(crate) fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
-    let Some(instructions) = algorithm.instructions(case, params) else { return Ok(()) };
+fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
+    let Some(instructions) = algorithm.size(case, params).instructions else { return Ok(()) };
     if instructions > MOST_INSTRUCTIONS {
         let reason = format!("it would take about {instructions} instructions; at most {MOST_INSTRUCTIONS} are made");
         return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
@@ -64,21 +63,20 @@ pub(crate) fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> 
     Ok(limits::admit("the schedule", INSTRUCTION_BYTES * instructions, INSTRUCTION_STEPS * instructions)?)
 }
 
-/// Builds the schedule of an algorithm among ranks.
-pub(crate) fn build_among_ranks(
-    algorithm: &dyn Algorithm,
-    params: &Params,
-    case: &Case,
-) -> Result<Schedule, PlanError> {
+/// Builds the schedule of an algorithm.
+///
+/// # Errors
+/// The schedule is too large for any machine, or over a limit.
+pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Placed, PlanError> {
     admit(algorithm, case, params)?;
-    Ok(algorithm.schedule(case, params)?)
+    Ok(algorithm.build(case, params)?)
 }
 
 /// Lists algorithms with parameters that are worth ranking for a case. Parameters without an algorithm restrict the
 /// candidates: those that contradict them are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
     let mut candidates = Vec::new();
-    for &algorithm in ALGORITHMS.iter().filter(|a| a.collectives().contains(&case.collective.kind)) {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().collectives.contains(&case.collective.kind)) {
         for params in algorithm.candidates(case) {
             interrupt::check();
             let mut merged = params.clone();

@@ -25,4 +25,5 @@ pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
-pub use target::{Built, Details, Target};
+pub use target::{Details, Target};
+pub use targets::{TARGETS, TargetKind};

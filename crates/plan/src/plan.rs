@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 use unisono_algorithms::Params;
 use unisono_base::limits::counted;
-use unisono_lower::File;
+use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
-    Built, PlanError, Problem, Timed,
+    PlanError, Problem, Timed,
     candidates::{rank, time_and_spare},
     stored::store_best,
 };
@@ -17,7 +17,7 @@ pub struct Plan {
     pub problem: Problem,
     /// Best first; never empty.
     pub candidates: Vec<Timed>,
-    built: OnceLock<Result<Built, PlanError>>,
+    built: OnceLock<Result<Placed, PlanError>>,
 }
 
 /// Ranks every candidate, or times the algorithm that is named.
@@ -45,7 +45,7 @@ impl Plan {
     ///
     /// # Errors
     /// It is larger than its tables can hold.
-    pub fn built(&self) -> Result<&Built, PlanError> {
+    pub fn built(&self) -> Result<&Placed, PlanError> {
         let build = || {
             let mut built = self.problem.target.build(self.problem.collective, self.best())?;
             built.schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
@@ -66,7 +66,7 @@ impl Plan {
     /// # Errors
     /// As [`Plan::built`].
     pub fn file(&self) -> Result<File, PlanError> {
-        let Built { schedule, placement } = self.built()?.clone();
+        let Placed { schedule, placement } = self.built()?.clone();
         Ok(File { schedule, placement, machine: Some(self.problem.target.machine()) })
     }
 

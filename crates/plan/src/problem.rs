@@ -60,7 +60,7 @@ impl Problem {
     /// # Errors
     /// A part that the machine does not have, a root outside it, counts that do not fit, an unknown model.
     pub fn new(asked: &Asked) -> Result<Self, PlanError> {
-        let opened = TARGETS.iter().find_map(|open| open(asked)).expect("every kind of machine has a target");
+        let opened = TARGETS.iter().find_map(|kind| (kind.open)(asked)).expect("every kind of machine has a target");
         let target = opened?;
         let root = match asked.root {
             Root::Rank(rank) => rank,

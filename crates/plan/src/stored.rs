@@ -28,7 +28,7 @@ pub(crate) fn store_best<'a>(
         if best.algorithm.supports(&case, &best.params).is_err() {
             continue;
         }
-        let built = condense(&best.algorithm.schedule(&case, &best.params)?);
+        let built = condense(&best.algorithm.build(&case, &best.params)?.schedule);
         let blocks = built.collective().elements;
         if fewest.as_ref().is_none_or(|f| blocks < f.collective().elements) {
             fewest = Some(built);

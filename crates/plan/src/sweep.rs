@@ -54,7 +54,7 @@ pub fn sweep_point(
     };
     let time = |name: &str| -> Result<Timed, PlanError> {
         let algorithm = find(name)?;
-        let known = |k: &str| algorithm.composed() || algorithm.params().iter().any(|p| p.name == k);
+        let known = |k: &str| algorithm.info().composed || algorithm.info().params.iter().any(|p| p.name == k);
         let params = params.only(known);
         let mut settings = target.settings(c, name)?;
         if !params.is_empty() || settings.is_empty() {

@@ -4,18 +4,11 @@ use std::any::Any;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, find, resolve};
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Placement, Terms};
+use unisono_lower::{Placed, Placement, Terms};
 use unisono_machine::Machine;
 use unisono_schedule::Schedule;
 
 use crate::{PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
-
-/// A schedule with its placement.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Built {
-    pub schedule: Schedule,
-    pub placement: Option<Placement>,
-}
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
@@ -57,7 +50,7 @@ pub trait Target: Send + Sync {
     fn part(&self) -> &dyn Any;
 
     /// The view of a problem that algorithms take.
-    fn case(&self, collective: Collective) -> Case;
+    fn case(&self, collective: Collective) -> Case<'_>;
 
     /// Returns the algorithm and parameters that a name stands for.
     ///
@@ -102,7 +95,7 @@ pub trait Target: Send + Sync {
     ///
     /// # Errors
     /// It is larger than its tables can hold.
-    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError>;
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
 
     /// Returns whether MPI programs can run plans for the machine.
     fn runs_mpi(&self) -> bool {
@@ -129,9 +122,8 @@ pub trait Target: Send + Sync {
 
     /// Returns the algorithms of a sweep for which the user names none.
     fn swept(&self, collective: Collective) -> Vec<&'static str> {
-        let kind = self.case(collective).kind();
-        let serves = |a: &&&dyn Algorithm| a.runs_on().contains(&kind) && a.collectives().contains(&collective.kind);
-        ALGORITHMS.iter().filter(serves).map(|a| a.name()).collect()
+        let offered = self.case(collective).offers();
+        ALGORITHMS.iter().filter(|a| a.info().serves(collective.kind, offered)).map(|a| a.name()).collect()
     }
 
     /// Returns the parameters that a sweep tries where the user gives none.

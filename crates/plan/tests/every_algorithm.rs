@@ -5,6 +5,7 @@
 mod common;
 
 use common::{DEPTH_CYCLES, every_case, expected, inputs, label};
+use unisono_algorithms::Profile;
 use unisono_collective::{Kind, Operator};
 use unisono_cost::wafer::{MODELS, measure};
 use unisono_lower::Phase;
@@ -19,7 +20,7 @@ fn proves_and_computes() {
     every_case(&[0, 1, 2, 5, 19], Operator::Sum, |algorithm, case, params| {
         let name = label(algorithm, case, params);
         let placed = algorithm.build(case, params).unwrap();
-        assert_eq!(placed.check(), [], "{name}");
+        assert_eq!(placed.grid().unwrap().check(), [], "{name}");
         let proof = verify(&placed.schedule, Method::Exact);
         assert!(proof.holds() && proof.complete && proof.deadlock_free && proof.race_free, "{name}: {proof:?}");
         assert!(proof.repeatable, "{name}: all algorithms so far give the same bits everywhere");
@@ -60,11 +61,11 @@ fn keeps_the_order_where_the_operator_does_not_commute() {
 fn closed_form_terms_are_those_of_the_schedule() {
     every_case(&[0, 1, 4, 19, 64], Operator::Sum, |algorithm, case, params| {
         let name = label(algorithm, case, params);
-        let Some(estimate) = algorithm.estimate(case, params) else {
+        let Some(Profile::Terms(estimate)) = algorithm.profile(case, params) else {
             return;
         };
         let placed = algorithm.build(case, params).unwrap();
-        let measured = measure(&placed).unwrap();
+        let measured = measure(placed.grid().unwrap()).unwrap();
         let stated: Vec<&Phase> = estimate.phases.iter().filter(|p| p.terms.depth > 0.0).collect();
         for model in MODELS {
             let slowest = model.slowest(measured.clone(), DEPTH_CYCLES);
@@ -91,6 +92,6 @@ fn closed_form_terms_are_those_of_the_schedule() {
 #[test]
 fn each_collective_is_made_by_some_algorithm() {
     for kind in [Kind::Allreduce, Kind::Broadcast, Kind::Message, Kind::Reduce] {
-        assert!(unisono_algorithms::ALGORITHMS.iter().any(|a| a.collectives().contains(&kind)), "{kind}");
+        assert!(unisono_algorithms::ALGORITHMS.iter().any(|a| a.info().collectives.contains(&kind)), "{kind}");
     }
 }

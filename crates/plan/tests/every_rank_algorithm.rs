@@ -5,7 +5,7 @@
 mod common;
 
 use common::{among, every_rank_case, expected, inputs, label};
-use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, PlaceKind, find, resolve};
+use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Profile, Ranks, find, ranks::Extents, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Kind, Operator};
 use unisono_lower::Round;
@@ -29,7 +29,7 @@ fn proves_and_computes() {
     let mut cases = 0;
     every_rank_case(&[0, 1, 2, 5, 19], Operator::Sum, |algorithm, case, params| {
         let name = label(algorithm, case, params);
-        let schedule = algorithm.schedule(case, params).unwrap();
+        let schedule = algorithm.build(case, params).unwrap().schedule;
         let proof = verify(&schedule, Method::Exact);
         assert!(proof.holds() && proof.complete && proof.deadlock_free && proof.race_free, "{name}: {proof:?}");
         assert_eq!(proof.repeatable, promises_equal_bits(algorithm, case, params), "{name}");
@@ -62,7 +62,7 @@ fn keeps_the_order_where_the_operator_does_not_commute() {
             return;
         }
         let name = label(algorithm, case, params);
-        let schedule = algorithm.schedule(case, params).unwrap();
+        let schedule = algorithm.build(case, params).unwrap().schedule;
         if case.collective.kind != Kind::Barrier {
             for method in [Method::Exact, Method::Fingerprint] {
                 let proof = verify(&schedule, method);
@@ -104,14 +104,14 @@ fn rounds_are_those_of_the_schedule() {
         if u64::from(c.ranks) * u64::from(c.elements) * 2 > u64::from(u32::MAX) || c.elements % c.ranks > 0 {
             return;
         }
-        let Some(rounds) = algorithm.rounds(case, params) else { return };
+        let Some(Profile::Rounds(rounds)) = algorithm.profile(case, params) else { return };
         units.insert((algorithm.name(), c.kind.name()));
         // On the way to or from one rank not all do the same.
         if c.kind.has_root() || c.kind == Kind::Scan || algorithm.name() == "reduce-broadcast" {
             return;
         }
         let name = label(algorithm, case, params);
-        let schedule = algorithm.schedule(case, params).unwrap();
+        let schedule = algorithm.build(case, params).unwrap().schedule;
         let all = |f: &dyn Fn(&Round) -> u64| rounds.iter().map(|r| f(r) * u64::from(r.repeat)).sum::<u64>();
         let messages = all(&|r| u64::from(r.messages));
         let bytes = all(&|r| u64::from(r.messages) * r.bytes);
@@ -139,10 +139,16 @@ fn exchanges_are_those_of_the_schedule() {
         if c.elements % pieces > 0 || whole > u64::from(u32::MAX) {
             return;
         }
-        let Some(exchanges) = algorithm.exchanges(case, params) else { return };
+        // Exchanges are for networks, here one dimension of ranks.
+        let ranks = Ranks { extents: Extents::new(&[c.ranks]), ..case.ranks() };
+        let case = &Case::on_ranks(c, ranks);
+        if algorithm.supports(case, params).is_err() {
+            return;
+        }
+        let Some(Profile::Exchanges(exchanges)) = algorithm.profile(case, params) else { return };
         units.insert((algorithm.name(), c.kind.name()));
         let name = label(algorithm, case, params);
-        let schedule = algorithm.schedule(case, params).unwrap();
+        let schedule = algorithm.build(case, params).unwrap().schedule;
         let mut stated = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
         for flow in exchanges.iter().flat_map(|e| &e.flows) {
             for from in (0..c.ranks).filter(|&r| flow.to(r) != r) {
@@ -179,7 +185,7 @@ fn the_same_bits_as_recursive_doubling() {
     for ranks in [2, 3, 6, 8, 13, 16] {
         let case = among(Kind::Allreduce, ranks, 64, 0, Operator::Sum);
         let class = |name: &str| {
-            let schedule = find(name).unwrap().schedule(&case, &Params::new()).unwrap();
+            let schedule = find(name).unwrap().build(&case, &Params::new()).unwrap().schedule;
             verify(&schedule, Method::Exact).expression_class
         };
         assert_eq!(class("rabenseifner"), class("recursive-doubling"), "{ranks}");
@@ -190,8 +196,8 @@ fn the_same_bits_as_recursive_doubling() {
 #[test]
 fn each_collective_is_made_among_ranks() {
     for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
-        let among_ranks = |a: &&&dyn Algorithm| a.runs_on().contains(&PlaceKind::Endpoint);
-        let count = ALGORITHMS.iter().filter(among_ranks).filter(|a| a.collectives().contains(&kind)).count();
+        let among_ranks = |a: &&&dyn Algorithm| a.info().needs.contains(&Means::Messages);
+        let count = ALGORITHMS.iter().filter(among_ranks).filter(|a| a.info().collectives.contains(&kind)).count();
         assert!(count >= if kind == Kind::Barrier { 1 } else { 2 }, "{kind}");
     }
 }
@@ -202,7 +208,7 @@ fn said(name: &str, kind: Kind, ranks: u32, given: &[(&str, &str)]) -> String {
     let params = given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
     // Some cases that are too large to build can be timed by their rounds, so only building them is refused.
     let built = resolve(name, &case, &params)
-        .and_then(|(algorithm, params)| algorithm.schedule(&case, &params).map(|_| (algorithm, params)));
+        .and_then(|(algorithm, params)| algorithm.build(&case, &params).map(|_| (algorithm, params)));
     match built {
         Ok((algorithm, params)) => format!("{} {params}", algorithm.name()),
         Err(e) => e.to_string(),
@@ -226,7 +232,13 @@ fn names_and_refusals() {
         ("scatter-allgather", Kind::Broadcast, 6, ("allgather", "recursive-doubling"), "power of two"),
         ("dissemination", Kind::Barrier, 6, ("ways", "0"), "from 1 to 1024"),
         ("elimination", Kind::Allreduce, 6, ("protocol", "both"), "overlapping, non-overlapping"),
-        ("chain", Kind::Reduce, 4, ("", ""), "it runs on machines of kind wafer, not endpoint"),
+        (
+            "chain",
+            Kind::Reduce,
+            4,
+            ("", ""),
+            "it needs a grid of PEs (a wafer); the machine offers messages between ranks",
+        ),
         ("dual-rings", Kind::Allreduce, 10, ("", ""), "2x5 ranks have no two such cycles"),
         ("dual-rings", Kind::Allreduce, 27, ("dims", "3x3x3"), "'3x3x3'; accepted is RxC with R C = 27"),
         ("bucket", Kind::Allreduce, 12, ("dims", "3x5"), "whose product is 12"),
@@ -241,5 +253,8 @@ fn names_and_refusals() {
     }
     let on_wafer = common::case(Kind::Reduce, unisono_machine::Grid::new(1, 4), 8, 0, Operator::Sum);
     let refused = find("binomial").unwrap().supports(&on_wafer, &Params::new()).unwrap_err().to_string();
-    assert!(refused.contains("endpoint, network, not wafer"), "{refused}");
+    assert!(
+        refused.contains("it needs messages between ranks; the machine offers a grid of PEs (a wafer)"),
+        "{refused}"
+    );
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{among, case};
-use unisono_algorithms::{ALGORITHMS, Params, PlaceKind, find};
+use unisono_algorithms::{ALGORITHMS, Means, Params, find};
 use unisono_collective::{Kind, Operator};
 use unisono_machine::Grid;
 use unisono_schedule::verify::{Method, verify};
@@ -12,7 +12,7 @@ use unisono_schedule::verify::{Method, verify};
 #[test]
 fn exact_proofs_at_1024_and_4096() {
     for &algorithm in ALGORITHMS {
-        for &kind in algorithm.collectives() {
+        for &kind in algorithm.info().collectives {
             for grid in [Grid::new(1, 1024), Grid::new(32, 32), Grid::new(1, 4096), Grid::new(64, 64)] {
                 let case = case(kind, grid, 1500, 0, Operator::Sum);
                 let params = Params::new();
@@ -38,8 +38,8 @@ fn the_whole_wafer_by_fingerprint() {
 
 #[test]
 fn exact_proofs_among_a_thousand_ranks() {
-    for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-        for &kind in algorithm.collectives() {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives {
             // Where ranks hold blocks of all others, so do the proofs.
             let blocks = matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter);
             for ranks in if blocks { [100, 128] } else { [1000, 256] } {
@@ -47,7 +47,7 @@ fn exact_proofs_among_a_thousand_ranks() {
                 if algorithm.supports(&case, &Params::new()).is_err() {
                     continue;
                 }
-                let proof = verify(&algorithm.schedule(&case, &Params::new()).unwrap(), Method::Auto);
+                let proof = verify(&algorithm.build(&case, &Params::new()).unwrap().schedule, Method::Auto);
                 let name = algorithm.name();
                 assert!(proof.holds(), "{name} {kind} among {ranks}: {proof:?}");
                 // The ranks along a cycle that winds through a torus are no intervals, so exact sets of them outgrow the
@@ -76,7 +76,7 @@ fn schedules_of_very_many_ranks_stay_small() {
         ("ring", Kind::Allgather, 1 << 10, 1 << 20),
     ] {
         let case = among(kind, ranks, 1, 0, Operator::Sum);
-        let schedule = find(name).unwrap().schedule(&case, &Params::new()).unwrap();
+        let schedule = find(name).unwrap().build(&case, &Params::new()).unwrap().schedule;
         assert!(schedule.instr_count() <= most, "{name} {kind}: {} > {most}", schedule.instr_count());
     }
 }

@@ -8,6 +8,7 @@ use common::{case, every_case, label};
 use unisono_algorithms::{Params, find};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_lower::wafer::{LowerError, Port, lower};
+use unisono_lower::{GridPlacement, OnGrid};
 use unisono_machine::{Grid, Machine, Wafer};
 
 fn wse2() -> Wafer {
@@ -24,7 +25,7 @@ fn programs_stay_within_the_paper_s_colors() {
         let mut case = *case;
         case.collective.dtype = Dtype::F32;
         let placed = algorithm.build(&case, params).unwrap();
-        let program = lower(&placed, &wafer).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let program = lower(placed.grid().unwrap(), &wafer).unwrap_or_else(|e| panic!("{name}: {e}"));
         let colors = program.colors().len();
         let line = case.grid().is_line();
         // The paper gives no code for the ring; greedy coloring takes one more for its folded mapping.
@@ -58,7 +59,7 @@ fn only_last_children_send_control_wavelets() {
     let mut case = case(Kind::Reduce, Grid::new(1, 64), 16, 0, Operator::Sum);
     case.collective.dtype = Dtype::F32;
     let placed = find("tree").unwrap().build(&case, &Params::new()).unwrap();
-    let program = lower(&placed, &wse2()).unwrap();
+    let program = lower(placed.grid().unwrap(), &wse2()).unwrap();
     for pe in 1..64usize {
         let parent = pe & (pe - 1);
         let last = (pe + 1..64).all(|other| other & (other - 1) != parent);
@@ -78,7 +79,7 @@ fn four_two_phase_trees_leave_a_queue_for_the_flood() {
         let mut case = case(Kind::Allreduce, Grid::new(rows, cols), 16, 0, Operator::Sum);
         case.collective.dtype = Dtype::F32;
         let placed = algorithm.build(&case, &params).unwrap();
-        lower(&placed, &wafer).unwrap_or_else(|e| panic!("{rows}x{cols}: {e}"));
+        lower(placed.grid().unwrap(), &wafer).unwrap_or_else(|e| panic!("{rows}x{cols}: {e}"));
     }
 }
 
@@ -86,16 +87,16 @@ fn four_two_phase_trees_leave_a_queue_for_the_flood() {
 fn what_does_not_fit_is_refused_with_the_number() {
     let mut case = case(Kind::Reduce, Grid::new(1, 64), 16, 0, Operator::Sum);
     let placed = find("tree").unwrap().build(&case, &Params::new()).unwrap();
-    let e = lower(&placed, &wse2()).unwrap_err().to_string();
+    let e = lower(placed.grid().unwrap(), &wse2()).unwrap_err().to_string();
     assert_eq!(e, "elements of i64 are not 32 bits wide; a wavelet carries one element of f32 or i32");
 
     case.collective.dtype = Dtype::F32;
     let placed = find("tree").unwrap().build(&case, &Params::new()).unwrap();
     let narrow = Wafer { switch_positions: 1, ..wse2() };
-    let e = lower(&placed, &narrow).unwrap_err();
+    let e = lower(placed.grid().unwrap(), &narrow).unwrap_err();
     assert!(matches!(e, LowerError::TooMany { what: "switch positions", found: 2, most: 1, .. }), "{e}");
     let few = Wafer { colors: 1, reserved_colors: vec![], ..wse2() };
-    let e = lower(&placed, &few).unwrap_err();
+    let e = lower(placed.grid().unwrap(), &few).unwrap_err();
     assert!(matches!(e, LowerError::TooMany { what: "colors", found: 2, most: 1, .. }), "{e}");
 }
 
@@ -103,8 +104,8 @@ fn what_does_not_fit_is_refused_with_the_number() {
 fn one_color_for_a_chain_is_refused() {
     let mut case = case(Kind::Reduce, Grid::new(1, 4), 16, 0, Operator::Sum);
     case.collective.dtype = Dtype::F32;
-    let mut placed = find("chain").unwrap().build(&case, &Params::new()).unwrap();
-    placed.placement.colors = vec![0; 3];
-    let e = lower(&placed, &wse2()).unwrap_err();
+    let placed = find("chain").unwrap().build(&case, &Params::new()).unwrap();
+    let placement = GridPlacement { colors: vec![0; 3], ..placed.grid().unwrap().placement.clone() };
+    let e = lower(OnGrid { schedule: &placed.schedule, placement: &placement }, &wse2()).unwrap_err();
     assert!(matches!(e, LowerError::Switching(_)), "{e}");
 }

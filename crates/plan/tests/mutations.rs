@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{case, expected, inputs};
-use unisono_algorithms::{ALGORITHMS, Params, PlaceKind};
+use unisono_algorithms::{ALGORITHMS, Means, Params};
 use unisono_base::{InstrId, LaneId, NodeId, StreamId};
 use unisono_collective::{Kind, Operator};
 use unisono_machine::Grid;
@@ -98,8 +98,8 @@ fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
 /// Among ranks: pairs, an even and an odd number with an inner root, and a power of two.
 fn rank_subjects() -> Vec<(String, Schedule)> {
     let mut all = Vec::new();
-    for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-        for &kind in algorithm.collectives() {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives {
             for (ranks, root) in [(2, 1), (6, 5), (7, 3), (8, 0)] {
                 let operators: &[Operator] = match kind {
                     Kind::Barrier => &[Operator::Or],
@@ -111,7 +111,7 @@ fn rank_subjects() -> Vec<(String, Schedule)> {
                     for params in common::settings(algorithm, &case) {
                         if algorithm.supports(&case, &params).is_ok() {
                             let name = common::label(algorithm, &case, &params);
-                            all.push((name, algorithm.schedule(&case, &params).unwrap()));
+                            all.push((name, algorithm.build(&case, &params).unwrap().schedule));
                         }
                     }
                 }
@@ -124,7 +124,7 @@ fn rank_subjects() -> Vec<(String, Schedule)> {
 fn subjects() -> Vec<(String, Schedule)> {
     let mut all = rank_subjects();
     for &algorithm in ALGORITHMS {
-        for &kind in algorithm.collectives() {
+        for &kind in algorithm.info().collectives {
             for (grid, root) in [(Grid::new(1, 2), 0), (Grid::new(1, 6), 0), (Grid::new(1, 7), 3), (Grid::new(3, 3), 4)]
             {
                 for operator in [Operator::Sum, Operator::Ordered] {

@@ -12,7 +12,7 @@ fn params(given: &[(&str, &str)]) -> Params {
     given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
-fn on(kind: Kind, rows: u32, cols: u32) -> Case {
+fn on(kind: Kind, rows: u32, cols: u32) -> Case<'static> {
     case(kind, Grid::new(rows, cols), 8, 0, Operator::Sum)
 }
 
@@ -83,7 +83,7 @@ fn a_restriction_keeps_what_it_speaks_of() {
     let asked = Asked::new(Kind::Reduce, &wafer, Part::Shape(Shape::rect(4, 8)), 8);
     let plan = plan(Problem::new(&asked).unwrap(), None, &params(&[("group", "4")])).unwrap();
     for c in &plan.candidates {
-        let own = c.algorithm.params().iter().any(|p| p.name == "group");
+        let own = c.algorithm.info().params.iter().any(|p| p.name == "group");
         let takes_it = own || ["x", "y"].iter().any(|axis| c.params.get(axis) == Some("two-phase"));
         assert!(takes_it, "{} {}", c.algorithm.name(), c.params);
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::settings;
-use unisono_algorithms::{ALGORITHMS, Params, PlaceKind};
+use unisono_algorithms::{ALGORITHMS, Means, Params, Profile};
 use unisono_collective::Kind;
 use unisono_cost::network::NetworkPart;
 use unisono_machine::Machine;
@@ -98,8 +98,8 @@ fn closed_forms_agree_with_schedules() {
     let mut units = std::collections::BTreeSet::new();
     for topology in ["name = 'torus'\ndims = [4, 4]", "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]"] {
         let network = network(topology);
-        for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Network)) {
-            for &kind in algorithm.collectives() {
+        for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+            for &kind in algorithm.info().collectives {
                 let whole = problem(&network, kind, 4 * 16 * 960);
                 assert_eq!(whole.collective.ranks, 16);
                 let (case, model) = (whole.target.case(whole.collective), &part(&whole).model);
@@ -107,9 +107,9 @@ fn closed_forms_agree_with_schedules() {
                     if algorithm.supports(&case, &params).is_err() {
                         continue;
                     }
-                    let Some(exchanges) = algorithm.exchanges(&case, &params) else { continue };
+                    let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) else { continue };
                     let closed = model.exchanges_ns(&exchanges);
-                    let built = model.schedule_ns(&algorithm.schedule(&case, &params).unwrap()).unwrap();
+                    let built = model.schedule_ns(&algorithm.build(&case, &params).unwrap().schedule).unwrap();
                     let name = format!("{} {params} {kind}: {closed} {built}", algorithm.name());
                     // Nobody waits in a balanced shift, and the rounds of its schedule are one.
                     let ratio = closed / built;

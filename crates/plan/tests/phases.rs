@@ -9,17 +9,13 @@ use unisono_cost::{
     BOUNDS, CostProblem,
     wafer::{Model, WaferPart, find_model, measure},
 };
-use unisono_lower::{File, Placed, Placement, parse, print};
+use unisono_lower::{File, Placed, parse, print};
 use unisono_machine::{Grid, Machine, Shape};
 use unisono_plan::{Asked, Part, Plan, Problem, plan, predict};
 
 /// The same schedule with the phase of each instruction chosen anew among `phases`.
 fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Placed {
-    let file = File {
-        schedule: placed.schedule.clone(),
-        placement: Some(Placement::Grid(placed.placement.clone())),
-        machine: None,
-    };
+    let file = File { schedule: placed.schedule.clone(), placement: placed.placement.clone(), machine: None };
     let mut text = String::new();
     print(&file, &mut text).unwrap();
     let relabel = |line: &str| {
@@ -34,11 +30,11 @@ fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Pl
     };
     let text: Vec<String> = text.lines().map(relabel).collect();
     let file = parse(&text.join("\n"), "relabelled").unwrap();
-    Placed { schedule: file.schedule, placement: file.placement.unwrap().grid().unwrap().clone() }
+    Placed { schedule: file.schedule, placement: file.placement }
 }
 
 fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {
-    let estimate = model.slowest(measure(placed).unwrap(), DEPTH_CYCLES);
+    let estimate = model.slowest(measure(placed.grid().unwrap()).unwrap(), DEPTH_CYCLES);
     model.cycles(&estimate, DEPTH_CYCLES).0
 }
 
@@ -64,9 +60,9 @@ fn a_message_from_phase_to_phase_counts() {
     let message = common::case(Kind::Message, Grid::new(1, 2), 50, 0, Operator::Sum);
     let placed = find("message").unwrap().build(&message, &Params::new()).unwrap();
     let split = relabelled(&placed, 2, |i| 1 - i);
-    let phases = measure(&split).unwrap();
+    let phases = measure(split.grid().unwrap()).unwrap();
     assert_eq!(phases.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["p1"]);
-    assert_eq!(phases[0].lines, measure(&placed).unwrap()[0].lines);
+    assert_eq!(phases[0].lines, measure(placed.grid().unwrap()).unwrap()[0].lines);
 }
 
 fn reduce_by(algorithm: &str, pes: u32, elements: u64) -> Plan {

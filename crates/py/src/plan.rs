@@ -7,7 +7,7 @@ use pyo3::{
 use serde::Serialize;
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::Kind;
-use unisono_plan::{PlanReport, Problem, bounds as bounds_of, plan as plan_of, sweep_point as point_of};
+use unisono_plan::{PlanReport, Problem, TARGETS, bounds as bounds_of, plan as plan_of, sweep_point as point_of};
 
 use crate::{
     convert::{self, Request},
@@ -188,16 +188,16 @@ struct Row {
 pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
     let kind: Option<Kind> = collective.map(str::parse).transpose().map_err(input)?;
     let rows = PyList::empty(py);
-    for a in ALGORITHMS.iter().filter(|a| kind.is_none_or(|k| a.collectives().contains(&k))) {
+    for a in ALGORITHMS.iter().filter(|a| kind.is_none_or(|k| a.info().collectives.contains(&k))) {
         rows.append(to_python(
             py,
             &Row {
                 name: a.name(),
-                collectives: a.collectives().iter().map(|k| k.name()).collect(),
-                params: a.params().iter().map(|p| Param { name: p.name, values: p.values }).collect(),
-                machines: a.runs_on().iter().map(|k| k.name()).collect(),
-                reference: a.reference(),
-                summary: a.summary(),
+                collectives: a.info().collectives.iter().map(|k| k.name()).collect(),
+                params: a.info().params.iter().map(|p| Param { name: p.name, values: p.values }).collect(),
+                machines: TARGETS.iter().filter(|kind| kind.runs(a.info())).map(|kind| kind.name).collect(),
+                reference: a.info().reference,
+                summary: a.info().summary,
             },
         )?)?;
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_lower::{
-    GridPlacement, Placed, Placement,
+    GridPlacement, OnGrid, Placement,
     wafer::{LowerError, WaferProgram, lower},
 };
 use unisono_machine::{Machine as Description, Wafer};
@@ -143,9 +143,9 @@ impl<'a> Ready<'a> {
         if !proof.holds() {
             return Err(verify_error(py, &proof.diagnostics));
         }
-        let placed = Placed { schedule: self.schedule.file().schedule.clone(), placement: self.placement.clone() };
+        let placed = OnGrid { schedule: &self.schedule.file().schedule, placement: self.placement };
         let done = detached(py, || {
-            let program = lower(&placed, self.wafer).map_err(Failure::Lower)?;
+            let program = lower(placed, self.wafer).map_err(Failure::Lower)?;
             let program = if controls { program } else { program.without_controls() };
             what(&program, &self.options).map_err(Failure::Run)
         })?;

@@ -1,7 +1,7 @@
 //! Every algorithm among ranks, stored in blocks and run over the local transport: counts that the blocks divide and
 //! that they do not, messages in many orders, against plain arithmetic; and bit for bit against the interpreter.
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, PlaceKind, Ranks};
+use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_runtime::local;
 use unisono_schedule::{
@@ -21,14 +21,14 @@ const KINDS: [Kind; 7] = [
     Kind::ReduceScatter,
 ];
 
-fn case(kind: Kind, ranks: u32, elements: u32, root: u32, operator: Operator) -> Case {
+fn case(kind: Kind, ranks: u32, elements: u32, root: u32, operator: Operator) -> Case<'static> {
     let c = Collective::new(kind, ranks, u64::from(elements), u64::from(root), operator, Dtype::I64).unwrap();
     Case::on_ranks(c, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() })
 }
 
 fn stored(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Option<(Verified, Stored)> {
     algorithm.supports(case, params).ok()?;
-    let schedule = algorithm.schedule(case, params).unwrap();
+    let schedule = algorithm.build(case, params).unwrap().schedule;
     let proven = Verified::new(schedule, Method::Exact).unwrap();
     let stored = store(&proven).unwrap();
     Some((proven, stored))
@@ -82,8 +82,8 @@ fn every(
     mut f: impl FnMut(&Verified, &Stored, &str),
 ) {
     for ranks in ranks {
-        for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-            for &kind in algorithm.collectives().iter().filter(|k| KINDS.contains(k)) {
+        for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+            for &kind in algorithm.info().collectives.iter().filter(|k| KINDS.contains(k)) {
                 for &blocks in blocks {
                     let root = if kind.has_root() { ranks / 2 } else { 0 };
                     let case = case(kind, ranks, blocks, root, operator);

@@ -1,6 +1,6 @@
 //! Stored programs are proven as they are: a program that was changed is refused, or still gives the right result.
 
-use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, Ranks};
+use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_runtime::local;
 use unisono_schedule::{
@@ -116,14 +116,14 @@ fn changed_programs_are_refused_or_right() {
     let (mut refused, mut right) = (0, 0);
     let mut draws = Draws(7);
     for ranks in 2..6 {
-        for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-            for &kind in algorithm.collectives().iter().filter(|k| **k != Kind::Barrier) {
+        for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+            for &kind in algorithm.info().collectives.iter().filter(|k| **k != Kind::Barrier) {
                 let c = Collective::new(kind, ranks, 6, 0, Operator::Sum, Dtype::I64).unwrap();
                 let case = Case::on_ranks(c, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() });
                 if algorithm.supports(&case, &Params::new()).is_err() {
                     continue;
                 }
-                let schedule = algorithm.schedule(&case, &Params::new()).unwrap();
+                let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
                 let Ok(stored) = store(&Verified::new(schedule, Method::Exact).unwrap()) else { continue };
                 let n = c.elements as usize;
                 let expected = outputs(&stored, stored.programs(), n, 1).unwrap().remove(0);

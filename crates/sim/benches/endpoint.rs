@@ -124,7 +124,7 @@ fn schedule_binomial() {
     let case = Case::on_ranks(c, Ranks::default());
     let begin = cpu_seconds();
     let (algorithm, params) = resolve("binomial", &case, &Params::new()).expect("it applies");
-    let schedule = algorithm.schedule(&case, &params).expect("it builds");
+    let schedule = algorithm.build(&case, &params).expect("it builds").schedule;
     let built = cpu_seconds();
     let proof = verify(&schedule, Method::Fingerprint);
     assert!(proof.holds());

@@ -28,7 +28,7 @@ fn main() {
         let case = Case::on_grid(c.expect("a sound case"), grid, 5.0);
         let (algorithm, params) = resolve(algorithm, &case, &Params::new()).expect("it applies");
         let placed = algorithm.build(&case, &params).expect("it builds");
-        let program = lower(&placed, &wafer).expect("it fits the wafer");
+        let program = lower(placed.grid().unwrap(), &wafer).expect("it fits the wafer");
         let start = Instant::now();
         match run(&program, &Options::default()) {
             Ok(run) => {

@@ -1,6 +1,6 @@
 //! Schedules on switches of every kind: made, proved, lowered to registers, and run; times against closed forms.
 
-use unisono_algorithms::{ALGORITHMS, Case, Params, switches::Site};
+use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::switches::{Configured, SwitchPlacement, loads, lower, raise};
 use unisono_machine::{InNetwork, Machine};
@@ -29,13 +29,19 @@ fn of(kind: Kind, site: &Site, elements: u64, root: u64) -> Collective {
 fn embed(site: &Site, c: Collective, embeddings: u32) -> Configured {
     let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
     let params = Params::new().with("embeddings", embeddings);
-    let case = Case::on_switches(c);
+    let case = Case::on_switches(c, site);
     unit.supports(&case, &params).unwrap();
-    unit.embed(&case, &params, site).unwrap()
+    let Some(Profile::Registers(made)) = unit.profile(&case, &params) else { panic!("it has registers") };
+    made
 }
 
+/// The schedule and placement that the algorithm builds, which are those that its registers make.
 fn placed(site: &Site, c: Collective, embeddings: u32) -> (Schedule, SwitchPlacement) {
-    raise(&site.layout, &embed(site, c, embeddings)).unwrap()
+    let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
+    let built = unit.build(&Case::on_switches(c, site), &Params::new().with("embeddings", embeddings)).unwrap();
+    let (schedule, placement) = raise(&site.layout, &embed(site, c, embeddings)).unwrap();
+    assert_eq!((&built.schedule, built.placement.unwrap().switches()), (&schedule, Some(&placement)));
+    (schedule, placement)
 }
 
 fn ran(site: &Site, c: Collective, embeddings: u32) -> Run {
@@ -43,10 +49,9 @@ fn ran(site: &Site, c: Collective, embeddings: u32) -> Run {
     run(&site.machine, &schedule, &placement).unwrap()
 }
 
-/// Embeddings over no elements have no instructions, and a broadcast to nobody has none either.
+/// The embeddings that a schedule has: without those over no elements.
 fn carrying(mut made: Configured) -> Configured {
-    let nobody = made.collective.kind == Kind::Broadcast && made.collective.ranks == 1;
-    made.embeddings.retain(|e| e.elements > 0 && !nobody);
+    made.embeddings.retain(|e| e.elements > 0);
     made
 }
 
@@ -81,7 +86,7 @@ fn every_collective_is_checked_proved_and_right() {
                 let made = embed(site, c, embeddings);
                 let what =
                     format!("{kind} to {root} on {} ranks of {:?}, {embeddings}", site.ranks(), site.machine.node_dims);
-                let (table, placement) = raise(&site.layout, &made).unwrap();
+                let (table, placement) = placed(site, c, embeddings);
                 let lowered = lower(&site.machine, &site.layout, &table, &placement);
                 assert_eq!(lowered, Ok(carrying(made)), "{what}: registers, schedule, registers");
                 let proved =

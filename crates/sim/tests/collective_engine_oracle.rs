@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
-use unisono_algorithms::{ALGORITHMS, Case, Params, switches::Site};
+use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::switches::{Configured, ENGINE, NONE, ports, raise};
 use unisono_machine::{
@@ -263,7 +263,8 @@ proptest! {
         let root = root % u64::from(site.ranks());
         let c = Collective::new(kind, site.ranks(), elements, root, Operator::Sum, Dtype::F32).unwrap();
         let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
-        let made = unit.embed(&Case::on_switches(c), &Params::new(), &site).unwrap();
+        let profile = unit.profile(&Case::on_switches(c, &site), &Params::new());
+        let Some(Profile::Registers(made)) = profile else { panic!("it has registers") };
         let (schedule, placement) = raise(&site.layout, &made).unwrap();
         let ran = run(&site.machine, &schedule, &placement).unwrap();
         prop_assert_eq!(&ran.finish, &oracle(&site, &made));

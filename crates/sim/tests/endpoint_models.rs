@@ -1,6 +1,6 @@
 //! The engine under each model against times derived by hand, and what disturbs a run.
 
-use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, Ranks, find};
+use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks, find};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{Goal, LevelPrices};
 use unisono_lower::tasks::{Builder, Task, TaskGraph, from_schedule, pattern};
@@ -28,7 +28,7 @@ fn schedule(name: &str, kind: Kind, ranks: u32, elements: u64, params: &Params) 
     let case = Case::on_ranks(c, Ranks::default());
     let algorithm = find(name).unwrap();
     algorithm.supports(&case, params).ok()?;
-    Some(algorithm.schedule(&case, params).unwrap())
+    Some(algorithm.build(&case, params).unwrap().schedule)
 }
 
 fn graph(ranks: &[&[Task]]) -> TaskGraph {
@@ -191,8 +191,8 @@ fn times_beyond_the_clock_are_refused() {
 fn all_schedules_end() {
     let every = "alpha_ns = 1000\nalpha_p_ns = 500\nalpha_r_ns = 100\nbeta_ns_per_byte = 0.4\ngamma_ns_per_byte = 0.1\n\
                  L_ns = 2500\no_ns = 1500\ng_ns = 1000\nG_ns_per_byte = 6\nO_ns_per_byte = 1\nS_bytes = 0\nf_messages = 4\n";
-    for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-        for &kind in algorithm.collectives() {
+    for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives {
             for ranks in 1..=17 {
                 let Some(schedule) = schedule(algorithm.name(), kind, ranks, 19, &Params::new()) else { continue };
                 let graph = from_schedule(&schedule).unwrap();

@@ -1,6 +1,6 @@
 //! The fabric against closed forms, against plain arithmetic, and against programs that must fail.
 
-use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind, resolve};
+use unisono_algorithms::{ALGORITHMS, Case, Means, Params, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::{
@@ -20,7 +20,7 @@ fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str, params: &Para
     let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_grid(c, grid, 5.0);
     let (algorithm, params) = resolve(algorithm, &case, params).unwrap();
-    lower(&algorithm.build(&case, &params).unwrap(), &wse2()).unwrap()
+    lower(algorithm.build(&case, &params).unwrap().grid().unwrap(), &wse2()).unwrap()
 }
 
 fn simulate(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> Run {
@@ -112,9 +112,9 @@ fn a_flood_is_as_fast_after_a_paced_reduce() {
 #[test]
 fn a_program_without_its_control_wavelets_stops() {
     let mut stopped = Vec::new();
-    for algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Wafer)) {
+    for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {
         for (kind, grid) in
-            algorithm.collectives().iter().flat_map(|&k| [Grid::new(1, 32), Grid::new(6, 6)].map(|grid| (k, grid)))
+            algorithm.info().collectives.iter().flat_map(|&k| [Grid::new(1, 32), Grid::new(6, 6)].map(|grid| (k, grid)))
         {
             let c = Collective::new(kind, grid.count() as u32, 16, 0, Operator::Sum, Dtype::F32).unwrap();
             let case = Case::on_grid(c, grid, 5.0);
@@ -200,8 +200,10 @@ fn a_chunk_is_taken_from_one_child_before_the_next() {
             b.combine(NodeId(pe), 0, elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
         }
         let placement = GridPlacement { chunk, ..GridPlacement::new(Grid::new(1, 3)) };
-        let run =
-            run(&lower(&Placed { schedule: b.finish().unwrap(), placement }, &wse2()).unwrap(), &Options::default());
+        let run = run(
+            &lower(Placed::on_grid(b.finish().unwrap(), placement).grid().unwrap(), &wse2()).unwrap(),
+            &Options::default(),
+        );
         let run = run.unwrap();
         assert_eq!(run.result_correct, own, "the root's own input is part of the sum");
         run.cycles
@@ -251,8 +253,8 @@ fn threads_that_meet_in_memory_are_an_error() {
             let at = lane as u32 * apart;
             b.combine(NodeId(1), lane as u32, 10, &[Operand::Stream(stream)], &[Operand::Out(at)]);
         }
-        let placed = Placed { schedule: b.finish().unwrap(), placement: GridPlacement::new(Grid::new(1, 3)) };
-        lower(&placed, &wse2()).unwrap()
+        let placed = Placed::on_grid(b.finish().unwrap(), GridPlacement::new(Grid::new(1, 3)));
+        lower(placed.grid().unwrap(), &wse2()).unwrap()
     };
     assert!(run(&program(10), &Options::default()).is_ok());
     let error = run(&program(9), &Options::default()).unwrap_err();

@@ -1,7 +1,7 @@
 //! Every algorithm of a wafer, with all candidate parameters and every collective it makes, runs on the fabric and gives
 //! the right result, also where vectors are much longer than the queues.
 
-use unisono_algorithms::{ALGORITHMS, Case, Params, PlaceKind};
+use unisono_algorithms::{ALGORITHMS, Case, Means, Params};
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::wafer::lower;
 use unisono_machine::{Grid, Machine};
@@ -12,8 +12,8 @@ fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
     let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
     let mut cases = 0;
     let mut wrong = Vec::new();
-    for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Wafer)) {
-        for &kind in algorithm.collectives() {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {
+        for &kind in algorithm.info().collectives {
             for grid in grids.iter().map(|&(rows, cols)| Grid::new(rows, cols)) {
                 let ranks = grid.count() as u32;
                 let mut roots = if kind.has_root() && all_roots { vec![0, ranks / 2, ranks - 1] } else { vec![0] };
@@ -25,7 +25,7 @@ fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
                     settings.push(Params::new());
                     for params in settings.into_iter().filter(|p| algorithm.supports(&case, p).is_ok()) {
                         let name = format!("{} {params} {kind} on {grid} root {root} of {elements}", algorithm.name());
-                        let program = lower(&algorithm.build(&case, &params).unwrap(), &wafer);
+                        let program = lower(algorithm.build(&case, &params).unwrap().grid().unwrap(), &wafer);
                         match program.map(|program| run(&program, &Options::default())) {
                             Ok(Ok(run)) if run.result_correct => {}
                             Ok(Ok(run)) => wrong.push(format!("{name}: {:?}", run.mismatch)),

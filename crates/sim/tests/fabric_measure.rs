@@ -11,7 +11,7 @@ fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> WaferProgr
     let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_grid(c, grid, 5.0);
     let (algorithm, params) = resolve(algorithm, &case, &Params::new()).unwrap();
-    lower(&algorithm.build(&case, &params).unwrap(), &wafer).unwrap()
+    lower(algorithm.build(&case, &params).unwrap().grid().unwrap(), &wafer).unwrap()
 }
 
 fn measured(program: &WaferProgram, noop_probability: f64, seed: u64, calibration: &Calibration) -> Measurement {

@@ -34,7 +34,7 @@ fn every_algorithm_runs_as_without() {
                     let case = Case::on_grid(c, grid, 5.0);
                     let Ok((algorithm, params)) = resolve(algorithm, &case, &Params::new()) else { continue };
                     let Ok(placed) = algorithm.build(&case, &params) else { continue };
-                    let Ok(program) = lower(&placed, &wse2()) else { continue };
+                    let Ok(program) = lower(placed.grid().unwrap(), &wse2()) else { continue };
                     let name = format!("{} {kind} on {grid} of {elements}, depth {queue_depth}", algorithm.name());
                     same_for_every_period(&name, &program, &Options { queue_depth, ..Options::default() });
                 }
@@ -83,7 +83,7 @@ fn trees(
     }
     let mut placement = GridPlacement::new(grid);
     (placement.pace, placement.chunk) = (pace, chunk);
-    lower(&Placed { schedule: b.finish().ok()?, placement }, &wse2()).ok()
+    lower(Placed::on_grid(b.finish().ok()?, placement).grid()?, &wse2()).ok()
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! The model that plans use on networks, beside packets: the same schedules on the same networks.
 
-use unisono_algorithms::{Case, Params, Ranks, find, ranks::Extents};
+use unisono_algorithms::{Case, Params, Profile, Ranks, find, ranks::Extents};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::NetworkModel;
 use unisono_lower::tasks::from_schedule;
@@ -24,10 +24,10 @@ fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: 
     let case = Case::on_ranks(collective, Ranks { extents: Extents::new(&extents), ..Ranks::default() });
     let algorithm = find(name).unwrap();
     let model = NetworkModel::new(network, places.to_vec()).unwrap();
-    let schedule = algorithm.schedule(&case, &Params::new()).unwrap();
-    let modelled = match algorithm.exchanges(&case, &Params::new()) {
-        Some(exchanges) => model.exchanges_ns(&exchanges),
-        None => model.schedule_ns(&schedule).unwrap(),
+    let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
+    let modelled = match algorithm.profile(&case, &Params::new()) {
+        Some(Profile::Exchanges(exchanges)) => model.exchanges_ns(&exchanges),
+        _ => model.schedule_ns(&schedule).unwrap(),
     };
     let options = Options { places: places.to_vec(), ..Options::default() };
     let graph = from_schedule(&schedule).unwrap();

@@ -12,11 +12,18 @@
 use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
-    AlgorithmError, Params,
+    AlgorithmError, Info, Params,
     line::{LineTree, Side, Sides},
 };
 
 pub struct AutoGen;
+
+const INFO: Info = Info {
+    name: "auto-gen",
+    summary: "the pre-order tree of least predicted time for this vector and line",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.5",
+    ..Info::ON_LINE
+};
 
 /// Depth and contention (messages) limits of a tree, and its scalar energy.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -158,16 +165,8 @@ fn tree(pes: u32, depth: u32, contention: u32) -> Side {
 }
 
 impl LineTree for AutoGen {
-    fn name(&self) -> &'static str {
-        "auto-gen"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the pre-order tree of least predicted time for this vector and line"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.5"
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError> {

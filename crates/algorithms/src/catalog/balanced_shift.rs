@@ -13,13 +13,20 @@ use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Extents, RankAlgorithm, extents::DIMS},
 };
 
 pub struct BalancedShift;
 
-const NAME: &str = "balanced-shift";
+const INFO: Info = Info {
+    name: "balanced-shift",
+    summary: "messages in the order of shifts of the whole torus, nobody waiting for another; best for few ranks, and on networks",
+    reference: "Prisacari and others: Bandwidth-optimal all-to-all exchanges in fat tree networks, 2013; HammingMesh, section 5",
+    collectives: &[Kind::Allgather, Kind::Alltoall],
+    params: &[DIMS],
+    ..Info::AMONG_RANKS
+};
 
 /// The rank as far from `rank` in every dimension as `by` is from rank 0.
 fn shifted(torus: &Extents, rank: u32, by: u32) -> u32 {
@@ -33,24 +40,8 @@ fn origin(torus: &Extents, rank: u32, by: u32) -> u32 {
 }
 
 impl RankAlgorithm for BalancedShift {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "messages in the order of shifts of the whole torus, nobody waiting for another; best for few ranks, and on networks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Prisacari and others: Bandwidth-optimal all-to-all exchanges in fat tree networks, 2013; HammingMesh, section 5"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allgather, Kind::Alltoall]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[DIMS]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
@@ -58,13 +49,13 @@ impl RankAlgorithm for BalancedShift {
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        Extents::of(NAME, case, params).map(|_| ())
+        Extents::of(INFO.name, case, params).map(|_| ())
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let (p, len) = (c.ranks, c.elements);
-        let torus = Extents::of(NAME, case, params)?;
+        let torus = Extents::of(INFO.name, case, params)?;
         // Stream (k-1) P + r leads from rank r by shift k.
         let ways = (1..p).flat_map(|k| (0..p).map(move |r| (NodeId(r), NodeId(shifted(&torus, r, k)))));
         // Everyone gets the same of an allgather, and a block of its own of an alltoall.
@@ -84,7 +75,7 @@ impl RankAlgorithm for BalancedShift {
 
     fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
         let c = case.collective;
-        let torus = Extents::of(NAME, case, params).ok()?;
+        let torus = Extents::of(INFO.name, case, params).ok()?;
         let bytes = case.bytes(c.elements);
         let flows = (1..c.ranks).map(|k| Flow::new(bytes, 1, move |r| shifted(&torus, r, k))).collect();
         Some(vec![Exchange { flows, reduced: 0 }])

@@ -12,27 +12,23 @@ use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Around, Blocks, RankAlgorithm, exchanges_around},
 };
 
 pub struct BidirectionalRing;
 
+const INFO: Info = Info {
+    name: "bidirectional-ring",
+    summary: "two rings in opposite directions with half of the vector each; best for long vectors on links of two directions",
+    reference: "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010",
+    collectives: &[Kind::Allreduce],
+    ..Info::AMONG_RANKS
+};
+
 impl RankAlgorithm for BidirectionalRing {
-    fn name(&self) -> &'static str {
-        "bidirectional-ring"
-    }
-
-    fn summary(&self) -> &'static str {
-        "two rings in opposite directions with half of the vector each; best for long vectors on links of two directions"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {

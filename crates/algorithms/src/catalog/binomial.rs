@@ -12,7 +12,7 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{
         RankAlgorithm, segments,
         tree::{children, parent, size, top},
@@ -21,7 +21,14 @@ use crate::{
 
 pub struct Binomial;
 
-const NAME: &str = "binomial";
+const INFO: Info = Info {
+    name: "binomial",
+    summary: "a binomial tree: half of the ranks left send to the other half, or the other way; best for short vectors",
+    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+    collectives: &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::Scatter],
+    params: &[segments::WHOLE],
+    ..Info::AMONG_RANKS
+};
 
 /// The tree's virtual ranks count from its top.
 struct Tree {
@@ -64,7 +71,7 @@ fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algorithm
     let tree = Tree { ranks: c.ranks, top: top(&c) };
     let up = tree.edges(b, true);
     let home = (tree.top != c.root).then(|| Operand::Stream(b.stream(NodeId(tree.top), &[NodeId(c.root)])));
-    let segments = segments::segments(NAME, None, case, params)?;
+    let segments = segments::segments(INFO.name, None, case, params)?;
     let longest = segments.clone().map(|s| s.len).max().unwrap_or(0);
     for (node, v) in tree.all() {
         let below: Vec<u32> = children(v, c.ranks).collect();
@@ -100,7 +107,7 @@ fn broadcast(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algori
     let c = case.collective;
     let tree = Tree { ranks: c.ranks, top: c.root };
     let down = tree.edges(b, false);
-    let segments = segments::segments(NAME, None, case, params)?;
+    let segments = segments::segments(INFO.name, None, case, params)?;
     for (node, v) in tree.all() {
         // The largest subtree has the longest way to go.
         let below: Vec<Operand> = children(v, c.ranks).rev().map(|child| down[child as usize]).collect();
@@ -179,24 +186,8 @@ fn scatter(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for Binomial {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "a binomial tree: half of the ranks left send to the other half, or the other way; best for short vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::Scatter]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[segments::WHOLE]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {
@@ -204,11 +195,11 @@ impl RankAlgorithm for Binomial {
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        segments::segments(NAME, None, case, params).map(|_| ())?;
+        segments::segments(INFO.name, None, case, params).map(|_| ())?;
         let whole = matches!(case.collective.kind, Kind::Gather | Kind::Scatter);
         match params.get(segments::NAME) {
             Some(found) if whole => Err(AlgorithmError::Param {
-                algorithm: NAME,
+                algorithm: INFO.name,
                 param: segments::NAME,
                 found: found.to_owned(),
                 accepted: format!("none in a {}, whose messages differ in length", case.collective.kind),
@@ -218,7 +209,7 @@ impl RankAlgorithm for Binomial {
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        3 * u64::from(case.collective.ranks) * segments::count(NAME, None, case, params)
+        3 * u64::from(case.collective.ranks) * segments::count(INFO.name, None, case, params)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -236,7 +227,7 @@ impl RankAlgorithm for Binomial {
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
         let stages = c.ranks.ilog2();
-        if !c.ranks.is_power_of_two() || segments::count(NAME, None, case, params) > 1 || top(c) != c.root {
+        if !c.ranks.is_power_of_two() || segments::count(INFO.name, None, case, params) > 1 || top(c) != c.root {
             return None;
         }
         let bytes = case.bytes(c.elements);

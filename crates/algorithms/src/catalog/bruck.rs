@@ -13,9 +13,17 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
 
 pub struct Bruck;
+
+const INFO: Info = Info {
+    name: "bruck",
+    summary: "as few rounds as any number of ranks can do with; blocks travel in several hops; best for short blocks",
+    reference: "Bruck et al.: Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997",
+    collectives: &[Kind::Allgather, Kind::Alltoall],
+    ..Info::AMONG_RANKS
+};
 
 /// The distances of the rounds.
 fn distances(ranks: u32) -> impl Iterator<Item = u32> {
@@ -87,20 +95,8 @@ fn alltoall(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for Bruck {
-    fn name(&self) -> &'static str {
-        "bruck"
-    }
-
-    fn summary(&self) -> &'static str {
-        "as few rounds as any number of ranks can do with; blocks travel in several hops; best for short blocks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Bruck et al.: Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allgather, Kind::Alltoall]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn check(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
@@ -109,7 +105,7 @@ impl RankAlgorithm for Bruck {
         let scratch = 2 * u64::from(c.ranks) * u64::from(c.elements);
         if c.kind == Kind::Alltoall && scratch > u64::from(u32::MAX) {
             let reason = format!("it would pack up to {scratch} elements on a rank; at most {} fit", u32::MAX);
-            return Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         }
         Ok(())
     }

@@ -14,13 +14,20 @@ use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Around, Blocks, Extents, RankAlgorithm, extents::DIMS},
 };
 
 pub struct Bucket;
 
-const NAME: &str = "bucket";
+const INFO: Info = Info {
+    name: "bucket",
+    summary: "parts of the vector go around every dimension of a torus in both directions at once; best on networks",
+    reference: "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010; HammingMesh, section 4",
+    collectives: &[Kind::Allreduce],
+    params: &[DIMS],
+    ..Info::AMONG_RANKS
+};
 
 /// A part of the vector: the dimensions in the order of its stages, and whether it goes upwards.
 struct Part {
@@ -47,40 +54,24 @@ fn within(whole: Span, count: u32, at: u32) -> Span {
 }
 
 impl RankAlgorithm for Bucket {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "parts of the vector go around every dimension of a torus in both directions at once; best on networks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010; HammingMesh, section 4"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[DIMS]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let torus =
-            Extents::of(NAME, case, params).unwrap_or_else(|_| Extents::nearest_to_square(case.collective.ranks));
+            Extents::of(INFO.name, case, params).unwrap_or_else(|_| Extents::nearest_to_square(case.collective.ranks));
         let around: u64 = torus.dims().iter().map(|&d| 2 * u64::from(d) + 1).sum();
         2 * torus.dims().len() as u64 * u64::from(case.collective.ranks) * around
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        Extents::of(NAME, case, params).map(|_| ())
+        Extents::of(INFO.name, case, params).map(|_| ())
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
-        let torus = Extents::of(NAME, case, params)?;
+        let torus = Extents::of(INFO.name, case, params)?;
         let parts = parts(&torus);
         let slices = Blocks::new(c.elements, narrow::<u32>(parts.len()));
         for (lane, part) in (0..).zip(&parts) {
@@ -93,7 +84,7 @@ impl RankAlgorithm for Bucket {
     }
 
     fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
-        let torus = Extents::of(NAME, case, params).ok()?;
+        let torus = Extents::of(INFO.name, case, params).ok()?;
         let parts = parts(&torus);
         let slice = case.collective.elements.div_ceil(narrow::<u32>(parts.len()));
         let stages = parts.first().map_or(0, |part| part.dims.len());

@@ -3,23 +3,22 @@
 //! T = B + (2 T_R + 2)(P - 1). Source: "Near-Optimal Wafer-Scale Reduce", section 5.2, Lemma 5.2.
 
 use crate::{
-    AlgorithmError, Params,
+    AlgorithmError, Info, Params,
     line::{LineTree, Side},
 };
 
 pub struct Chain;
 
+const INFO: Info = Info {
+    name: "chain",
+    summary: "each PE adds its vector to its neighbor's and passes it on; best for long vectors",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.2",
+    ..Info::ON_LINE
+};
+
 impl LineTree for Chain {
-    fn name(&self) -> &'static str {
-        "chain"
-    }
-
-    fn summary(&self) -> &'static str {
-        "each PE adds its vector to its neighbor's and passes it on; best for long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.2"
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {

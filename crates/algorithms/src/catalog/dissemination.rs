@@ -16,11 +16,18 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Param, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
 
 pub struct Dissemination;
 
-const NAME: &str = "dissemination";
+const INFO: Info = Info {
+    name: "dissemination",
+    summary: "all ranks send to several ranks ahead each round; best where a rank has several messages under way at once",
+    reference: "Hoefler et al.: Fast barrier synchronization for InfiniBand, 2006; Bruck, Ho: Efficient global combine operations, 1993",
+    collectives: &[Kind::Allreduce, Kind::Barrier],
+    params: &[Param { name: "ways", values: "messages of a rank in a round, from 1 to 1024 (default: 1)" }],
+    ..Info::AMONG_RANKS
+};
 
 /// What each rank sends in a round, to the rank so far ahead; whether its own operand is in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +37,7 @@ struct Message {
 }
 
 fn ways(params: &Params) -> Result<u32, AlgorithmError> {
-    Ok(params.number(NAME, "ways", 1..=1024)?.unwrap_or(1))
+    Ok(params.number(INFO.name, "ways", 1..=1024)?.unwrap_or(1))
 }
 
 fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
@@ -61,24 +68,8 @@ fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
 }
 
 impl RankAlgorithm for Dissemination {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "all ranks send to several ranks ahead each round; best where a rank has several messages under way at once"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Hoefler et al.: Fast barrier synchronization for InfiniBand, 2006; Bruck, Ho: Efficient global combine operations, 1993"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce, Kind::Barrier]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param { name: "ways", values: "messages of a rank in a round, from 1 to 1024 (default: 1)" }]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn check(&self, _: &Case, params: &Params) -> Result<(), AlgorithmError> {

@@ -11,47 +11,38 @@ use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Around, Blocks, Extents, RankAlgorithm, exchanges_around, extents::DIMS, hamilton::two_cycles},
 };
 
 pub struct DualRings;
 
-const NAME: &str = "dual-rings";
+const INFO: Info = Info {
+    name: "dual-rings",
+    summary: "two bidirectional rings on edge-disjoint cycles of a torus; best for long vectors on networks of four links a rank",
+    reference: "HammingMesh, section 4; Bae, AlBdaiwi, Bose: Edge-disjoint Hamiltonian cycles in two-dimensional torus, 2004",
+    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter],
+    params: &[DIMS],
+    ..Info::AMONG_RANKS
+};
 
 /// Two cycles, two directions.
 const RINGS: u32 = 4;
 
 /// The ranks in the order of each ring.
 fn rings(case: &Case, params: &Params) -> Result<[Vec<u32>; 4], AlgorithmError> {
-    let (rows, columns) = Extents::of_two(NAME, case, params)?;
+    let (rows, columns) = Extents::of_two(INFO.name, case, params)?;
     let Some([one, other]) = two_cycles(rows, columns) else {
         let reason = format!("{rows}x{columns} ranks have no two such cycles; it needs a torus of at least 3x3");
-        return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+        return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
     };
     let back = |cycle: &[u32]| cycle.iter().rev().copied().collect();
     Ok([back(&one), back(&other), one, other])
 }
 
 impl RankAlgorithm for DualRings {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "two bidirectional rings on edge-disjoint cycles of a torus; best for long vectors on networks of four links a rank"
-    }
-
-    fn reference(&self) -> &'static str {
-        "HammingMesh, section 4; Bae, AlBdaiwi, Bose: Edge-disjoint Hamiltonian cycles in two-dimensional torus, 2004"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[DIMS]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {

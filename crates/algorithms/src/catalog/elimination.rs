@@ -18,14 +18,21 @@ use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Param, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
 
 pub struct Elimination;
 
-const NAME: &str = "elimination";
+const INFO: Info = Info {
+    name: "elimination",
+    summary: "recursive doubling that takes ranks out three to two, or two to one, for numbers that are no power of two",
+    reference: "Rabenseifner, Traeff: More efficient reduction algorithms for non-power-of-two number of processors, 2004",
+    collectives: &[Kind::Allreduce],
+    params: &[Param { name: "protocol", values: "overlapping, non-overlapping (default: overlapping)" }],
+    ..Info::AMONG_RANKS
+};
 
 fn protocol(params: &Params) -> Result<&'static str, AlgorithmError> {
-    params.choice(NAME, "protocol", &["overlapping", "non-overlapping"])
+    params.choice(INFO.name, "protocol", &["overlapping", "non-overlapping"])
 }
 
 /// The instructions so far.
@@ -131,24 +138,8 @@ fn merge(e: &mut Emitter<'_>, mut groups: Vec<Vec<NodeId>>) -> Vec<NodeId> {
 }
 
 impl RankAlgorithm for Elimination {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "recursive doubling that takes ranks out three to two, or two to one, for numbers that are no power of two"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Rabenseifner, Traeff: More efficient reduction algorithms for non-power-of-two number of processors, 2004"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param { name: "protocol", values: "overlapping, non-overlapping (default: overlapping)" }]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {

@@ -10,11 +10,19 @@ use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Params,
+    Algorithm, AlgorithmError, Case, Info, Params, Profile,
     line::{Keep, broadcast},
 };
 
 pub struct Flood;
+
+const INFO: Info = Info {
+    name: "flood",
+    summary: "broadcast by routers that duplicate one stream, in 1D and 2D; optimal",
+    reference: "Near-Optimal Wafer-Scale Reduce, sections 4.2 and 7.1",
+    collectives: &[Kind::Broadcast],
+    ..Info::ON_GRID
+};
 
 /// Terms of a flood over `grid` from PE `root`.
 pub fn flood_terms(grid: Grid, root: u32, wavelets: u64) -> Terms {
@@ -34,20 +42,8 @@ pub fn flood_terms(grid: Grid, root: u32, wavelets: u64) -> Terms {
 }
 
 impl Algorithm for Flood {
-    fn name(&self) -> &'static str {
-        "flood"
-    }
-
-    fn summary(&self) -> &'static str {
-        "broadcast by routers that duplicate one stream, in 1D and 2D; optimal"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, sections 4.2 and 7.1"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Broadcast]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
@@ -55,7 +51,7 @@ impl Algorithm for Flood {
             return Ok(());
         }
         Err(AlgorithmError::Unsupported {
-            algorithm: self.name(),
+            algorithm: INFO.name,
             reason: format!("it makes a broadcast, not {}", case.collective.kind),
         })
     }
@@ -67,11 +63,12 @@ impl Algorithm for Flood {
         let mut keep = Keep::default();
         broadcast(&mut b, NodeId(case.collective.root), Operand::In(0), nodes, &mut keep, 0);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
+        let placement = keep.placement(case.grid(), &schedule);
+        Ok(Placed::on_grid(schedule, placement))
     }
 
-    fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
+    fn profile(&self, case: &Case, _: &Params) -> Option<Profile> {
         let terms = flood_terms(case.grid(), case.collective.root, case.wavelets());
-        Some(Estimate { phases: vec![Phase::new("broadcast", terms)] })
+        Some(Profile::Terms(Estimate { phases: vec![Phase::new("broadcast", terms)] }))
     }
 }

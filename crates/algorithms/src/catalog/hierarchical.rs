@@ -10,16 +10,32 @@ use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand, Schedule};
 
-use crate::{Algorithm, AlgorithmError, Case, Param, Params, ranks::RankAlgorithm, resolve};
+use crate::{Algorithm, AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm, resolve};
 
 pub struct Hierarchical;
 
-const NAME: &str = "hierarchical";
+const INFO: Info = Info {
+    name: "hierarchical",
+    summary: "one algorithm inside each node and another among nodes, over one leader a node or over all ranks as lanes",
+    reference: "Traeff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, 2020",
+    collectives: &[Kind::Allreduce, Kind::Broadcast, Kind::Reduce],
+    params: &[
+        Param { name: "mode", values: "leaders, lanes (default: leaders)" },
+        Param { name: "node", values: "ranks of a node (default: the machine's first level)" },
+        Param { name: "among", values: "an algorithm among nodes (default: recursive-doubling, binomial)" },
+        Param { name: "reduce", values: "a reduce inside a node (default: binomial)" },
+        Param { name: "broadcast", values: "a broadcast inside a node (default: binomial)" },
+        Param { name: "scatter", values: "with lanes: a reduce-scatter inside (default: recursive-halving)" },
+        Param { name: "gather", values: "with lanes: an allgather inside (default: ring)" },
+    ],
+    ..Info::AMONG_RANKS
+};
+
 const MODES: [&str; 2] = ["leaders", "lanes"];
 
 /// What the parameters say, for one case.
 struct Levels<'a> {
-    case: &'a Case,
+    case: &'a Case<'a>,
     params: &'a Params,
     /// Ranks of a node; the last node may have fewer.
     node: u32,
@@ -29,12 +45,12 @@ struct Levels<'a> {
 }
 
 impl<'a> Levels<'a> {
-    fn new(case: &'a Case, params: &'a Params) -> Result<Self, AlgorithmError> {
+    fn new(case: &'a Case<'a>, params: &'a Params) -> Result<Self, AlgorithmError> {
         let ranks = case.collective.ranks;
         let dealt = case.ranks().dealt_node_ranks;
-        let node = params.number(NAME, "node", 1..=ranks)?.or(case.ranks().node_ranks).or(dealt);
-        let lanes = params.choice(NAME, "mode", &MODES)? == "lanes";
-        let no = |reason: &str| Err(AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_owned() });
+        let node = params.number(INFO.name, "node", 1..=ranks)?.or(case.ranks().node_ranks).or(dealt);
+        let lanes = params.choice(INFO.name, "mode", &MODES)? == "lanes";
+        let no = |reason: &str| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason: reason.to_owned() });
         let Some(node) = node else {
             return no("the machine has no levels; say with node= how many ranks a node has");
         };
@@ -79,15 +95,15 @@ impl<'a> Levels<'a> {
         ranks: u32,
         elements: u32,
         root: u32,
-    ) -> Result<(&'static dyn Algorithm, Case, Params), AlgorithmError> {
+    ) -> Result<(&'static dyn Algorithm, Case<'a>, Params), AlgorithmError> {
         let collective = Collective { kind, ranks, elements, root, ..self.case.collective };
         let case = Case { collective, ..*self.case };
         let (algorithm, params) = resolve(self.params.get(param).unwrap_or(default), &case, &Params::new())?;
-        if algorithm.name() == NAME {
+        if algorithm.name() == INFO.name {
             return Err(AlgorithmError::Param {
-                algorithm: NAME,
+                algorithm: INFO.name,
                 param,
-                found: NAME.to_owned(),
+                found: INFO.name.to_owned(),
                 accepted: format!("an algorithm for {kind} of one level"),
             });
         }
@@ -104,7 +120,7 @@ impl<'a> Levels<'a> {
         root: u32,
     ) -> Result<Schedule, AlgorithmError> {
         let (algorithm, case, params) = self.part(param, default, kind, ranks, elements, root)?;
-        algorithm.schedule(&case, &params)
+        Ok(algorithm.build(&case, &params)?.schedule)
     }
 
     /// The parts that this case has: each must be supported.
@@ -221,32 +237,8 @@ fn among(kind: Kind) -> &'static str {
 }
 
 impl RankAlgorithm for Hierarchical {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "one algorithm inside each node and another among nodes, over one leader a node or over all ranks as lanes"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Traeff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, 2020"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce, Kind::Broadcast, Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param { name: "mode", values: "leaders, lanes (default: leaders)" },
-            Param { name: "node", values: "ranks of a node (default: the machine's first level)" },
-            Param { name: "among", values: "an algorithm among nodes (default: recursive-doubling, binomial)" },
-            Param { name: "reduce", values: "a reduce inside a node (default: binomial)" },
-            Param { name: "broadcast", values: "a broadcast inside a node (default: binomial)" },
-            Param { name: "scatter", values: "with lanes: a reduce-scatter inside (default: recursive-halving)" },
-            Param { name: "gather", values: "with lanes: an allgather inside (default: ring)" },
-        ]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {

@@ -5,48 +5,42 @@
 
 use unisono_base::narrow;
 use unisono_collective::{Kind, Operator};
-use unisono_lower::switches::Configured;
+use unisono_lower::{
+    Placed, Placement,
+    switches::{Configured, RaiseError, raise},
+};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params, PlaceKind,
-    switches::{self, Part, Site},
+    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Profile,
+    compose::lacks,
+    switches::{self, Part},
 };
 
 pub struct InNetwork;
 
+const INFO: Info = Info {
+    name: "in-network",
+    summary: "reduced and copied in the switches, along shortest paths that merge where they meet",
+    reference: "Lakhotia et al., \"Accelerating Allreduce with in-network reduction on Intel PIUMA\", 2022",
+    collectives: &[Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan],
+    params: &[EMBEDDINGS],
+    needs: &[Means::ReducingSwitches],
+    composed: false,
+};
+
 const EMBEDDINGS: Param = Param { name: "embeddings", values: "1 to the machine's identifiers (1)" };
 
 impl Algorithm for InNetwork {
-    fn name(&self) -> &'static str {
-        "in-network"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reduced and copied in the switches, along shortest paths that merge where they meet"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Lakhotia et al., \"Accelerating Allreduce with in-network reduction on Intel PIUMA\", 2022"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[EMBEDDINGS]
-    }
-
-    fn runs_on(&self) -> &'static [PlaceKind] {
-        &[PlaceKind::InNetwork]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         let c = &case.collective;
-        let embeddings = params.number(self.name(), EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
-        if case.kind() != PlaceKind::InNetwork {
-            return no("it needs switches that reduce".to_owned());
+        let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
+        if case.offers() != Means::ReducingSwitches {
+            return Err(lacks(&INFO, case.offers()));
         }
         if c.operator == Operator::Ordered && c.kind.reduces() && c.kind != Kind::Scan {
             return no("switches reduce in the order of their ports, which is not that of ranks".to_owned());
@@ -66,33 +60,46 @@ impl Algorithm for InNetwork {
         if params.get(EMBEDDINGS.name).is_some() { params.clone() } else { params.clone().with(EMBEDDINGS.name, 1) }
     }
 
-    fn embed(&self, case: &Case, params: &Params, site: &Site) -> Result<Configured, AlgorithmError> {
-        let c = &case.collective;
-        let count = params.number(self.name(), EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
-        let known = &site.machine.operators;
-        if c.kind.reduces() && !known.iter().any(|o| o == c.operator.name()) {
-            let reason =
-                format!("the engine of {} lacks {}; it has {}", site.machine.name, c.operator, known.join(", "));
-            return Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
-        }
-        if u32::from(site.taken) + count > site.machine.identifiers {
-            return Err(switches::used_up(site, u32::from(site.taken) + count));
-        }
-        let cut = |at: u32| narrow::<u32>(u64::from(c.elements) * u64::from(at) / u64::from(count));
-        let parts: Vec<Part> = (0..count)
-            .map(|at| Part {
-                identifier: site.taken + narrow::<u8>(at),
-                first: cut(at),
-                elements: cut(at + 1) - cut(at),
-            })
-            .collect();
-        if c.kind == Kind::Scan {
-            return switches::chain(site, c, parts[0]);
-        }
-        let embeddings = match parts[..] {
-            [whole] => vec![switches::shortest(site, c, whole)],
-            _ => switches::several(site, c, &parts),
-        };
-        Ok(Configured { collective: *c, ranks: site.cores.clone(), embeddings })
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
+        let (schedule, placement) = raise(&site.layout, &configure(case, params)?).map_err(|error| match error {
+            RaiseError::Build(error) => AlgorithmError::from(error),
+            RaiseError::Registers(_) => unreachable!("the registers of a tree agree: {error}"),
+        })?;
+        Ok(Placed { schedule, placement: Some(Placement::Switches(placement)) })
     }
+
+    /// The registers have a closed form for their time, however large the machine.
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        configure(case, params).ok().map(Profile::Registers)
+    }
+}
+
+/// The registers of a case.
+fn configure(case: &Case, params: &Params) -> Result<Configured, AlgorithmError> {
+    let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
+    let c = &case.collective;
+    let count = params.number(INFO.name, EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
+    let known = &site.machine.operators;
+    if c.kind.reduces() && !known.iter().any(|o| o == c.operator.name()) {
+        let reason = format!("the engine of {} lacks {}; it has {}", site.machine.name, c.operator, known.join(", "));
+        return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
+    }
+    if u32::from(site.taken) + count > site.machine.identifiers {
+        return Err(switches::used_up(site, u32::from(site.taken) + count));
+    }
+    let cut = |at: u32| narrow::<u32>(u64::from(c.elements) * u64::from(at) / u64::from(count));
+    let parts: Vec<Part> = (0..count)
+        .map(|at| Part { identifier: site.taken + narrow::<u8>(at), first: cut(at), elements: cut(at + 1) - cut(at) })
+        .collect();
+    if c.kind == Kind::Scan {
+        return switches::chain(site, c, parts[0]);
+    }
+    let embeddings = match parts[..] {
+        // A broadcast to nobody moves nothing.
+        _ if c.kind == Kind::Broadcast && c.ranks == 1 => Vec::new(),
+        [whole] => vec![switches::shortest(site, c, whole)],
+        _ => switches::several(site, c, &parts),
+    };
+    Ok(Configured { collective: *c, ranks: site.cores.clone(), embeddings })
 }

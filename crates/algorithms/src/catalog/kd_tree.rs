@@ -10,15 +10,24 @@
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Placed};
+use unisono_lower::Placed;
 use unisono_machine::Grid;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params,
+    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile, Size,
     forest::{CHUNK, Tree, build, chunk, estimate, estimate_steps, supports},
 };
 
 pub struct KdTree;
+
+const INFO: Info = Info {
+    name: "kd-tree",
+    summary: "two or four balanced trees over a grid, each with a share of the vector; best for middle lengths",
+    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+    collectives: &[Kind::Reduce],
+    params: &[Param { name: "trees", values: "4, 2 (default: 4)" }, CHUNK],
+    ..Info::ON_GRID
+};
 
 /// A rectangle of PEs: first row and column, rows, columns.
 #[derive(Clone, Copy)]
@@ -105,42 +114,29 @@ fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
 }
 
 impl Algorithm for KdTree {
-    fn name(&self) -> &'static str {
-        "kd-tree"
-    }
-
-    fn summary(&self) -> &'static str {
-        "two or four balanced trees over a grid, each with a share of the vector; best for middle lengths"
-    }
-
-    fn reference(&self) -> &'static str {
-        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param { name: "trees", values: "4, 2 (default: 4)" }, CHUNK]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         params.choice("kd-tree", "trees", &["4", "2"])?;
-        chunk(self.name(), params)?;
-        supports(self.name(), case, false)
+        chunk(INFO.name, params)?;
+        supports(INFO.name, case, false)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case, params)?, chunk(self.name(), params)?)
+        build(case, &trees(case, params)?, chunk(INFO.name, params)?)
     }
 
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
-        Some(estimate(case, &trees(case, params).ok()?))
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?)))
     }
 
-    fn estimate_steps(&self, case: &Case, params: &Params) -> u128 {
-        estimate_steps(case, if params.get("trees") == Some("2") { 2 } else { 4 })
+    fn size(&self, case: &Case, params: &Params) -> Size {
+        Size {
+            profile_steps: estimate_steps(case, if params.get("trees") == Some("2") { 2 } else { 4 }),
+            ..Size::default()
+        }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -9,9 +9,17 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
 
 pub struct Linear;
+
+const INFO: Info = Info {
+    name: "linear",
+    summary: "straight to every rank that needs it, or rank after rank for a scan; best for few ranks",
+    reference: "Open MPI, coll_base: basic linear",
+    collectives: &[Kind::Alltoall, Kind::Gather, Kind::Scan, Kind::Scatter],
+    ..Info::AMONG_RANKS
+};
 
 fn scan(b: &mut Builder, c: &Collective) {
     let mut from = None;
@@ -63,20 +71,8 @@ fn alltoall(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for Linear {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-
-    fn summary(&self) -> &'static str {
-        "straight to every rank that needs it, or rank after rank for a scan; best for few ranks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Open MPI, coll_base: basic linear"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Alltoall, Kind::Gather, Kind::Scan, Kind::Scatter]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {

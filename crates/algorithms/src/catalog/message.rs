@@ -7,9 +7,17 @@ use unisono_collective::Kind;
 use unisono_lower::{Estimate, GridPlacement, Phase, Placed, Terms};
 use unisono_schedule::{Builder, Operand};
 
-use crate::{Algorithm, AlgorithmError, Case, Params};
+use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
 
 pub struct Message;
+
+const INFO: Info = Info {
+    name: "message",
+    summary: "one stream from the last PE to the root; as a broadcast, between two PEs",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 4.1",
+    collectives: &[Kind::Broadcast, Kind::Message],
+    ..Info::ON_GRID
+};
 
 /// Who sends to whom; none where one PE already has all.
 fn ends(case: &Case) -> Option<(NodeId, NodeId)> {
@@ -19,20 +27,8 @@ fn ends(case: &Case) -> Option<(NodeId, NodeId)> {
 }
 
 impl Algorithm for Message {
-    fn name(&self) -> &'static str {
-        "message"
-    }
-
-    fn summary(&self) -> &'static str {
-        "one stream from the last PE to the root; as a broadcast, between two PEs"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 4.1"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Broadcast, Kind::Message]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
@@ -41,7 +37,7 @@ impl Algorithm for Message {
             return Ok(());
         }
         Err(AlgorithmError::Unsupported {
-            algorithm: self.name(),
+            algorithm: INFO.name,
             reason: format!(
                 "one message makes collective 'message', or a broadcast on 2 PEs, not {} on {}; flood does",
                 c.kind,
@@ -61,10 +57,10 @@ impl Algorithm for Message {
         } else if c.kind == Kind::Message {
             b.combine(NodeId(0), 0, c.elements, &[Operand::In(0)], &[Operand::Out(0)]);
         }
-        Ok(Placed { schedule: b.finish()?, placement: GridPlacement::new(case.grid()) })
+        Ok(Placed::on_grid(b.finish()?, GridPlacement::new(case.grid())))
     }
 
-    fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
+    fn profile(&self, case: &Case, _: &Params) -> Option<Profile> {
         let b = case.wavelets() as f64;
         let terms = match ends(case) {
             Some((from, to)) if b > 0.0 => {
@@ -81,6 +77,6 @@ impl Algorithm for Message {
             }
             _ => Terms { datapath: if case.collective.kind == Kind::Message { b } else { 0.0 }, ..Terms::default() },
         };
-        Some(Estimate { phases: vec![Phase::new("message", terms)] })
+        Some(Profile::Terms(Estimate { phases: vec![Phase::new("message", terms)] }))
     }
 }

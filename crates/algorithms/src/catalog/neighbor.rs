@@ -11,25 +11,21 @@ use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
 
 pub struct Neighbor;
 
+const INFO: Info = Info {
+    name: "neighbor",
+    summary: "exchanges two blocks a round with one neighbor and the other by turns, among an even number of ranks",
+    reference: "Chen et al.: Performance evaluation of allgather algorithms on terascale Linux cluster with fast Ethernet, 2005",
+    collectives: &[Kind::Allgather],
+    ..Info::AMONG_RANKS
+};
+
 impl RankAlgorithm for Neighbor {
-    fn name(&self) -> &'static str {
-        "neighbor"
-    }
-
-    fn summary(&self) -> &'static str {
-        "exchanges two blocks a round with one neighbor and the other by turns, among an even number of ranks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Chen et al.: Performance evaluation of allgather algorithms on terascale Linux cluster with fast Ethernet, 2005"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allgather]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn check(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
@@ -38,7 +34,7 @@ impl RankAlgorithm for Neighbor {
             return Ok(());
         }
         let reason = format!("its ranks go in pairs, and {ranks} is odd");
-        Err(AlgorithmError::Unsupported { algorithm: self.name(), reason })
+        Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason })
     }
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {

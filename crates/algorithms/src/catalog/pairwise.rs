@@ -9,25 +9,21 @@ use unisono_collective::Kind;
 use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
 
 pub struct Pairwise;
 
+const INFO: Info = Info {
+    name: "pairwise",
+    summary: "P-1 rounds, in round k with the ranks k before and after; best for long blocks",
+    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+    collectives: &[Kind::Alltoall, Kind::ReduceScatter],
+    ..Info::AMONG_RANKS
+};
+
 impl RankAlgorithm for Pairwise {
-    fn name(&self) -> &'static str {
-        "pairwise"
-    }
-
-    fn summary(&self) -> &'static str {
-        "P-1 rounds, in round k with the ranks k before and after; best for long blocks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Alltoall, Kind::ReduceScatter]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {

@@ -9,35 +9,26 @@ use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Param, Params,
     ranks::{RankAlgorithm, segments, tree::top},
 };
 
 pub struct PipelinedChain;
 
-const NAME: &str = "pipelined-chain";
+const INFO: Info = Info {
+    name: "pipelined-chain",
+    summary: "a chain through all ranks, segment after segment; best for very long vectors",
+    reference: "Open MPI, coll_base: pipeline",
+    collectives: &[Kind::Broadcast, Kind::Reduce],
+    params: &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }],
+    ..Info::AMONG_RANKS
+};
 
 const DEFAULT: Option<u32> = Some(8 << 10);
 
 impl RankAlgorithm for PipelinedChain {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "a chain through all ranks, segment after segment; best for very long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Open MPI, coll_base: pipeline"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Broadcast, Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {
@@ -45,17 +36,17 @@ impl RankAlgorithm for PipelinedChain {
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        segments::segments(NAME, DEFAULT, case, params).map(|_| ())
+        segments::segments(INFO.name, DEFAULT, case, params).map(|_| ())
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        (u64::from(case.collective.ranks) + 1) * segments::count(NAME, DEFAULT, case, params)
+        (u64::from(case.collective.ranks) + 1) * segments::count(INFO.name, DEFAULT, case, params)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let p = c.ranks;
-        let segments = segments::segments(NAME, DEFAULT, case, params)?;
+        let segments = segments::segments(INFO.name, DEFAULT, case, params)?;
         let reduces = c.kind == Kind::Reduce;
         // Virtual rank 0 is the end of a reduce and the start of a broadcast.
         let first = if reduces { top(&c) } else { c.root };

@@ -5,14 +5,23 @@
 //! Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Placed};
+use unisono_lower::Placed;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params,
+    Algorithm, AlgorithmError, Case, Info, Params, Profile, Size,
     forest::{CHUNK, Lines, Tree, View, build, chunk, estimate, estimate_steps, quad, supports},
 };
 
 pub struct QuadChain;
+
+const INFO: Info = Info {
+    name: "quad-chain",
+    summary: "four chains over a grid, each with a quarter of the vector; best for long vectors",
+    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+    collectives: &[Kind::Reduce],
+    params: &[CHUNK],
+    ..Info::ON_GRID
+};
 
 struct Chain;
 
@@ -27,41 +36,25 @@ fn trees(case: &Case) -> Vec<Tree> {
 }
 
 impl Algorithm for QuadChain {
-    fn name(&self) -> &'static str {
-        "quad-chain"
-    }
-
-    fn summary(&self) -> &'static str {
-        "four chains over a grid, each with a quarter of the vector; best for long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[CHUNK]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        chunk(self.name(), params)?;
-        supports(self.name(), case, true)
+        chunk(INFO.name, params)?;
+        supports(INFO.name, case, true)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case), chunk(self.name(), params)?)
+        build(case, &trees(case), chunk(INFO.name, params)?)
     }
 
-    fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
-        Some(estimate(case, &trees(case)))
+    fn profile(&self, case: &Case, _: &Params) -> Option<Profile> {
+        Some(Profile::Terms(estimate(case, &trees(case))))
     }
 
-    fn estimate_steps(&self, case: &Case, _: &Params) -> u128 {
-        estimate_steps(case, 4)
+    fn size(&self, case: &Case, _: &Params) -> Size {
+        Size { profile_steps: estimate_steps(case, 4), ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -6,14 +6,26 @@
 //! Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Placed};
+use unisono_lower::Placed;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params,
+    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile, Size,
     forest::{CHUNK, Lines, MERGE, Tree, View, build, chunk, estimate, estimate_steps, most_children, quad, supports},
 };
 
 pub struct QuadTwoPhase;
+
+const INFO: Info = Info {
+    name: "quad-two-phase",
+    summary: "four two-phase lines over a grid, each with a quarter of the vector",
+    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+    collectives: &[Kind::Reduce],
+    params: &[
+        Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)), at least 3)" },
+        CHUNK,
+    ],
+    ..Info::ON_GRID
+};
 
 /// Of a PE of the WSE-2; more are refused where programs are made.
 const INPUT_QUEUES: u16 = 8;
@@ -68,45 +80,26 @@ fn size(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
 }
 
 impl Algorithm for QuadTwoPhase {
-    fn name(&self) -> &'static str {
-        "quad-two-phase"
-    }
-
-    fn summary(&self) -> &'static str {
-        "four two-phase lines over a grid, each with a quarter of the vector"
-    }
-
-    fn reference(&self) -> &'static str {
-        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)), at least 3)" },
-            CHUNK,
-        ]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         size(case, params)?;
-        chunk(self.name(), params)?;
-        supports(self.name(), case, true)
+        chunk(INFO.name, params)?;
+        supports(INFO.name, case, true)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case, params)?, chunk(self.name(), params)?)
+        build(case, &trees(case, params)?, chunk(INFO.name, params)?)
     }
 
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
-        Some(estimate(case, &trees(case, params).ok()?))
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?)))
     }
 
-    fn estimate_steps(&self, case: &Case, _: &Params) -> u128 {
-        estimate_steps(case, 4)
+    fn size(&self, case: &Case, _: &Params) -> Size {
+        Size { profile_steps: estimate_steps(case, 4), ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

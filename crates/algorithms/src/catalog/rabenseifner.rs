@@ -11,27 +11,23 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Blocks, Fold, RankAlgorithm, halving::Halving},
 };
 
 pub struct Rabenseifner;
 
+const INFO: Info = Info {
+    name: "rabenseifner",
+    summary: "halves of the vector are exchanged and reduced, then gathered the same way back; best for long vectors",
+    reference: "Rabenseifner: Optimization of collective reduction operations, 2004",
+    collectives: &[Kind::Allreduce],
+    ..Info::AMONG_RANKS
+};
+
 impl RankAlgorithm for Rabenseifner {
-    fn name(&self) -> &'static str {
-        "rabenseifner"
-    }
-
-    fn summary(&self) -> &'static str {
-        "halves of the vector are exchanged and reduced, then gathered the same way back; best for long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Rabenseifner: Optimization of collective reduction operations, 2004"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {

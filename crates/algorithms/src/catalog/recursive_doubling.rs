@@ -12,11 +12,19 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Fold, RankAlgorithm, halving::Halving},
 };
 
 pub struct RecursiveDoubling;
+
+const INFO: Info = Info {
+    name: "recursive-doubling",
+    summary: "exchanges with the rank 1, 2, 4, ... away; best for short vectors where a message costs the same to any number",
+    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Scan],
+    ..Info::AMONG_RANKS
+};
 
 fn allreduce(b: &mut Builder, c: &Collective) {
     let (ranks, len) = (c.ranks, c.elements);
@@ -103,20 +111,8 @@ fn scan(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for RecursiveDoubling {
-    fn name(&self) -> &'static str {
-        "recursive-doubling"
-    }
-
-    fn summary(&self) -> &'static str {
-        "exchanges with the rank 1, 2, 4, ... away; best for short vectors where a message costs the same to any number"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allgather, Kind::Allreduce, Kind::Scan]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {

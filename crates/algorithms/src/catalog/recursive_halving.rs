@@ -9,27 +9,23 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Fold, RankAlgorithm, halving::Halving},
 };
 
 pub struct RecursiveHalving;
 
+const INFO: Info = Info {
+    name: "recursive-halving",
+    summary: "exchanges half of what is left with the rank P/2, P/4, ... away; best for short and middle blocks",
+    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+    collectives: &[Kind::ReduceScatter],
+    ..Info::AMONG_RANKS
+};
+
 impl RankAlgorithm for RecursiveHalving {
-    fn name(&self) -> &'static str {
-        "recursive-halving"
-    }
-
-    fn summary(&self) -> &'static str {
-        "exchanges half of what is left with the rank P/2, P/4, ... away; best for short and middle blocks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::ReduceScatter]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {

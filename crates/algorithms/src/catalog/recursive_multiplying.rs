@@ -12,40 +12,31 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Param, Params,
     multiplying::{Best, Search, StagePrices, Stages, Wrap, best_factored, orders, within_nodes},
     ranks::RankAlgorithm,
 };
 
 pub struct RecursiveMultiplying;
 
-const NAME: &str = "recursive-multiplying";
+const INFO: Info = Info {
+    name: "recursive-multiplying",
+    summary: "exchanges among several ranks at once in each stage; best for short vectors where messages overlap",
+    reference: "Ruefenacht, Bull, Booth: Generalisation of recursive doubling for AllReduce, 2017",
+    collectives: &[Kind::Allreduce],
+    params: &[Param {
+        name: "schedule",
+        values: "stages such as a8,a3,a4 or c6m2,a2,a2,e6m2 or m1g2a3,n1g3a2; default the best for the machine",
+    }],
+    ..Info::AMONG_RANKS
+};
 
 /// More messages than this, some gigabytes of tables, are refused.
 const MOST_MESSAGES: u64 = 1 << 26;
 
 impl RankAlgorithm for RecursiveMultiplying {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "exchanges among several ranks at once in each stage; best for short vectors where messages overlap"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Ruefenacht, Bull, Booth: Generalisation of recursive doubling for AllReduce, 2017"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param {
-            name: "schedule",
-            values: "stages such as a8,a3,a4 or c6m2,a2,a2,e6m2 or m1g2a3,n1g3a2; default the best for the machine",
-        }]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     /// So do all but merges of several ranks, which [`RankAlgorithm::check`] refuses.
@@ -62,7 +53,7 @@ impl RankAlgorithm for RecursiveMultiplying {
             let reason = format!(
                 "schedule {stages} reorders operands, and operator {operator} does not commute; merge one rank"
             );
-            return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         }
         Ok(())
     }
@@ -72,7 +63,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         let (ranks, len, messages) = (case.collective.ranks, case.collective.elements, stages.messages());
         if messages > MOST_MESSAGES {
             let reason = format!("schedule {stages} sends {messages} messages; at most {MOST_MESSAGES} are made");
-            return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         }
         b.reserve(2 * ranks as usize * stages.iter().count(), narrow::<usize>(messages));
         let mut have = vec![Operand::In(0); ranks as usize];
@@ -181,7 +172,7 @@ fn near(case: &Case, best: Best) -> Stages {
 /// The schedule that the parameters name.
 fn given(case: &Case, params: &Params) -> Result<Option<Stages>, AlgorithmError> {
     let parsed = params.get("schedule").map(|text| Stages::parse(text, case.collective.ranks));
-    parsed.transpose().map_err(|error| AlgorithmError::Stages { algorithm: NAME, error })
+    parsed.transpose().map_err(|error| AlgorithmError::Stages { algorithm: INFO.name, error })
 }
 
 /// The schedule that the parameters name, else the best.

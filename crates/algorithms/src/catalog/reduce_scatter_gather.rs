@@ -9,27 +9,23 @@ use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Blocks, Fold, RankAlgorithm, halving::Halving},
 };
 
 pub struct ReduceScatterGather;
 
+const INFO: Info = Info {
+    name: "reduce-scatter-gather",
+    summary: "halves of the vector are exchanged and reduced, then gathered to the root; best for long vectors",
+    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+    collectives: &[Kind::Reduce],
+    ..Info::AMONG_RANKS
+};
+
 impl RankAlgorithm for ReduceScatterGather {
-    fn name(&self) -> &'static str {
-        "reduce-scatter-gather"
-    }
-
-    fn summary(&self) -> &'static str {
-        "halves of the vector are exchanged and reduced, then gathered to the root; best for long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {

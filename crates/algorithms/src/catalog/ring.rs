@@ -7,15 +7,25 @@
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Exchange, GridPlacement, Phase, Placed, Round, Terms};
-use unisono_schedule::{Builder, Operand, Schedule};
+use unisono_lower::{Estimate, GridPlacement, Phase, Placed, Terms};
+use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params, PlaceKind,
+    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Profile, Size,
     ranks::{self, RankRing},
 };
 
 pub struct Ring;
+
+const INFO: Info = Info {
+    name: "ring",
+    summary: "blocks go around a ring of ranks, or of PEs laid on a line; best for long vectors",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 6.2; Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms, 2009",
+    collectives: ranks::RING_COLLECTIVES,
+    params: &[Param { name: "mapping", values: "line, fold (default: line)" }],
+    needs: &[Means::Grid, Means::Messages],
+    ..Info::ON_GRID
+};
 
 /// A ring on P PEs makes about 4 P^2 instructions, so its schedules outgrow any memory before its cost terms do. Larger
 /// ones than this, which take about 4 GB while they are built, are refused.
@@ -155,35 +165,15 @@ pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: 
 const PHASES: [&str; 2] = ["reduce-scatter", "allgather"];
 
 impl Algorithm for Ring {
-    fn name(&self) -> &'static str {
-        "ring"
-    }
-
-    fn summary(&self) -> &'static str {
-        "blocks go around a ring of ranks, or of PEs laid on a line; best for long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 6.2; Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms, 2009"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        ranks::RankAlgorithm::collectives(&RankRing)
-    }
-
-    fn runs_on(&self) -> &'static [PlaceKind] {
-        &[PlaceKind::Wafer, PlaceKind::Endpoint, PlaceKind::Network]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param { name: "mapping", values: "line, fold (default: line)" }]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        if case.kind() != PlaceKind::Wafer {
+        if case.offers() != Means::Grid {
             return ranks::supports(&RankRing, case, params);
         }
-        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         let c = case.collective;
         if c.kind != Kind::Allreduce || !case.grid().is_line() {
             return no(format!("it makes an allreduce along one row or column, not {} on {}", c.kind, case.grid()));
@@ -201,36 +191,31 @@ impl Algorithm for Ring {
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        if case.offers() != Means::Grid {
+            return ranks::build(&RankRing, case, params);
+        }
         let line: Vec<NodeId> = (0..case.collective.ranks).map(NodeId).collect();
         let mut b = Builder::new(case.collective);
         b.reserve(4 * line.len() * line.len(), line.len());
         emit(&mut b, &line, Operand::In, PHASES, params)?;
-        Ok(Placed { schedule: b.finish()?, placement: GridPlacement::new(case.grid()) })
+        Ok(Placed::on_grid(b.finish()?, GridPlacement::new(case.grid())))
     }
 
-    fn schedule(&self, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
-        ranks::schedule(&RankRing, case, params)
-    }
-
-    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
-        ranks::rounds(&RankRing, case, params)
-    }
-
-    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
-        ranks::exchanges(&RankRing, case, params)
-    }
-
-    fn instructions(&self, case: &Case, params: &Params) -> Option<u64> {
-        Some(ranks::RankAlgorithm::instructions(&RankRing, case, params))
-    }
-
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        if case.offers() != Means::Grid {
+            return ranks::profile(&RankRing, case, params);
+        }
         let c = case.collective;
-        Some(Estimate { phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)? })
+        Some(Profile::Terms(Estimate { phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)? }))
+    }
+
+    fn size(&self, case: &Case, params: &Params) -> Size {
+        let instructions = ranks::RankAlgorithm::instructions(&RankRing, case, params);
+        Size { instructions: Some(instructions), ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.kind() != PlaceKind::Wafer {
+        if case.offers() != Means::Grid {
             return vec![Params::new()];
         }
         ["line", "fold"].map(|m| Params::new().with("mapping", m)).to_vec()

@@ -11,7 +11,7 @@ use unisono_collective::Kind;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Param, Params,
     ranks::{
         Around, Blocks, RankAlgorithm,
         halving::Halving,
@@ -21,36 +21,27 @@ use crate::{
 
 pub struct ScatterAllgather;
 
-const NAME: &str = "scatter-allgather";
+const INFO: Info = Info {
+    name: "scatter-allgather",
+    summary: "the root scatters blocks of the vector, then all gather them; best for long vectors",
+    reference: "Barnett et al.: Interprocessor collective communication library, 1994",
+    collectives: &[Kind::Broadcast],
+    params: &[Param { name: "allgather", values: "ring, recursive-doubling (P a power of two) (default: ring)" }],
+    ..Info::AMONG_RANKS
+};
 
 const ALLGATHERS: [&str; 2] = ["ring", "recursive-doubling"];
 
 impl RankAlgorithm for ScatterAllgather {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "the root scatters blocks of the vector, then all gather them; best for long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Barnett et al.: Interprocessor collective communication library, 1994"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Broadcast]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param { name: "allgather", values: "ring, recursive-doubling (P a power of two) (default: ring)" }]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let ranks = case.collective.ranks;
-        if params.choice(NAME, "allgather", &ALLGATHERS)? == ALLGATHERS[1] && !ranks.is_power_of_two() {
+        if params.choice(INFO.name, "allgather", &ALLGATHERS)? == ALLGATHERS[1] && !ranks.is_power_of_two() {
             let reason = format!("its recursive doubling needs a power of two, and {ranks} ranks are none");
-            return Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         }
         Ok(())
     }
@@ -65,7 +56,7 @@ impl RankAlgorithm for ScatterAllgather {
         let c = case.collective;
         let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
         let nodes: Vec<NodeId> = (c.root..p).chain(0..c.root).map(NodeId).collect();
-        let doubles = params.choice(NAME, "allgather", &ALLGATHERS)? == ALLGATHERS[1];
+        let doubles = params.choice(INFO.name, "allgather", &ALLGATHERS)? == ALLGATHERS[1];
         let down: Vec<Operand> =
             (1..p).map(|v| Operand::Stream(b.stream(nodes[parent(v) as usize], &[nodes[v as usize]]))).collect();
         let around = (!doubles).then(|| Around::new(b, nodes.clone(), 0));

@@ -20,17 +20,28 @@ use unisono_base::{
     narrow,
 };
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Placed};
+use unisono_lower::Placed;
 use unisono_machine::Grid;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params,
+    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile, Size,
     forest::{CHUNK, Edge, Tree, build, chunk, estimate, estimate_steps, links, supports},
 };
 
 pub struct SlackTree;
 
-const NAME: &str = "slack-tree";
+const INFO: Info = Info {
+    name: "slack-tree",
+    summary: "one to three trees over a grid, deep near the root and shallow far from it; best for short vectors",
+    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+    collectives: &[Kind::Reduce],
+    params: &[
+        Param { name: "trees", values: "1 to 3 (default: 2)" },
+        Param { name: "children", values: "the most children of a PE in a tree, 2 to 8 (default: 2)" },
+        CHUNK,
+    ],
+    ..Info::ON_GRID
+};
 
 /// Cycles that a top may lie behind the best place for it, if links or other trees gain.
 const TOLERANCE: f64 = 15.0;
@@ -243,8 +254,8 @@ impl Growth {
 }
 
 fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
-    let trees = params.number(NAME, "trees", 1..=3)?.unwrap_or(2);
-    let children = params.number(NAME, "children", 2..=8)?.unwrap_or(2);
+    let trees = params.number(INFO.name, "trees", 1..=3)?.unwrap_or(2);
+    let children = params.number(INFO.name, "children", 2..=8)?.unwrap_or(2);
     let pes = narrow(case.grid().count());
     let growth = Growth {
         grid: case.grid(),
@@ -259,54 +270,35 @@ fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
 }
 
 impl Algorithm for SlackTree {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "one to three trees over a grid, deep near the root and shallow far from it; best for short vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param { name: "trees", values: "1 to 3 (default: 2)" },
-            Param { name: "children", values: "the most children of a PE in a tree, 2 to 8 (default: 2)" },
-            CHUNK,
-        ]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        params.number(NAME, "trees", 1..=3)?;
-        params.number(NAME, "children", 2..=8)?;
-        chunk(NAME, params)?;
-        supports(NAME, case, false)
+        params.number(INFO.name, "trees", 1..=3)?;
+        params.number(INFO.name, "children", 2..=8)?;
+        chunk(INFO.name, params)?;
+        supports(INFO.name, case, false)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case, params)?, chunk(NAME, params)?)
+        build(case, &trees(case, params)?, chunk(INFO.name, params)?)
     }
 
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
-        Some(estimate(case, &trees(case, params).ok()?))
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?)))
     }
 
-    fn estimate_steps(&self, case: &Case, params: &Params) -> u128 {
+    fn size(&self, case: &Case, params: &Params) -> Size {
         // Most goes to ways around full links: the longer the sides and the fewer the children, the more. Measured on up
         // to 757 x 996 PEs.
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;
-        let number = |name, default| params.number(NAME, name, 1..=8).ok().flatten().unwrap_or(default);
+        let number = |name, default| params.number(INFO.name, name, 1..=8).ok().flatten().unwrap_or(default);
         let (trees, children) = (number("trees", 2), number("children", 2));
         let a_pe = (A_PE + A_PE_BY_SIDE * u128::from(longer(case.grid()))) / u128::from(children);
-        estimate_steps(case, trees) + u128::from(trees) * u128::from(case.grid().count()) * a_pe
+        let profile_steps = estimate_steps(case, trees) + u128::from(trees) * u128::from(case.grid().count()) * a_pe;
+        Size { profile_steps, ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

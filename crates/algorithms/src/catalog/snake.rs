@@ -11,11 +11,19 @@ use unisono_schedule::Builder;
 
 use super::chain::Chain;
 use crate::{
-    Algorithm, AlgorithmError, Case, Params,
+    Algorithm, AlgorithmError, Case, Info, Params, Profile,
     line::{Keep, copy_to_output, line_case, own_input, reduce, reduce_estimate},
 };
 
 pub struct Snake;
+
+const INFO: Info = Info {
+    name: "snake",
+    summary: "a chain through all PEs of a grid, row by row; best for vectors much longer than the grid has PEs",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 7.3",
+    collectives: &[Kind::Reduce],
+    ..Info::ON_GRID
+};
 
 /// All PEs along the snake.
 fn path(grid: Grid) -> Vec<NodeId> {
@@ -33,24 +41,12 @@ fn position(grid: Grid, pe: u32) -> u32 {
 }
 
 impl Algorithm for Snake {
-    fn name(&self) -> &'static str {
-        "snake"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a chain through all PEs of a grid, row by row; best for vectors much longer than the grid has PEs"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 7.3"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
-        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         if case.collective.kind != Kind::Reduce {
             return no(format!("it makes a reduce, not {}", case.collective.kind));
         }
@@ -74,13 +70,14 @@ impl Algorithm for Snake {
         let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
         copy_to_output(&mut b, NodeId(c.root), at);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
+        let placement = keep.placement(case.grid(), &schedule);
+        Ok(Placed::on_grid(schedule, placement))
     }
 
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
         let c = case.collective;
         let sides = line_case(&Chain, case, c.ranks, position(case.grid(), c.root), params).ok()?;
-        Some(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case.wavelets())] })
+        Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case.wavelets())] }))
     }
 
     /// On a line it is the chain.

@@ -6,23 +6,22 @@
 use unisono_lower::Sharper;
 
 use crate::{
-    AlgorithmError, Params,
+    AlgorithmError, Info, Params,
     line::{LineTree, Side, Sides},
 };
 
 pub struct Star;
 
+const INFO: Info = Info {
+    name: "star",
+    summary: "every PE sends straight to the root; best for one wavelet",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.1",
+    ..Info::ON_LINE
+};
+
 impl LineTree for Star {
-    fn name(&self) -> &'static str {
-        "star"
-    }
-
-    fn summary(&self) -> &'static str {
-        "every PE sends straight to the root; best for one wavelet"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.1"
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {

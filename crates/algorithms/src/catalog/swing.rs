@@ -17,21 +17,28 @@ use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Param, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Blocks, Extents, RankAlgorithm, extents::DIMS},
 };
 
 pub struct Swing;
 
-const NAME: &str = "swing";
+const INFO: Info = Info {
+    name: "swing",
+    summary: "halves exchanged at distances 1, 1, 3, 5, 11, ... on alternating sides; best for middle vectors on a torus",
+    reference: "De Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024",
+    collectives: &[Kind::Allreduce],
+    params: &[DIMS],
+    ..Info::AMONG_RANKS
+};
 
 /// The extents, all even or 1.
 fn torus(case: &Case, params: &Params) -> Result<Extents, AlgorithmError> {
-    let torus = Extents::of(NAME, case, params)?;
+    let torus = Extents::of(INFO.name, case, params)?;
     match torus.dims().iter().find(|&&d| d > 1 && d % 2 == 1) {
         None => Ok(torus),
         Some(odd) => Err(AlgorithmError::Unsupported {
-            algorithm: NAME,
+            algorithm: INFO.name,
             reason: format!("its ranks meet in pairs, and of {torus} ranks the extent {odd} is odd"),
         }),
     }
@@ -125,24 +132,8 @@ fn peer(torus: &Extents, mirrored: bool, rank: u32, step: Step) -> u32 {
 const NEVER: u8 = u8::MAX;
 
 impl RankAlgorithm for Swing {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "halves exchanged at distances 1, 1, 3, 5, 11, ... on alternating sides; best for middle vectors on a torus"
-    }
-
-    fn reference(&self) -> &'static str {
-        "De Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[DIMS]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {

@@ -5,23 +5,22 @@
 //! section 5.3, Lemma 5.3.
 
 use crate::{
-    AlgorithmError, Params,
+    AlgorithmError, Info, Params,
     line::{LineTree, Side},
 };
 
 pub struct Tree;
 
+const INFO: Info = Info {
+    name: "tree",
+    summary: "binary tree: the number of active PEs halves each round; best for short vectors",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.3",
+    ..Info::ON_LINE
+};
+
 impl LineTree for Tree {
-    fn name(&self) -> &'static str {
-        "tree"
-    }
-
-    fn summary(&self) -> &'static str {
-        "binary tree: the number of active PEs halves each round; best for short vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.3"
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {

@@ -5,11 +5,19 @@
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.4.
 
 use crate::{
-    AlgorithmError, Param, Params,
+    AlgorithmError, Info, Param, Params,
     line::{LineTree, Side, Sides},
 };
 
 pub struct TwoPhase;
+
+const INFO: Info = Info {
+    name: "two-phase",
+    summary: "chains in groups, then a chain over the groups' first PEs; good for all middle lengths",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.4",
+    params: &[Param { name: "group", values: "PEs in a group, 1 to P (default: floor(sqrt(P)))" }],
+    ..Info::ON_LINE
+};
 
 /// The tree for groups of `group` PEs.
 pub fn grouped(pes: u32, group: u32) -> Side {
@@ -30,20 +38,8 @@ pub fn grouped(pes: u32, group: u32) -> Side {
 }
 
 impl LineTree for TwoPhase {
-    fn name(&self) -> &'static str {
-        "two-phase"
-    }
-
-    fn summary(&self) -> &'static str {
-        "chains in groups, then a chain over the groups' first PEs; good for all middle lengths"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.4"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[Param { name: "group", values: "PEs in a group, 1 to P (default: floor(sqrt(P)))" }]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError> {

@@ -3,11 +3,18 @@
 
 use super::two_phase::grouped;
 use crate::{
-    AlgorithmError, Params,
+    AlgorithmError, Info, Params,
     line::{LineTree, Side, Sides},
 };
 
 pub struct TwoPhaseSearched;
+
+const INFO: Info = Info {
+    name: "two-phase-searched",
+    summary: "two-phase with the group size that the model likes best",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.4 and Eq. 1",
+    ..Info::ON_LINE
+};
 
 /// The group size of least Eq. 1 time, the smallest of equals; 1 where there is nothing to choose.
 fn best_group(pes: u32, wavelets: u64, depth_cycles: f64) -> u32 {
@@ -21,16 +28,8 @@ fn best_group(pes: u32, wavelets: u64, depth_cycles: f64) -> u32 {
 }
 
 impl LineTree for TwoPhaseSearched {
-    fn name(&self) -> &'static str {
-        "two-phase-searched"
-    }
-
-    fn summary(&self) -> &'static str {
-        "two-phase with the group size that the model likes best"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.4 and Eq. 1"
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, _: &Params) -> Result<Side, AlgorithmError> {

@@ -9,12 +9,25 @@ use unisono_lower::{Estimate, Placed};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params,
+    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile,
     compose::{line_names, line_param},
     line::{Keep, copy_to_output, line_case, own_input, reduce, reduce_estimate},
 };
 
 pub struct XY;
+
+const INFO: Info = Info {
+    name: "x-y",
+    summary: "a reduce along every row, then along the root's column",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 7.2",
+    collectives: &[Kind::Reduce],
+    params: &[
+        Param { name: "x", values: "a reduce on a line, for the rows (default: auto-gen)" },
+        Param { name: "y", values: "a reduce on a line, for the column (default: auto-gen)" },
+    ],
+    composed: true,
+    ..Info::ON_GRID
+};
 
 const DEFAULT: &str = "auto-gen";
 
@@ -55,33 +68,14 @@ pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
 }
 
 impl Algorithm for XY {
-    fn name(&self) -> &'static str {
-        "x-y"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a reduce along every row, then along the root's column"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 7.2"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param { name: "x", values: "a reduce on a line, for the rows (default: auto-gen)" },
-            Param { name: "y", values: "a reduce on a line, for the column (default: auto-gen)" },
-        ]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.kind != Kind::Reduce {
             let reason = format!("it makes a reduce, not {}", case.collective.kind);
-            return Err(AlgorithmError::Unsupported { algorithm: self.name(), reason });
+            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         }
         let (root_row, root_col) = case.grid().row_col(case.collective.root);
         line_case(line_param("x-y", "x", DEFAULT, &[], params)?, case, case.grid().cols, root_col, params)?;
@@ -97,15 +91,12 @@ impl Algorithm for XY {
         let at = emit(&mut b, case, c.root, params, &mut keep)?;
         copy_to_output(&mut b, NodeId(c.root), at);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
+        let placement = keep.placement(case.grid(), &schedule);
+        Ok(Placed::on_grid(schedule, placement))
     }
 
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
-        estimate(case, case.collective.root, params)
-    }
-
-    fn composed(&self) -> bool {
-        true
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        estimate(case, case.collective.root, params).map(Profile::Terms)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -10,14 +10,25 @@ use unisono_schedule::{Builder, Operand};
 
 use super::{flood::flood_terms, ring};
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params,
+    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile,
     compose::{RING, line_names, line_param},
     line::{Keep, LineTree, broadcast, line_case, reduce, reduce_estimate},
 };
 
 pub struct XYAllreduce;
 
-const NAME: &str = "x-y-allreduce";
+const INFO: Info = Info {
+    name: "x-y-allreduce",
+    summary: "an allreduce along every row, then along every column",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 7.4",
+    collectives: &[Kind::Allreduce],
+    params: &[
+        Param { name: "x", values: "ring, or a reduce on a line to flood after, for the rows (default: auto-gen)" },
+        Param { name: "y", values: "the same for the columns (default: auto-gen)" },
+    ],
+    composed: true,
+    ..Info::ON_GRID
+};
 
 /// One dimension: its parameter, and the names of its phases.
 struct Axis {
@@ -44,7 +55,7 @@ fn is_ring(axis: &Axis, params: &Params) -> bool {
 
 /// The tree of an axis that is no ring.
 fn tree(axis: &Axis, params: &Params) -> Result<&'static dyn LineTree, AlgorithmError> {
-    line_param(NAME, axis.param, "auto-gen", &[RING], params)
+    line_param(INFO.name, axis.param, "auto-gen", &[RING], params)
 }
 
 fn ring_params(params: &Params) -> Params {
@@ -78,31 +89,12 @@ fn emit_line(
 }
 
 impl Algorithm for XYAllreduce {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "an allreduce along every row, then along every column"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 7.4"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allreduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[
-            Param { name: "x", values: "ring, or a reduce on a line to flood after, for the rows (default: auto-gen)" },
-            Param { name: "y", values: "the same for the columns (default: auto-gen)" },
-        ]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: NAME, reason });
+        let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         let c = case.collective;
         if c.kind != Kind::Allreduce {
             return no(format!("it makes an allreduce, not {}", c.kind));
@@ -143,10 +135,11 @@ impl Algorithm for XYAllreduce {
             }
         }
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(grid, &schedule), schedule })
+        let placement = keep.placement(grid, &schedule);
+        Ok(Placed::on_grid(schedule, placement))
     }
 
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
         let c = case.collective;
         let mut phases = Vec::new();
         for (axis, pes) in AXES.iter().zip([case.grid().cols, case.grid().rows]).filter(|(_, pes)| *pes > 1) {
@@ -159,11 +152,7 @@ impl Algorithm for XYAllreduce {
             phases.push(reduce_estimate(axis.tree[0], tree, &sides, case.wavelets()));
             phases.push(Phase::new(axis.tree[1], flood_terms(Grid::new(1, pes), 0, case.wavelets())));
         }
-        Some(Estimate { phases })
-    }
-
-    fn composed(&self) -> bool {
-        true
+        Some(Profile::Terms(Estimate { phases }))
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

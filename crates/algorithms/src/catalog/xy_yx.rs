@@ -5,17 +5,24 @@
 
 use unisono_base::narrow;
 use unisono_collective::Kind;
-use unisono_lower::{Estimate, Placed};
+use unisono_lower::Placed;
 
 use super::auto_gen::within;
 use crate::{
-    Algorithm, AlgorithmError, Case, Param, Params,
+    Algorithm, AlgorithmError, Case, Info, Params, Profile, Size,
     forest::{CHUNK, Tree, View, build, chunk, estimate, estimate_steps, supports},
 };
 
 pub struct XyYx;
 
-const NAME: &str = "xy-yx";
+const INFO: Info = Info {
+    name: "xy-yx",
+    summary: "half the vector by rows first, half by columns first; for short vectors",
+    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+    collectives: &[Kind::Reduce],
+    params: &[CHUNK],
+    ..Info::ON_GRID
+};
 
 /// Two children of a row and two of a column in each half fill the eight input queues of the root.
 const CHILDREN: u32 = 2;
@@ -41,41 +48,25 @@ fn trees(case: &Case) -> Vec<Tree> {
 }
 
 impl Algorithm for XyYx {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "half the vector by rows first, half by columns first; for short vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        &[CHUNK]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        chunk(NAME, params)?;
-        supports(NAME, case, true)
+        chunk(INFO.name, params)?;
+        supports(INFO.name, case, true)
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case), chunk(NAME, params)?)
+        build(case, &trees(case), chunk(INFO.name, params)?)
     }
 
-    fn estimate(&self, case: &Case, _: &Params) -> Option<Estimate> {
-        Some(estimate(case, &trees(case)))
+    fn profile(&self, case: &Case, _: &Params) -> Option<Profile> {
+        Some(Profile::Terms(estimate(case, &trees(case))))
     }
 
-    fn estimate_steps(&self, case: &Case, _: &Params) -> u128 {
-        estimate_steps(case, 2)
+    fn size(&self, case: &Case, _: &Params) -> Size {
+        Size { profile_steps: estimate_steps(case, 2), ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -86,7 +86,7 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
     for (stream, route) in Ways::of(case, trees).routes() {
         placement.routes.set(StreamId::new(stream), route);
     }
-    Ok(Placed { placement, schedule })
+    Ok(Placed::on_grid(schedule, placement))
 }
 
 /// 2 T_R + 1 as the whole number that it is.

@@ -6,17 +6,11 @@ use unisono_lower::{Estimate, Phase, Placed, Sharper};
 use unisono_schedule::Builder;
 
 use super::{Keep, Side, Sides, copy_to_output, own_input, reduce};
-use crate::{Algorithm, AlgorithmError, Case, Param, Params};
+use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
 
 /// A way to span the PEs on one side of a root.
 pub trait LineTree: Sync {
-    fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
-
-    fn params(&self) -> &'static [Param] {
-        &[]
-    }
+    fn info(&self) -> &'static Info;
 
     /// The tree over `pes` PEs, the root being PE 0, for a vector of `wavelets`; one step of depth costs
     /// `depth_cycles`.
@@ -62,7 +56,7 @@ pub fn line_case(
     root: u32,
     params: &Params,
 ) -> Result<Sides, AlgorithmError> {
-    let mine = params.only(|name| tree.params().iter().any(|p| p.name == name));
+    let mine = params.only(|name| tree.info().params.iter().any(|p| p.name == name));
     tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles(), &mine)
 }
 
@@ -76,30 +70,14 @@ pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, wavelets:
 pub struct Line<T>(pub T);
 
 impl<T: LineTree> Algorithm for Line<T> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn summary(&self) -> &'static str {
-        self.0.summary()
-    }
-
-    fn reference(&self) -> &'static str {
-        self.0.reference()
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Reduce]
-    }
-
-    fn params(&self) -> &'static [Param] {
-        self.0.params()
+    fn info(&self) -> &'static Info {
+        self.0.info()
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.kind != Kind::Reduce || !case.grid().is_line() {
             return Err(AlgorithmError::Unsupported {
-                algorithm: self.name(),
+                algorithm: self.info().name,
                 reason: format!("it reduces along one row or column, not {} on {}", case.collective.kind, case.grid()),
             });
         }
@@ -117,13 +95,14 @@ impl<T: LineTree> Algorithm for Line<T> {
         let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
         copy_to_output(&mut b, NodeId(c.root), at);
         let schedule = b.finish()?;
-        Ok(Placed { placement: keep.placement(case.grid(), &schedule), schedule })
+        let placement = keep.placement(case.grid(), &schedule);
+        Ok(Placed::on_grid(schedule, placement))
     }
 
-    fn estimate(&self, case: &Case, params: &Params) -> Option<Estimate> {
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
         let c = case.collective;
         let sides = line_case(&self.0, case, c.ranks, c.root, params).ok()?;
-        Some(Estimate { phases: vec![reduce_estimate("reduce", &self.0, &sides, case.wavelets())] })
+        Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &self.0, &sides, case.wavelets())] }))
     }
 
     fn line_tree(&self) -> Option<&dyn LineTree> {

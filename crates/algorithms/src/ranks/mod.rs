@@ -13,5 +13,5 @@ mod unit;
 pub use blocks::Blocks;
 pub use extents::Extents;
 pub use fold::Fold;
-pub use ring::{Around, RankRing, exchanges_around};
-pub use unit::{Among, RankAlgorithm, exchanges, rounds, schedule, supports};
+pub use ring::{Around, RING_COLLECTIVES, RankRing, exchanges_around};
+pub use unit::{Among, RankAlgorithm, build, profile, supports};

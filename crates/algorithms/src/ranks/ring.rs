@@ -13,7 +13,7 @@ use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Params,
+    AlgorithmError, Case, Info, Params,
     ranks::{Blocks, RankAlgorithm},
 };
 
@@ -122,21 +122,20 @@ pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
 /// The unit `ring` among ranks.
 pub struct RankRing;
 
+/// The collectives that a ring of ranks makes.
+pub const RING_COLLECTIVES: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter];
+
+const INFO: Info = Info {
+    name: "ring",
+    summary: "blocks go around the ranks, each rank sending to the next; best for long vectors",
+    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+    collectives: RING_COLLECTIVES,
+    ..Info::AMONG_RANKS
+};
+
 impl RankAlgorithm for RankRing {
-    fn name(&self) -> &'static str {
-        "ring"
-    }
-
-    fn summary(&self) -> &'static str {
-        "blocks go around the ranks, each rank sending to the next; best for long vectors"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005"
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter]
+    fn info(&self) -> &'static Info {
+        &INFO
     }
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
@@ -147,7 +146,7 @@ impl RankAlgorithm for RankRing {
         match params.get("mapping") {
             None => Ok(()),
             Some(found) => Err(AlgorithmError::Param {
-                algorithm: self.name(),
+                algorithm: INFO.name,
                 param: "mapping",
                 found: found.to_owned(),
                 accepted: "none among ranks, which lie on no line".to_owned(),

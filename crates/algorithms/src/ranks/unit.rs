@@ -2,21 +2,14 @@
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Exchange, Round};
-use unisono_schedule::{Builder, Operand, Schedule};
+use unisono_lower::{Exchange, Placed, Round};
+use unisono_schedule::{Builder, Operand};
 
-use crate::{Algorithm, AlgorithmError, Case, Param, Params, PlaceKind, catalog::too_large, compose::not_for};
+use crate::{Algorithm, AlgorithmError, Case, Info, Means, Params, Profile, Size, catalog::too_large, compose::lacks};
 
 /// A way to make collectives among ranks. A new one is a file in `catalog/` that says this, and its line there.
 pub trait RankAlgorithm: Sync {
-    fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
-    fn collectives(&self) -> &'static [Kind];
-
-    fn params(&self) -> &'static [Param] {
-        &[]
-    }
+    fn info(&self) -> &'static Info;
 
     /// Whether it combines the ranks' operands in their order, as operators that do not commute need it.
     fn keeps_order(&self, _collective: &Collective) -> bool {
@@ -71,48 +64,24 @@ pub trait RankAlgorithm: Sync {
 pub struct Among<T>(pub T);
 
 impl<T: RankAlgorithm> Algorithm for Among<T> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn summary(&self) -> &'static str {
-        self.0.summary()
-    }
-
-    fn reference(&self) -> &'static str {
-        self.0.reference()
-    }
-
-    fn collectives(&self) -> &'static [Kind] {
-        self.0.collectives()
-    }
-
-    fn params(&self) -> &'static [Param] {
-        self.0.params()
-    }
-
-    fn runs_on(&self) -> &'static [PlaceKind] {
-        PlaceKind::RANKS
+    fn info(&self) -> &'static Info {
+        self.0.info()
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         supports(&self.0, case, params)
     }
 
-    fn schedule(&self, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
-        schedule(&self.0, case, params)
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        build(&self.0, case, params)
     }
 
-    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
-        rounds(&self.0, case, params)
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        profile(&self.0, case, params)
     }
 
-    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
-        exchanges(&self.0, case, params)
-    }
-
-    fn instructions(&self, case: &Case, params: &Params) -> Option<u64> {
-        Some(self.0.instructions(case, params))
+    fn size(&self, case: &Case, params: &Params) -> Size {
+        Size { instructions: Some(self.0.instructions(case, params)), ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
@@ -127,37 +96,34 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 /// Whether `unit` makes the collective of `case`.
 pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = &case.collective;
-    if case.kind() == PlaceKind::Wafer {
-        return Err(not_for(unit.name(), PlaceKind::RANKS, case.kind()));
+    let info = unit.info();
+    if case.offers() != Means::Messages {
+        return Err(lacks(info, case.offers()));
     }
-    let no = |reason| Err(AlgorithmError::Unsupported { algorithm: unit.name(), reason });
-    if !unit.collectives().contains(&c.kind) {
-        let made = unit.collectives().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
+    let no = |reason| Err(AlgorithmError::Unsupported { algorithm: info.name, reason });
+    if !info.collectives.contains(&c.kind) {
+        let made = info.collectives.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
         return no(format!("it makes {made}, not {}", c.kind));
     }
     if c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() && !unit.keeps_order(c) {
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
     unit.check(case, params)?;
-    // What is too large to build can still be timed by its rounds.
-    if rounds(unit, case, params).is_some() || exchanges(unit, case, params).is_some() {
-        Ok(())
-    } else {
-        check_size(unit, case, params)
-    }
+    // A case too large to build can still be timed by its closed form.
+    if profile(unit, case, params).is_some() { Ok(()) } else { check_size(unit, case, params) }
 }
 
 fn check_size(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     match too_large(unit.instructions(case, params)) {
         Some(reason) if case.collective.ranks > 1 => {
-            Err(AlgorithmError::Unsupported { algorithm: unit.name(), reason })
+            Err(AlgorithmError::Unsupported { algorithm: unit.info().name, reason })
         }
         _ => Ok(()),
     }
 }
 
 /// The schedule of `unit` in `case`.
-pub fn schedule(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Schedule, AlgorithmError> {
+pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
     check_size(unit, case, params)?;
     let mut b = Builder::new(case.collective);
     if case.collective.ranks == 1 {
@@ -166,15 +132,17 @@ pub fn schedule(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
     } else {
         unit.emit(&mut b, case, params)?;
     }
-    Ok(b.finish()?)
+    Ok(Placed::among_ranks(b.finish()?))
 }
 
-/// The rounds of `unit` in `case`, where it states them.
-pub fn rounds(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Vec<Round>> {
-    if case.collective.ranks == 1 { Some(Vec::new()) } else { unit.rounds(case, params) }
-}
-
-/// The exchanges of `unit` in `case`, where it states them.
-pub fn exchanges(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
-    if case.collective.ranks == 1 { Some(Vec::new()) } else { unit.exchanges(case, params) }
+/// The closed form of `unit` in `case`: exchanges on a network, rounds elsewhere.
+pub fn profile(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Profile> {
+    let alone = case.collective.ranks == 1;
+    if case.ranks().extents.is_some() {
+        let exchanges = if alone { Some(Vec::new()) } else { unit.exchanges(case, params) };
+        exchanges.map(Profile::Exchanges)
+    } else {
+        let rounds = if alone { Some(Vec::new()) } else { unit.rounds(case, params) };
+        rounds.map(Profile::Rounds)
+    }
 }

@@ -12,7 +12,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{Operand, Operands, Schedule};
 
 /// An allreduce of `elements` on ranks where only the ratio of 4 between latency and issue costs.
-fn case(ranks: u32, elements: u64, operator: Operator) -> Case {
+fn case(ranks: u32, elements: u64, operator: Operator) -> Case<'static> {
     let collective = Collective::new(Kind::Allreduce, ranks, elements, 0, operator, Dtype::I64).unwrap();
     Case::on_ranks(collective, Ranks { latency_ns: 4.0, issue_ns: 1.0, ..Ranks::default() })
 }
@@ -25,7 +25,7 @@ fn algorithm() -> &'static dyn Algorithm {
 fn built(case: &Case, text: &str) -> Schedule {
     let params = Params::new().with("schedule", text);
     algorithm().supports(case, &params).unwrap();
-    algorithm().schedule(case, &params).unwrap()
+    algorithm().build(case, &params).unwrap().schedule
 }
 
 /// The streams among operands.

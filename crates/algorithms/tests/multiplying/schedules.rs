@@ -67,7 +67,7 @@ fn order_is_kept_or_refused() {
             let params = Params::new().with("schedule", &stages);
             match algorithm().supports(&case, &params) {
                 Ok(()) => {
-                    let proof = verify(&algorithm().schedule(&case, &params).unwrap(), Method::Exact);
+                    let proof = verify(&algorithm().build(&case, &params).unwrap().schedule, Method::Exact);
                     assert!(stages.keeps_order() && proof.holds() && proof.repeatable, "{stages}: {proof:?}");
                 }
                 Err(e) => {
@@ -82,7 +82,7 @@ fn order_is_kept_or_refused() {
         }
         for params in algorithm().candidates(&case).into_iter().chain([Params::new()]) {
             algorithm().supports(&case, &params).unwrap();
-            assert!(verify(&algorithm().schedule(&case, &params).unwrap(), Method::Exact).holds());
+            assert!(verify(&algorithm().build(&case, &params).unwrap().schedule, Method::Exact).holds());
         }
     }
 }
@@ -98,7 +98,7 @@ fn schedules_differ_in_their_expression() {
 #[test]
 fn what_would_not_fit_memory_is_refused() {
     let case = case(65_537, 1, Operator::Sum);
-    let error = algorithm().schedule(&case, &Params::new().with("schedule", "a65537")).unwrap_err();
+    let error = algorithm().build(&case, &Params::new().with("schedule", "a65537")).unwrap_err();
     assert!(error.to_string().contains("4295032832 messages; at most 67108864 are made"), "{error}");
 }
 

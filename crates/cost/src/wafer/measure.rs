@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use unisono_base::{Diagnostic, Diagnostics, InstrId, PhaseId, Span, StreamId, Wavelets, interrupt::poll, narrow};
-use unisono_lower::{Distances, Placed, Segment, Terms};
+use unisono_lower::{Distances, OnGrid, Segment, Terms};
 use unisono_machine::{Direction, Grid};
 use unisono_schedule::{Flow, topological};
 
@@ -25,14 +25,14 @@ pub struct PhaseLines {
 ///
 /// # Errors
 /// What is wrong with a schedule that is not well-formed, or that cannot run.
-pub fn measure(placed: &Placed) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
+pub fn measure(placed: OnGrid) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
-    let flow = Flow::new(&placed.schedule, &mut found);
+    let flow = Flow::new(placed.schedule, &mut found);
     if !found.is_empty() {
         return Err(found.into_vec());
     }
-    let order = topological(&placed.schedule, &flow, &mut found);
-    placed.placement.check(&placed.schedule, &mut found);
+    let order = topological(placed.schedule, &flow, &mut found);
+    placed.placement.check(placed.schedule, &mut found);
     if !found.is_empty() {
         return Err(found.into_vec());
     }
@@ -53,7 +53,7 @@ struct Message {
 
 /// A schedule taken apart by phases.
 struct Parts<'a> {
-    placed: &'a Placed,
+    placed: OnGrid<'a>,
     flow: &'a Flow,
     distances: Distances,
     order: &'a [InstrId],
@@ -66,8 +66,8 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn new(placed: &'a Placed, flow: &'a Flow, order: &'a [InstrId]) -> Self {
-        let schedule = &placed.schedule;
+    fn new(placed: OnGrid<'a>, flow: &'a Flow, order: &'a [InstrId]) -> Self {
+        let schedule = placed.schedule;
         let phases = schedule.phases().len();
         let mut parts = Self {
             placed,
@@ -90,7 +90,7 @@ impl<'a> Parts<'a> {
 
     /// Hands the message of one push to the phase that reads it, or to each of several phases its part.
     fn charge(&mut self, stream: StreamId, span: Span) {
-        let schedule = &self.placed.schedule;
+        let schedule = self.placed.schedule;
         let wavelets = |elements| Wavelets::of(elements, schedule.collective().dtype.bytes()).0;
         let sinks = || self.flow.readers_by_sink(stream).map(|readers| Flow::touching(readers, span));
         let mut phases = sinks().flatten().map(|p| schedule.phase(p.instr));
@@ -123,7 +123,7 @@ impl<'a> Parts<'a> {
     /// Of each instruction of a phase the hops and messages of that phase along the longest chain that ends with it;
     /// `longest` is room for all instructions.
     fn chains(&self, phase: PhaseId, longest: &mut [(u32, u32)]) {
-        let schedule = &self.placed.schedule;
+        let schedule = self.placed.schedule;
         let [Some(first), Some(last)] = [self.instrs[phase.index()].first(), self.instrs[phase.index()].last()] else {
             return;
         };
@@ -157,7 +157,7 @@ impl<'a> Parts<'a> {
     }
 
     fn lines(&self, phase: PhaseId, longest: &mut [(u32, u32)]) -> Vec<Terms> {
-        let (schedule, placement) = (&self.placed.schedule, &self.placed.placement);
+        let (schedule, placement) = (self.placed.schedule, self.placed.placement);
         let width = schedule.collective().dtype.bytes();
         let pes = schedule.node_count();
         let mut loads = Loads {

@@ -1,6 +1,6 @@
 //! CSL as a registered emitter: lowered, written, read back and checked.
 
-use unisono_lower::{File, Placed, Placement, wafer::lower};
+use unisono_lower::{File, OnGrid, Placement, wafer::lower};
 use unisono_machine::Machine;
 
 use super::{Project, Target, check, emit, normalised, read};
@@ -30,11 +30,11 @@ impl Emitter for Csl {
             Some(other) => return refused(format!("{} is no wafer", other.name())),
             None => return refused("it has no machine; place it on a wafer".to_owned()),
         };
-        let Some(placement) = file.placement.as_ref().and_then(Placement::grid).cloned() else {
+        let Some(placement) = file.placement.as_ref().and_then(Placement::grid) else {
             return refused("it has no placement; place it on a wafer".to_owned());
         };
-        let placed = Placed { schedule: file.schedule.clone(), placement };
-        let program = lower(&placed, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
+        let program =
+            lower(OnGrid { schedule: &file.schedule, placement }, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
         let target = Target::WSE2_SDK_1_0;
         let files = emit(&program, &target)?;
         // What does not read back to the same program, or breaks a rule of the language, is a fault of this emitter: it

@@ -40,7 +40,7 @@ fn run(input: &[u8]) -> bool {
         let algorithm = find("recursive-multiplying").expect("it is registered");
         let params = Params::new().with("schedule", text);
         if algorithm.supports(&case, &params).is_ok() {
-            let built = algorithm.schedule(&case, &params).expect("what is supported is built");
+            let built = algorithm.build(&case, &params).expect("what is supported is built").schedule;
             uses::schedule(&built);
         }
     }

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use unisono_algorithms::{ALGORITHMS, Params};
+use unisono_algorithms::{ALGORITHMS, Info, Params};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Machine, PRESETS, Shape};
-use unisono_plan::{Asked, Part, PlanError, Problem, Root, bounds, plan};
+use unisono_plan::{Asked, Part, PlanError, Problem, Root, TARGETS, bounds, plan};
 use unisono_schedule::verify::{Method, verify};
 
 use crate::{Draws, Form, Target, uses};
@@ -75,22 +75,26 @@ struct Drawn {
     params: Params,
 }
 
+fn runs(algorithm: &Info, machine: &Machine) -> bool {
+    TARGETS.iter().any(|kind| kind.name == machine.kind() && kind.runs(algorithm))
+}
+
 fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
     // A machine of a kind that the algorithm runs on, or in one of eight draws any.
     let any = named.is_none() || d.once_in(8);
-    let fits = |machine: &Machine| any || named.is_some_and(|a| a.runs_on().iter().any(|k| k.name() == machine.kind()));
+    let fits = |machine: &Machine| any || named.is_some_and(|a| runs(a.info(), machine));
     let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
     let machine = machines[d.below(machines.len() as u32) as usize];
     let kind = match named {
-        Some(algorithm) => d.pick(algorithm.collectives()),
+        Some(algorithm) => d.pick(algorithm.info().collectives),
         None => d.pick(Kind::ALL),
     };
     let mut params = Params::new();
     let count = if d.once_in(2) { 1 + d.below(2) } else { 0 };
     for _ in 0..count {
-        let of = named.map_or(&[][..], |algorithm| algorithm.params());
+        let of = named.map_or(&[][..], |algorithm| algorithm.info().params);
         let name = if of.is_empty() { "group" } else { d.pick(of).name };
         params = params.with(name, d.pick(VALUES));
     }

@@ -9,7 +9,7 @@ use super::{
     program::Color,
     way::{Way, ways},
 };
-use crate::Placed;
+use crate::OnGrid;
 
 /// The color of each stream.
 pub struct Colors(Vec<Color>);
@@ -21,8 +21,8 @@ impl Colors {
 }
 
 /// Streams without a color of the placement get the least one that is free at all their routers, long routes first.
-pub fn allocate(placed: &Placed, wafer: &Wafer) -> Result<Colors, LowerError> {
-    let schedule = &placed.schedule;
+pub fn allocate(placed: OnGrid, wafer: &Wafer) -> Result<Colors, LowerError> {
+    let schedule = placed.schedule;
     let usable: Vec<Color> =
         (0..wafer.colors.min(128)).filter(|c| !wafer.reserved_colors.contains(c)).map(narrow).collect();
     let too_many = |found: usize| LowerError::TooMany {

@@ -20,7 +20,7 @@ use super::{
     program::{Color, ColorRoute, End, Op, PeProgram, Position, Step, WaferProgram},
     way::{Way, ways},
 };
-use crate::Placed;
+use crate::OnGrid;
 
 /// Why a placed schedule is no program of this wafer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -41,8 +41,8 @@ pub enum LowerError {
 
 /// # Errors
 /// A schedule that is wrong, or that the wafer's colors, positions, queues or threads cannot hold.
-pub fn lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
-    let schedule = &placed.schedule;
+pub fn lower(placed: OnGrid, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
+    let schedule = placed.schedule;
     let dtype = schedule.collective().dtype;
     if dtype.bytes() != 4 {
         return Err(LowerError::Dtype { found: dtype.name() });
@@ -82,8 +82,8 @@ struct Visit {
     position: Position,
 }
 
-fn visits(placed: &Placed, flow: &Flow, rank: &[u32], colors: &Colors) -> Vec<Visit> {
-    let schedule = &placed.schedule;
+fn visits(placed: OnGrid, flow: &Flow, rank: &[u32], colors: &Colors) -> Vec<Visit> {
+    let schedule = placed.schedule;
     let mut visits = Vec::with_capacity(2 * schedule.stream_count());
     let mut way: Vec<Way> = Vec::new();
     for stream in schedule.all_streams() {
@@ -179,14 +179,14 @@ fn check_turns(schedule: &Schedule, flow: &Flow, turns: FxHashSet<(InstrId, Inst
 }
 
 fn programs(
-    placed: &Placed,
+    placed: OnGrid,
     flow: &Flow,
     wafer: &Wafer,
     colors: &Colors,
     visits: &[Visit],
     switches: &[Switch],
 ) -> Result<WaferProgram, LowerError> {
-    let schedule = &placed.schedule;
+    let schedule = placed.schedule;
     let grid = placed.placement.grid;
     let mut pes = Vec::with_capacity(schedule.node_count());
     let mut rest = visits;
@@ -212,8 +212,8 @@ fn programs(
     Ok(WaferProgram::assemble(grid, *schedule.collective(), schedule.phases().to_vec(), pes))
 }
 
-fn step(placed: &Placed, flow: &Flow, colors: &Colors, switches: &[Switch], id: InstrId) -> Result<Step, LowerError> {
-    let schedule = &placed.schedule;
+fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: InstrId) -> Result<Step, LowerError> {
+    let schedule = placed.schedule;
     let end = |operand: Operand| match operand {
         Operand::In(start) => End::In(start),
         Operand::Out(start) => End::Out(start),

@@ -3,7 +3,7 @@
 use unisono_base::StreamId;
 
 use super::program::{Port, Ports, Position};
-use crate::{Placed, Segment};
+use crate::{OnGrid, Segment};
 
 /// One router of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,8 +13,8 @@ pub struct Way {
 }
 
 /// Replaces `into` by the routers of a stream, ascending.
-pub fn ways(placed: &Placed, stream: StreamId, into: &mut Vec<Way>) {
-    let (schedule, grid) = (&placed.schedule, placed.placement.grid);
+pub fn ways(placed: OnGrid, stream: StreamId, into: &mut Vec<Way>) {
+    let (schedule, grid) = (placed.schedule, placed.placement.grid);
     let mut segments: Vec<Segment> = Vec::new();
     placed.placement.segments(schedule, stream, &mut segments);
     let source = schedule.stream(stream).source.0;

@@ -2,23 +2,20 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{Algorithm, Case, Params, Ranks};
+use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
     endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
 };
-use unisono_lower::{Placement, tasks::from_schedule};
+use unisono_lower::{Placed, Placement, tasks::from_schedule};
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint;
 
-use super::no_part;
-use crate::{
-    Asked, Built, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build_among_ranks,
-    target::Details,
-};
+use super::{TargetKind, no_part};
+use crate::{Asked, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build, target::Details};
 
 struct OnRanks {
     machine: Endpoint,
@@ -27,7 +24,9 @@ struct OnRanks {
     prices: LevelPrices,
 }
 
-pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+pub const KIND: TargetKind = TargetKind { name: "endpoint", offers: &[Means::Messages], open };
+
+fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let Machine::Endpoint(machine) = asked.machine else { return None };
     Some(on_ranks(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
@@ -93,7 +92,7 @@ impl Target for OnRanks {
         &self.prices
     }
 
-    fn case(&self, collective: Collective) -> Case {
+    fn case(&self, collective: Collective) -> Case<'_> {
         let of = self.prices.outermost();
         let (empty, full) = (of.send(0), of.send(1 << 20));
         let per_byte = |a: u64, b: u64| b.saturating_sub(a) as f64 / f64::from(1 << 20) / TICKS_PER_NS;
@@ -115,7 +114,7 @@ impl Target for OnRanks {
 
     /// One an instruction: the order of candidates. Building and simulating admit more once they begin.
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
-        algorithm.instructions(&self.case(collective), params).unwrap_or(0).into()
+        algorithm.size(&self.case(collective), params).instructions.unwrap_or(0).into()
     }
 
     /// By simulation, or from the rounds of a huge schedule.
@@ -127,20 +126,19 @@ impl Target for OnRanks {
     ) -> Result<Timed, PlanError> {
         let case = self.case(collective);
         let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
-        if let Some(rounds) = algorithm.rounds(&case, &params) {
+        if let Some(Profile::Rounds(rounds)) = algorithm.profile(&case, &params) {
             let a_rank = rounds.iter().map(|r| u64::from(r.messages) * u64::from(r.repeat)).sum::<u64>();
             if a_rank.saturating_mul(u64::from(collective.ranks)) > MOST_SIMULATED {
                 let time = Time::from_ns(rounds_ns(&rounds, self.prices.outermost()));
                 return Ok(timed(params, time, Source::Rounds));
             }
         }
-        let schedule = build_among_ranks(algorithm, &params, &case)?;
+        let schedule = build(algorithm, &case, &params)?.schedule;
         Ok(timed(params, self.simulated(&schedule, algorithm.name())?, Source::Simulated))
     }
 
-    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
-        let schedule = build_among_ranks(candidate.algorithm, &candidate.params, &self.case(collective))?;
-        Ok(Built { schedule, placement: None })
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
+        build(candidate.algorithm, &self.case(collective), &candidate.params)
     }
 
     fn runs_mpi(&self) -> bool {

@@ -2,23 +2,18 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, Ranks, resolve};
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, resolve};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::{
-    Placement,
-    switches::{Configured, RaiseError, raise},
-};
+use unisono_lower::{Placed, switches::Configured};
 use unisono_machine::{InNetwork, Machine, in_network::Site};
 
-use super::no_part;
-use crate::{
-    Asked, Built, Part, Plan, PlanError, Source, Target, Timed, candidates::build_among_ranks, target::Details,
-};
+use super::{TargetKind, no_part};
+use crate::{Asked, Part, Plan, PlanError, Source, Target, Timed, candidates::build, target::Details};
 
 const MODEL: &str = "alpha-beta";
 
@@ -29,7 +24,9 @@ struct OnSwitches {
     site: Site,
 }
 
-pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+pub const KIND: TargetKind = TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open };
+
+fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let Machine::InNetwork(machine) = asked.machine else { return None };
     Some(on_switches(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
@@ -49,7 +46,7 @@ fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanErr
 
 /// Whether an algorithm runs in switches, and not on the cores.
 fn in_switches(algorithm: &dyn Algorithm) -> bool {
-    algorithm.runs_on().contains(&PlaceKind::InNetwork)
+    algorithm.info().needs.contains(&Means::ReducingSwitches)
 }
 
 fn on_cores(name: &str) -> Option<Host> {
@@ -58,12 +55,19 @@ fn on_cores(name: &str) -> Option<Host> {
 
 impl OnSwitches {
     /// The same collective by messages among the cores.
-    fn host_case(&self, collective: Collective) -> Case {
+    fn host_case(&self, collective: Collective) -> Case<'static> {
         Case::on_ranks(collective, Ranks::default())
     }
 
-    fn embed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Configured, AlgorithmError> {
-        algorithm.embed(&self.case(c), params, &self.site)
+    fn registers(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Configured, PlanError> {
+        let case = self.case(c);
+        let Some(Profile::Registers(configured)) = algorithm.profile(&case, params) else {
+            // Building tells the reason.
+            algorithm.build(&case, params)?;
+            let reason = "it has no registers".to_owned();
+            return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
+        };
+        Ok(configured)
     }
 }
 
@@ -92,8 +96,8 @@ impl Target for OnSwitches {
         &self.site
     }
 
-    fn case(&self, collective: Collective) -> Case {
-        Case::on_switches(collective)
+    fn case(&self, collective: Collective) -> Case<'_> {
+        Case::on_switches(collective, &self.site)
     }
 
     fn resolve(
@@ -109,9 +113,9 @@ impl Target for OnSwitches {
     fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
         let case = self.case(collective);
         let runs = |a: &&&dyn Algorithm| {
-            a.collectives().contains(&collective.kind) && (on_cores(a.name()).is_some() || in_switches(**a))
+            a.info().collectives.contains(&collective.kind) && (on_cores(a.name()).is_some() || in_switches(**a))
         };
-        let takes = |a: &&&dyn Algorithm| wanted.iter().all(|(key, _)| a.params().iter().any(|p| p.name == key));
+        let takes = |a: &&&dyn Algorithm| wanted.iter().all(|(key, _)| a.info().params.iter().any(|p| p.name == key));
         let settings = |&algorithm: &&'static dyn Algorithm| {
             let own = algorithm.candidates(&case).into_iter();
             let agrees = |own: &Params| own.iter().all(|(k, v)| wanted.get(k).is_none_or(|given| given == v));
@@ -133,7 +137,7 @@ impl Target for OnSwitches {
             let case = self.case(collective);
             algorithm.supports(&case, &params)?;
             let params = algorithm.chosen(&case, &params);
-            let made = self.embed(collective, algorithm, &params)?;
+            let made = self.registers(collective, algorithm, &params)?;
             let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made));
             return Ok(Timed { algorithm, params, time, source: Source::Registers, estimate: None });
         }
@@ -151,18 +155,10 @@ impl Target for OnSwitches {
         Ok(Timed { algorithm, params, time, source: Source::Rounds, estimate: None })
     }
 
-    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
-        if !in_switches(candidate.algorithm) {
-            let case = self.host_case(collective);
-            let schedule = build_among_ranks(candidate.algorithm, &candidate.params, &case)?;
-            return Ok(Built { schedule, placement: None });
-        }
-        let made = self.embed(collective, candidate.algorithm, &candidate.params)?;
-        let (schedule, placement) = raise(&self.site.layout, &made).map_err(|error| match error {
-            RaiseError::Build(error) => AlgorithmError::from(error),
-            RaiseError::Registers(_) => unreachable!("algorithms make registers that agree: {error}"),
-        })?;
-        Ok(Built { schedule, placement: Some(Placement::Switches(placement)) })
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
+        let in_switches = in_switches(candidate.algorithm);
+        let case = if in_switches { self.case(collective) } else { self.host_case(collective) };
+        build(candidate.algorithm, &case, &candidate.params)
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {

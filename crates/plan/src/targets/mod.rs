@@ -5,13 +5,32 @@ mod in_network;
 mod network;
 mod wafer;
 
+use unisono_algorithms::{Info, Means};
+
 use crate::{Asked, Part, PlanError, Target};
 
-/// Opens the part of a machine that is asked for; `None` for a machine of another kind.
+/// Opens a part of a machine.
 pub type Open = fn(&Asked) -> Option<Result<Box<dyn Target>, PlanError>>;
 
-/// Sorted by the name of the kind.
-pub(crate) const TARGETS: &[Open] = &[endpoint::open, in_network::open, network::open, wafer::open];
+/// A kind of machine that plans are made for.
+pub struct TargetKind {
+    /// As machine files name it.
+    pub name: &'static str,
+    /// The means of communication that parts of such machines offer.
+    pub offers: &'static [Means],
+    /// Opens the part of a machine that is asked for; `None` for a machine of another kind.
+    pub open: Open,
+}
+
+impl TargetKind {
+    /// Returns whether parts of such machines offer what an algorithm needs.
+    pub fn runs(&self, algorithm: &Info) -> bool {
+        algorithm.needs.iter().any(|means| self.offers.contains(means))
+    }
+}
+
+/// Sorted by name.
+pub const TARGETS: &[TargetKind] = &[endpoint::KIND, in_network::KIND, network::KIND, wafer::KIND];
 
 pub(crate) use network::prices;
 

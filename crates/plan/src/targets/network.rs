@@ -2,22 +2,19 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{Algorithm, Case, Params, Ranks, ranks::Extents};
+use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
-use unisono_lower::Placement;
+use unisono_lower::{Placed, Placement};
 use unisono_machine::{
     Machine,
     network::{self, Network},
 };
 use unisono_schedule::Schedule;
 
-use super::{endpoint::of_libraries, no_part};
-use crate::{
-    Asked, Built, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build_among_ranks,
-    target::Details,
-};
+use super::{TargetKind, endpoint::of_libraries, no_part};
+use crate::{Asked, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build, target::Details};
 
 /// The one model of networks.
 const MODEL: &str = "links";
@@ -28,7 +25,9 @@ struct OnNetwork {
     extents: Extents,
 }
 
-pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+pub const KIND: TargetKind = TargetKind { name: "network", offers: &[Means::Messages], open };
+
+fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let Machine::Network(network) = asked.machine else { return None };
     Some(on_network(asked, network).map(|target| Box::new(target) as Box<dyn Target>))
 }
@@ -111,15 +110,15 @@ impl Target for OnNetwork {
         &self.part
     }
 
-    fn case(&self, collective: Collective) -> Case {
+    fn case(&self, collective: Collective) -> Case<'_> {
         Case::on_ranks(collective, prices(&self.part, self.extents))
     }
 
     /// Returns whether the candidate must be built to be timed and its schedule is huge.
     fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
         let case = self.case(collective);
-        algorithm.instructions(&case, params).is_none_or(|n| n > MOST_RANKED)
-            && algorithm.exchanges(&case, params).is_none()
+        algorithm.size(&case, params).instructions.is_none_or(|n| n > MOST_RANKED)
+            && algorithm.profile(&case, params).is_none()
     }
 
     /// From the exchanges in closed form, or from the messages of the schedule.
@@ -131,18 +130,18 @@ impl Target for OnNetwork {
     ) -> Result<Timed, PlanError> {
         let case = self.case(collective);
         let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
-        if let Some(exchanges) = algorithm.exchanges(&case, &params) {
+        if let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) {
             let time = Time::from_ns(self.part.model.exchanges_ns(&exchanges));
             return Ok(timed(params, time, Source::Exchanges));
         }
-        let schedule = build_among_ranks(algorithm, &params, &case)?;
+        let schedule = build(algorithm, &case, &params)?.schedule;
         let time = self.schedule_time(&schedule, algorithm.name())?;
         Ok(timed(params, time, Source::Messages))
     }
 
-    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
-        let schedule = build_among_ranks(candidate.algorithm, &candidate.params, &self.case(collective))?;
-        Ok(Built { schedule, placement: Some(Placement::Nodes(self.part.model.places().to_vec())) })
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
+        let placed = build(candidate.algorithm, &self.case(collective), &candidate.params)?;
+        Ok(Placed { placement: Some(Placement::Nodes(self.part.model.places().to_vec())), ..placed })
     }
 
     fn runs_mpi(&self) -> bool {

@@ -2,21 +2,21 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind};
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile};
 use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
     wafer::{MODELS, Model, WaferPart, find_model, measure},
 };
-use unisono_lower::{Estimate, Placed, Placement};
+use unisono_lower::{Estimate, OnGrid, Placed, Placement};
 use unisono_machine::{Machine, Shape, Wafer};
 use unisono_schedule::Schedule;
 
-use super::no_part;
+use super::{TargetKind, no_part};
 use crate::{
-    Asked, Built, Part, PhaseReport, Plan, PlanError, Prediction, Source, Target, Timed,
-    candidates::{TIMING, admit},
+    Asked, Part, PhaseReport, Plan, PlanError, Prediction, Source, Target, Timed,
+    candidates::{TIMING, build},
     target::Details,
 };
 
@@ -28,7 +28,9 @@ struct OnWafer {
     model: &'static dyn Model,
 }
 
-pub fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+pub const KIND: TargetKind = TargetKind { name: "wafer", offers: &[Means::Grid], open };
+
+fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let Machine::Wafer(wafer) = asked.machine else { return None };
     Some(on_wafer(asked, wafer).map(|target| Box::new(target) as Box<dyn Target>))
 }
@@ -64,18 +66,12 @@ impl OnWafer {
     }
 
     /// The cost terms of a placed schedule, of each phase those of its slowest line.
-    fn measured(&self, placed: &Placed, algorithm: &str) -> Result<Estimate, PlanError> {
+    fn measured(&self, placed: OnGrid, algorithm: &str) -> Result<Estimate, PlanError> {
         let phases = measure(placed).map_err(|found| PlanError::NotProved {
             algorithm: algorithm.to_owned(),
             message: found.first().map_or_else(String::new, ToString::to_string),
         })?;
         Ok(self.model.slowest(phases, self.part.depth_cycles()))
-    }
-
-    fn placed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Placed, PlanError> {
-        let case = self.case(c);
-        admit(algorithm, &case, params)?;
-        Ok(algorithm.build(&case, params)?)
     }
 
     fn phases(&self, estimate: &Estimate) -> Vec<PhaseReport> {
@@ -129,12 +125,12 @@ impl Target for OnWafer {
         &self.part
     }
 
-    fn case(&self, collective: Collective) -> Case {
+    fn case(&self, collective: Collective) -> Case<'_> {
         Case::on_grid(collective, self.shape.grid, self.wafer.depth_cycles())
     }
 
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
-        algorithm.estimate_steps(&self.case(collective), params)
+        algorithm.size(&self.case(collective), params).profile_steps
     }
 
     /// From the closed form, or from the schedule of an algorithm that states none.
@@ -146,18 +142,21 @@ impl Target for OnWafer {
     ) -> Result<Timed, PlanError> {
         interrupt::check();
         limits::admit(TIMING, 0, self.steps(collective, algorithm, &params))?;
-        let estimate = match algorithm.estimate(&self.case(collective), &params) {
-            Some(estimate) => estimate,
-            None => self.measured(&self.placed(collective, algorithm, &params)?, algorithm.name())?,
+        let case = self.case(collective);
+        let estimate = match algorithm.profile(&case, &params) {
+            Some(Profile::Terms(estimate)) => estimate,
+            _ => {
+                let placed = build(algorithm, &case, &params)?;
+                self.measured(placed.grid().expect("a schedule on a wafer is placed"), algorithm.name())?
+            }
         };
         let time = self.cycles(&estimate);
         Ok(Timed { algorithm, params, time, source: Source::Terms, estimate: Some(estimate) })
     }
 
-    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Built, PlanError> {
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         limits::admit(TIMING, 0, self.steps(collective, candidate.algorithm, &candidate.params))?;
-        let Placed { schedule, placement } = self.placed(collective, candidate.algorithm, &candidate.params)?;
-        Ok(Built { schedule, placement: Some(Placement::Grid(placement)) })
+        build(candidate.algorithm, &self.case(collective), &candidate.params)
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
@@ -181,8 +180,7 @@ impl Target for OnWafer {
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {
         let placement = placement.and_then(Placement::grid);
         let placement = placement.ok_or_else(|| PlanError::NoPlacement { machine: self.wafer.name.clone() })?;
-        let placed = Placed { schedule: schedule.clone(), placement: placement.clone() };
-        let estimate = self.measured(&placed, schedule.origin())?;
+        let estimate = self.measured(OnGrid { schedule, placement }, schedule.origin())?;
         let of = Prediction::new(self.cycles(&estimate), Source::Terms, Some(estimate.total()));
         Ok(Prediction { phases: Some(self.phases(&estimate)), ..of })
     }
@@ -197,7 +195,7 @@ impl Target for OnWafer {
 
     /// The algorithms that are not made of others. One for a reduce stands for an allreduce with it.
     fn swept(&self, _: Collective) -> Vec<&'static str> {
-        let plain = |a: &&&dyn Algorithm| !a.composed() && a.runs_on().contains(&PlaceKind::Wafer);
+        let plain = |a: &&&dyn Algorithm| !a.info().composed && a.info().needs.contains(&Means::Grid);
         ALGORITHMS.iter().filter(plain).map(|a| a.name()).collect()
     }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, PlaceKind, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::NetworkPart;
 use unisono_lower::{Exchange, Flow};
 use unisono_machine::network::Network;
 
 use super::{Communication, Groups, Pattern, Taken, Workload, places};
-use crate::{PlanError, targets::prices};
+use crate::{PlanError, candidates::candidates, targets::prices};
 
 /// A network with a workload on it.
 pub struct OnNetwork {
@@ -76,7 +76,7 @@ impl OnNetwork {
         let case = self.case(kind, c, &groups)?;
         let wanted = c.params.iter().fold(Params::new(), |p, (key, value)| p.with(key, value));
         let timed = |algorithm: &dyn Algorithm, given: Params| {
-            let exchanges = algorithm.exchanges(&case, &given)?;
+            let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &given) else { return None };
             let (algorithm, seconds) = (algorithm.name().to_owned(), seconds(&exchanges));
             Some(Taken { algorithm, params: given.to_string(), given, seconds })
         };
@@ -87,13 +87,7 @@ impl OnNetwork {
                 AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into()
             });
         }
-        let fits = |algorithm: &&&dyn Algorithm| {
-            algorithm.collectives().contains(&kind) && algorithm.runs_on().contains(&PlaceKind::Network)
-        };
-        let all = ALGORITHMS.iter().filter(fits).flat_map(|algorithm| {
-            let params = algorithm.candidates(&case).into_iter();
-            params.filter(|p| algorithm.supports(&case, p).is_ok()).map(move |p| (*algorithm, p))
-        });
+        let all = candidates(&case, &wanted).into_iter();
         let best = all.filter_map(|(algorithm, params)| timed(algorithm, params));
         best.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| PlanError::NoCandidate {
             kind: kind.to_string(),
@@ -107,7 +101,7 @@ impl OnNetwork {
     ///
     /// # Errors
     /// It is larger than buffers can be.
-    pub(super) fn case(&self, kind: Kind, c: &Communication, groups: &Groups) -> Result<Case, PlanError> {
+    pub(super) fn case(&self, kind: Kind, c: &Communication, groups: &Groups) -> Result<Case<'static>, PlanError> {
         let collective = Collective::new(kind, groups.size(), c.elements, 0, Operator::Sum, Dtype::F32)?;
         Ok(Case::on_ranks(collective, prices(&self.part, groups.extents)))
     }

@@ -84,7 +84,7 @@ fn make(workload: &Workload, c: &Communication, on: &OnNetwork) -> Result<Made, 
     if let (Pattern::Collective(kind), true) = (c.collective, groups.size() > 1) {
         let case = on.case(kind, c, &groups)?;
         let (algorithm, params) = resolve(&taken.algorithm, &case, &taken.given)?;
-        schedule = Some(algorithm.schedule(&case, &params)?);
+        schedule = Some(algorithm.build(&case, &params)?.schedule);
     }
     Ok(Made { groups, schedule, algorithm: taken.algorithm, params: taken.params })
 }

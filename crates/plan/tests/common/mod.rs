@@ -1,14 +1,14 @@
 //! What the tests over all algorithms share: cases, data and plain arithmetic.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params, PlaceKind, Ranks};
+use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_machine::Grid;
 use unisono_schedule::interpret::Element;
 
 pub const DEPTH_CYCLES: f64 = 5.0;
 
-pub fn case(kind: Kind, grid: Grid, elements: u64, root: u32, operator: Operator) -> Case {
+pub fn case(kind: Kind, grid: Grid, elements: u64, root: u32, operator: Operator) -> Case<'static> {
     let ranks = grid.count() as u32;
     let collective = Collective::new(kind, ranks, elements, u64::from(root), operator, Dtype::I64).unwrap();
     Case::on_grid(collective, grid, DEPTH_CYCLES)
@@ -28,8 +28,8 @@ pub fn roots(kind: Kind, pes: u32) -> Vec<u32> {
 
 /// Calls `f` on every algorithm with every supported case of its collectives, all candidate parameters included.
 pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params)) {
-    for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Wafer)) {
-        for &kind in algorithm.collectives() {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {
+        for &kind in algorithm.info().collectives {
             for grid in grids() {
                 for root in roots(kind, grid.count() as u32) {
                     for &n in elements {
@@ -52,7 +52,7 @@ pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'stat
 }
 
 /// The cases among ranks, by what stages cost.
-pub fn among(kind: Kind, ranks: u32, elements: u64, root: u32, operator: Operator) -> Case {
+pub fn among(kind: Kind, ranks: u32, elements: u64, root: u32, operator: Operator) -> Case<'static> {
     let collective = Collective::new(kind, ranks, elements, u64::from(root), operator, Dtype::I64).unwrap();
     Case::on_ranks(collective, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() })
 }
@@ -61,7 +61,7 @@ pub fn among(kind: Kind, ranks: u32, elements: u64, root: u32, operator: Operato
 pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
     let mut settings = algorithm.candidates(case);
     settings.push(Params::new());
-    for param in algorithm.params() {
+    for param in algorithm.info().params {
         // Segments of one element, of some, and of a size that divides no element; ways beyond the number of ranks.
         let values: &[&str] = match param.name {
             "segment" => &["1", "40", "100"],
@@ -97,8 +97,8 @@ pub fn every_rank_case(
     operator: Operator,
     mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params),
 ) {
-    for &algorithm in ALGORITHMS.iter().filter(|a| a.runs_on().contains(&PlaceKind::Endpoint)) {
-        for &kind in algorithm.collectives() {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives {
             for ranks in (1..=17).chain([32, 33]) {
                 for root in roots(kind, ranks) {
                     for &n in if kind == Kind::Barrier { &[1] } else { elements } {

@@ -115,7 +115,7 @@ fn a_schedule_runs_in_its_rounds() {
     let c = Collective::new(Kind::Allreduce, 8, 8 * 250, 0, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_ranks(c, Ranks::default());
     let (algorithm, params) = resolve("ring", &case, &Params::new()).unwrap();
-    let graph = from_schedule(&algorithm.schedule(&case, &params).unwrap()).unwrap();
+    let graph = from_schedule(&algorithm.build(&case, &params).unwrap().schedule).unwrap();
     let run = run(&graph, &ring, &Options::default()).unwrap();
     assert_eq!(run.hosts.makespan, (14 * (80 + 20) + 7 * 10) * NS);
 }
