@@ -7,7 +7,7 @@ use unisono_algorithms::{
     switches::{Site, Wanted, embed_together},
 };
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, NONE, check_together, lower, raise};
+use unisono_lower::switches::{Configured, NONE, VirtualChannel, check_together, lower, raise};
 use unisono_machine::{InNetwork, Machine};
 use unisono_schedule::verify::{Method, verify};
 
@@ -101,6 +101,31 @@ proptest! {
             flip(&mut flipped);
             prop_assert!(wrong(&flipped));
         }
+    }
+
+    /// A node at another switch or a stream on another channel is refused, or is another placement that is right.
+    #[test]
+    fn damaged_placements_are_refused(
+        (site, made) in configurations(),
+        (at, to) in any::<(u64, u64)>(),
+        channel in (0_u8..10, 0_u8..3),
+    ) {
+        let (schedule, placement) = raise(&site.layout, &made).unwrap();
+        let of = |count: usize| (at % count.max(1) as u64) as usize;
+        let mut damaged = [placement.clone(), placement.clone(), placement.clone(), placement.clone()];
+        damaged[0].nodes[of(placement.nodes.len())] = (to % u64::from(site.layout.switches() + 1)) as u32;
+        damaged[1].nodes.swap(of(placement.nodes.len()), to as usize % placement.nodes.len());
+        let identifier = VirtualChannel { identifier: channel.0, channel: channel.1 };
+        damaged[2].channels[of(placement.channels.len())] = identifier;
+        damaged[3].channels.pop();
+        for damaged in damaged.iter().filter(|damaged| **damaged != placement) {
+            match lower(&site.machine, &site.layout, &schedule, damaged) {
+                Ok(lowered) => prop_assert_eq!(fault(&site, &lowered), None),
+                Err(fault) => prop_assert!(!fault.message.is_empty() && !fault.message.contains('\n')),
+            }
+        }
+        prop_assert!(lower(&site.machine, &site.layout, &schedule, &damaged[2]).is_err() || damaged[2] == placement);
+        prop_assert!(lower(&site.machine, &site.layout, &schedule, &damaged[3]).is_err());
     }
 
     /// Every single port of a switch's registers, not only drawn ones.
