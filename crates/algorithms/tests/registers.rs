@@ -12,7 +12,7 @@ use unisono_machine::{InNetwork, Machine};
 use unisono_schedule::verify::{Method, verify};
 
 fn small(nodes: u32) -> InNetwork {
-    let Machine::InNetwork(m) = Machine::preset("piuma").unwrap() else { panic!("switches that reduce") };
+    let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
     let m = InNetwork { cores_per_socket: 4, mesh: [2, 2], sockets_per_node: 4, ..m };
     InNetwork { socket_ports: vec![0, 1], node_ports: vec![3, 2], ..m }.with_nodes(nodes).unwrap()
 }
@@ -191,7 +191,7 @@ fn what_a_machine_lacks_is_one_sentence() {
 #[test]
 fn a_node_has_a_chain_through_all_cores() {
     for name in ["piuma", "piuma-a100", "piuma-wide"] {
-        let Machine::InNetwork(m) = Machine::preset(name).unwrap() else { panic!("switches that reduce") };
+        let m = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
         let site = Site::all(&m);
         let made = embed(&site, of(&site, Kind::Scan), 1).unwrap();
         assert_eq!(fault(&site, &made), None, "{name}");

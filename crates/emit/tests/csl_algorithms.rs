@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use unisono_machine::Wafer;
 
 use common::{TARGET, round_trip};
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params};
@@ -15,7 +16,7 @@ use unisono_machine::{Grid, Machine};
 const SHAPES: [(u32, u32); 8] = [(1, 1), (1, 2), (1, 5), (1, 16), (6, 1), (4, 4), (7, 5), (2, 9)];
 
 fn lowered(algorithm: &dyn Algorithm, kind: Kind, grid: Grid, root: u32) -> Option<WaferProgram> {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
+    let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     let ranks = grid.count() as u32;
     let collective = Collective::new(kind, ranks, 24, root.into(), Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_grid(collective, grid, 5.0);

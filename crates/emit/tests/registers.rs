@@ -12,7 +12,7 @@ use unisono_machine::{InNetwork, Machine};
 use unisono_schedule::verify::{Method, verify};
 
 fn small(nodes: u32) -> InNetwork {
-    let Machine::InNetwork(m) = Machine::preset("piuma").unwrap() else { panic!("switches that reduce") };
+    let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
     let m = InNetwork { cores_per_socket: 4, mesh: [2, 2], sockets_per_node: 4, ..m };
     InNetwork { socket_ports: vec![0, 1], node_ports: vec![3, 2], ..m }.with_nodes(nodes).unwrap()
 }

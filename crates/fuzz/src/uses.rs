@@ -10,7 +10,7 @@ use unisono_lower::{
     to_json,
     wafer::lower,
 };
-use unisono_machine::{Endpoint, InNetwork, Machine, network::Network};
+use unisono_machine::{Endpoint, InNetwork, Machine, Wafer, network::Network};
 use unisono_runtime::local;
 use unisono_schedule::{
     Schedule, interpret,
@@ -67,10 +67,11 @@ pub fn file(file: &File) {
     }
     schedule(s);
     let holds = proof.holds() && found.is_empty();
+    let machine = file.machine.as_ref().filter(|_| holds);
     if let Some(placement) = file.placement.as_ref().and_then(Placement::grid).filter(|_| found.is_empty()) {
         let placed = OnGrid { schedule: s, placement };
         drop(measure(placed));
-        if let Some(Machine::Wafer(wafer)) = file.machine.as_ref().filter(|_| holds)
+        if let Some(wafer) = machine.and_then(Machine::get::<Wafer>)
             && let Ok(program) = lower(placed, wafer)
         {
             let options = fabric::Options {
@@ -90,15 +91,16 @@ pub fn file(file: &File) {
             }
         }
     }
-    match &file.machine {
-        Some(Machine::Endpoint(machine)) if holds => on_ranks(s, machine),
-        Some(Machine::Network(machine)) if holds => on_network(s, machine),
-        Some(Machine::InNetwork(machine)) if holds => {
-            if let Some(placement) = file.placement.as_ref().and_then(Placement::switches) {
-                on_switches(s, placement, machine);
-            }
-        }
-        _ => {}
+    if let Some(machine) = machine.and_then(Machine::get::<Endpoint>) {
+        on_ranks(s, machine);
+    }
+    if let Some(machine) = machine.and_then(Machine::get::<Network>) {
+        on_network(s, machine);
+    }
+    if let Some(machine) = machine.and_then(Machine::get::<InNetwork>)
+        && let Some(placement) = file.placement.as_ref().and_then(Placement::switches)
+    {
+        on_switches(s, placement, machine);
     }
 }
 

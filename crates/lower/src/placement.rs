@@ -1,7 +1,7 @@
 //! The placement of a schedule on a machine of any kind.
 
 use unisono_base::Diagnostics;
-use unisono_machine::Machine;
+use unisono_machine::{InNetwork, Machine, Wafer, network::Network};
 use unisono_schedule::Schedule;
 
 use crate::{
@@ -51,8 +51,10 @@ impl Placement {
             Self::Grid(grid) => {
                 grid.check(schedule, found);
                 match machine {
-                    Some(Machine::Wafer(wafer)) => wafer.choose(Some(grid.shape())).err().map(|e| e.to_string()),
-                    Some(other) => Some(wrong_kind(other, "a grid is for a wafer")),
+                    Some(machine) => match machine.get::<Wafer>() {
+                        Some(wafer) => wafer.choose(Some(grid.shape())).err().map(|e| e.to_string()),
+                        None => Some(wrong_kind(machine, "a grid is for a wafer")),
+                    },
                     None => None,
                 }
             }
@@ -64,21 +66,23 @@ impl Placement {
                     });
                 }
                 match machine {
-                    Some(Machine::Network(network)) => network
-                        .topology(&network.name)
-                        .and_then(|topology| network.check_nodes(&*topology, nodes))
-                        .err()
-                        .map(|e| e.to_string()),
-                    Some(other) => Some(wrong_kind(other, "nodes are for a network")),
+                    Some(machine) => match machine.get::<Network>() {
+                        Some(network) => network
+                            .topology(&network.name)
+                            .and_then(|topology| network.check_nodes(&*topology, nodes))
+                            .err()
+                            .map(|e| e.to_string()),
+                        None => Some(wrong_kind(machine, "nodes are for a network")),
+                    },
                     None => None,
                 }
             }
             Self::Switches(placement) => {
-                let (checked, fault) = match machine {
-                    Some(Machine::InNetwork(machine)) => {
+                let (checked, fault) = match machine.map(|machine| (machine, machine.get::<InNetwork>())) {
+                    Some((_, Some(machine))) => {
                         (switches::lower(machine, &machine.layout(), schedule, placement).map(drop), None)
                     }
-                    Some(other) => (Ok(()), Some(wrong_kind(other, "switches are for one of kind in-network"))),
+                    Some((other, None)) => (Ok(()), Some(wrong_kind(other, "switches are for one of kind in-network"))),
                     None => (placement.check_size(schedule), None),
                 };
                 checked.err().into_iter().for_each(|finding| found.add(finding));

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::MachineError;
+use crate::{Description, MachineError, Shape, Source};
 
 /// A model of what messages cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -199,24 +199,36 @@ const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_mes
 /// A day in nanoseconds: what is longer is no latency.
 const DAY_NS: f64 = 8.64e13;
 
-impl Endpoint {
-    /// Reads the description that `text` holds; `wrong` words a mistake of the TOML reader.
-    pub(crate) fn from_toml(
-        text: &str,
-        origin: &str,
-        wrong: impl Fn(toml::de::Error) -> MachineError,
-    ) -> Result<Self, MachineError> {
-        let table: toml::Table = toml::from_str(text).map_err(&wrong)?;
+impl Description for Endpoint {
+    const KIND: &'static str = "endpoint";
+
+    fn read(source: &Source) -> Result<Self, MachineError> {
+        let Source { text, origin, .. } = *source;
+        let table: toml::Table = source.parse()?;
         check_table(&table, None, text, origin)?;
         let levels = table.get("levels").and_then(toml::Value::as_array).into_iter().flatten();
         for (at, level) in levels.filter_map(toml::Value::as_table).enumerate() {
             check_table(level, Some(at), text, origin)?;
         }
-        let machine: Self = toml::from_str(text).map_err(&wrong)?;
+        let machine: Self = source.parse()?;
         machine.check(text, origin)?;
         Ok(machine)
     }
 
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
+        Shape::ranks(asked, &self.name).map(|shape| shape.or(self.ranks.map(Shape::line)))
+    }
+}
+
+impl Endpoint {
     fn check(&self, text: &str, origin: &str) -> Result<(), MachineError> {
         let bad = |key: &'static str, level, found: String, accepted| {
             Err(MachineError::Value { origin: format!("{origin}{}", line_of(text, level, key)), key, found, accepted })

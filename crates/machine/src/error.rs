@@ -10,6 +10,14 @@ pub enum MachineError {
     Toml { origin: String, message: String },
     #[error("{origin}: {key} is {found}; accepted is {accepted}")]
     Value { origin: String, key: &'static str, found: String, accepted: &'static str },
+    #[error("{origin}: kind is '{found}'; accepted is {kinds}")]
+    UnknownKind { origin: String, found: String, kinds: String },
+    #[error(
+        "{machine} is of kind {kind}; nodes and subsets are for machines that are made of nodes with several ranks"
+    )]
+    NoNodes { machine: String, kind: &'static str },
+    #[error("{machine} has ranks, not a shape {shape}; say how many")]
+    RanksOnly { machine: String, shape: String },
     #[error("'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each at least 1")]
     Shape { found: String },
     #[error("shape {found} does not fit on {machine}, which has {max} PEs in either orientation")]

@@ -103,6 +103,17 @@ impl Shape {
         Self { grid: Grid::new(rows, cols), dims: 2 }
     }
 
+    /// The same shape where it is a number of ranks.
+    ///
+    /// # Errors
+    /// It has rows and columns, which the machine has not.
+    pub(crate) fn ranks(asked: Option<Self>, machine: &str) -> Result<Option<Self>, MachineError> {
+        match asked.filter(|shape| !shape.grid.is_line()) {
+            Some(shape) => Err(MachineError::RanksOnly { machine: machine.to_owned(), shape: shape.to_string() }),
+            None => Ok(asked),
+        }
+    }
+
     /// As JSON shows it: `[n]` or `[m, n]`.
     pub fn dims(self) -> Vec<u32> {
         if self.dims == 1 { vec![self.grid.cols] } else { vec![self.grid.rows, self.grid.cols] }

@@ -16,6 +16,6 @@ pub use endpoint::{Endpoint, EndpointModel, Level, Parameters, RankOrder};
 pub use error::MachineError;
 pub use grid::{Direction, Grid, Shape};
 pub use in_network::InNetwork;
-pub use machine::Machine;
+pub use machine::{Description, KINDS, Machine, MachineKind, Source};
 pub use presets::{PRESETS, Preset};
 pub use wafer::Wafer;

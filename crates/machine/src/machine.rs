@@ -1,19 +1,168 @@
 //! A machine of any kind, from TOML text.
 
-use serde::{Deserialize, Serialize};
+use std::{any::Any, fmt, sync::Arc};
 
-use crate::{Endpoint, InNetwork, MachineError, PRESETS, Wafer, network::Network};
+use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Machine {
-    Endpoint(Endpoint),
-    InNetwork(InNetwork),
-    Network(Network),
-    Wafer(Wafer),
+use crate::{Endpoint, InNetwork, MachineError, PRESETS, Shape, Wafer, network::Network};
+
+/// The description of a machine of one kind. A new kind is a file with its description, and its line in [`KINDS`].
+pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// As machine files name it.
+    const KIND: &'static str;
+
+    /// # Errors
+    /// Text that is not TOML, an unknown key, a value out of range.
+    fn read(source: &Source) -> Result<Self, MachineError>;
+
+    fn name(&self) -> &str;
+
+    fn summary(&self) -> &str;
+
+    /// The shape of the part that is used: the one asked for, or the whole machine where it has a whole.
+    ///
+    /// # Errors
+    /// The machine has no such part.
+    fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
+
+    /// The same machine with so many nodes.
+    ///
+    /// # Errors
+    /// Such machines are not sized by nodes, or there are too many.
+    fn with_nodes(&self, _nodes: u32) -> Result<Self, MachineError> {
+        Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
+    }
+
+    /// The shape of all ranks of some nodes.
+    ///
+    /// # Errors
+    /// A node that is not there; such machines have no nodes with several ranks.
+    fn shape_of(&self, _nodes: &[u32]) -> Result<Shape, MachineError> {
+        Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
+    }
 }
 
-/// Only the key that says which description follows; the full text is then read for its own messages with places.
+/// The text of a machine file.
+pub struct Source<'a> {
+    pub text: &'a str,
+    /// The name of the file, for messages.
+    pub origin: &'a str,
+    /// The text of a file that the description names.
+    pub files: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Source<'_> {
+    /// # Errors
+    /// Text that is not TOML of this form; the message names the line.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, MachineError> {
+        toml::from_str(self.text).map_err(|e| MachineError::Toml {
+            origin: match e.span() {
+                Some(span) => {
+                    let line = self.text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
+                    format!("{}, line {line}", self.origin)
+                }
+                None => self.origin.to_owned(),
+            },
+            message: e.message().trim().replace('\n', ", "),
+        })
+    }
+}
+
+/// A kind of machine: the name that files give it, and its reader.
+pub struct MachineKind {
+    pub name: &'static str,
+    read: fn(&Source) -> Result<Machine, MachineError>,
+}
+
+impl MachineKind {
+    const fn of<T: Description>() -> Self {
+        Self { name: T::KIND, read: |source| T::read(source).map(Machine::from) }
+    }
+}
+
+/// Sorted by name.
+pub const KINDS: &[MachineKind] = &[
+    MachineKind::of::<Endpoint>(),
+    MachineKind::of::<InNetwork>(),
+    MachineKind::of::<Network>(),
+    MachineKind::of::<Wafer>(),
+];
+
+/// The methods of a [`Description`] whose type is not known.
+trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn kind(&self) -> &'static str;
+    fn name(&self) -> &str;
+    fn summary(&self) -> &str;
+    fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
+    fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError>;
+    fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError>;
+    fn equals(&self, other: &dyn Erased) -> bool;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Description> Erased for T {
+    fn kind(&self) -> &'static str {
+        T::KIND
+    }
+
+    fn name(&self) -> &str {
+        Description::name(self)
+    }
+
+    fn summary(&self) -> &str {
+        Description::summary(self)
+    }
+
+    fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
+        Description::shape(self, asked)
+    }
+
+    fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError> {
+        Description::with_nodes(self, nodes).map(Machine::from)
+    }
+
+    fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
+        Description::shape_of(self, nodes)
+    }
+
+    fn equals(&self, other: &dyn Erased) -> bool {
+        other.as_any().downcast_ref::<T>() == Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A machine of any kind. Copies share the description.
+#[derive(Clone)]
+pub struct Machine(Arc<dyn Erased>);
+
+impl<T: Description> From<T> for Machine {
+    fn from(description: T) -> Self {
+        Self(Arc::new(description))
+    }
+}
+
+impl PartialEq for Machine {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Machine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
+    }
+}
+
+/// The key that says which description follows; the full text is then read for its own messages with places.
 #[derive(Deserialize)]
 struct KindOnly {
     kind: String,
@@ -35,40 +184,14 @@ impl Machine {
         origin: &str,
         files: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, MachineError> {
-        let wrong = |e: toml::de::Error| MachineError::Toml {
-            origin: match e.span() {
-                Some(span) => {
-                    let line = text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
-                    format!("{origin}, line {line}")
-                }
-                None => origin.to_owned(),
-            },
-            message: e.message().trim().replace('\n', ", "),
-        };
-        let kind: KindOnly = toml::from_str(text).map_err(wrong)?;
-        match kind.kind.as_str() {
-            "endpoint" => Ok(Machine::Endpoint(Endpoint::from_toml(text, origin, wrong)?)),
-            "in-network" => {
-                let machine: InNetwork = toml::from_str(text).map_err(wrong)?;
-                machine.check(origin)?;
-                Ok(Machine::InNetwork(machine))
-            }
-            "network" => {
-                let mut network: Network = toml::from_str(text).map_err(wrong)?;
-                network.take_in(files);
-                network.check(origin)?;
-                Ok(Machine::Network(network))
-            }
-            "wafer" => {
-                let wafer: Wafer = toml::from_str(text).map_err(wrong)?;
-                wafer.check(origin)?;
-                Ok(Machine::Wafer(wafer))
-            }
-            other => Err(MachineError::Value {
+        let source = Source { text, origin, files };
+        let KindOnly { kind: found } = source.parse()?;
+        match KINDS.iter().find(|kind| kind.name == found) {
+            Some(kind) => (kind.read)(&source),
+            None => Err(MachineError::UnknownKind {
                 origin: origin.to_owned(),
-                key: "kind",
-                found: format!("'{other}'"),
-                accepted: "endpoint, in-network, network, wafer",
+                found,
+                kinds: KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", "),
             }),
         }
     }
@@ -85,31 +208,45 @@ impl Machine {
         }
     }
 
-    pub fn name(&self) -> &str {
-        match self {
-            Machine::Endpoint(e) => &e.name,
-            Machine::InNetwork(i) => &i.name,
-            Machine::Network(n) => &n.name,
-            Machine::Wafer(w) => &w.name,
-        }
+    /// The description, if the machine is of its kind.
+    pub fn get<T: Description>(&self) -> Option<&T> {
+        self.0.as_any().downcast_ref()
     }
 
-    pub fn kind(&self) -> &str {
-        match self {
-            Machine::Endpoint(e) => &e.kind,
-            Machine::InNetwork(i) => &i.kind,
-            Machine::Network(n) => &n.kind,
-            Machine::Wafer(w) => &w.kind,
-        }
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    pub fn name(&self) -> &str {
+        self.0.name()
     }
 
     pub fn summary(&self) -> &str {
-        match self {
-            Machine::Endpoint(e) => &e.summary,
-            Machine::InNetwork(i) => &i.summary,
-            Machine::Network(n) => &n.summary,
-            Machine::Wafer(w) => &w.summary,
-        }
+        self.0.summary()
+    }
+
+    /// As [`Description::shape`].
+    ///
+    /// # Errors
+    /// The machine has no such part.
+    pub fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
+        self.0.shape(asked)
+    }
+
+    /// As [`Description::with_nodes`].
+    ///
+    /// # Errors
+    /// The machine is not sized by nodes, or there are too many.
+    pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
+        self.0.with_nodes(nodes)
+    }
+
+    /// As [`Description::shape_of`].
+    ///
+    /// # Errors
+    /// A node that is not there; a machine without nodes.
+    pub fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
+        self.0.shape_of(nodes)
     }
 
     pub fn to_toml(&self) -> String {
@@ -120,7 +257,6 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Shape;
 
     #[test]
     fn presets_read_and_print_back() {
@@ -133,7 +269,8 @@ mod tests {
 
     #[test]
     fn shapes_fit_in_either_orientation() {
-        let Machine::Wafer(w) = Machine::preset("wse2").unwrap() else { panic!("a wafer") };
+        let machine = Machine::preset("wse2").unwrap();
+        let w: &Wafer = machine.get().unwrap();
         for text in ["512", "996", "757x996", "996x757", "1x1"] {
             assert!(w.choose(Some(text.parse::<Shape>().unwrap())).is_ok(), "{text}");
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Grid, MachineError, Shape};
+use crate::{Description, Grid, MachineError, Shape, Source};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,6 +57,28 @@ fn output_queues() -> u32 {
     6
 }
 
+impl Description for Wafer {
+    const KIND: &'static str = "wafer";
+
+    fn read(source: &Source) -> Result<Self, MachineError> {
+        let wafer: Self = source.parse()?;
+        wafer.check(source.origin)?;
+        Ok(wafer)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
+        if asked.or(self.whole()).is_none() { Ok(None) } else { self.choose(asked).map(Some) }
+    }
+}
+
 impl Wafer {
     /// Cycles that one step of the depth costs: down the ramp, one operation, up the ramp (2 T_R + 1).
     pub fn depth_cycles(&self) -> f64 {
@@ -69,8 +91,7 @@ impl Wafer {
     /// None was given, or it is larger than the fabric in both orientations.
     pub fn choose(&self, asked: Option<Shape>) -> Result<Shape, MachineError> {
         let max = self.fabric();
-        let own = self.shape.map(|[m, n]| Shape::rect(m, n));
-        let Some(shape) = asked.or(own) else {
+        let Some(shape) = asked.or(self.whole()) else {
             return Err(MachineError::NoShape { machine: self.name.clone(), max: max.to_string() });
         };
         let g = shape.grid;
@@ -82,12 +103,17 @@ impl Wafer {
         }
     }
 
+    /// The part that the file names.
+    fn whole(&self) -> Option<Shape> {
+        self.shape.map(|[m, n]| Shape::rect(m, n))
+    }
+
     fn fabric(&self) -> Grid {
         let [rows, cols] = self.max_shape.or(self.shape).unwrap_or([1, 1]);
         Grid::new(rows, cols)
     }
 
-    pub(crate) fn check(&self, origin: &str) -> Result<(), MachineError> {
+    fn check(&self, origin: &str) -> Result<(), MachineError> {
         let bad =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
         for (key, shape) in [("shape", self.shape), ("max_shape", self.max_shape)] {

@@ -2,6 +2,7 @@
 //! columns, a job has the boards it asked for, and what is used is never more than what is healthy.
 
 use unisono_base::mix;
+use unisono_machine::network::Network;
 use unisono_machine::{
     Machine,
     network::{
@@ -107,7 +108,7 @@ fn failures_are_spread_over_all_boards() {
 
 #[test]
 fn heuristics_help() {
-    let Machine::Network(network) = Machine::preset("hx2mesh-large").unwrap() else { panic!("a network") };
+    let network = Machine::preset("hx2mesh-large").unwrap().get::<Network>().unwrap().clone();
     let boards = network.topology("test").unwrap().boards().unwrap();
     assert_eq!((boards.count, boards.leaf), ([64, 64], [16, 16]));
     let mean = |heuristic| outcome(&boards, Jobs::Trace, heuristic, 0, 40, 1).utilization_mean;
@@ -129,7 +130,7 @@ fn what_cannot_be_is_refused() {
     assert_eq!(failing(3, 1), Ok(()));
     assert_eq!(failing(4, 1), Err("4 of tiny's 4 boards fail; accepted are 0 to 3".to_owned()));
     assert_eq!(failing(0, 0), Err("samples is 0; accepted is at least 1".to_owned()));
-    let Machine::Network(torus) = Machine::preset("torus2d-small").unwrap() else { panic!("a network") };
+    let torus = Machine::preset("torus2d-small").unwrap().get::<Network>().unwrap().clone();
     assert_eq!(torus.topology("test").unwrap().boards(), None);
     assert!("best".parse::<Heuristic>().unwrap_err().to_string().contains("greedy, transpose, aspect, sort, locality"));
 }

@@ -34,6 +34,10 @@ pub enum PlanError {
     NoPrediction { machine: String, kind: String },
     #[error("the plan is for {machine}, of kind {kind}; a .plan file is for MPI, so plan for a machine of ranks")]
     NotForMpi { machine: String, kind: String },
+    #[error("places are for a network; {machine} is of kind {kind}")]
+    NoPlaces { machine: String, kind: &'static str },
+    #[error("the schedule has {nodes} nodes; the part of the machine has {found} {places}")]
+    OtherSize { nodes: u64, found: u64, places: &'static str },
     #[error("{part} is not a part of {machine}; accepted is {accepted}")]
     Part { part: String, machine: String, accepted: &'static str },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]

@@ -26,4 +26,4 @@ pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Predicti
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
 pub use target::{Details, Target};
-pub use targets::{TARGETS, TargetKind};
+pub use targets::{Placing, TARGETS, TargetKind, place, shape_of};

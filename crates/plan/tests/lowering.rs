@@ -12,8 +12,7 @@ use unisono_lower::{GridPlacement, OnGrid};
 use unisono_machine::{Grid, Machine, Wafer};
 
 fn wse2() -> Wafer {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
-    wafer
+    Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone()
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Workloads: their files, where their ranks lie, and timelines derived by hand.
 
 use std::convert::Infallible;
+use unisono_machine::network::Network;
 
 use unisono_algorithms::Params;
 use unisono_machine::Machine;
@@ -119,7 +120,7 @@ fn mistakes_are_named() {
 /// Data parallel on a torus: the model's time of the named algorithm, and its graph with all messages.
 #[test]
 fn on_a_torus() {
-    let Machine::Network(torus) = Machine::preset("torus2d-small").unwrap() else { panic!("a network") };
+    let torus = Machine::preset("torus2d-small").unwrap().get::<Network>().unwrap().clone();
     let resnet = Workload::preset("resnet-152").unwrap();
     let on = OnNetwork::new(&resnet, &torus).unwrap();
     let done = iterate(&resnet, true, |c| on.take(&resnet, c)).unwrap();

@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 use serde::Serialize;
 use unisono_machine::{
-    Machine as Description, MachineError,
+    MachineError,
     network::{
-        Boards,
+        Boards, Network,
         allocate::{Heuristic, Jobs, Outcome, Sample, Study, TRACE, study},
     },
 };
@@ -44,7 +44,7 @@ struct Report<'a> {
 }
 
 fn boards(machine: &Machine) -> PyResult<Boards> {
-    let Description::Network(network) = machine.description() else {
+    let Some(network) = machine.description().get::<Network>() else {
         return Err(input(MachineError::NoBoards { machine: machine.description().name().to_owned() }));
     };
     let topology = network.topology(&network.name).map_err(input)?;

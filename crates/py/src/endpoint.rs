@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use unisono_base::rounded;
 use unisono_cost::endpoint::{Goal, LevelPrices, Prices, TICKS_PER_NS, ZeroBytes};
 use unisono_lower::tasks::{TaskGraph, from_schedule};
-use unisono_machine::{EndpointModel, Machine as Description};
+use unisono_machine::{Endpoint, EndpointModel, Machine as Description};
 use unisono_schedule::verify::Method;
 use unisono_sim::endpoint::{self, Noise, Options, SimError, TraceRequest};
 
@@ -90,7 +90,7 @@ pub fn simulate_endpoint(
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
 ) -> PyResult<EndpointSimulation> {
-    let Some(Description::Endpoint(machine)) = &schedule.file().machine else {
+    let Some(machine) = schedule.file().machine.as_ref().and_then(Description::get::<Endpoint>) else {
         return Err(input("the schedule has no machine of ranks; give it one with schedule.on(machine)"));
     };
     let model = match model {

@@ -1,11 +1,9 @@
 //! `Machine`: a description with the part of it that is used.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
-use unisono_algorithms::switches::Site;
-use unisono_base::narrow;
-use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer};
+use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer, network::Network};
 use unisono_plan::Part;
 
 use crate::{
@@ -16,7 +14,7 @@ use crate::{
 /// A machine; for a grid of PEs with the shape used, `(n,)` or `(rows, columns)`.
 #[pyclass(frozen, module = "unisono")]
 pub struct Machine {
-    description: Arc<Description>,
+    description: Description,
     shape: Option<Shape>,
     /// Nodes that take part, where the machine's switches reduce.
     subset: Option<Vec<u32>>,
@@ -24,20 +22,10 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(description: Description, shape: Option<Shape>) -> PyResult<Self> {
-        match &description {
-            Description::Wafer(wafer) if shape.is_some() => {
-                wafer.choose(shape).map_err(input)?;
-            }
-            Description::Wafer(_) => {}
-            // A part of a network is checked where its dimensions are known.
-            Description::Network(_) => {}
-            Description::Endpoint(_) | Description::InNetwork(_) => {
-                if let Some(shape) = shape.filter(|s| !s.grid.is_line()) {
-                    return Err(input(format!("{} has ranks, not a shape {shape}; say how many", description.name())));
-                }
-            }
+        if shape.is_some() {
+            description.shape(shape).map_err(input)?;
         }
-        Ok(Self { description: Arc::new(description), shape, subset: None })
+        Ok(Self { description, shape, subset: None })
     }
 
     pub fn description(&self) -> &Description {
@@ -49,10 +37,16 @@ impl Machine {
     /// # Errors
     /// The machine is another kind.
     pub fn wafer(&self) -> PyResult<&Wafer> {
-        match &*self.description {
-            Description::Wafer(wafer) => Ok(wafer),
-            other => Err(input(format!("{} is of kind {}; this needs a wafer", other.name(), other.kind()))),
-        }
+        self.of("a wafer")
+    }
+
+    /// The description, if it is of the kind that is needed.
+    ///
+    /// # Errors
+    /// The machine is another kind.
+    pub fn of<T: unisono_machine::Description>(&self, needed: &str) -> PyResult<&T> {
+        let (name, kind) = (self.description.name(), self.description.kind());
+        self.description.get().ok_or_else(|| input(format!("{name} is of kind {kind}; this needs {needed}")))
     }
 
     /// The part of the machine that is used.
@@ -95,18 +89,17 @@ impl Machine {
     /// The same machine with so many nodes, and only some of them taking part.
     #[pyo3(signature = (nodes = None, subset = None))]
     fn sized(&self, nodes: Option<u32>, subset: Option<Vec<u32>>) -> PyResult<Self> {
-        let Description::InNetwork(machine) = &*self.description else {
-            let (name, kind) = (self.description.name(), self.description.kind());
-            return Err(input(format!("{name} is of kind {kind}; nodes and subsets are for kind in-network")));
+        let description = match nodes {
+            Some(nodes) => self.description.with_nodes(nodes).map_err(input)?,
+            None => self.description.clone(),
         };
-        let machine = nodes.map_or(Ok(machine.clone()), |nodes| machine.with_nodes(nodes)).map_err(input)?;
         if let Some(subset) = &subset {
             if self.shape.is_some() {
                 return Err(input("ranks and a subset both say which cores take part; give one"));
             }
-            Site::on_nodes(&machine, subset).map_err(input)?;
+            description.shape_of(subset).map_err(input)?;
         }
-        Ok(Self { description: Arc::new(Description::InNetwork(machine)), shape: self.shape, subset })
+        Ok(Self { description, shape: self.shape, subset })
     }
 
     #[getter]
@@ -126,19 +119,11 @@ impl Machine {
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let shape = match &*self.description {
-            Description::Wafer(wafer) => wafer.choose(self.shape).ok(),
-            Description::Endpoint(endpoint) => self.shape.or(endpoint.ranks.map(Shape::line)),
-            Description::InNetwork(machine) => Some(self.shape.unwrap_or_else(|| {
-                let nodes = self.subset.as_ref().map_or(machine.nodes(), |nodes| narrow(nodes.len()));
-                Shape::line(nodes * machine.cores_per_node())
-            })),
-            Description::Network(network) => {
-                let topology = detached(py, || network.topology(&network.name))?.map_err(input)?;
-                let accelerators = topology.accelerators();
-                Some(self.shape.unwrap_or(Shape::line(accelerators)))
-            }
-        };
+        let shape = detached(py, || match &self.subset {
+            Some(nodes) => self.description.shape_of(nodes).map(Some),
+            None => self.description.shape(self.shape),
+        })?;
+        let shape = shape.map_err(input)?;
         shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
@@ -150,13 +135,9 @@ impl Machine {
     /// What a network is made of, its price and its shape; nothing for other machines.
     #[getter]
     fn topology<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match &*self.description {
-            Description::Network(network) => {
-                let facts = detached(py, || network.facts())?.map_err(input)?;
-                to_python(py, &facts).map(Some)
-            }
-            _ => Ok(None),
-        }
+        let Some(network) = self.description.get::<Network>() else { return Ok(None) };
+        let facts = detached(py, || network.facts())?.map_err(input)?;
+        to_python(py, &facts).map(Some)
     }
 
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
-    Machine as Description, MachineError,
+    MachineError,
     network::{FAMILIES, Network, Part, deadlock},
 };
 
@@ -17,10 +17,7 @@ use crate::{
 /// # Errors
 /// The machine is another kind.
 pub fn network(machine: &Machine) -> PyResult<&Network> {
-    match machine.description() {
-        Description::Network(network) => Ok(network),
-        other => Err(input(format!("{} is of kind {}; this needs a network", other.name(), other.kind()))),
-    }
+    machine.of("a network")
 }
 
 /// The accelerators of the machine's part, in the order of their ranks.

@@ -5,14 +5,9 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use unisono_base::narrow;
 use unisono_collective::{Dtype, Required};
-use unisono_lower::{File, FileError, GridPlacement, Placement, from_json, parse, print, to_json};
-use unisono_machine::{
-    Machine as Description, Shape,
-    network::{Network, Part},
-};
-use unisono_plan::predict;
+use unisono_lower::{File, FileError, from_json, parse, print, to_json};
+use unisono_plan::{place, predict, shape_of};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
     verify::{self, Method, Seed, certificate::certificate},
@@ -143,23 +138,12 @@ impl Schedule {
 
     /// The machine, with the shape of the placement; None where the schedule has none.
     #[getter]
-    fn machine(&self) -> PyResult<Option<Machine>> {
+    fn machine(&self, py: Python<'_>) -> PyResult<Option<Machine>> {
         let Some(description) = &self.file.machine else {
             return Ok(None);
         };
-        let placement = self.file.placement.as_ref();
-        let shape = match description {
-            Description::Endpoint(_) | Description::InNetwork(_) => Some(Shape::line(self.ranks())),
-            Description::Network(network) => match placement.and_then(Placement::nodes) {
-                // No shape where none names these accelerators: `on` then keeps the placement.
-                Some(nodes) => {
-                    let extents = network.topology(&network.name).map_err(input)?.extents();
-                    Part::shape(nodes, &extents)
-                }
-                None => Some(Shape::line(self.ranks())),
-            },
-            Description::Wafer(_) => placement.and_then(Placement::grid).map(GridPlacement::shape),
-        };
+        // No shape where none names the accelerators: `on` then keeps the placement.
+        let shape = detached(py, || shape_of(&self.file))?.map_err(plan_error)?;
         Machine::new(description.clone(), shape).map(Some)
     }
 
@@ -168,46 +152,11 @@ impl Schedule {
     /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine. On
     /// switches that reduce the schedule keeps its placement.
     #[pyo3(signature = (machine, places = None))]
-    fn on(&self, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
-        let nodes = self.inner().node_count();
-        if let Description::Network(network) = machine.description() {
-            let placement = Some(self.on_network(machine, network, places)?);
-            let file = File { schedule: self.inner().clone(), placement, machine: Some(machine.description().clone()) };
-            return Ok(Self { required: self.required.clone(), ..Self::new(file) });
-        }
-        if places.is_some() {
-            let (name, kind) = (machine.description().name(), machine.description().kind());
-            return Err(input(format!("places are for a network; {name} is of kind {kind}")));
-        }
-        if !matches!(machine.description(), Description::Wafer(_)) {
-            if machine.asked().is_some_and(|s| s.grid.count() != u64::from(self.ranks())) {
-                return Err(input(format!("the schedule is for {} ranks, not another number", self.ranks())));
-            }
-            let kept = self.file.placement.clone().filter(|placement| placement.switches().is_some());
-            let placement = kept.filter(|_| matches!(machine.description(), Description::InNetwork(_)));
-            let machine = Some(machine.description().clone());
-            let file = File { schedule: self.inner().clone(), placement, machine };
-            return Ok(Self { required: self.required.clone(), ..Self::new(file) });
-        }
-        let wafer = machine.wafer()?;
-        let kept = self.file.placement.as_ref().and_then(Placement::grid).map(GridPlacement::shape);
-        let asked = machine.asked().or(kept);
-        let shape = match wafer.choose(asked) {
-            Ok(shape) if asked.is_some() || shape.grid.count() == nodes as u64 => shape,
-            _ => wafer.choose(Some(Shape::line(narrow(nodes)))).map_err(input)?,
-        };
-        if shape.grid.count() != nodes as u64 {
-            return Err(input(format!("the schedule has {nodes} nodes, shape {shape} has {} PEs", shape.grid.count())));
-        }
-        let placement = match &self.file.placement {
-            Some(Placement::Grid(p)) if p.grid == shape.grid => p.clone(),
-            _ => GridPlacement::new(shape.grid),
-        };
-        let file = File {
-            schedule: self.inner().clone(),
-            placement: Some(Placement::Grid(placement)),
-            machine: Some(machine.description().clone()),
-        };
+    fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
+        let description = machine.description();
+        let placement = detached(py, || place(&self.file, description, machine.asked(), places.as_deref()))?;
+        let placement = placement.map_err(plan_error)?;
+        let file = File { schedule: self.inner().clone(), placement, machine: Some(description.clone()) };
         Ok(Self { required: self.required.clone(), ..Self::new(file) })
     }
 
@@ -313,25 +262,6 @@ impl Schedule {
 }
 
 impl Schedule {
-    fn on_network(&self, machine: &Machine, network: &Network, places: Option<Vec<u32>>) -> PyResult<Placement> {
-        let same = self.file.machine.as_ref() == Some(machine.description());
-        let nodes = match (places, machine.asked(), &self.file.placement) {
-            (Some(places), _, _) => places,
-            (None, None, Some(kept @ Placement::Nodes(_))) if same => return Ok(kept.clone()),
-            (None, None, _) => (0..self.ranks()).collect(),
-            (None, Some(shape), _) => {
-                let extents = network.topology(&network.name).map_err(input)?.extents();
-                Part::new(&network.name, &extents, Some(shape)).map_err(input)?.nodes
-            }
-        };
-        if nodes.len() != self.ranks() as usize {
-            return Err(input(format!("the schedule is for {} ranks, not {}", self.ranks(), nodes.len())));
-        }
-        let topology = network.topology(&network.name).map_err(input)?;
-        network.check_nodes(&*topology, &nodes).map_err(input)?;
-        Ok(Placement::Nodes(nodes))
-    }
-
     fn run<'py, A: numpy::Element + Copy, T: Element + Send + Sync>(
         &self,
         py: Python<'py>,

@@ -115,8 +115,10 @@ impl<'a> Ready<'a> {
         seed: u64,
     ) -> PyResult<Self> {
         let file = schedule.file();
-        let (Some(Placement::Grid(placement)), Some(Description::Wafer(wafer))) = (&file.placement, &file.machine)
-        else {
+        let (Some(placement), Some(wafer)) = (
+            file.placement.as_ref().and_then(Placement::grid),
+            file.machine.as_ref().and_then(Description::get::<Wafer>),
+        ) else {
             return Err(input("the schedule has no machine; place it with schedule.on(machine)"));
         };
         if !(0.0..1.0).contains(&noop_probability) {

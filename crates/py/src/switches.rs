@@ -9,7 +9,7 @@ use unisono_lower::{
     Placement,
     switches::{RaiseError, raise},
 };
-use unisono_machine::Machine as Description;
+use unisono_machine::{InNetwork, Machine as Description};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::collective_engine;
 
@@ -22,7 +22,7 @@ use crate::{
 #[pyfunction]
 pub fn simulate_switches(py: Python<'_>, schedule: &Schedule) -> PyResult<EngineSimulation> {
     let file = schedule.file();
-    let Some(Description::InNetwork(machine)) = &file.machine else {
+    let Some(machine) = file.machine.as_ref().and_then(Description::get::<InNetwork>) else {
         return Err(input("the schedule has no machine whose switches reduce; give it one with schedule.on(machine)"));
     };
     let Some(placement) = file.placement.as_ref().and_then(Placement::switches) else {

@@ -106,11 +106,10 @@ impl NetworkSimulation {
 }
 
 fn network_of(description: Option<&Description>) -> PyResult<&Network> {
-    match description {
-        Some(Description::Network(network)) => Ok(network),
-        Some(other) => Err(input(format!("{} is of kind {}; this needs a network", other.name(), other.kind()))),
-        None => Err(input("the schedule has no machine; give it one with schedule.on(machine)")),
-    }
+    let no_machine = || input("the schedule has no machine; give it one with schedule.on(machine)");
+    let machine = description.ok_or_else(no_machine)?;
+    let other = || input(format!("{} is of kind {}; this needs a network", machine.name(), machine.kind()));
+    machine.get().ok_or_else(other)
 }
 
 /// What one accelerator can send on all planes together, bytes a second.

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use serde::Serialize;
-use unisono_machine::Machine as Description;
+use unisono_machine::network::Network;
 use unisono_plan::workload::{Iteration, OnNetwork, WORKLOADS, Workload, WorkloadError, iterate, tasks};
 use unisono_sim::{
     endpoint,
@@ -65,7 +65,7 @@ pub fn workload<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let read = text.map_or_else(|| Workload::preset(origin), |text| Workload::from_toml(text, origin));
     let workload = read.map_err(input)?;
-    let Description::Network(network) = machine.description() else {
+    let Some(network) = machine.description().get::<Network>() else {
         let (name, kind) = (machine.description().name(), machine.description().kind());
         return Err(input(format!("{name} is of kind {kind}; workloads run on machines of kind network")));
     };

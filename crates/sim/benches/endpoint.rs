@@ -10,7 +10,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{Goal, LevelPrices};
 use unisono_emit::goal;
 use unisono_lower::tasks::{TaskError, TaskGraph, from_schedule, pattern};
-use unisono_machine::Machine;
+use unisono_machine::{Endpoint, Machine};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::endpoint::{Options, run};
 
@@ -104,10 +104,9 @@ fn machine_prices() {
     let graph = pattern::dissemination(65_536, 8).expect("it fits");
     let text = "kind = \"endpoint\"\nname = \"m\"\nmodel = \"loggops\"\nL_ns = 2500\no_ns = 1500\ng_ns = 1000\n\
                 G_ns_per_byte = 6\nO_ns_per_byte = 0\nS_bytes = 65535\n";
-    let Ok(Machine::Endpoint(machine)) = Machine::from_toml(text, "m.toml") else {
-        unreachable!("an endpoint machine")
-    };
-    let prices = LevelPrices::new(&machine, machine.model, 65_536).expect("it says all");
+    let machine = Machine::from_toml(text, "m.toml").expect("the text is a machine");
+    let machine: &Endpoint = machine.get().expect("the text is of an endpoint machine");
+    let prices = LevelPrices::new(machine, machine.model, 65_536).expect("it says all");
     let begin = cpu_seconds();
     let run = run(&graph, &prices, &Options::default()).expect("it ends");
     let seconds = cpu_seconds() - begin;

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::time::Instant;
+use unisono_machine::Wafer;
 
 use unisono_algorithms::{Case, Params, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -11,7 +12,7 @@ use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Options, run};
 
 fn main() {
-    let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") else { unreachable!("a built-in preset") };
+    let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let cases = [
         ("chain, row of 512, B=32768", Grid::new(1, 512), 32_768, "chain"),

@@ -88,8 +88,8 @@ fn flows(machine: &str) {
 }
 
 fn interconnect(machine: &str) -> Interconnect {
-    let Ok(Machine::Network(network)) = Machine::preset(machine) else { unreachable!("{machine} is a network") };
-    Interconnect::new(&network).expect("a preset closes")
+    let machine = Machine::preset(machine).expect("a built-in preset");
+    Interconnect::new(machine.get().expect("the preset is a network")).expect("a preset closes")
 }
 
 /// CPU time of this thread, where the system tells it.

@@ -11,7 +11,7 @@ use unisono_schedule::{
 use unisono_sim::collective_engine::{Run, digest, input, run};
 
 fn preset(name: &str, nodes: u32) -> InNetwork {
-    let Machine::InNetwork(m) = Machine::preset(name).unwrap() else { panic!("switches that reduce") };
+    let m = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
     m.with_nodes(nodes).unwrap()
 }
 

@@ -241,7 +241,7 @@ proptest! {
         engine in 0.0..3.0_f64,
         root in any::<u64>(),
     ) {
-        let Machine::InNetwork(m) = Machine::preset("piuma").unwrap() else { panic!("switches that reduce") };
+        let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
         let m = InNetwork {
             cores_per_socket: 4,
             mesh: [2, 2],

@@ -4,13 +4,14 @@ use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks, find};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{Goal, LevelPrices};
 use unisono_lower::tasks::{Builder, Task, TaskGraph, from_schedule, pattern};
+use unisono_machine::Endpoint;
 use unisono_machine::{EndpointModel, Machine};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint::{Noise, Options, Run, SimError, TraceRequest, run};
 
 fn prices(model: EndpointModel, parameters: &str, ranks: u32) -> LevelPrices {
     let text = format!("kind = \"endpoint\"\nname = \"m\"\nmodel = \"{}\"\n{parameters}", model.name());
-    let Machine::Endpoint(machine) = Machine::from_toml(&text, "m.toml").unwrap() else { panic!("an endpoint") };
+    let machine = Machine::from_toml(&text, "m.toml").unwrap().get::<Endpoint>().unwrap().clone();
     LevelPrices::new(&machine, model, ranks).unwrap()
 }
 

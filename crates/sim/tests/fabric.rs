@@ -12,7 +12,7 @@ use unisono_schedule::{Builder, Operand};
 use unisono_sim::fabric::{Options, Run, SimError, run};
 
 fn wse2() -> Wafer {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
+    let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     wafer
 }
 

@@ -4,12 +4,13 @@
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params};
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::wafer::lower;
+use unisono_machine::Wafer;
 use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Options, run};
 
 /// Runs everything on some grids; returns how many cases there were.
 fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
+    let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     let mut cases = 0;
     let mut wrong = Vec::new();
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {

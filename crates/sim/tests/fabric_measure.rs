@@ -3,11 +3,12 @@
 use unisono_algorithms::{Case, Params, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{WaferProgram, lower};
+use unisono_machine::Wafer;
 use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Calibration, Measurement, Options, measure, run};
 
 fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> WaferProgram {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { panic!("wse2 is a wafer") };
+    let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_grid(c, grid, 5.0);
     let (algorithm, params) = resolve(algorithm, &case, &Params::new()).unwrap();

@@ -13,8 +13,7 @@ use unisono_schedule::{Builder, Operand};
 use unisono_sim::fabric::{Options, run};
 
 fn wse2() -> Wafer {
-    let Machine::Wafer(wafer) = Machine::preset("wse2").unwrap() else { unreachable!("a wafer") };
-    wafer
+    Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone()
 }
 
 fn same_for_every_period(name: &str, program: &WaferProgram, options: &Options) {

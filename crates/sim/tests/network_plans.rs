@@ -13,8 +13,7 @@ fn network(topology: &str) -> Network {
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
          output_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n[topology]\n{topology}\n"
     );
-    let Machine::Network(network) = Machine::from_toml(&text, "test").unwrap() else { panic!("a network") };
-    network
+    Machine::from_toml(&text, "test").unwrap().get::<Network>().unwrap().clone()
 }
 
 /// Nanoseconds by the model and by packets.

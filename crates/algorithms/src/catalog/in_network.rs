@@ -11,7 +11,7 @@ use unisono_lower::{
 };
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Profile,
+    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Profile, Size,
     compose::lacks,
     switches::{self, Part},
 };
@@ -67,6 +67,14 @@ impl Algorithm for InNetwork {
             RaiseError::Registers(_) => unreachable!("the registers of a tree agree: {error}"),
         })?;
         Ok(Placed { schedule, placement: Some(Placement::Switches(placement)) })
+    }
+
+    /// At each core and each switch an instruction for requests and one for responses.
+    fn size(&self, case: &Case, params: &Params) -> Size {
+        let Place::Switches(site) = case.place else { return Size::default() };
+        let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=64).ok().flatten().unwrap_or(1);
+        let nodes = u64::from(case.collective.ranks) + u64::from(site.layout.switches());
+        Size { instructions: Some(2 * nodes * u64::from(embeddings)), ..Size::default() }
     }
 
     /// The registers have a closed form for their time, however large the machine.

@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn as_the_papers_parameters_give() {
-        let Machine::InNetwork(m) = Machine::preset("piuma").unwrap() else { panic!("switches that reduce") };
+        let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
         // 7 rounds on 128 cores: 5 + 10 + 5 in a socket, 4 times 45 between sockets.
         let one = host_ns(&m, 128, 0, 4, Host::RecursiveDoubling);
         assert!((one - (7.0 * 1130.0 + 5.2 * 200.0)).abs() < 1e-6);

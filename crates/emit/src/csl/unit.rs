@@ -1,7 +1,7 @@
 //! CSL as a registered emitter: lowered, written, read back and checked.
 
 use unisono_lower::{File, OnGrid, Placement, wafer::lower};
-use unisono_machine::Machine;
+use unisono_machine::Wafer;
 
 use super::{Project, Target, check, emit, normalised, read};
 use crate::{Emitter, Files, Refused};
@@ -25,10 +25,11 @@ impl Emitter for Csl {
 
     fn emit(&self, file: &File) -> Result<Files, Refused> {
         let refused = |reason: String| Err(Refused { target: NAME, reason });
-        let wafer = match &file.machine {
-            Some(Machine::Wafer(wafer)) => wafer,
-            Some(other) => return refused(format!("{} is no wafer", other.name())),
-            None => return refused("it has no machine; place it on a wafer".to_owned()),
+        let Some(machine) = &file.machine else {
+            return refused("it has no machine; place it on a wafer".to_owned());
+        };
+        let Some(wafer) = machine.get::<Wafer>() else {
+            return refused(format!("{} is not a wafer", machine.name()));
         };
         let Some(placement) = file.placement.as_ref().and_then(Placement::grid) else {
             return refused("it has no placement; place it on a wafer".to_owned());

@@ -5,7 +5,7 @@ use unisono_lower::{
     File,
     tasks::{Kind, Task, from_schedule},
 };
-use unisono_machine::Machine;
+use unisono_machine::{Endpoint, Machine};
 
 use super::write;
 use crate::{Emitter, Files, Refused};
@@ -30,8 +30,8 @@ impl Emitter for Goal {
     fn emit(&self, file: &File) -> Result<Files, Refused> {
         let refused = |reason: String| Refused { target: NAME, reason };
         let graph = from_schedule(&file.schedule).map_err(|e| refused(e.to_string()))?;
-        let (fixed_ns, ns_per_byte, remark) = match &file.machine {
-            Some(Machine::Endpoint(machine)) => {
+        let (fixed_ns, ns_per_byte, remark) = match file.machine.as_ref().and_then(Machine::get::<Endpoint>) {
+            Some(machine) => {
                 let p = machine.parameters;
                 let (fixed, per_byte) = (p.compute_ns.unwrap_or(0.0), p.gamma_ns_per_byte.unwrap_or(0.0));
                 (fixed, per_byte, format!("a reduction takes {fixed} ns and {per_byte} ns a byte on {}", machine.name))

@@ -6,7 +6,7 @@ use unisono_lower::{
     File, Placement,
     switches::{lower, raise},
 };
-use unisono_machine::Machine;
+use unisono_machine::{InNetwork, Machine};
 
 use crate::{Asked, Emitter, Files, ImportError, Importer, Refused};
 
@@ -34,7 +34,8 @@ impl Emitter for Registers {
     fn emit(&self, file: &File) -> Result<Files, Refused> {
         let refused = |reason: &str| Refused { target: NAME, reason: reason.to_owned() };
         let placement = file.placement.as_ref().and_then(Placement::switches);
-        let (Some(Machine::InNetwork(machine)), Some(placement)) = (&file.machine, placement) else {
+        let (Some(machine), Some(placement)) = (file.machine.as_ref().and_then(Machine::get::<InNetwork>), placement)
+        else {
             return Err(refused("it is not placed on switches that reduce; plan it with in-network"));
         };
         let configured =
@@ -65,10 +66,6 @@ impl Importer for Registers {
         let (machine, configured) = parse(text)?;
         let (schedule, placement) =
             raise(&machine.layout(), &configured).map_err(|e| ImportError::new(0, e.to_string()))?;
-        Ok(File {
-            schedule,
-            placement: Some(Placement::Switches(placement)),
-            machine: Some(Machine::InNetwork(machine)),
-        })
+        Ok(File { schedule, placement: Some(Placement::Switches(placement)), machine: Some(machine.into()) })
     }
 }

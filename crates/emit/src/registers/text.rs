@@ -72,7 +72,7 @@ pub fn print(machine: &InNetwork, configured: &Configured) -> String {
             );
         }
     }
-    text + "machine\n" + &Machine::InNetwork(machine.clone()).to_toml()
+    text + "machine\n" + &Machine::from(machine.clone()).to_toml()
 }
 
 fn ranges(ranks: &[u32]) -> String {
@@ -99,7 +99,7 @@ pub fn parse(text: &str) -> Result<(InNetwork, Configured), ImportError> {
         return Err(wrong(text.lines().count(), "the section 'machine' is missing".to_owned()));
     };
     let machine = Machine::from_toml(toml, "machine").map_err(|e| wrong(0, e.to_string()))?;
-    let Machine::InNetwork(machine) = machine else {
+    let Some(machine) = machine.get::<InNetwork>().cloned() else {
         return Err(wrong(lines.lines().count() + 1, "the machine's kind is not in-network".to_owned()));
     };
     let mut reading = Reading::default();

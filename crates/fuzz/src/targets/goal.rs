@@ -38,8 +38,8 @@ fn simulate(graph: &TaskGraph) {
     let amounts = (0..graph.task_count()).map(|n| graph.task(unisono_base::TaskId::new(n)).amount);
     if graph.rank_count() <= 16
         && amounts.fold(0, u64::saturating_add) <= MOST_BYTES
-        && let Ok(Machine::Network(machine)) = Machine::from_toml(super::traffic::SMALL, "small")
-        && let Ok(interconnect) = network::Interconnect::new(&machine)
+        && let Ok(machine) = Machine::from_toml(super::traffic::SMALL, "small")
+        && let Ok(interconnect) = network::Interconnect::new(machine.get().expect("the text is of a network"))
     {
         drop(network::run(
             graph,

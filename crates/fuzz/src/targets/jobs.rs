@@ -1,5 +1,6 @@
 //! Files of jobs for boards.
 
+use unisono_machine::network::Network;
 use unisono_machine::{
     Machine,
     network::allocate::{Heuristic, Jobs, Study, study},
@@ -10,7 +11,7 @@ use crate::{Target, uses};
 pub const TARGET: Target = Target::new("jobs", "reads jobs, and places them on boards by each heuristic", run);
 
 fn run(input: &[u8]) -> bool {
-    let Ok(Machine::Network(machine)) = Machine::preset("hx2mesh-small") else { panic!("a preset is a network") };
+    let machine = Machine::preset("hx2mesh-small").unwrap().get::<Network>().unwrap().clone();
     let topology = machine.topology(&machine.name).expect("a preset closes");
     let boards = topology.boards().expect("a HammingMesh has boards");
     let Some(jobs) = uses::read(Jobs::parse(&uses::text(input), "fuzz", &machine.name, &boards)) else { return false };

@@ -3,6 +3,8 @@
 //! A line `=== NAME` ends the description; what follows, up to the next such line, is the text of the file NAME.
 
 use unisono_collective::Kind;
+use unisono_machine::Endpoint;
+use unisono_machine::Wafer;
 use unisono_machine::{
     Machine, Shape,
     network::{Network, allocate, deadlock},
@@ -34,27 +36,22 @@ fn run(input: &[u8]) -> bool {
     // A number that is no number is not equal to itself.
     let prints_nan = printed.contains("nan");
     assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
-    match &machine {
-        Machine::Wafer(_) => {
-            planned(&machine, Part::Shape(Shape::line(5)), Kind::Reduce);
-            planned(&machine, Part::Shape(Shape::rect(2, 3)), Kind::Allreduce);
+    if machine.get::<Wafer>().is_some() {
+        planned(&machine, Part::Shape(Shape::line(5)), Kind::Reduce);
+        planned(&machine, Part::Shape(Shape::rect(2, 3)), Kind::Allreduce);
+    } else if let Some(endpoint) = machine.get::<Endpoint>() {
+        planned(&machine, Part::Shape(Shape::line(5)), Kind::Allreduce);
+        if endpoint.ranks.is_none_or(|n| n <= 64) {
+            planned(&machine, Part::All, Kind::Allreduce);
         }
-        Machine::Endpoint(endpoint) => {
-            planned(&machine, Part::Shape(Shape::line(5)), Kind::Allreduce);
-            if endpoint.ranks.is_none_or(|n| n <= 64) {
-                planned(&machine, Part::All, Kind::Allreduce);
-            }
-        }
-        Machine::InNetwork(in_network) => {
-            if let Ok(one) = in_network.with_nodes(1)
-                && one.cores() <= 2 * MOST_ACCELERATORS
-                && let Some(plan) = planned(&Machine::InNetwork(one), Part::All, Kind::Allreduce)
-                && let Ok(file) = plan.file()
-            {
-                uses::file(&file);
-            }
-        }
-        Machine::Network(network) => on_network(&machine, network),
+    } else if let Some(network) = machine.get::<Network>() {
+        on_network(&machine, network);
+    } else if let Ok(one) = machine.with_nodes(1)
+        && one.shape(None).is_ok_and(|shape| shape.is_some_and(|s| s.grid.count() <= u64::from(2 * MOST_ACCELERATORS)))
+        && let Some(plan) = planned(&one, Part::All, Kind::Allreduce)
+        && let Ok(file) = plan.file()
+    {
+        uses::file(&file);
     }
     true
 }

@@ -139,19 +139,20 @@ impl Drawn {
 /// A part of the machine that a drawn problem takes, and the most elements worth planning there.
 fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
-    match machine {
-        Machine::InNetwork(one) => {
-            let nodes = one.with_nodes(1 + d.below(2)).unwrap_or_else(|_| one.clone());
-            (Machine::InNetwork(nodes), Part::Shape(Shape::line(1 + d.below(64))), 100_000)
+    let ranks = |d: &mut Draws<'_>, most: u32| Part::Shape(Shape::line(1 + d.below(most)));
+    match machine.kind() {
+        "in-network" => {
+            let nodes = machine.with_nodes(1 + d.below(2)).unwrap_or_else(|_| machine.clone());
+            (nodes, ranks(d, 64), 100_000)
         }
-        Machine::Endpoint(_) => (machine.clone(), Part::Shape(Shape::line(1 + d.below(17))), u64::MAX),
-        Machine::Network(_) | Machine::Wafer(_) => {
+        "endpoint" => (machine.clone(), ranks(d, 17), u64::MAX),
+        kind => {
             let shape = match d.below(4) {
                 0 => grid(d, 6),
                 1 => Shape::rect(1 + d.below(17), 1),
                 _ => Shape::line(1 + d.below(17)),
             };
-            (machine.clone(), Part::Shape(shape), if machine.kind() == "network" { 1 << 20 } else { u64::MAX })
+            (machine.clone(), Part::Shape(shape), if kind == "network" { 1 << 20 } else { u64::MAX })
         }
     }
 }

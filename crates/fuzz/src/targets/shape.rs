@@ -18,8 +18,8 @@ fn run(input: &[u8]) -> bool {
     let shape = word.parse::<Shape>();
     if let Ok(shape) = &shape {
         assert_eq!(shape.to_string().parse::<Shape>().as_ref(), Ok(shape), "a shape reads back");
-        if let Ok(Machine::Wafer(wafer)) = Machine::preset("wse2") {
-            drop(wafer.choose(Some(*shape)));
+        if let Ok(machine) = Machine::preset("wse2") {
+            drop(machine.shape(Some(*shape)));
         }
     }
     let known = [

@@ -1,7 +1,7 @@
 //! Traffic on a small network, packet by packet and as flows.
 
 use unisono_lower::tasks::pattern;
-use unisono_machine::Machine;
+use unisono_machine::{Machine, network::Network};
 use unisono_sim::network::{self, Interconnect, Options, flow};
 
 use crate::{Draws, Form, Target};
@@ -50,8 +50,9 @@ fn run(input: &[u8]) -> bool {
         .replace("link_gbps = 400", &format!("link_gbps = {gbps}"))
         .replace("link_latency_ns = 40", &format!("link_latency_ns = {latency}"));
     let text = format!("{text}[topology]\n{}", d.pick(TOPOLOGIES));
-    let Ok(Machine::Network(machine)) = Machine::from_toml(&text, "drawn") else { return false };
-    let Ok(interconnect) = Interconnect::new(&machine) else { return false };
+    let Ok(machine) = Machine::from_toml(&text, "drawn") else { return false };
+    let machine: &Network = machine.get().expect("the text is of a network");
+    let Ok(interconnect) = Interconnect::new(machine) else { return false };
     let ranks = interconnect.plane.accelerators();
     let bytes = d.pick(&[0, 1, 63, 64, 65, 1000, 10_000, 1 << 31, 1 << 32, 1 << 48, u64::MAX]);
     let seed = u64::from(d.below(1000));

@@ -1,6 +1,7 @@
 //! Training workloads.
 
 use unisono_machine::Machine;
+use unisono_machine::network::Network;
 use unisono_plan::workload::{OnNetwork, Workload, iterate, tasks};
 
 use crate::{Target, uses};
@@ -12,7 +13,7 @@ pub const TARGET: Target =
 
 fn run(input: &[u8]) -> bool {
     let Some(workload) = uses::read(Workload::from_toml(&uses::text(input), "fuzz")) else { return false };
-    let Ok(Machine::Network(machine)) = Machine::preset("hx2mesh-small") else { panic!("a preset is a network") };
+    let machine = Machine::preset("hx2mesh-small").unwrap().get::<Network>().unwrap().clone();
     let Ok(on) = OnNetwork::new(&workload, &machine) else { return true };
     for overlap in [false, true] {
         if let Ok(iteration) = iterate(&workload, overlap, |c| on.take(&workload, c)) {

@@ -1,9 +1,10 @@
 //! Such a machine as its file describes it.
 
 use serde::{Deserialize, Serialize};
+use unisono_base::narrow;
 
-use super::{Layout, balanced};
-use crate::MachineError;
+use super::{Layout, Site, balanced};
+use crate::{Description, MachineError, Shape, Source};
 
 /// What a round of messages costs a program on the cores, beside the way itself.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -76,6 +77,36 @@ pub struct InNetwork {
 
 /// Tables of switches number cores; a collective has no more ranks either.
 const MOST_CORES: u64 = 1 << 22;
+
+impl Description for InNetwork {
+    const KIND: &'static str = "in-network";
+
+    fn read(source: &Source) -> Result<Self, MachineError> {
+        let machine: Self = source.parse()?;
+        machine.check(source.origin)?;
+        Ok(machine)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
+        Shape::ranks(asked, &self.name).map(|shape| Some(shape.unwrap_or(Shape::line(self.cores()))))
+    }
+
+    fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
+        InNetwork::with_nodes(self, nodes)
+    }
+
+    fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
+        Ok(Shape::line(narrow(Site::on_nodes(self, nodes)?.cores.len())))
+    }
+}
 
 impl InNetwork {
     pub fn nodes(&self) -> u32 {

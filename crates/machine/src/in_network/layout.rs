@@ -192,7 +192,7 @@ mod tests {
     use crate::Machine;
 
     fn machine(nodes: u32) -> InNetwork {
-        let Machine::InNetwork(m) = Machine::preset("piuma").unwrap() else { panic!("switches that add") };
+        let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
         m.with_nodes(nodes).unwrap()
     }
 

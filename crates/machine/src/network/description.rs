@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{FAMILIES, SWITCH_PORTS, Topology};
-use crate::MachineError;
+use crate::{Description, MachineError, Shape, Source};
 
 /// What is bought, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -52,6 +52,33 @@ pub struct Network {
     pub topology: toml::Table,
 }
 
+impl Description for Network {
+    const KIND: &'static str = "network";
+
+    fn read(source: &Source) -> Result<Self, MachineError> {
+        let mut network: Self = source.parse()?;
+        network.take_in(source.files);
+        network.check(source.origin)?;
+        Ok(network)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// A part is checked where the dimensions of the network are known.
+    fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
+        match asked {
+            Some(shape) => Ok(Some(shape)),
+            None => Ok(Some(Shape::line(self.topology(&self.name)?.accelerators()))),
+        }
+    }
+}
+
 impl Network {
     /// # Errors
     /// A value out of range, or a topology that does not close.
@@ -88,7 +115,7 @@ impl Network {
     }
 
     /// Puts the lines of a graph in the place of the file's name, where the file is given, so that the description says all.
-    pub fn take_in(&mut self, files: &dyn Fn(&str) -> Option<String>) {
+    fn take_in(&mut self, files: &dyn Fn(&str) -> Option<String>) {
         let named = self.topology.get("file").and_then(toml::Value::as_str);
         if let Some(text) = named.and_then(files) {
             self.topology.remove("file");

@@ -2,15 +2,16 @@
 
 use unisono_machine::{
     Machine, PRESETS,
-    network::{Topology, deadlock},
+    network::{Network, Topology, deadlock},
 };
 
 use crate::oracle;
 
 fn networks() -> impl Iterator<Item = (&'static str, Box<dyn Topology>)> {
-    PRESETS.iter().filter_map(|preset| match Machine::preset(preset.name).unwrap() {
-        Machine::Network(network) => Some((preset.name, network.topology(preset.name).unwrap())),
-        _ => None,
+    PRESETS.iter().filter_map(|preset| {
+        let machine = Machine::preset(preset.name).unwrap();
+        let network = machine.get::<Network>()?;
+        Some((preset.name, network.topology(preset.name).unwrap()))
     })
 }
 

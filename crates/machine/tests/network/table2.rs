@@ -27,7 +27,7 @@ const CELLS: [Cell; 16] = [
 ];
 
 fn network(preset: &str) -> Network {
-    let Machine::Network(network) = Machine::preset(preset).unwrap() else { panic!("{preset} is a network") };
+    let network = Machine::preset(preset).unwrap().get::<Network>().unwrap().clone();
     network
 }
 

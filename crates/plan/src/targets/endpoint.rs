@@ -14,7 +14,7 @@ use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint;
 
-use super::{TargetKind, no_part};
+use super::{TargetKind, anywhere, line_of, no_part};
 use crate::{Asked, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build, target::Details};
 
 struct OnRanks {
@@ -24,10 +24,11 @@ struct OnRanks {
     prices: LevelPrices,
 }
 
-pub const KIND: TargetKind = TargetKind { name: "endpoint", offers: &[Means::Messages], open };
+pub const KIND: TargetKind =
+    TargetKind { name: "endpoint", offers: &[Means::Messages], open, place: anywhere, shape: line_of };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let Machine::Endpoint(machine) = asked.machine else { return None };
+    let machine = asked.machine.get::<Endpoint>()?;
     Some(on_ranks(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
@@ -69,7 +70,7 @@ impl OnRanks {
 
 impl Target for OnRanks {
     fn machine(&self) -> Machine {
-        Machine::Endpoint(self.machine.clone())
+        Machine::from(self.machine.clone())
     }
 
     fn machine_name(&self) -> &str {

@@ -9,10 +9,10 @@ use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::{Placed, switches::Configured};
+use unisono_lower::{Placed, Placement, switches::Configured};
 use unisono_machine::{InNetwork, Machine, in_network::Site};
 
-use super::{TargetKind, no_part};
+use super::{Placing, TargetKind, anywhere, line_of, no_part};
 use crate::{Asked, Part, Plan, PlanError, Source, Target, Timed, candidates::build, target::Details};
 
 const MODEL: &str = "alpha-beta";
@@ -24,10 +24,17 @@ struct OnSwitches {
     site: Site,
 }
 
-pub const KIND: TargetKind = TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open };
+pub const KIND: TargetKind =
+    TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open, place, shape: line_of };
+
+/// A schedule on switches keeps its placement.
+fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    anywhere(placing)?;
+    Ok(placing.kept.filter(|placement| placement.switches().is_some()).cloned())
+}
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let Machine::InNetwork(machine) = asked.machine else { return None };
+    let machine = asked.machine.get::<InNetwork>()?;
     Some(on_switches(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
@@ -73,7 +80,7 @@ impl OnSwitches {
 
 impl Target for OnSwitches {
     fn machine(&self) -> Machine {
-        Machine::InNetwork(self.site.machine.clone())
+        Machine::from(self.site.machine.clone())
     }
 
     fn machine_name(&self) -> &str {

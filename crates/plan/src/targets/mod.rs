@@ -6,6 +6,9 @@ mod network;
 mod wafer;
 
 use unisono_algorithms::{Info, Means};
+use unisono_lower::{File, Placement};
+use unisono_machine::{Machine, Shape};
+use unisono_schedule::Schedule;
 
 use crate::{Asked, Part, PlanError, Target};
 
@@ -20,6 +23,78 @@ pub struct TargetKind {
     pub offers: &'static [Means],
     /// Opens the part of a machine that is asked for; `None` for a machine of another kind.
     pub open: Open,
+    /// Places a schedule of any origin.
+    pub place: fn(&Placing) -> Result<Option<Placement>, PlanError>,
+    /// The shape of the part that a schedule with this placement runs on; `None` where no shape names it.
+    pub shape: fn(&File) -> Result<Option<Shape>, PlanError>,
+}
+
+/// A schedule that is wanted on a machine.
+pub struct Placing<'a> {
+    pub schedule: &'a Schedule,
+    pub machine: &'a Machine,
+    /// The part of the machine.
+    pub shape: Option<Shape>,
+    /// The accelerator of each rank.
+    pub places: Option<&'a [u32]>,
+    /// The placement so far, and whether it is for this machine.
+    pub kept: Option<&'a Placement>,
+    pub same_machine: bool,
+}
+
+impl Placing<'_> {
+    fn refuse_places(&self) -> Result<(), PlanError> {
+        let (machine, kind) = (self.machine.name().to_owned(), self.machine.kind());
+        if self.places.is_some() { Err(PlanError::NoPlaces { machine, kind }) } else { Ok(()) }
+    }
+
+    fn other_size(&self, found: u64, places: &'static str) -> PlanError {
+        PlanError::OtherSize { nodes: self.schedule.node_count() as u64, found, places }
+    }
+}
+
+/// Ranks that no machine tells apart need no placement.
+fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    placing.refuse_places()?;
+    let ranks = u64::from(placing.schedule.collective().ranks);
+    match placing.shape.map(|shape| shape.grid.count()) {
+        Some(found) if found != ranks => Err(PlanError::OtherSize { nodes: ranks, found, places: "ranks" }),
+        _ => Ok(None),
+    }
+}
+
+/// The shape of ranks in a row.
+fn line_of(file: &File) -> Result<Option<Shape>, PlanError> {
+    Ok(Some(Shape::line(file.schedule.collective().ranks)))
+}
+
+/// The kind of a machine.
+fn kind_of(machine: &Machine) -> &'static TargetKind {
+    TARGETS.iter().find(|kind| kind.name == machine.kind()).expect("every kind of machine has a target")
+}
+
+/// Places a schedule of any origin on a machine: on the places or the shape that are given, else where it is already, else
+/// on the first places.
+///
+/// # Errors
+/// The machine has no such part, or it has another number of ranks.
+pub fn place(
+    file: &File,
+    machine: &Machine,
+    shape: Option<Shape>,
+    places: Option<&[u32]>,
+) -> Result<Option<Placement>, PlanError> {
+    let same_machine = file.machine.as_ref() == Some(machine);
+    let (schedule, kept) = (&file.schedule, file.placement.as_ref());
+    (kind_of(machine).place)(&Placing { schedule, machine, shape, places, kept, same_machine })
+}
+
+/// The shape of the part that a file's schedule runs on; `None` where no shape names it, or there is no machine.
+///
+/// # Errors
+/// A machine whose topology does not close.
+pub fn shape_of(file: &File) -> Result<Option<Shape>, PlanError> {
+    file.machine.as_ref().map_or(Ok(None), |machine| (kind_of(machine).shape)(file))
 }
 
 impl TargetKind {

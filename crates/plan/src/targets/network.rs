@@ -6,14 +6,14 @@ use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks, ranks::
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
-use unisono_lower::{Placed, Placement};
+use unisono_lower::{File, Placed, Placement};
 use unisono_machine::{
-    Machine,
+    Machine, Shape,
     network::{self, Network},
 };
 use unisono_schedule::Schedule;
 
-use super::{TargetKind, endpoint::of_libraries, no_part};
+use super::{Placing, TargetKind, endpoint::of_libraries, line_of, no_part};
 use crate::{Asked, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build, target::Details};
 
 /// The one model of networks.
@@ -25,10 +25,10 @@ struct OnNetwork {
     extents: Extents,
 }
 
-pub const KIND: TargetKind = TargetKind { name: "network", offers: &[Means::Messages], open };
+pub const KIND: TargetKind = TargetKind { name: "network", offers: &[Means::Messages], open, place, shape };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let Machine::Network(network) = asked.machine else { return None };
+    let network = asked.machine.get::<Network>()?;
     Some(on_network(asked, network).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
@@ -44,6 +44,36 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
         Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
     };
     Ok(OnNetwork { part: NetworkPart::new(network, nodes)?, extents })
+}
+
+/// On the places that are given, in the part that a shape names, where it is on this machine, or on the first accelerators.
+fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    let machine = placing.machine;
+    let network: &Network = machine.get().expect("the kind of the machine");
+    let topology = network.topology(&network.name)?;
+    let ranks = placing.schedule.collective().ranks;
+    let nodes = match (placing.places, placing.shape, placing.kept) {
+        (Some(places), _, _) => places.to_vec(),
+        (None, None, Some(Placement::Nodes(kept))) if placing.same_machine => {
+            return Ok(Some(Placement::Nodes(kept.clone())));
+        }
+        (None, None, _) => (0..ranks).collect(),
+        (None, shape, _) => network::Part::new(&network.name, &topology.extents(), shape)?.nodes,
+    };
+    if nodes.len() != ranks as usize {
+        return Err(placing.other_size(nodes.len() as u64, "accelerators"));
+    }
+    network.check_nodes(&*topology, &nodes)?;
+    Ok(Some(Placement::Nodes(nodes)))
+}
+
+/// No shape where none names these accelerators.
+fn shape(file: &File) -> Result<Option<Shape>, PlanError> {
+    let network = file.machine.as_ref().and_then(Machine::get::<Network>).expect("the kind of the machine");
+    match file.placement.as_ref().and_then(Placement::nodes) {
+        Some(nodes) => Ok(network::Part::shape(nodes, &network.topology(&network.name)?.extents())),
+        None => line_of(file),
+    }
 }
 
 fn part(part: network::Part) -> (Vec<u32>, Extents) {
@@ -87,7 +117,7 @@ impl OnNetwork {
 
 impl Target for OnNetwork {
     fn machine(&self) -> Machine {
-        Machine::Network(self.part.network.clone())
+        Machine::from(self.part.network.clone())
     }
 
     fn machine_name(&self) -> &str {

@@ -9,11 +9,11 @@ use unisono_cost::{
     Time,
     wafer::{MODELS, Model, WaferPart, find_model, measure},
 };
-use unisono_lower::{Estimate, OnGrid, Placed, Placement};
+use unisono_lower::{Estimate, File, GridPlacement, OnGrid, Placed, Placement};
 use unisono_machine::{Machine, Shape, Wafer};
 use unisono_schedule::Schedule;
 
-use super::{TargetKind, no_part};
+use super::{Placing, TargetKind, no_part};
 use crate::{
     Asked, Part, PhaseReport, Plan, PlanError, Prediction, Source, Target, Timed,
     candidates::{TIMING, build},
@@ -28,10 +28,10 @@ struct OnWafer {
     model: &'static dyn Model,
 }
 
-pub const KIND: TargetKind = TargetKind { name: "wafer", offers: &[Means::Grid], open };
+pub const KIND: TargetKind = TargetKind { name: "wafer", offers: &[Means::Grid], open, place, shape };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let Machine::Wafer(wafer) = asked.machine else { return None };
+    let wafer = asked.machine.get::<Wafer>()?;
     Some(on_wafer(asked, wafer).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
@@ -46,6 +46,28 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     let own = if shape.grid.is_line() { "paper" } else { "links" };
     let part = WaferPart { grid: shape.grid, ramp_latency: wafer.ramp_latency_cycles, clock_mhz: wafer.clock_mhz };
     Ok(OnWafer { wafer: wafer.clone(), shape, part, asked: named, model: named.map_or_else(|| model(own), Ok)? })
+}
+
+/// Node k on PE k of the shape: the one that is given, else that of the placement, else the machine's own, else a row.
+fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    placing.refuse_places()?;
+    let wafer: &Wafer = placing.machine.get().expect("the kind of the machine");
+    let nodes = placing.schedule.node_count() as u64;
+    let kept = placing.kept.and_then(Placement::grid);
+    let asked = placing.shape.or(kept.map(GridPlacement::shape));
+    let shape = match wafer.choose(asked) {
+        Ok(shape) if asked.is_some() || shape.grid.count() == nodes => shape,
+        _ => wafer.choose(Some(Shape::line(narrow(nodes))))?,
+    };
+    if shape.grid.count() != nodes {
+        return Err(placing.other_size(shape.grid.count(), "PEs"));
+    }
+    let kept = kept.filter(|kept| kept.grid == shape.grid).cloned();
+    Ok(Some(Placement::Grid(kept.unwrap_or_else(|| GridPlacement::new(shape.grid)))))
+}
+
+fn shape(file: &File) -> Result<Option<Shape>, PlanError> {
+    Ok(file.placement.as_ref().and_then(Placement::grid).map(GridPlacement::shape))
 }
 
 fn model(name: &str) -> Result<&'static dyn Model, PlanError> {
@@ -87,7 +109,7 @@ impl OnWafer {
 
 impl Target for OnWafer {
     fn machine(&self) -> Machine {
-        Machine::Wafer(self.wafer.clone())
+        Machine::from(self.wafer.clone())
     }
 
     fn machine_name(&self) -> &str {

@@ -30,10 +30,8 @@ pub fn network(topology: &str) -> Network {
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
          output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 100000\n[topology]\n{topology}\n"
     );
-    match Machine::from_toml(&text, "test") {
-        Ok(Machine::Network(network)) => network,
-        other => panic!("{topology}: {other:?}"),
-    }
+    let machine = Machine::from_toml(&text, "test").unwrap_or_else(|e| panic!("{topology}: {e}"));
+    machine.get::<Network>().unwrap().clone()
 }
 
 pub fn interconnect(topology: &str) -> Interconnect {
