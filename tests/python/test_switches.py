@@ -34,7 +34,9 @@ def test_a_run_takes_what_the_plan_says_and_is_the_same_each_time(tmp_path: Path
         runs = [un.simulate(schedule) for schedule in (plan.schedule, un.load(tmp_path / "a.registers"))]
         assert all(isinstance(run, un.EngineRun) for run in runs)
         assert all(run.result_correct for run in runs)
-        assert len({(run.digest, run.nanoseconds, run.embeddings) for run in runs if isinstance(run, un.EngineRun)}) == 1
+        assert (
+            len({(run.digest, run.nanoseconds, run.embeddings) for run in runs if isinstance(run, un.EngineRun)}) == 1
+        )
         assert runs[0].seconds == pytest.approx(plan.predicted["seconds"], rel=0.01)
 
 

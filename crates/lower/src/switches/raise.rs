@@ -64,21 +64,18 @@ fn wrong(switch: u32, what: String) -> RaiseError {
     RaiseError::Registers(refused("registers", Some(NodeId(switch)), None, format!("switch {switch}: {what}")))
 }
 
-/// The rank at each switch, as a node; [`NO_NODE`] where there is none.
+/// The rank at each switch, as a node; [`NO_NODE`] where there is none. Whether each rank has a core of its own is for
+/// [`super::lower`].
 fn rank_of(layout: &Layout, configured: &Configured) -> Result<Vec<NodeId>, RaiseError> {
     let (places, ranks) = (configured.ranks.len(), configured.collective.ranks);
-    let said = |message| RaiseError::Registers(refused("ranks", None, None, message));
     if places != ranks as usize {
-        return Err(said(format!("{places} cores are named for {ranks} ranks")));
+        let message = format!("{places} cores are named for {ranks} ranks");
+        return Err(RaiseError::Registers(refused("ranks", None, None, message)));
     }
     let mut of = vec![NO_NODE; layout.switches() as usize];
     for (rank, &core) in configured.ranks.iter().enumerate() {
-        match of.get_mut(core as usize) {
-            None => return Err(said(format!("rank {rank} is at core {core}, which is not there"))),
-            Some(place) if *place != NO_NODE => {
-                return Err(said(format!("ranks {} and {rank} are both at core {core}", place.0)));
-            }
-            Some(place) => *place = NodeId::new(rank),
+        if let Some(place) = of.get_mut(core as usize) {
+            *place = NodeId::new(rank);
         }
     }
     Ok(of)
