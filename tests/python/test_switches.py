@@ -76,9 +76,13 @@ def test_registers_are_emitted_and_imported(spawn: Spawn, tmp_path: Path) -> Non
     assert spawn("import", "a.registers", "--format", "registers", "-o", "b.sched").code == 0
     ran = [spawn("simulate", file, "--json").json for file in ("a.sched", "a.registers", "b.sched")]
     ran.append(spawn("simulate", "allreduce", *sized, "--json").json)
+    ran.append(spawn("simulate", "a.sched", "--machine", "piuma", "--nodes", "2", "--json").json)
     for one in ran:
         one.pop("wall_seconds")
-    assert ran[0] == ran[1] == ran[2] == ran[3]
+    assert all(one == ran[0] for one in ran)
+    elsewhere = spawn("simulate", "a.sched", "--machine", "piuma")
+    assert elsewhere.code == 2
+    assert "there is no core 128 for node 128; piuma has 0 to 127" in elsewhere.err
     (tmp_path / "c.sched").write_text(un.plan("allreduce", "archer", shape=4, elements=8).schedule.to_text())
     refused = spawn("emit", "c.sched", "--format", "registers", "-o", "c.registers")
     assert refused.code == 1

@@ -91,7 +91,8 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
     if known is not None and prod(known) != schedule.ranks:
         # No shape names the accelerators of the ranks; on the same machine they stay where they are.
         known = None
-    return schedule.on(unisono.machine(machine, asked_shape(options["shape"], options["ranks"]) or known))
+    shape = asked_shape(options["shape"], options["ranks"]) or known
+    return schedule.on(unisono.machine(machine, shape, nodes=options["nodes"]))
 
 
 def asked_machine(name: str, options: dict[str, Any]) -> Machine:
