@@ -73,8 +73,9 @@ build: $(VENV)/.package ## the extension module, the library for MPI programs, a
 	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
 	$(say) "building the library for MPI programs"
 	@$(SHARED) cargo build --quiet --release --locked --package unisono-preload
-	@mkdir -p python/unisono/_lib
+	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
 	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
+	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders
 
 clean: ## removes what was built, .venv included
 	rm -rf $(VENV) $(MPICH) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib

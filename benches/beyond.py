@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 import unisono as un
+from unisono.base.reports import in_cycles
 
 SIDES = (32, 64, 128)
 LENGTHS = (64, 256, 1024, 4096)
@@ -32,6 +33,7 @@ def simulated(side: int, length: int, algorithm: str, params: dict[str, str] | N
     run = un.simulate(un.plan("reduce", machine, elements=length, algorithm=algorithm, params=params).schedule)
     if not run.result_correct:
         sys.exit(f"{algorithm} on {side}x{side} at B = {length}: {run.mismatch}")
+    assert run.cycles is not None, "a wafer has cycles"
     return run.cycles
 
 
@@ -39,7 +41,7 @@ def papers(side: int, length: int) -> dict[str, int]:
     """Cycles of the paper's reduces that may be the best."""
     machine = un.machine("wse2", shape=(side, side))
     times: dict[str, float] = {
-        name: un.plan("reduce", machine, elements=length, algorithm=name, model="paper").predicted["cycles"]
+        name: in_cycles(un.plan("reduce", machine, elements=length, algorithm=name, model="paper").predicted)
         for name in PAPER
     }
     snake = length + 6 * (side * side - 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import unisono as un
 import unsafe_page
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.cli.algorithms import param_names
 from unisono.reproduce import wafer
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import unisono as un
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.cli._output import cycles_and_time, json_text, number, params_text, print_fields, print_lines
 from unisono.cli.plan import print_report
 from unisono.tables import sweep_csv
@@ -40,7 +40,7 @@ def sweep() -> list[Path]:
     table, picture = OUT / "fig8.csv", OUT / "fig8.png"
     write(table, sweep_csv(points))
     write(picture, plots.speedup_map(points, "Best fixed AllReduce on a row of PEs"))
-    best = max(points, key=lambda point: point["baseline_ratio"])
+    best = max(points, key=lambda point: point["baseline_ratio"] or 0)
     print_lines(
         f"   {len(points)} points; at most {best['baseline_ratio']:.2f} times faster than the chain: "
         f"{best['best']} for length {best['elements']} on {best['shape'][0]} PEs"

@@ -11,106 +11,12 @@ True
 True
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from unisono._allocation import allocate, submesh
-    from unisono._core import (
-        Buffer,
-        Error,
-        InputError,
-        Machine,
-        Plan,
-        Proof,
-        Schedule,
-        ScheduleBuilder,
-        SimulationError,
-        Slice,
-        Stream,
-        UnsupportedError,
-        VerifyError,
-        __version__,
-        algorithms,
-        machine_presets,
-        parse_shape,
-        topologies,
-        workload_presets,
-    )
-    from unisono._discovery import discover
-    from unisono._emission import emit, emit_files, import_schedule
-    from unisono._endpoint import EndpointRun, simulate_goal
-    from unisono._export import export
-    from unisono._files import load, save
-    from unisono._limits import Limits, limits
-    from unisono._machines import machine
-    from unisono._measurement import Measurement, measure
-    from unisono._network import NetworkRun
-    from unisono._planfile import load_plans, save_plans
-    from unisono._planning import bounds, plan
-    from unisono._simulation import Run, simulate
-    from unisono._sweep import sweep
-    from unisono._switches import EngineRun
-    from unisono._traffic import Traffic, traffic
-    from unisono._workload import workload
+from unisono.base.lazy import lazy
 
-__all__ = [
-    "Buffer",
-    "EndpointRun",
-    "EngineRun",
-    "Error",
-    "InputError",
-    "Limits",
-    "Machine",
-    "Measurement",
-    "NetworkRun",
-    "Plan",
-    "Proof",
-    "Run",
-    "Schedule",
-    "ScheduleBuilder",
-    "SimulationError",
-    "Slice",
-    "Stream",
-    "Traffic",
-    "UnsupportedError",
-    "VerifyError",
-    "__version__",
-    "algorithms",
-    "allocate",
-    "bounds",
-    "discover",
-    "emit",
-    "emit_files",
-    "export",
-    "import_schedule",
-    "limits",
-    "load",
-    "load_plans",
-    "machine",
-    "machine_presets",
-    "measure",
-    "parse_shape",
-    "plan",
-    "save",
-    "save_plans",
-    "simulate",
-    "simulate_goal",
-    "submesh",
-    "sweep",
-    "topologies",
-    "traffic",
-    "workload",
-    "workload_presets",
-]
-
-#: The names of each module. A module is imported when one of its names is first used: NumPy alone takes longer to
-#: import than most commands take to run.
-_HOMES = {
-    "_allocation": (
-        "allocate",
-        "submesh",
-    ),
+#: The names of each module, which is imported when one of its names is first used.
+HOMES = {
     "_core": (
         "Buffer",
         "Error",
@@ -127,65 +33,85 @@ _HOMES = {
         "VerifyError",
         "__version__",
         "algorithms",
+        "collectives",
+        "dtypes",
         "machine_presets",
+        "operators",
         "parse_shape",
         "topologies",
         "workload_presets",
     ),
-    "_discovery": ("discover",),
-    "_emission": (
+    "base.files": ("load", "save"),
+    "base.limits": ("Limits", "limits"),
+    "discovery": ("discover",),
+    "machines": ("allocate", "machine", "submesh"),
+    "mpi.exports": ("export",),
+    "planning": (
+        "bounds",
         "emit",
         "emit_files",
         "import_schedule",
-    ),
-    "_endpoint": (
-        "EndpointRun",
-        "simulate_goal",
-    ),
-    "_export": ("export",),
-    "_files": (
-        "load",
-        "save",
-    ),
-    "_limits": (
-        "Limits",
-        "limits",
-    ),
-    "_machines": ("machine",),
-    "_measurement": (
-        "Measurement",
-        "measure",
-    ),
-    "_network": ("NetworkRun",),
-    "_planfile": (
         "load_plans",
-        "save_plans",
-    ),
-    "_planning": (
-        "bounds",
         "plan",
+        "save_plans",
+        "sweep",
+        "workload",
     ),
-    "_simulation": (
-        "Run",
-        "simulate",
-    ),
-    "_sweep": ("sweep",),
-    "_switches": ("EngineRun",),
-    "_traffic": (
-        "Traffic",
-        "traffic",
-    ),
-    "_workload": ("workload",),
+    "simulation": ("Measurement", "Metric", "Run", "Traffic", "measure", "simulate", "simulate_goal", "traffic"),
 }
 
+if TYPE_CHECKING:
+    # The same names for type checkers; a test holds the two equal.
+    from unisono._core import Buffer as Buffer
+    from unisono._core import Error as Error
+    from unisono._core import InputError as InputError
+    from unisono._core import Machine as Machine
+    from unisono._core import Plan as Plan
+    from unisono._core import Proof as Proof
+    from unisono._core import Schedule as Schedule
+    from unisono._core import ScheduleBuilder as ScheduleBuilder
+    from unisono._core import SimulationError as SimulationError
+    from unisono._core import Slice as Slice
+    from unisono._core import Stream as Stream
+    from unisono._core import UnsupportedError as UnsupportedError
+    from unisono._core import VerifyError as VerifyError
+    from unisono._core import __version__ as __version__
+    from unisono._core import algorithms as algorithms
+    from unisono._core import collectives as collectives
+    from unisono._core import dtypes as dtypes
+    from unisono._core import machine_presets as machine_presets
+    from unisono._core import operators as operators
+    from unisono._core import parse_shape as parse_shape
+    from unisono._core import topologies as topologies
+    from unisono._core import workload_presets as workload_presets
+    from unisono.base.files import load as load
+    from unisono.base.files import save as save
+    from unisono.base.limits import Limits as Limits
+    from unisono.base.limits import limits as limits
+    from unisono.discovery import discover as discover
+    from unisono.machines import allocate as allocate
+    from unisono.machines import machine as machine
+    from unisono.machines import submesh as submesh
+    from unisono.mpi.exports import export as export
+    from unisono.planning import bounds as bounds
+    from unisono.planning import emit as emit
+    from unisono.planning import emit_files as emit_files
+    from unisono.planning import import_schedule as import_schedule
+    from unisono.planning import load_plans as load_plans
+    from unisono.planning import plan as plan
+    from unisono.planning import save_plans as save_plans
+    from unisono.planning import sweep as sweep
+    from unisono.planning import workload as workload
+    from unisono.simulation import Measurement as Measurement
+    from unisono.simulation import Metric as Metric
+    from unisono.simulation import Run as Run
+    from unisono.simulation import Traffic as Traffic
+    from unisono.simulation import measure as measure
+    from unisono.simulation import simulate as simulate
+    from unisono.simulation import simulate_goal as simulate_goal
+    from unisono.simulation import traffic as traffic
 
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            value = getattr(import_module(f"{__name__}.{home}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__, __getattr__ = lazy(__name__, HOMES)
 
 
 def __dir__() -> list[str]:

@@ -2,19 +2,19 @@
 
 import sys
 
-from unisono import _interrupts
+from unisono.base import interrupts
 
 
 def main() -> int:
     """Runs the program on the arguments of the process and returns its exit code."""
-    _interrupts.handle()
+    interrupts.handle()
     from unisono import cli
 
     try:
         return cli.main()
     finally:
         # The interpreter is still to end.
-        _interrupts.end_at_once(True)
+        interrupts.end_at_once(True)
 
 
 if __name__ == "__main__":

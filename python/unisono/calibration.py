@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["POOR", "Calibration", "Fit", "calibrate", "line"]
+
 #: A regression that leaves more than this share of its values unexplained is no description of the machine.
 POOR = 0.15
 #: Peers of the multicast at most, as in the paper.
@@ -50,7 +52,7 @@ def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
 
 @dataclass
 class Calibration:
-    """What was measured, and the machine made of it."""
+    """The measurements, and the machine made of them."""
 
     library: str
     ranks: int
@@ -123,8 +125,8 @@ def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = N
         InputError: fewer than two ranks, or no MPI for Python.
 
     """
-    from unisono import InputError
-    from unisono._mpi import import_mpi
+    from unisono._core import InputError
+    from unisono.mpi.library import import_mpi
 
     mpi = import_mpi()
     world = mpi.COMM_WORLD
@@ -140,7 +142,7 @@ def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = N
                 progress(at + 1, len(steps))
     if world.rank != 0:
         return None
-    # What the last peer's answer took on its way back is not the multicast's.
+    # The way back of the last peer's answer is not part of the multicast.
     back = next(row for row in rows["ping-pong"] if row[0] == _SMALL)
     multicast = {
         name: [(k, max(mid - back[1], 1.0), max(low - back[2], 1.0)) for k, mid, low in rows[name]]
@@ -154,7 +156,7 @@ _Step = tuple[str, int, Callable[[], list[float]]]
 
 
 def _steps(mpi: Any, world: Any, rounds: int) -> list[_Step]:
-    """What is measured: a name, a size or a number of peers, and a function that all ranks call."""
+    """One measurement: a name, a size or a number of peers, and a function that all ranks call."""
     # Long messages need fewer rounds for the same number of bytes.
     share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from unisono._collectives import Array, Collectives, buffers
+from unisono.mpi.collectives import Array, Collectives, buffers
+
+__all__ = ["Contest", "Timing", "checksum", "contest"]
 
 
 @dataclass
@@ -55,7 +57,7 @@ def contest(
     rounds: int = 6,
     seconds: float = 0.02,
 ) -> Contest:
-    """Times contestants in interleaved rounds of about so many seconds each; all ranks of ``comm`` call it.
+    """Times contestants in interleaved rounds of a fixed duration each; all ranks of ``comm`` call it.
 
     A round of a contestant begins with a barrier; the time of a call is the slowest rank's. Their order turns from
     round to round, so that none always runs after the same other.

@@ -32,7 +32,7 @@ def best(
 ) -> Best | None:
     """The schedule of least cost among all, or those of one kind: `factored`, `split` or `merge`.
 
-    The search is exact. `None` where the kind has no schedule of so many ranks.
+    The search is exact. `None` where the kind has no schedule of ``ranks`` ranks.
     """
     found = _core.multiplying_best(ranks, _prices(alpha_p, alpha_r, bytes, beta, gamma), kind)
     return None if found is None else Best(*found)
@@ -48,7 +48,7 @@ def cost(
     beta: float = 0,
     gamma: float = 0,
 ) -> float:
-    """What the stages of a schedule cost together."""
+    """The time of all stages of a schedule together."""
     return _core.multiplying_cost(schedule, ranks, _prices(alpha_p, alpha_r, bytes, beta, gamma))
 
 
@@ -58,7 +58,7 @@ def count(ranks: int) -> dict[str, int]:
 
 
 def schedules(ranks: int) -> list[str]:
-    """Every schedule: the factored ones, then splits, then merges. Their number grows fast; `count` tells it."""
+    """Every schedule: the factored ones, then splits, then merges. Their number grows fast; `count` returns it."""
     return _core.multiplying_schedules(ranks)
 
 

@@ -2,11 +2,13 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+__all__ = ["csv_text", "sweep_csv"]
 
-def sweep_csv(points: Sequence[dict[str, Any]]) -> str:
+
+def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
     """One row a point of a sweep, with a column of times for every algorithm that ran at any point.
 
     Times are cycles on a wafer, seconds elsewhere.

@@ -13,6 +13,19 @@ from typing import Any
 from unisono import _core
 from unisono._core import InputError, Machine
 
+__all__ = [
+    "BYTES",
+    "MINIBATCH",
+    "PRESETS",
+    "Iteration",
+    "Layer",
+    "Reduction",
+    "iteration",
+    "reduction",
+    "report",
+    "vgg16",
+]
+
 #: Bytes of a weight.
 BYTES = 4
 _CHANNELS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0)
@@ -54,7 +67,7 @@ class Iteration:
     compute: float
     #: All Allreduces, whether they are hidden or not.
     allreduce: float
-    #: What of it nothing hides.
+    #: The part of it that no compute hides.
     exposed: float
 
     @property
@@ -64,7 +77,7 @@ class Iteration:
 
     @property
     def share(self) -> float:
-        """What part of the iteration waits for Allreduce."""
+        """The share of the iteration that waits for Allreduce."""
         return self.exposed / self.seconds
 
 
@@ -76,7 +89,7 @@ class Reduction:
     beta: float
 
     def of(self, elements: int) -> float:
-        """The time of so many elements."""
+        """The time of that number of elements."""
         return self.alpha + self.beta * elements
 
 
@@ -89,7 +102,7 @@ def reduction(machine: Machine, algorithm: str) -> Reduction:
 
 
 def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool) -> Iteration:
-    """One iteration with so many images a node.
+    """One iteration with ``minibatch`` images a node.
 
     Raises:
         InputError: the machine says nothing of its compute, or there is no image.
@@ -116,14 +129,14 @@ def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool)
     return Iteration(compute, busy, free - compute)
 
 
-#: What `unisono workload` lists of these.
+#: The rows of `unisono workload` for these.
 PRESETS = [{"name": "vgg16", "accelerators": 0, "summary": "VGG-16, data-parallel on nodes whose switches reduce"}]
 #: Images a node where nobody says how many.
 MINIBATCH = 128
 
 
 def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -> dict[str, Any]:
-    """An iteration as `unisono workload` tells of it: the same keys as for workloads on networks."""
+    """An iteration as `unisono workload` reports it, with keys as of workloads on networks."""
     by = reduction(machine, algorithm)
     made = iteration(machine, minibatch, by, overlap=overlap)
     cores = (machine.shape or (1,))[0]

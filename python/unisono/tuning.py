@@ -6,18 +6,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unisono import Machine, Plan, save_plans
-from unisono._collectives import Collectives
-from unisono._deciding import LIBRARY, Times, between, boundary, choose, deciding
-from unisono._groups import members, nodes, wait_for
-from unisono._machines import with_shape
-from unisono._proposals import proposals, propose
+from unisono._core import Machine, Plan
+from unisono.machines.descriptions import with_shape
 from unisono.measuring import contest
+from unisono.mpi.collectives import Collectives
+from unisono.mpi.groups import members, nodes, wait_for
+from unisono.planning import save_plans
+from unisono.planning.decisions import LIBRARY, Times, between, boundary, choose, deciding
+from unisono.planning.proposals import proposals, propose
+
+__all__ = ["Cell", "Contender", "Family", "Row", "groups", "rows_of", "tune"]
 
 
 @dataclass
 class Contender:
-    """What was timed at a size: a plan, or the library (None)."""
+    """A contender at a size: a plan, or the library (None)."""
 
     plan: Plan | None
     seconds: float
@@ -34,7 +37,7 @@ class Contender:
 
 @dataclass
 class Cell:
-    """One size of one collective on so many ranks: contenders, the library first, and which was chosen."""
+    """One size of one collective on a number of ranks: contenders, the library first, and which was chosen."""
 
     collective: str
     ranks: int
@@ -87,12 +90,12 @@ class Row:
     first_bytes: int
     last_bytes: int | None
     plan: Plan | None
-    #: Whether so many ranks were measured; else their times were interpolated.
+    #: Whether this number of ranks was measured; else its times were interpolated.
     measured: bool
 
     @property
     def serves(self) -> Plan | tuple[str, int]:
-        """What serves the row, as a plan file takes it."""
+        """The source that serves the row, as a plan file takes it."""
         return self.plan or (self.collective, self.ranks)
 
     def report(self) -> dict[str, Any]:
@@ -111,7 +114,7 @@ class Row:
 
 @dataclass
 class Family:
-    """Cells of one collective whose nodes are filled alike, up to so many ranks a node."""
+    """Cells of one collective whose nodes are filled alike, up to a number of ranks a node."""
 
     collective: str
     per_node: int
@@ -198,7 +201,7 @@ def _worthwhile(
 
 
 def _plans(collective: str, machine: Machine, counts: Sequence[int], names: dict[int, list[str]]) -> list[list[Plan]]:
-    """For each count the algorithms that serve it on so many ranks."""
+    """For each count the algorithms that serve it."""
     made = [[propose(collective, machine, count, name, None) for name in names[count]] for count in counts]
     return [[plan for plan in plans if plan is not None] for plans in made]
 

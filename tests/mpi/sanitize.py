@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import unisono as un
-from unisono._mpirun import LIBRARY
+from unisono.mpi.launchers import LIBRARY
 
 ROOT = Path(__file__).parents[2]
 #: What stacks of this project's errors have: its libraries, and its test program.

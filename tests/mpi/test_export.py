@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import unisono as un
-from unisono import _libraries
-from unisono._libraries import Library
+from unisono.mpi import installations
+from unisono.mpi.installations import Library
 
 from ..python.conftest import ROOT, call, json_of
 
@@ -23,7 +23,7 @@ CALLS = 8
 
 
 def library(name: str) -> Library:
-    found = _libraries.find(name)
+    found = installations.find(name)
     if found is None:
         pytest.skip(f"there is no {name}: neither in .venv nor in .venv-mpich, nor on the path")
     return found
@@ -179,7 +179,7 @@ def test_every_collective_is_right_under_an_exported_file(tmp_path: Path, target
 
 
 def test_without_a_library_the_report_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_libraries, "_folders", lambda: [tmp_path])
+    monkeypatch.setattr(installations, "_folders", lambda: [tmp_path])
     report = json_of("export", allreduce(tmp_path), "--format", "openmpi-rules", "-o", str(tmp_path / "out"))
     assert report["checked"].endswith("not run: there is no Open MPI here")
     ran = call("export", allreduce(tmp_path), "--format", "mpich-json", "-o", str(tmp_path / "out"))

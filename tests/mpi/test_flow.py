@@ -78,7 +78,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
             of = [row for row in rows if (row["collective"], row["ranks"]) == (collective, ranks)]
             assert all(row["per_node"] == ranks for row in of)
             # Every size has its row: the next one begins where one ends.
-            assert [row["first_bytes"] for row in of] == [0, *(row["last_bytes"] + 1 for row in of[:-1])]
+            assert [row["first_bytes"] for row in of] == [0, *((row["last_bytes"] or 0) + 1 for row in of[:-1])]
             assert of[-1]["last_bytes"] is None
     interpolated = {row["ranks"] for row in decided["table"] if not row["measured"]}
     assert interpolated == {3}

@@ -25,7 +25,7 @@ def test_wrong_calls_end_as_the_librarys(
 
 def bare(program: Path, ranks: int, **variables: str) -> subprocess.CompletedProcess[str]:
     """A program under Open MPI's launcher, with this library before it and an environment of its own."""
-    from unisono._mpirun import LIBRARY
+    from unisono.mpi.launchers import LIBRARY
 
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     names = [word for name in variables for word in ("-x", name)]

@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unisono._deciding import CLEARLY, LIBRARY, Times, between, boundary, choose, deciding
+from unisono.planning.decisions import CLEARLY, LIBRARY, Times, between, boundary, choose, deciding
 
 SIZES = 5
 NAMES = ("a", "b", "c")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import unisono as un
-from unisono import _files, _messages
+from unisono.base import files, messages
 
 from .conftest import PROGRAM, Spawn, call
 from .test_bad_input import ON_4, assert_one_sentence
@@ -78,8 +78,8 @@ def test_no_file_of_a_caller_is_a_device(tmp_path: Path) -> None:
 def test_a_file_that_is_too_long_is_not_read(tmp_path: Path) -> None:
     machine = tmp_path / "huge.toml"
     with machine.open("wb") as sparse:
-        sparse.truncate(_files.MOST_DESCRIPTION_BYTES + 1)
-    assert_one_sentence(call("machines", str(machine)), "huge.toml", str(_files.MOST_DESCRIPTION_BYTES))
+        sparse.truncate(files.MOST_DESCRIPTION_BYTES + 1)
+    assert_one_sentence(call("machines", str(machine)), "huge.toml", str(files.MOST_DESCRIPTION_BYTES))
 
 
 def test_cables_lie_beside_their_machine(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def _short_in_python(message: str) -> bool:
 def test_messages_are_short_and_printable(arguments: list[str]) -> None:
     ran = call(*arguments)
     assert_one_sentence(ran)
-    assert len(ran.err) < _messages.MOST_MESSAGE + 100
+    assert len(ran.err) < messages.MOST_MESSAGE + 100
     assert ran.err[:-1].isprintable()
 
 
@@ -347,7 +347,7 @@ def test_values_in_messages_are_short() -> None:
             raise RuntimeError("boom")
 
     for value in ("x" * 10_000, list(range(10_000)), {"a": "b" * 10_000}, 10**10_000, Wrong(), "\x1b[0m\u202e\udcff"):
-        text = _messages.shown(value)
+        text = messages.shown(value)
         assert len(text) < 200
         assert text.isprintable()
 

@@ -24,9 +24,9 @@ import unisono as un
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unisono import _core, multiplying
-from unisono._inputs import parse_bytes
-from unisono._tables import read_table
+from unisono.base.inputs import parse_bytes
 from unisono.cli import COMMANDS
+from unisono.planning.decision_tables import read_table
 
 from .conftest import ROOT, Ran, call
 

@@ -1,8 +1,10 @@
-"""The shape of the code: which crate may know which, and that what lies in a registry's folder is registered."""
+"""The shape of the code: which crate or package may import which, and that all in a registry's folder is registered."""
 
+import ast
 import json
 import re
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,94 @@ def test_version_is_one() -> None:
     stated = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert stated
     assert un.__version__ == stated[1]
+
+
+#: The packages and modules of `unisono` in the order in which imports may run: each imports only those before it. The
+#: name `unisono` stands for the package itself, whose names are those of the packages before it.
+PYTHON_LAYERS = (
+    "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "planning", "training",
+    "simulation", "plots", "discovery", "graphs", "mpi", "measuring", "calibration", "tuning", "tasks", "unisono",
+    "reproduce", "cli", "__main__",
+)  # fmt: skip
+PYTHON = ROOT / "python" / "unisono"
+#: Scripts that run with another Python than this one, so that they import nothing of `unisono`.
+SCRIPTS = {"unisono.mpi._bits"}
+
+
+def modules() -> dict[str, Path]:
+    """All modules by name, packages by the name of their folder."""
+    found = {}
+    for path in sorted(PYTHON.rglob("*.py")):
+        parts = path.relative_to(PYTHON.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of `unisono` that a file imports anywhere, also in functions; ``from unisono import x`` may be x."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in modules() or name == "unisono._core" else str(node.module) for name in names}
+    return {name for name in found if name.split(".")[0] == "unisono"}
+
+
+def layer(module: str) -> str:
+    return (module.split(".") + ["unisono"])[1]
+
+
+def test_python_imports_run_one_way() -> None:
+    order = {name: at for at, name in enumerate(PYTHON_LAYERS)}
+    for module, path in modules().items():
+        if module == "unisono":
+            continue
+        assert layer(module) in order, f"{module} has no place among the layers"
+        for name in imported(path):
+            assert order[layer(name)] <= order[layer(module)], f"{module} may not import {name}"
+
+
+def test_the_package_takes_its_names_from_the_layers_before_it() -> None:
+    before = PYTHON_LAYERS[: PYTHON_LAYERS.index("unisono")]
+    assert {home.split(".")[0] for home in un.HOMES} <= set(before)
+
+
+@pytest.mark.parametrize("package", ["unisono", "unisono.mpi"])
+def test_names_for_type_checkers_are_those_of_the_package(package: str) -> None:
+    tree = ast.parse(modules()[package].read_text())
+    checked = [node for node in tree.body if isinstance(node, ast.If)]
+    stated = {
+        (str(node.module), alias.name, alias.asname)
+        for block in checked
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    found = import_module(package)
+    assert stated == {(f"{package}.{home}", n, n) for home, names in found.HOMES.items() for n in names}
+    assert all(hasattr(found, name) for name in found.__all__)
+
+
+def test_public_modules_state_their_names() -> None:
+    for module, path in modules().items():
+        tree = ast.parse(path.read_text())
+        assert ast.get_docstring(tree), f"{module} has no docstring"
+        # The checker of certificates stands alone in 500 lines, and its page states its names.
+        if module == "unisono.certificate_checker" or any(part.startswith("_") for part in module.split(".")):
+            continue
+        stated = import_module(module).__all__
+        assert len(stated) == len(set(stated)), f"__all__ of {module} has a name twice"
+        for name in stated:
+            assert hasattr(import_module(module), name) or f"{module}.{name}" in modules(), f"{module} lacks {name}"
+
+
+def test_commands_import_public_modules_only() -> None:
+    for module, path in modules().items():
+        if layer(module) != "cli":
+            continue
+        for name in imported(path):
+            own = name.startswith("unisono.cli")
+            assert own or not any(part.startswith("_") for part in name.split(".")), f"{module} imports {name}"

@@ -107,3 +107,56 @@ def test_a_run_of_nodes_past_all_numbers_is_refused() -> None:
     assert '"nodes":[[0,2]]' in text
     with pytest.raises(un.InputError, match="more nodes are named than the 2 ranks"):
         un.Schedule.parse_json(text.replace('"nodes":[[0,2]]', f'"nodes":[[5,{2**64 - 1}]]'))
+
+
+#: A request on a machine of each kind, and the simulator's own metrics.
+SIMULATED = {
+    "fabric": (["wse2", "--shape", "6x5"], {"hops", "stalled_cycles"}),
+    "endpoint": (["archer", "--ranks", "12"], {"messages", "unreceived_messages"}),
+    "network": (
+        ["hx2mesh-small", "--shape", "4x6"],
+        {"messages", "unreceived_messages", "planes", "packets", "hops", "link_packets"},
+    ),
+    "collective-engine": (
+        ["piuma", "--nodes", "1"],
+        {"latency", "embeddings", "packets", "computed_events", "link_loads", "elements_flowed", "digest"},
+    ),
+}
+
+
+def test_runs_answer_alike_on_every_kind_of_machine() -> None:
+    answers = {}
+    for simulator, (machine, metrics) in SIMULATED.items():
+        answer = answers[simulator] = json_of("simulate", "allreduce", "--machine", *machine, "--elements", "60")
+        assert answer["sim"] == simulator
+        assert set(answer["metrics"]) == metrics
+        assert all(set(metric) == {"value", "unit"} for metric in answer["metrics"].values())
+    assert len({frozenset(answer) for answer in answers.values()}) == 1
+    filled = {name: {key for key, value in answer.items() if value is not None} for name, answer in answers.items()}
+    assert {name for name in filled if "cycles" in filled[name]} == {"fabric"}
+    assert {name for name in filled if "stalls" in filled[name]} == {"fabric"}
+    # Where no data flows nothing is checked, and the answer does not claim that it was.
+    assert {name for name in filled if "result_correct" in filled[name]} == {"fabric", "collective-engine"}
+    assert all({"seconds", "nanoseconds", "finish", "events", "wall_seconds"} <= keys for keys in filled.values())
+
+
+@pytest.mark.parametrize("simulator", SIMULATED)
+def test_a_run_without_a_trace_or_a_timeline_says_so(simulator: str, tmp_path: Path) -> None:
+    name, option, size = SIMULATED[simulator][0]
+    machine = un.machine(name, **({"nodes": int(size)} if option == "--nodes" else {"shape": size}))
+    plan = un.plan("allreduce", machine, elements=6)
+    run = un.simulate(plan.registers or plan.schedule)
+    assert run.simulator == simulator == machine.simulator
+    assert run.metrics == run.metrics
+    for write, known in (
+        (run.trace, {"fabric", "endpoint", "network"}),
+        (run.timeline, {"endpoint", "network"}),
+    ):
+        path = tmp_path / ("run.json" if write == run.trace else "run.svg")
+        if simulator in known:
+            write(path)
+            assert path.stat().st_size > 0
+        else:
+            with pytest.raises(un.UnsupportedError, match=f"simulator {simulator}"):
+                write(path)
+            assert not path.exists()

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import unisono as un
 from unisono import plots
-from unisono._inputs import parse_bytes
-from unisono._letters import letters
+from unisono.base.inputs import parse_bytes
+from unisono.base.letters import letters
+from unisono.base.reports import SweepPoint
 from unisono.tables import sweep_csv
 
 
-def points() -> list[dict[str, object]]:
+def points() -> list[SweepPoint]:
     return un.sweep("allreduce", "wse2", shapes=[4, 8, 16], elements=[1, 2, 4, 8])
 
 

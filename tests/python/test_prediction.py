@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.base.reports import PricedOperation
 from unisono.tasks import Explanation, Program, View, all_, fixed, neighborhood, one_to_one
-from unisono.tasks._recording import record
+from unisono.tasks.recording import record
 
 from .conftest import ROOT, call, json_of
 
@@ -48,7 +49,7 @@ def wave(rows: int, columns: int, steps: int) -> Program:
     return program
 
 
-def messages(explained: Explanation) -> list[dict[str, Any]]:
+def messages(explained: Explanation) -> list[PricedOperation]:
     assert explained.by_messages is not None
     return explained.by_messages.operations
 
@@ -220,7 +221,7 @@ def test_levels_without_a_place_are_said(tmp_path: Path) -> None:
         "[[levels]]\nname='node'\nsize=4\nalpha_ns=100\n"
     )
     among_all = n_body(64, 3).explain(8, machine=file)
-    assert "first so many" not in str(among_all)
+    assert "first ranks of the machine" not in str(among_all)
     assert among_all.operations[0]["places"] == "own"
     program = Program()
     a, b = program.array(64, name="a", dtype=float), program.zeros(64, name="b")
@@ -229,7 +230,7 @@ def test_levels_without_a_place_are_said(tmp_path: Path) -> None:
     among_some = program.explain(8, machine=file)
     (row,) = among_some.operations
     assert (row["pattern"], row["participants"], row["places"]) == ("gather", [[0, 0], [4, 7]], "first")
-    assert "first so many" in str(among_some)
+    assert "first ranks of the machine" in str(among_some)
 
 
 def test_a_shape_of_a_network_says_where_ranks_lie() -> None:

@@ -98,7 +98,7 @@ def test_finish_times_of_the_papers_simulator(machine: Any, schedule: str, ranks
     where = un.machine(machine(text), ranks)
     plan = un.plan("allreduce", where, elements=1, algorithm="recursive-multiplying", params={"schedule": schedule})
     done = un.simulate(plan.schedule)
-    assert isinstance(done, un.EndpointRun)
+    assert done.finish_ns is not None
     assert done.finish_ns.tolist() == finish
 
 
@@ -203,7 +203,7 @@ f_messages = 4
                 assert plan.model == model
                 assert plan.ratio is not None
                 for candidate in plan.candidates:
-                    assert candidate["ratio"] >= 1 - 1e-9, (model, collective, elements, candidate)
+                    assert (candidate["ratio"] or 0) >= 1 - 1e-9, (model, collective, elements, candidate)
                 assert un.simulate(plan.schedule, model=model).seconds == pytest.approx(plan.predicted["seconds"])
 
 
@@ -227,7 +227,7 @@ def test_no_plan_is_below_its_bound(machine: Any, model: str, parameters: str, c
     path = machine(f'name = "odd"\nkind = "endpoint"\nmodel = "{model}"\n{parameters}\n')
     for elements in (1, 2, 23, 1000):
         for candidate in un.plan(collective, un.machine(path, ranks), elements=elements).candidates:
-            assert candidate["ratio"] >= 1, (elements, candidate)
+            assert (candidate["ratio"] or 0) >= 1, (elements, candidate)
 
 
 def test_plans_of_a_million_ranks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,15 +322,13 @@ def test_pictures_and_traces_are_the_same_every_time(tmp_path: Path) -> None:
             (tmp_path / again).mkdir(exist_ok=True)
             path = tmp_path / again / name
             done = un.simulate(schedule)
-            assert isinstance(done, un.EndpointRun)
             done.trace(path) if name.endswith("json") else done.timeline(path)
             files.append(path.read_bytes())
         assert files[0] == files[1]
     events = json.loads((tmp_path / "one" / "a.json").read_text())["traceEvents"]
     arrows = [event for event in events if event["ph"] in "sf"]
-    assert len(arrows) == 2 * done.hops
+    assert len(arrows) == 2 * done.metrics["messages"].value
     many = un.simulate(un.plan("allreduce", un.machine("archer", 65), elements=1).schedule)
-    assert isinstance(many, un.EndpointRun)
     with pytest.raises(un.InputError, match="has room for 64"):
         many.timeline(tmp_path / "many.png")
 
@@ -413,8 +411,7 @@ def test_finish_is_an_array_of_seconds() -> None:
     done = un.simulate(un.plan("broadcast", un.machine("archer", 5), elements=3).schedule)
     assert isinstance(done.finish, np.ndarray)
     assert done.finish.max() == pytest.approx(done.seconds)
-    with pytest.raises(un.UnsupportedError):
-        _ = done.cycles
+    assert done.cycles is None
 
 
 def test_a_root_that_nothing_asks_for_is_said_to_be_unused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -427,7 +424,7 @@ def test_a_root_that_nothing_asks_for_is_said_to_be_unused(capsys: pytest.Captur
 def test_a_barrier_needs_no_size(capsys: pytest.CaptureFixture[str]) -> None:
     code, report, _ = run(capsys, "simulate", "barrier", "--machine", "archer", "--ranks", "8", "--json")
     assert code == 0
-    assert report["result_correct"]
+    assert report["result_correct"] is None
 
 
 def test_more_ranks_than_there_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:

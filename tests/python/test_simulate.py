@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import unisono as un
 from click import BadParameter
-from unisono._simulation import sample
 from unisono.cli._types import TracePes
+from unisono.simulation.traces import sample
 
 from .conftest import Ran, call, json_of
 
 ON_8 = ["reduce", "--machine", "wse2", "--shape", "8", "--elements", "16", "--algorithm", "chain"]
 KEYS = {
-    "cycles", "seconds", "finish", "events", "hops", "wall_seconds", "result_correct", "stalls", "predicted_cycles",
+    "cycles", "seconds", "finish", "events", "metrics", "wall_seconds", "result_correct", "stalls", "predicted_cycles",
     "lower_bound", "queue_depth", "sim",
 }  # fmt: skip
 
@@ -130,8 +130,8 @@ def test_a_run_that_is_stuck_says_where(tmp_path: Path) -> None:
 
 def test_idle_cycles_follow_the_seed() -> None:
     schedule = un.plan("reduce", "wse2", shape=16, elements=64).schedule
-    quiet = un.simulate(schedule).cycles
-    noisy = [un.simulate(schedule, noop_probability=0.2, seed=seed).cycles for seed in (1, 1, 2, 3, 4)]
+    quiet = un.simulate(schedule).seconds
+    noisy = [un.simulate(schedule, noop_probability=0.2, seed=seed).seconds for seed in (1, 1, 2, 3, 4)]
     assert noisy[0] == noisy[1]
     assert len(set(noisy)) > 1
     assert min(noisy) > quiet
@@ -159,7 +159,7 @@ def test_trace_has_a_track_for_each_pe(tmp_path: Path) -> None:
 def test_trace_of_chosen_pes(chosen: str, pes: int, tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     report = json_of("simulate", *ON_8, "--trace", str(file), "--trace-pes", chosen)
-    assert report["trace"] == str(file)
+    assert report["files"] == [str(file)]
     assert len(trace_events(file)[2]) == pes
 
 

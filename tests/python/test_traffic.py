@@ -51,8 +51,10 @@ def test_a_schedule_runs_packet_by_packet(ring: str) -> None:
     # 14 rounds of 1 MiB / 8 ranks / 4 planes = 4 packets over one link, and both hosts' nanosecond.
     assert report["nanoseconds"] == pytest.approx(14 * (80 + 4 * 163.84 + 2))
     assert report["sim"] == "network"
-    assert report["result_correct"] is True
-    assert (report["messages"], report["packets"], report["hops"]) == (14 * 8, 4 * 14 * 8, 4 * 14 * 8)
+    # Only proved schedules run, and no data moves that could be checked.
+    assert report["result_correct"] is None
+    counts = {name: metric["value"] for name, metric in report["metrics"].items()}
+    assert (counts["messages"], counts["packets"], counts["hops"]) == (14 * 8, 4 * 14 * 8, 4 * 14 * 8)
     assert len(report["finish"]) == 8
 
 
@@ -62,9 +64,8 @@ def test_the_same_schedule_is_right_on_every_topology(mesh: str, ring: str) -> N
     expected = schedule.interpret(inputs)
     for machine in (mesh, ring):
         run = un.simulate(schedule, un.machine(machine, 8))
-        assert isinstance(run, un.NetworkRun)
-        assert run.result_correct
-        assert run.packets == run.messages == 24
+        assert run.result_correct is None
+        assert run.metrics["packets"].value == run.metrics["messages"].value == 24
         assert all(np.array_equal(a, b) for a, b in zip(expected, schedule.interpret(inputs), strict=True))
 
 
@@ -72,11 +73,11 @@ def test_ranks_lie_on_the_part_that_was_asked_for(mesh: str) -> None:
     # Columns 0 and 1 of rows 0 and 1: one board, whose neighbors are a trace apart.
     options = ["--machine", mesh, "--shape", "2x2", "--bytes", "64", "--algorithm", "recursive-doubling"]
     report = json_of("simulate", "allreduce", *options)
-    assert (report["messages"], report["hops"]) == (8, 8)
+    assert (report["metrics"]["messages"]["value"], report["metrics"]["hops"]["value"]) == (8, 8)
     schedule = un.plan("allreduce", un.machine(mesh, 4), elements=16, algorithm="recursive-doubling").schedule
     on_board = un.simulate(schedule, places=[0, 1, 4, 5])
     assert on_board.seconds == pytest.approx(report["seconds"])
-    assert on_board.hops == 8
+    assert on_board.metrics["hops"] == (8, "packets over links of one plane")
     places, _ = un.submesh(mesh, [1], [1])
     assert un.simulate(schedule, places=places).seconds == on_board.seconds
     with pytest.raises(un.InputError, match="the place of a rank is 16; mesh16 has accelerators 0 to 15"):

@@ -12,7 +12,7 @@ pub mod registers;
 pub mod tuning;
 
 use unisono_collective::{Dtype, Operator};
-use unisono_lower::{File, wafer::LowerError};
+use unisono_lower::{File, VerifiedFile, wafer::LowerError};
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub trait Emitter: Sync {
     ///
     /// # Errors
     /// The reason why the target cannot express the schedule.
-    fn emit(&self, file: &File) -> Result<Files, Refused>;
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused>;
 }
 
 /// Sorted by name.

@@ -4,13 +4,12 @@ use unisono_collective::{Collective, Kind};
 use unisono_cost::{endpoint::LevelPrices, wafer::measure};
 use unisono_emit::EMITTERS;
 use unisono_lower::{
-    File, OnGrid, Placement, from_json, parse, print,
-    switches::{self, SwitchPlacement},
-    tasks::{TaskGraph, from_schedule},
+    File, OnGrid, Placement, VerifiedFile, from_json, parse, print, switches,
+    tasks::{TaskGraph, draft, from_schedule},
     to_json,
     wafer::lower,
 };
-use unisono_machine::{Endpoint, InNetwork, Machine, Wafer, network::Network};
+use unisono_machine::{Endpoint, InNetwork, Wafer, network::Network};
 use unisono_runtime::local;
 use unisono_schedule::{
     Schedule, interpret,
@@ -54,7 +53,6 @@ fn is_small(s: &Schedule) -> bool {
 /// Proves, prints, reads back, stores, emits, lowers and simulates a file.
 pub fn file(file: &File) {
     let s = &file.schedule;
-    let proof = verify(s, Method::Auto);
     let found = file.check();
     if s.node_count() <= 10 * MOST_NODES {
         let mut printed = String::new();
@@ -66,53 +64,54 @@ pub fn file(file: &File) {
         return;
     }
     schedule(s);
-    let holds = proof.holds() && found.is_empty();
-    let machine = file.machine.as_ref().filter(|_| holds);
     if let Some(placement) = file.placement.as_ref().and_then(Placement::grid).filter(|_| found.is_empty()) {
-        let placed = OnGrid { schedule: s, placement };
-        drop(measure(placed));
-        if let Some(wafer) = machine.and_then(Machine::get::<Wafer>)
-            && let Ok(program) = lower(placed, wafer)
-        {
-            let options = fabric::Options {
-                ramp_latency: wafer.ramp_latency_cycles,
-                queue_depth: wafer.queue_depth,
-                ..fabric::Options::default()
-            };
-            if let Ok(run) = fabric::run(&program, &options) {
-                assert!(run.result_correct, "the fabric computes what was proved: {:?}", run.mismatch);
-            }
+        drop(measure(OnGrid { schedule: s, placement }));
+    }
+    let Ok(proven) = VerifiedFile::new(file, Method::Auto) else { return };
+    for emitter in EMITTERS {
+        if let Err(refused) = emitter.emit(&proven) {
+            assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }
     }
-    if holds {
-        for emitter in EMITTERS {
-            if let Err(refused) = emitter.emit(file) {
-                assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
-            }
-        }
+    let Some(machine) = &file.machine else { return };
+    if let Some(machine) = machine.get() {
+        on_wafer(&proven, machine);
     }
-    if let Some(machine) = machine.and_then(Machine::get::<Endpoint>) {
-        on_ranks(s, machine);
+    if let Some(machine) = machine.get() {
+        on_ranks(proven.verified(), machine);
     }
-    if let Some(machine) = machine.and_then(Machine::get::<Network>) {
-        on_network(s, machine);
+    if let Some(machine) = machine.get() {
+        on_network(proven.verified(), machine);
     }
-    if let Some(machine) = machine.and_then(Machine::get::<InNetwork>)
-        && let Some(placement) = file.placement.as_ref().and_then(Placement::switches)
-    {
-        on_switches(s, placement, machine);
+    if let Some(machine) = machine.get() {
+        on_switches(&proven, machine);
     }
 }
 
-/// A proved schedule whose placement is accepted gives right results, and its registers are those of the schedule that
-/// they make.
-fn on_switches(s: &Schedule, placement: &SwitchPlacement, machine: &InNetwork) {
+/// Simulates a proved schedule on the fabric of its wafer.
+fn on_wafer(proven: &VerifiedFile, wafer: &Wafer) {
+    let Some(placement) = proven.file().placement.as_ref().and_then(Placement::grid) else { return };
+    let Ok(program) = lower(proven.verified(), placement, wafer) else { return };
+    let options = fabric::Options {
+        ramp_latency: wafer.ramp_latency_cycles,
+        queue_depth: wafer.queue_depth,
+        ..fabric::Options::default()
+    };
+    if let Ok(run) = fabric::run(&program, &options) {
+        assert!(run.result_correct, "the fabric computes what was proved: {:?}", run.mismatch);
+    }
+}
+
+/// A proved schedule gives right results in switches, and its registers are those of the schedule that they make.
+fn on_switches(proven: &VerifiedFile, machine: &InNetwork) {
+    let Some(placement) = proven.file().placement.as_ref().and_then(Placement::switches) else { return };
     let layout = machine.layout();
-    let lowered = switches::lower(machine, &layout, s, placement).expect("the placement was accepted");
+    let lowered = switches::lower(machine, &layout, proven.verified(), placement).expect("the placement was accepted");
     let (schedule, placement_of) = switches::raise(&layout, &lowered).expect("lowered registers agree");
-    let again = switches::lower(machine, &layout, &schedule, &placement_of).expect("raised registers are accepted");
+    let again = Verified::new(schedule, Method::Auto).expect("the schedule of the registers of a proved one is proved");
+    let again = switches::lower(machine, &layout, &again, &placement_of).expect("raised registers are accepted");
     assert_eq!(again, lowered, "registers are those of the schedule that they make");
-    match collective_engine::run(machine, s, placement) {
+    match collective_engine::run(machine, proven.verified(), placement) {
         Ok(run) => assert!(run.data.result_correct, "switches compute what was proved: {:?}", run.data.mismatch),
         Err(error) => assert!(matches!(error, collective_engine::EngineError::Overflow), "{error}"),
     }
@@ -128,7 +127,7 @@ pub fn schedule(s: &Schedule) {
     }
     assert_eq!(exact.deadlock_free, printed.deadlock_free, "methods differ on deadlock");
     assert_eq!(exact.race_free, printed.race_free, "methods differ on races");
-    drop(from_schedule(s));
+    drop(draft(s));
     if !exact.holds() {
         return;
     }
@@ -212,10 +211,11 @@ fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
 }
 
 /// Simulates a proved schedule by every model that its machine has the parameters of.
-pub fn on_ranks(s: &Schedule, machine: &Endpoint) {
+pub fn on_ranks(proven: &Verified, machine: &Endpoint) {
+    let ranks = proven.schedule().collective().ranks;
     for &model in unisono_machine::EndpointModel::ALL {
-        if let Ok(prices) = LevelPrices::new(machine, model, s.collective().ranks)
-            && let Ok(graph) = from_schedule(s)
+        if let Ok(prices) = LevelPrices::new(machine, model, ranks)
+            && let Ok(graph) = from_schedule(proven)
         {
             drop(endpoint::run(&graph, &prices, &endpoint::Options::default()));
         }
@@ -223,8 +223,8 @@ pub fn on_ranks(s: &Schedule, machine: &Endpoint) {
 }
 
 /// Simulates a proved schedule packet by packet where its messages are short.
-pub fn on_network(s: &Schedule, machine: &Network) {
-    if let Ok(graph) = from_schedule(s)
+pub fn on_network(proven: &Verified, machine: &Network) {
+    if let Ok(graph) = from_schedule(proven)
         && is_short(&graph)
         && machine.topology(&machine.name).is_ok_and(|t| t.accelerators() <= 4096)
         && let Ok(interconnect) = network::Interconnect::new(machine)

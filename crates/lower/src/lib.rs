@@ -19,7 +19,7 @@ pub mod wafer;
 pub use exchange::{Exchange, Flow};
 pub use grid_placement::{ANY_COLOR, Distances, GridPlacement};
 pub use json::{from_json, to_json};
-pub use placed::{File, FileError, OnGrid, Placed};
+pub use placed::{File, FileError, OnGrid, Placed, VerifiedFile};
 pub use placement::Placement;
 pub use route::{Route, Routes, Segment};
 pub use terms::{Estimate, Phase, Round, Sharper, Terms};

@@ -1,8 +1,12 @@
 //! A schedule with its placement, and the file that holds both with their machine.
 
 use unisono_base::{Diagnostic, Diagnostics};
+use unisono_collective::Required;
 use unisono_machine::Machine;
-use unisono_schedule::Schedule;
+use unisono_schedule::{
+    Schedule,
+    verify::{Method, Proof, Verified},
+};
 
 use crate::{GridPlacement, Placement};
 
@@ -63,6 +67,49 @@ impl File {
             placement.check(&self.schedule, self.machine.as_ref(), &mut found);
         }
         found.into_vec()
+    }
+}
+
+/// A file whose schedule was proved and whose placement fits its machine. Emitters take nothing else.
+#[derive(Clone, Debug)]
+pub struct VerifiedFile<'a> {
+    file: &'a File,
+    verified: Verified<'a>,
+}
+
+impl<'a> VerifiedFile<'a> {
+    /// # Errors
+    /// The failed proof, with the errors of the placement among its diagnostics.
+    pub fn new(file: &'a File, method: Method) -> Result<Self, Box<Proof>> {
+        Self::placed(file, Verified::of(&file.schedule, method))
+    }
+
+    /// Proves messages that are no collective; see [`unisono_schedule::verify::verify_with`].
+    ///
+    /// # Errors
+    /// As [`VerifiedFile::new`].
+    pub fn of_messages(file: &'a File, method: Method, required: &[Vec<Required>]) -> Result<Self, Box<Proof>> {
+        Self::placed(file, Verified::of_messages(&file.schedule, method, required))
+    }
+
+    fn placed(file: &'a File, verified: Result<Verified<'a>, Box<Proof>>) -> Result<Self, Box<Proof>> {
+        let found = file.check();
+        match verified {
+            Ok(verified) if found.is_empty() => Ok(Self { file, verified }),
+            Ok(verified) => Err(Box::new(Proof { diagnostics: found, ..verified.proof().clone() })),
+            Err(mut proof) => {
+                proof.diagnostics.extend(found);
+                Err(proof)
+            }
+        }
+    }
+
+    pub fn file(&self) -> &'a File {
+        self.file
+    }
+
+    pub fn verified(&self) -> &Verified<'a> {
+        &self.verified
     }
 }
 

@@ -80,7 +80,7 @@ impl Placement {
             Self::Switches(placement) => {
                 let (checked, fault) = match machine.map(|machine| (machine, machine.get::<InNetwork>())) {
                     Some((_, Some(machine))) => {
-                        (switches::lower(machine, &machine.layout(), schedule, placement).map(drop), None)
+                        (switches::draft(machine, &machine.layout(), schedule, placement).map(drop), None)
                     }
                     Some((other, None)) => (Ok(()), Some(wrong_kind(other, "switches are for one of kind in-network"))),
                     None => (placement.check_size(schedule), None),

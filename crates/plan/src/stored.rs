@@ -50,12 +50,19 @@ pub(crate) fn store_best<'a>(
 /// # Errors
 /// The proof fails, or message passing cannot run it.
 pub fn stored(schedule: Schedule) -> Result<Stored, PlanError> {
+    Ok(store(&proved(schedule)?)?)
+}
+
+/// The schedule with its proof.
+///
+/// # Errors
+/// The proof fails.
+pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError> {
     let origin = schedule.origin().to_owned();
-    let proven = Verified::new(schedule, Method::Auto).map_err(|proof| PlanError::NotProved {
+    Verified::new(schedule, Method::Auto).map_err(|proof| PlanError::NotProved {
         algorithm: origin,
         message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
-    })?;
-    Ok(store(&proven)?)
+    })
 }
 
 /// The count asked for, and those next above that divide by what algorithms divide vectors by; at most a quarter more,

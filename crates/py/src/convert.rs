@@ -30,7 +30,7 @@ pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     u32::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u32::MAX)))
 }
 
-/// Text. Constructors need this; elsewhere `unisono._border` makes a sentence of a failed conversion.
+/// Text. Constructors need this; elsewhere `unisono.base.border` makes a sentence of a failed conversion.
 pub fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.extract::<String>().map_err(|_| match value.repr() {
         Ok(shown) => input(format!("{} is not text, and the argument must be text", excerpt(&shown.to_string_lossy()))),

@@ -2,10 +2,9 @@
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_emit::EMITTERS;
-use unisono_schedule::verify::Method;
 
 use crate::{
-    errors::{UnsupportedError, detached, input, to_python, verify_error},
+    errors::{UnsupportedError, detached, input, to_python},
     schedule::Schedule,
 };
 
@@ -16,12 +15,8 @@ pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, target: &str) -> PyResult
         let names: Vec<_> = EMITTERS.iter().map(|e| e.name()).collect();
         return Err(input(format!("'{target}' is not a format; accepted are {}", names.join(", "))));
     };
-    let file = schedule.file();
-    let proof = detached(py, || schedule.prove(Method::Auto))?;
-    if !proof.holds() {
-        return Err(verify_error(py, &proof.diagnostics));
-    }
-    let files = detached(py, || emitter.emit(file))?;
+    let proven = schedule.verified(py)?;
+    let files = detached(py, || emitter.emit(&proven))?;
     let files = files.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
     let dict = PyDict::new(py);
     for (path, text) in files {

@@ -2,97 +2,27 @@
 
 use std::{fs::File as OsFile, io::BufReader, time::Instant};
 
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_base::rounded;
 use unisono_cost::endpoint::{Goal, LevelPrices, Prices, TICKS_PER_NS, ZeroBytes};
 use unisono_lower::tasks::{TaskGraph, from_schedule};
-use unisono_machine::{Endpoint, EndpointModel, Machine as Description};
-use unisono_schedule::verify::Method;
+use unisono_machine::{Endpoint, EndpointModel};
 use unisono_sim::endpoint::{self, Noise, Options, SimError, TraceRequest};
 
 use crate::{
-    errors::{detached, input, simulation_error, to_python, verify_error},
+    errors::{detached, input, simulation_error},
     schedule::Schedule,
+    simulation::Simulation,
 };
 
-/// What a run among ranks did.
-#[pyclass(frozen, module = "unisono")]
-pub struct EndpointSimulation {
-    run: endpoint::Run,
-    ticks_per_ns: f64,
-    wall_seconds: f64,
-}
-
-#[pymethods]
-impl EndpointSimulation {
-    #[getter]
-    fn nanoseconds(&self) -> f64 {
-        self.run.makespan as f64 / self.ticks_per_ns
-    }
-
-    /// When each rank was done.
-    #[getter]
-    fn finish_ns<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.run.finish.iter().map(|&t| t as f64 / self.ticks_per_ns))
-    }
-
-    /// Tasks, and a message for each send.
-    #[getter]
-    fn events(&self) -> u64 {
-        self.run.events
-    }
-
-    #[getter]
-    fn sends(&self) -> u64 {
-        self.run.sends
-    }
-
-    #[getter]
-    fn receives(&self) -> u64 {
-        self.run.receives
-    }
-
-    /// Messages that nobody received.
-    #[getter]
-    fn left_over(&self) -> u64 {
-        self.run.left_over
-    }
-
-    #[getter]
-    fn wall_seconds(&self) -> f64 {
-        self.wall_seconds
-    }
-
-    /// `[{rank, kind, cpu, peer, bytes, start, end}]` of the traced ranks, in ticks, of which `ticks_per_ns` make a
-    /// nanosecond.
-    #[getter]
-    fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.run.trace)
-    }
-
-    #[getter]
-    fn ticks_per_ns(&self) -> f64 {
-        self.ticks_per_ns
-    }
-}
-
-/// Proves a schedule and runs it among the ranks of its machine, by the model named or the machine's own. `start_ns`:
-/// when each rank begins. `noise`: its kind and one or two parameters in nanoseconds.
-#[pyfunction]
-#[pyo3(signature = (schedule, model = None, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
-pub fn simulate_endpoint(
+/// Proves a schedule and runs it among the ranks of its machine, by the model named or the machine's own.
+pub fn among_ranks(
     py: Python<'_>,
     schedule: &Schedule,
+    machine: &Endpoint,
     model: Option<&str>,
-    start_ns: Option<Vec<f64>>,
-    noise: Option<(String, f64, f64)>,
-    seed: u64,
-    trace_ranks: Option<Vec<u32>>,
-) -> PyResult<EndpointSimulation> {
-    let Some(machine) = schedule.file().machine.as_ref().and_then(Description::get::<Endpoint>) else {
-        return Err(input("the schedule has no machine of ranks; give it one with schedule.on(machine)"));
-    };
+    options: Options,
+) -> PyResult<Simulation> {
     let model = match model {
         None => machine.model,
         Some(name) => EndpointModel::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
@@ -102,12 +32,8 @@ pub fn simulate_endpoint(
     };
     let table = &schedule.file().schedule;
     let prices = LevelPrices::new(machine, model, table.collective().ranks).map_err(input)?;
-    let options = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
-    let proof = detached(py, || schedule.prove(Method::Auto))?;
-    if !proof.holds() {
-        return Err(verify_error(py, &proof.diagnostics));
-    }
-    let graph = detached(py, || from_schedule(table))?.map_err(input)?;
+    let proven = schedule.verified(py)?;
+    let graph = detached(py, || from_schedule(proven.verified()))?.map_err(input)?;
     simulated(py, &graph, &prices, &options, TICKS_PER_NS)
 }
 
@@ -124,7 +50,7 @@ pub fn simulate_goal(
     noise: Option<(String, f64, f64)>,
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
-) -> PyResult<EndpointSimulation> {
+) -> PyResult<Simulation> {
     let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
     let graph =
         detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
@@ -143,6 +69,7 @@ pub fn simulate_goal(
     simulated(py, &graph, &prices, &options, 1.0)
 }
 
+/// `start_ns`: when each rank begins. `noise`: its kind and one or two parameters in nanoseconds.
 pub fn options(
     start_ns: Option<Vec<f64>>,
     noise: Option<(String, f64, f64)>,
@@ -184,10 +111,10 @@ fn simulated<P: Prices + Sync>(
     prices: &P,
     options: &Options,
     ticks_per_ns: f64,
-) -> PyResult<EndpointSimulation> {
+) -> PyResult<Simulation> {
     let start = Instant::now();
     let run = detached(py, || endpoint::run(graph, prices, options))?.map_err(|e| failed(py, &e))?;
-    Ok(EndpointSimulation { run, ticks_per_ns, wall_seconds: start.elapsed().as_secs_f64() })
+    Ok(Simulation::among_ranks(run, ticks_per_ns, start.elapsed().as_secs_f64()))
 }
 
 /// What a run that did not end well is to Python.

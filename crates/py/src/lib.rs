@@ -13,6 +13,7 @@ mod emit;
 mod endpoint;
 mod errors;
 mod export;
+mod facts;
 mod limits;
 mod machine;
 mod mapper;
@@ -25,7 +26,7 @@ mod planfile;
 mod reproduce;
 mod schedule;
 mod simulate;
-mod switches;
+mod simulation;
 mod traffic;
 mod workload;
 
@@ -46,14 +47,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<plan::Plan>()?;
     m.add_class::<schedule::Proof>()?;
     m.add_class::<schedule::Schedule>()?;
-    m.add_class::<simulate::Simulation>()?;
-    m.add_class::<endpoint::EndpointSimulation>()?;
+    m.add_class::<simulation::Simulation>()?;
     m.add_class::<mapper::Mapper>()?;
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;
-    m.add_class::<traffic::NetworkSimulation>()?;
-    m.add_class::<switches::EngineSimulation>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -61,6 +59,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::trace_quantiles, m)?)?;
+    m.add_function(wrap_pyfunction!(facts::collectives, m)?)?;
+    m.add_function(wrap_pyfunction!(facts::dtypes, m)?)?;
+    m.add_function(wrap_pyfunction!(facts::operators, m)?)?;
     m.add_function(wrap_pyfunction!(limits::admit_sweep, m)?)?;
     m.add_function(wrap_pyfunction!(limits::default_steps, m)?)?;
     m.add_function(wrap_pyfunction!(limits::limits_follow, m)?)?;
@@ -79,17 +80,14 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
-    m.add_function(wrap_pyfunction!(endpoint::simulate_endpoint, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::simulate_network_goal, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::injection, m)?)?;
-    m.add_function(wrap_pyfunction!(traffic::simulate_network, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_flows, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
-    m.add_function(wrap_pyfunction!(switches::check_registers, m)?)?;
-    m.add_function(wrap_pyfunction!(switches::simulate_switches, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
+    m.add_function(wrap_pyfunction!(export::check_registers, m)?)?;
     m.add_function(wrap_pyfunction!(export::export_table, m)?)?;
     m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;
     m.add_function(wrap_pyfunction!(export::importers, m)?)?;
@@ -112,6 +110,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;
     // What the conversions of arguments raise becomes `InputError`.
-    py.import("unisono._border")?.call_method1("install", (m,))?;
+    py.import("unisono.base.border")?.call_method1("install", (m,))?;
     Ok(())
 }

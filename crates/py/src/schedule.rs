@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_collective::{Dtype, Required};
-use unisono_lower::{File, FileError, from_json, parse, print, to_json};
+use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
 use unisono_plan::{place, predict, shape_of};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -48,6 +48,18 @@ impl Schedule {
 
     fn read(outcome: Result<File, FileError>) -> PyResult<Self> {
         outcome.map(Self::new).map_err(input)
+    }
+
+    /// The schedule with its proof, for lowering and emission.
+    ///
+    /// # Errors
+    /// `VerifyError` with the diagnostics of the proof and of the placement.
+    pub fn verified(&self, py: Python<'_>) -> PyResult<VerifiedFile<'_>> {
+        let proven = detached(py, || match &self.required {
+            Some(required) => VerifiedFile::of_messages(&self.file, Method::Auto, required),
+            None => VerifiedFile::new(&self.file, Method::Auto),
+        })?;
+        proven.map_err(|proof| verify_error(py, &proof.diagnostics))
     }
 
     /// Findings of the proof, and of the placement on the machine.
@@ -212,10 +224,7 @@ impl Schedule {
     /// terms computed on the grid.
     #[pyo3(signature = (model = None))]
     fn predict<'py>(&self, py: Python<'py>, model: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        let found = detached(py, || self.prove(Method::Auto))?.diagnostics;
-        if !found.is_empty() {
-            return Err(verify_error(py, &found));
-        }
+        self.verified(py)?;
         let prediction = detached(py, || predict(&self.file, model))?;
         to_python(py, &prediction.map_err(plan_error)?)
     }

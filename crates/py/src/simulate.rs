@@ -1,102 +1,97 @@
-//! `simulate`: the fabric of a wafer.
+//! `simulate` and `measure`: schedules on simulated machines.
 
 use std::time::Instant;
 
-use numpy::PyArray1;
 use pyo3::prelude::*;
+use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::{
-    GridPlacement, OnGrid, Placement,
+    GridPlacement, Placement,
     wafer::{LowerError, WaferProgram, lower},
 };
-use unisono_machine::{Machine as Description, Wafer};
-use unisono_schedule::verify::Method;
-use unisono_sim::fabric::{self, Calibration, Options, SimError, TraceRequest};
+use unisono_machine::{Endpoint, InNetwork, Machine as Description, Wafer, network::Network};
+use unisono_sim::{
+    collective_engine,
+    fabric::{self, Calibration, Options, SimError, TraceRequest},
+};
 
 use crate::{
     convert::index,
-    errors::{UnsupportedError, detached, input, simulation_error, to_python, verify_error},
+    endpoint,
+    errors::{UnsupportedError, detached, input, simulation_error, to_python},
     schedule::Schedule,
+    simulation::Simulation,
+    traffic,
 };
 
 /// The most PEs of a trace: more would be no picture and no file that a viewer opens.
 const MOST_TRACED: usize = 4096;
 
-/// What a run of the fabric did.
-#[pyclass(frozen, module = "unisono")]
-pub struct Simulation {
-    run: fabric::Run,
-    clock_mhz: f64,
-    wall_seconds: f64,
-    phases: Vec<String>,
+/// A simulator refuses what it has no use for.
+const RANKS_ONLY: &str = "model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability";
+const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
+const ONE_MODEL: &str = "queue_depth and noop_probability are a wafer's, and a network has one model; drop them";
+const NO_OPTIONS: &str =
+    "model, late, noise, queue_depth and noop_probability are not for switches that reduce; drop them";
+
+/// Proves a schedule and runs it with the simulator of its machine: the one place that chooses among them.
+#[pyfunction]
+#[pyo3(signature = (schedule, model = None, queue_depth = None, noop_probability = 0.0, start_ns = None, noise = None, seed = 0, traced = None))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
+pub fn simulate(
+    py: Python<'_>,
+    schedule: &Schedule,
+    model: Option<&str>,
+    queue_depth: Option<&Bound<'_, PyAny>>,
+    noop_probability: f64,
+    start_ns: Option<Vec<f64>>,
+    noise: Option<(String, f64, f64)>,
+    seed: u64,
+    traced: Option<Vec<u32>>,
+) -> PyResult<Simulation> {
+    let of_wafer = queue_depth.is_some() || noop_probability != 0.0;
+    let of_ranks = model.is_some() || start_ns.is_some() || noise.is_some();
+    let no_machine = || input("the schedule has no machine; place it with schedule.on(machine)");
+    let machine = schedule.file().machine.as_ref().ok_or_else(no_machine)?;
+    if machine.get::<Wafer>().is_some() {
+        let refused = of_ranks.then(|| input(RANKS_ONLY));
+        return refused.map_or_else(|| on_fabric(py, schedule, queue_depth, noop_probability, seed, traced), Err);
+    }
+    if let Some(ranks) = machine.get::<Endpoint>() {
+        if of_wafer {
+            return Err(input(WAFER_ONLY));
+        }
+        let options = endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?;
+        return endpoint::among_ranks(py, schedule, ranks, model, options);
+    }
+    if let Some(network) = machine.get::<Network>() {
+        if of_wafer || model.is_some() {
+            return Err(input(ONE_MODEL));
+        }
+        let options = endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?;
+        return traffic::on_network(py, schedule, network, options);
+    }
+    if of_wafer || of_ranks {
+        return Err(input(NO_OPTIONS));
+    }
+    in_switches(py, schedule)
 }
 
-#[pymethods]
-impl Simulation {
-    #[getter]
-    fn cycles(&self) -> u64 {
-        self.run.cycles
-    }
-
-    #[getter]
-    fn seconds(&self) -> f64 {
-        self.run.cycles as f64 / (self.clock_mhz * 1e6)
-    }
-
-    /// When the last operation of each PE ended, cycles; 0 for a PE without any.
-    #[getter]
-    fn finish<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &self.run.finish)
-    }
-
-    /// Moves of wavelets and element operations.
-    #[getter]
-    fn events(&self) -> u64 {
-        self.run.events
-    }
-
-    /// Moves over links between routers.
-    #[getter]
-    fn hops(&self) -> u64 {
-        self.run.hops
-    }
-
-    /// Cycles that wavelets waited at routers.
-    #[getter]
-    fn stalls(&self) -> u64 {
-        self.run.stalls
-    }
-
-    #[getter]
-    fn result_correct(&self) -> bool {
-        self.run.result_correct
-    }
-
-    /// The first output that differs from plain arithmetic, or None.
-    #[getter]
-    fn mismatch(&self) -> Option<&str> {
-        self.run.mismatch.as_deref()
-    }
-
-    #[getter]
-    fn wall_seconds(&self) -> f64 {
-        self.wall_seconds
-    }
-
-    #[getter]
-    fn phases(&self) -> Vec<String> {
-        self.phases.clone()
-    }
-
-    /// `[{pe, thread, instr, phase, elements, start, end}]` of the traced PEs, in cycles.
-    #[getter]
-    fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.run.trace)
-    }
-
-    fn __repr__(&self) -> String {
-        let correct = if self.run.result_correct { "correct" } else { "wrong" };
-        format!("<unisono.Simulation {} cycles, result {correct}>", self.run.cycles)
-    }
+/// Runs a schedule in the switches where it is placed.
+fn in_switches(py: Python<'_>, schedule: &Schedule) -> PyResult<Simulation> {
+    let file = schedule.file();
+    let machine = file.machine.as_ref().and_then(Description::get::<InNetwork>);
+    let (Some(machine), Some(placement)) = (machine, file.placement.as_ref().and_then(Placement::switches)) else {
+        let made_by =
+            file.schedule.origin().split(' ').next().filter(|name| !name.is_empty()).unwrap_or("the schedule");
+        let name = file.machine.as_ref().map_or("the machine", Description::name);
+        return Err(input(format!(
+            "{made_by} runs on the cores of {name}, where only plans have times; in-network can be simulated"
+        )));
+    };
+    let proven = schedule.verified(py)?;
+    let start = Instant::now();
+    let run = detached(py, || collective_engine::run(machine, proven.verified(), placement))?.map_err(input)?;
+    Ok(Simulation::in_switches(run, start.elapsed().as_secs_f64()))
 }
 
 /// A schedule that can run on the fabric: its placement, its wafer and what the run is asked for.
@@ -138,38 +133,29 @@ impl<'a> Ready<'a> {
     fn run<T: Send>(
         &self,
         py: Python<'_>,
-        controls: bool,
         what: impl FnOnce(&WaferProgram, &Options) -> Result<T, SimError> + Send,
     ) -> PyResult<T> {
-        let proof = detached(py, || self.schedule.prove(Method::Auto))?;
-        if !proof.holds() {
-            return Err(verify_error(py, &proof.diagnostics));
-        }
-        let placed = OnGrid { schedule: &self.schedule.file().schedule, placement: self.placement };
+        let proven = self.schedule.verified(py)?;
         let done = detached(py, || {
-            let program = lower(placed, self.wafer).map_err(Failure::Lower)?;
-            let program = if controls { program } else { program.without_controls() };
+            let program = lower(proven.verified(), self.placement, self.wafer).map_err(Failure::Lower)?;
             what(&program, &self.options).map_err(Failure::Run)
         })?;
         done.map_err(|failure| failure.into_python(py))
     }
 }
 
-/// Proves a placed schedule, lowers it to a program of its wafer and runs that, data included.
-#[pyfunction]
-#[pyo3(signature = (schedule, queue_depth = None, noop_probability = 0.0, seed = 0, trace_pes = None, controls = true))]
-pub fn simulate(
+/// Runs a placed schedule on the fabric of its wafer, data included.
+fn on_fabric(
     py: Python<'_>,
     schedule: &Schedule,
     queue_depth: Option<&Bound<'_, PyAny>>,
     noop_probability: f64,
     seed: u64,
-    trace_pes: Option<Vec<u32>>,
-    controls: bool,
+    traced: Option<Vec<u32>>,
 ) -> PyResult<Simulation> {
     let mut ready = Ready::new(schedule, queue_depth, noop_probability, seed)?;
     let file = schedule.file();
-    let mut pes = trace_pes.unwrap_or_default();
+    let mut pes = traced.unwrap_or_default();
     pes.sort_unstable();
     pes.dedup();
     if pes.len() > MOST_TRACED {
@@ -182,11 +168,11 @@ pub fn simulate(
         return Err(input(format!("PE {pe} does not exist; accepted are 0 to {}", file.schedule.node_count() - 1)));
     }
     ready.options.trace = TraceRequest { pes };
-    let (run, wall_seconds) = ready.run(py, controls, |program, options| {
+    let (run, wall_seconds) = ready.run(py, |program, options| {
         let start = Instant::now();
         Ok((fabric::run(program, options)?, start.elapsed().as_secs_f64()))
     })?;
-    Ok(Simulation { run, clock_mhz: ready.wafer.clock_mhz, wall_seconds, phases: file.schedule.phases().to_vec() })
+    Ok(Simulation::on_fabric(run, ready.wafer.clock_mhz, file.schedule.phases().to_vec(), wall_seconds))
 }
 
 /// Measures a placed schedule as the paper does; the keys are those of `fabric::Measurement`.
@@ -203,7 +189,7 @@ pub fn measure<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let ready = Ready::new(schedule, queue_depth, noop_probability, seed)?;
     let calibration = Calibration { clock_skew, wanted_spread, ..Calibration::default() };
-    let measured = ready.run(py, true, |program, options| fabric::measure(program, options, &calibration))?;
+    let measured = ready.run(py, |program, options| fabric::measure(program, options, &calibration))?;
     to_python(py, &measured)
 }
 

@@ -10,136 +10,35 @@ use unisono_lower::{
     Placement,
     tasks::{TaskError, TaskGraph, from_schedule, pattern},
 };
-use unisono_machine::{Machine as Description, network::Network};
-use unisono_schedule::verify::Method;
-use unisono_sim::network::{self, Interconnect, Options};
+use unisono_machine::network::Network;
+use unisono_sim::{
+    endpoint::Options as Hosts,
+    network::{self, Interconnect, Options},
+};
 
 use crate::{
     endpoint::{failed, options},
-    errors::{detached, input, to_python, verify_error},
+    errors::{detached, input},
     machine::Machine,
+    network::network as network_of,
     schedule::Schedule,
+    simulation::Simulation,
 };
-
-/// What a run on a network did.
-#[pyclass(frozen, module = "unisono")]
-pub struct NetworkSimulation {
-    run: network::Run,
-    planes: u32,
-    wall_seconds: f64,
-}
-
-#[pymethods]
-impl NetworkSimulation {
-    #[getter]
-    fn nanoseconds(&self) -> f64 {
-        self.run.hosts.makespan as f64 / TICKS_PER_NS
-    }
-
-    /// When each rank was done.
-    #[getter]
-    fn finish_ns<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.run.hosts.finish.iter().map(|&t| t as f64 / TICKS_PER_NS))
-    }
-
-    /// Of the ranks, and of the one plane that was simulated.
-    #[getter]
-    fn events(&self) -> u64 {
-        self.run.events
-    }
-
-    #[getter]
-    fn sends(&self) -> u64 {
-        self.run.hosts.sends
-    }
-
-    #[getter]
-    fn receives(&self) -> u64 {
-        self.run.hosts.receives
-    }
-
-    /// Messages that nobody received.
-    #[getter]
-    fn left_over(&self) -> u64 {
-        self.run.hosts.left_over
-    }
-
-    /// Of the one plane that was simulated.
-    #[getter]
-    fn packets(&self) -> u64 {
-        self.run.packets
-    }
-
-    /// Packets over links, of that plane.
-    #[getter]
-    fn hops(&self) -> u64 {
-        self.run.hops
-    }
-
-    /// Packets over each link of that plane.
-    #[getter]
-    fn link_packets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        PyArray1::from_slice(py, &self.run.link_packets)
-    }
-
-    /// Planes that each carry as much.
-    #[getter]
-    fn planes(&self) -> u32 {
-        self.planes
-    }
-
-    #[getter]
-    fn wall_seconds(&self) -> f64 {
-        self.wall_seconds
-    }
-
-    /// `[{rank, kind, cpu, peer, bytes, start, end}]` of the traced ranks, in picoseconds.
-    #[getter]
-    fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.run.hosts.trace)
-    }
-
-    #[getter]
-    fn ticks_per_ns(&self) -> f64 {
-        TICKS_PER_NS
-    }
-}
-
-fn network_of(description: Option<&Description>) -> PyResult<&Network> {
-    let no_machine = || input("the schedule has no machine; give it one with schedule.on(machine)");
-    let machine = description.ok_or_else(no_machine)?;
-    let other = || input(format!("{} is of kind {}; this needs a network", machine.name(), machine.kind()));
-    machine.get().ok_or_else(other)
-}
 
 /// What one accelerator can send on all planes together, bytes a second.
 #[pyfunction]
 pub fn injection(machine: &Machine) -> PyResult<f64> {
-    let network = network_of(Some(machine.description()))?;
+    let network = network_of(machine)?;
     let topology = network.topology(&network.name).map_err(input)?;
     Ok(network.injection_bytes_per_ns(&*topology) * 1e9)
 }
 
 /// Proves a schedule and runs it where it is placed on its network.
-#[pyfunction]
-#[pyo3(signature = (schedule, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
-pub fn simulate_network(
-    py: Python<'_>,
-    schedule: &Schedule,
-    start_ns: Option<Vec<f64>>,
-    noise: Option<(String, f64, f64)>,
-    seed: u64,
-    trace_ranks: Option<Vec<u32>>,
-) -> PyResult<NetworkSimulation> {
-    let network = network_of(schedule.file().machine.as_ref())?;
-    let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
+pub fn on_network(py: Python<'_>, schedule: &Schedule, network: &Network, hosts: Hosts) -> PyResult<Simulation> {
     let placement = schedule.file().placement.as_ref().and_then(Placement::nodes);
     let options = Options { hosts, places: placement.unwrap_or_default().to_vec(), ..Options::default() };
-    let proof = detached(py, || schedule.prove(Method::Auto))?;
-    if !proof.holds() {
-        return Err(verify_error(py, &proof.diagnostics));
-    }
-    let graph = detached(py, || from_schedule(&schedule.file().schedule))?.map_err(input)?;
+    let proven = schedule.verified(py)?;
+    let graph = detached(py, || from_schedule(proven.verified()))?.map_err(input)?;
     simulated(py, network, &graph, &options)
 }
 
@@ -154,8 +53,8 @@ pub fn simulate_network_goal(
     noise: Option<(String, f64, f64)>,
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
-) -> PyResult<NetworkSimulation> {
-    let network = network_of(Some(machine.description()))?;
+) -> PyResult<Simulation> {
+    let network = network_of(machine)?;
     let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
     let graph =
         detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
@@ -173,8 +72,8 @@ pub fn traffic_packets(
     bytes: u64,
     messages: u32,
     seed: u64,
-) -> PyResult<NetworkSimulation> {
-    let network = network_of(Some(machine.description()))?;
+) -> PyResult<Simulation> {
+    let network = network_of(machine)?;
     let accelerators = detached(py, || network.topology(&network.name))?.map_err(input)?.accelerators();
     let graph: Result<TaskGraph, TaskError> = detached(py, || match pattern {
         "alltoall" => Ok(pattern::linear_alltoall(accelerators, bytes)),
@@ -196,7 +95,7 @@ pub fn traffic_flows<'py>(
     bytes: u64,
     seed: u64,
 ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>, f64, f64)> {
-    let network = network_of(Some(machine.description()))?;
+    let network = network_of(machine)?;
     let begin = Instant::now();
     let fluid = detached(py, || {
         let interconnect = Interconnect::new(network).map_err(input)?;
@@ -213,9 +112,9 @@ pub fn traffic_flows<'py>(
     Ok((fluid.makespan_ps / TICKS_PER_NS, finish, fluid.busiest_bytes, begin.elapsed().as_secs_f64()))
 }
 
-fn simulated(py: Python<'_>, network: &Network, graph: &TaskGraph, options: &Options) -> PyResult<NetworkSimulation> {
+fn simulated(py: Python<'_>, network: &Network, graph: &TaskGraph, options: &Options) -> PyResult<Simulation> {
     let begin = Instant::now();
     let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
     let run = detached(py, || network::run(graph, &interconnect, options))?.map_err(|e| failed(py, &e))?;
-    Ok(NetworkSimulation { run, planes: network.planes, wall_seconds: begin.elapsed().as_secs_f64() })
+    Ok(Simulation::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
 }

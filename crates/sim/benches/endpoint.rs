@@ -9,7 +9,7 @@ use unisono_algorithms::{Case, Params, Ranks, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{Goal, LevelPrices};
 use unisono_emit::goal;
-use unisono_lower::tasks::{TaskError, TaskGraph, from_schedule, pattern};
+use unisono_lower::tasks::{TaskError, TaskGraph, draft, pattern};
 use unisono_machine::{Endpoint, Machine};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::endpoint::{Options, run};
@@ -128,7 +128,7 @@ fn schedule_binomial() {
     let proof = verify(&schedule, Method::Fingerprint);
     assert!(proof.holds());
     let proved = cpu_seconds();
-    let graph = from_schedule(&schedule).expect("it fits");
+    let graph = draft(&schedule).expect("it fits");
     let lowered = cpu_seconds();
     let run = run(&graph, &Goal::default(), &Options::default()).expect("it ends");
     let end = cpu_seconds();

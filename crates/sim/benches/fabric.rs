@@ -7,7 +7,7 @@ use unisono_machine::Wafer;
 
 use unisono_algorithms::{Case, Params, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::wafer::lower;
+use unisono_lower::wafer::prove_and_lower;
 use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Options, run};
 
@@ -29,7 +29,7 @@ fn main() {
         let case = Case::on_grid(c.expect("a sound case"), grid, 5.0);
         let (algorithm, params) = resolve(algorithm, &case, &Params::new()).expect("it applies");
         let placed = algorithm.build(&case, &params).expect("it builds");
-        let program = lower(placed.grid().unwrap(), &wafer).expect("it fits the wafer");
+        let program = prove_and_lower(&placed, &wafer).expect("it fits the wafer");
         let start = Instant::now();
         match run(&program, &Options::default()) {
             Ok(run) => {

@@ -13,9 +13,12 @@ from typing import Any
 
 import click
 
-from unisono import __version__, _interrupts
-from unisono._core import note_large_work
+from unisono import __version__
+from unisono.base import interrupts
+from unisono.base.limits import note_large_work
 from unisono.cli import _failures
+
+__all__ = ["COMMANDS", "NAMES", "command", "main", "program"]
 
 #: The commands. Each is a module of its own, imported when it is first asked for.
 NAMES = (
@@ -49,7 +52,7 @@ def command(name: str) -> click.Command:
     """The command of that name, which is one of :data:`NAMES`."""
     # A word of Python has a line below it there.
     word = f"{name}_" if iskeyword(name) else name
-    with _interrupts.importing():
+    with interrupts.importing():
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
     return found
 
@@ -77,7 +80,7 @@ def program() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program on the arguments of the process, or on these, and returns its exit code."""
     try:
-        _interrupts.end_at_once(False)
+        interrupts.end_at_once(False)
         given = list(sys.argv[1:] if arguments is None else arguments)
         # Work that one command does in several parts is noted once.
         noted: set[str] = set()

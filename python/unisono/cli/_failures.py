@@ -1,4 +1,4 @@
-"""What a failure says and which exit code it has: always one sentence, never a traceback."""
+"""The message and the exit code of a failure: always one sentence, never a traceback."""
 
 import os
 import sys
@@ -6,8 +6,8 @@ import sys
 import click
 
 from unisono import Error, InputError, UnsupportedError
-from unisono._interrupts import INTERRUPTED
-from unisono._messages import sentence
+from unisono.base.interrupts import INTERRUPTED
+from unisono.base.messages import sentence
 
 NO, WRONG_INPUT = 1, 2
 _PATH_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)

@@ -1,6 +1,6 @@
 """The options that commands share, and what they ask for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -9,16 +9,15 @@ import click
 
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
-from unisono._core import default_steps
-from unisono._files import exists, is_file
-from unisono._inputs import DTYPE_BYTES, element_count
+from unisono.base.facts import has_root
+from unisono.base.files import exists, is_file
+from unisono.base.inputs import element_count
+from unisono.base.limits import default_steps
 from unisono.cli._output import working
 from unisono.cli._types import Nodes, Param, Root
 
 _Decorated = Callable[..., Any]
 
-#: Collectives in which all ranks play one part.
-_ROOTLESS = ("allgather", "allreduce", "alltoall", "barrier", "reduce-scatter", "scan")
 #: Ranks are numbered in 32 bits.
 MOST_RANKS = 2**32 - 1
 
@@ -53,7 +52,7 @@ class Request:
     def plan(self) -> Plan:
         """The best schedule of what was asked for."""
         count, machine = self.count(), self.sized_machine()
-        if self.root != 0 and self.collective in _ROOTLESS:
+        if self.root != 0 and self.collective in unisono.collectives() and not has_root(self.collective):
             click.echo(f"note: a collective of kind {self.collective} has no root; --root is not used", err=True)
         with working(f"planning {self.collective}"):
             return unisono.plan(
@@ -71,13 +70,19 @@ class Request:
 
 def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Schedule:
     """The schedule in the file of that name, or the one planned for the collective of that name."""
-    # A barrier is told from a file by its machine: it has no size.
+    found = plan_or_file(what, machine, options, verb)
+    return found.schedule if isinstance(found, Plan) else found
+
+
+def plan_or_file(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Plan | Schedule:
+    """The schedule in the file of that name, or the plan for the collective of that name."""
+    # A barrier has no size, so a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = barrier or options["elements"] is not None or options["bytes"] is not None
     if sized and not is_file(what):
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must say where")
-        return Request(collective=what, machine=machine, **options).plan().schedule
+        return Request(collective=what, machine=machine, **options).plan()
     if sized:
         raise InputError(f"'{what}' is a file, and a file has its size; drop --elements or --bytes")
     if not exists(what):
@@ -95,14 +100,8 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
     return schedule.on(unisono.machine(machine, shape, nodes=options["nodes"]))
 
 
-def asked_machine(name: str, options: dict[str, Any]) -> Machine:
-    """The machine of that name, sized as the options ask."""
-    shape = asked_shape(options["shape"], options["ranks"])
-    return unisono.machine(name, shape, nodes=options["nodes"], subset=options["subset"])
-
-
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
-    """The shape that ``--shape`` or ``--ranks`` asks for: so many ranks are a row of PEs.
+    """The shape that ``--shape`` or ``--ranks`` asks for; ``--ranks`` means a row of PEs on a wafer.
 
     Raises:
         InputError: both are given, or no such shape exists.
@@ -175,7 +174,9 @@ shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or r
 
 shape_options = _stack(
     shape_option,
-    click.option("--ranks", type=int, metavar="P", help="In place of --shape: so many ranks, on a wafer a row of PEs."),
+    click.option(
+        "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks, on a wafer a row of PEs."
+    ),
     click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce."),
     click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
 )
@@ -185,11 +186,14 @@ size_options = _stack(
     click.option("--bytes", metavar="SIZE", help="Length of the vector in bytes, as in 4096, 64KiB or 1MB."),
 )
 
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"One of {', '.join(names)}."
+
+
 data_options = _stack(
-    click.option("--dtype", default="f32", show_default=True, metavar="NAME", help=f"One of {', '.join(DTYPE_BYTES)}."),
-    click.option(
-        "--op", default="sum", show_default=True, metavar="NAME", help="sum, prod, min, max, and, or, xor or ordered."
-    ),
+    click.option("--dtype", default="f32", show_default=True, metavar="NAME", help=_one_of(unisono.dtypes())),
+    click.option("--op", default="sum", show_default=True, metavar="NAME", help=_one_of(unisono.operators())),
 )
 
 root_option = click.option(

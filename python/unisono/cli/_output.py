@@ -1,4 +1,4 @@
-"""What commands print: one JSON object, or text and tables for people."""
+"""Printing: one JSON object, or text and tables."""
 
 import json
 import math
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from unisono import _interrupts
-from unisono._messages import printable
+from unisono.base import interrupts
+from unisono.base.messages import printable
 
 #: Columns of a table that no terminal bounds, so that a pipe always gets the same text.
 _PIPE_WIDTH = 160
@@ -59,7 +59,7 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Prints a table; the columns in ``right`` are aligned to the right."""
-    with _interrupts.importing():
+    with interrupts.importing():
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
@@ -113,13 +113,21 @@ def params_text(params: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in params.items())
 
 
+def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
+    """One line with the collective, its size and the part of the machine; nodes with a clock in cycles are PEs."""
+    sides = report["shape"] or (report["ranks"],)
+    nodes = f"{'x'.join(map(str, sides))} {'PE' if in_cycles else 'rank'}{'' if math.prod(sides) == 1 else 's'}"
+    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({report['bytes']} bytes)"
+    return f"{what} on {nodes} of {report['machine']}"
+
+
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal's standard error, told how many of how many are done; silent anywhere else."""
+    """A bar on a terminal's standard error, which is given the counts of done and of all; silent anywhere else."""
     if _among_ranks() or not sys.stderr.isatty():
         yield lambda *_: None
         return
-    with _interrupts.importing():
+    with interrupts.importing():
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -136,7 +144,7 @@ def working(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with _interrupts.importing():
+    with interrupts.importing():
         from rich.console import Console
 
     with Console(stderr=True).status(what):

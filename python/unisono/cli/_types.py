@@ -128,7 +128,7 @@ class Names(click.ParamType[list[str]]):
 
 @dataclass(frozen=True)
 class TracedPes:
-    """PEs of a trace: an even sample of so many, or those in a list, or all."""
+    """PEs of a trace: an even sample, or those in a list, or all."""
 
     sampled: int | None = None
     listed: tuple[range, ...] = ()
@@ -137,7 +137,7 @@ class TracedPes:
         """These PEs on a machine of that many; ranges stay ranges until they are known to be few."""
         if self.sampled is not None:
             # Imported here: commands that plan do without NumPy.
-            from unisono._simulation import sample
+            from unisono.simulation.traces import sample
 
             return sample(count, self.sampled)
         if not self.listed:

@@ -8,6 +8,8 @@ import unisono
 from unisono.cli._options import json_option
 from unisono.cli._output import print_json, print_table
 
+__all__ = ["algorithms", "param_names"]
+
 
 @click.command()
 @click.option("--collective", metavar="NAME", help="Only those for this collective.")

@@ -3,9 +3,11 @@
 import click
 
 import unisono
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import print_fields, print_json, print_lines, working
+
+__all__ = ["allocate"]
 
 
 @click.command()
@@ -42,9 +44,9 @@ def allocate(
         report = unisono.allocate(machine, jobs, fail=fail, heuristic=heuristic, samples=samples, seed=seed)
     if plot is not None:
         # Imported here: drawing takes longer to load than everything else to run.
-        from unisono import allocation_plot
+        from unisono.plots import allocations
 
-        write(plot, allocation_plot.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}"))
+        write(plot, allocations.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}"))
     if as_json:
         print_json({**report, "jobs": jobs, "files": [plot] if plot is not None else []})
         return

@@ -7,15 +7,19 @@ import click
 
 import unisono
 from unisono import Error, InputError, load_plans
-from unisono._collectives import MEASURED, Collectives, buffers
-from unisono._inputs import parse_bytes
-from unisono._mpi import import_mpi, together
+from unisono.base.facts import reduces
+from unisono.base.inputs import parse_bytes
+from unisono.base.reports import PlanRow
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.measuring import Timing, checksum, contest
+from unisono.mpi.collectives import MEASURED, Collectives, buffers
+from unisono.mpi.library import import_mpi, together
+
+__all__ = ["bench", "sizes_of"]
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
-#: Larger schedules are not run again to tell their bits.
+#: Larger schedules are not run again to compare their bits.
 _MOST_ELEMENTS = 1 << 17
 
 
@@ -31,7 +35,7 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
     mpi = import_mpi()
     world = mpi.COMM_WORLD
 
-    def checked() -> tuple[list[int], list[dict[str, Any]]]:
+    def checked() -> tuple[list[int], list[PlanRow]]:
         if rounds < 1:
             raise InputError(f"--rounds is {rounds}, and must be at least 1")
         if world.size < 2:
@@ -82,9 +86,9 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
 
 
 def _ran(
-    collective: str, row: dict[str, Any] | None, ranks: int, count: int, planned: Timing, default: Timing
+    collective: str, row: PlanRow | None, ranks: int, count: int, planned: Timing, default: Timing
 ) -> dict[str, Any]:
-    """What shows which algorithm ran: the calls that the plan served, and the bits of the result."""
+    """The evidence of the algorithm that ran: the calls that the plan served, and the bits of the result."""
     ours = None if row is None or row["algorithm"] is None else _bits(collective, row, ranks, count)
     served, calls = planned.served, planned.calls
     if row is None or row["algorithm"] is None:
@@ -113,14 +117,13 @@ def _ran(
     }
 
 
-def _bits(collective: str, row: dict[str, Any], ranks: int, count: int) -> str | None:
+def _bits(collective: str, row: PlanRow, ranks: int, count: int) -> str | None:
     """The bits that rank 0 ends with by the row's schedule, run by the interpreter.
 
     None where nothing is added up, the schedule is a user's own, or its blocks do not divide the count, so that another
     schedule of the same algorithm may cut the vector otherwise.
     """
-    reduces = collective in ("allreduce", "reduce", "reduce-scatter")
-    if not reduces or count % row["blocks"] or count > _MOST_ELEMENTS:
+    if not reduces(collective) or row["blocks"] is None or count % row["blocks"] or count > _MOST_ELEMENTS:
         return None
     try:
         params = row["params"] or None
@@ -168,7 +171,7 @@ def sizes_of(text: str) -> list[int]:
     return sizes
 
 
-def _row(table: list[dict[str, Any]], per_node: int, size: int) -> dict[str, Any] | None:
+def _row(table: list[PlanRow], per_node: int, size: int) -> PlanRow | None:
     """The row that serves a sum of floats, as the library for MPI programs finds it."""
     serves = [
         row

@@ -18,6 +18,8 @@ from unisono.cli._options import (
 )
 from unisono.cli._output import number, print_json, print_table
 
+__all__ = ["bound"]
+
 
 @click.command()
 @click.argument("collective")
@@ -54,7 +56,7 @@ def bound(as_json: bool, **options: Any) -> None:
     rows = [
         [
             b["name"],
-            *(number(b[key]) for key in cycles),
+            *(number(b["cycles"]) for _ in cycles),
             f"{b['seconds'] * 1e6:.3f}",
             b["reference"],
             b.get("assumes") or "",

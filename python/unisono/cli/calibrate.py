@@ -4,12 +4,14 @@ import click
 import tomli_w
 
 from unisono import InputError
-from unisono._files import check_writable, write
-from unisono._mpi import import_mpi, together
+from unisono.base.files import check_writable, write
 from unisono.calibration import POOR, Calibration
 from unisono.calibration import calibrate as measure
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
+from unisono.mpi.library import import_mpi, together
+
+__all__ = ["calibrate"]
 
 
 @click.command()

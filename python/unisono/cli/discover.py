@@ -6,12 +6,14 @@ from typing import Any
 import click
 
 import unisono
-from unisono._files import read_json
-from unisono._prediction import Prediction, total_lines
+from unisono.base.files import read_json
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
+from unisono.discovery.prediction import Prediction, total_lines
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
-from unisono.tasks._recording import record
+from unisono.tasks.recording import record
+
+__all__ = ["discover"]
 
 
 @click.command()

@@ -5,10 +5,12 @@ from typing import Any
 import click
 
 from unisono import UnsupportedError, emit_files
-from unisono._emission import check_target, write_target
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_json, print_lines, working
+from unisono.planning.emission import check_target, write_target
+
+__all__ = ["emit"]
 
 
 @click.command()

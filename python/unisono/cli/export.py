@@ -3,12 +3,14 @@
 import click
 
 from unisono import UnsupportedError
-from unisono._export import export_table, loading, shown
-from unisono._files import check_writable, write
-from unisono._tables import read_table
+from unisono.base.files import check_writable, write
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, working
+from unisono.mpi.exports import export_table, loading, shown
+from unisono.planning.decision_tables import read_table
+
+__all__ = ["export"]
 
 
 @click.command()

@@ -2,11 +2,13 @@
 
 import click
 
-from unisono._emission import import_schedule
-from unisono._files import check_writable, save
-from unisono._inputs import element_count
+from unisono.base.files import check_writable, save
+from unisono.base.inputs import element_count
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, working
+from unisono.planning.emission import import_schedule
+
+__all__ = ["import_"]
 
 
 @click.command("import")

@@ -7,6 +7,8 @@ from unisono import parse_shape
 from unisono.cli._options import json_option, shape_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table
 
+__all__ = ["machines"]
+
 
 @click.command()
 @click.argument("name", required=False)

@@ -1,12 +1,14 @@
 """`unisono plan`: the best schedule by the machine's model, beside every candidate."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from unisono import InputError, save_plans
-from unisono._files import check_writable, save, write
-from unisono._inputs import DTYPE_BYTES, parse_bytes
+from unisono.base.files import check_writable, save, write
+from unisono.base.inputs import parse_bytes
+from unisono.base.reports import Candidate, Phase, PlanReport
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
@@ -17,7 +19,10 @@ from unisono.cli._output import (
     print_json,
     print_lines,
     print_table,
+    subject,
 )
+
+__all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
@@ -51,8 +56,7 @@ def plan(as_json: bool, show_all: bool, output: str | None, serve: str | None, *
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and output.endswith(".plan"):
-        size = 0 if made.collective == "barrier" else report["elements"] * DTYPE_BYTES[report["dtype"]]
-        save_plans([(made, *_sizes(serve, size))], output)
+        save_plans([(made, *_sizes(serve, report["bytes"]))], output)
     elif output is not None:
         save(made.schedule, output)
     if as_json:
@@ -75,17 +79,10 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
     return parse_bytes(first), None if last == "any" else parse_bytes(last)
 
 
-def subject(report: dict[str, Any]) -> str:
-    """One line that says what a report is about."""
-    shape = f"{report['ranks']} ranks" if len(report["shape"]) == 1 else "x".join(map(str, report["shape"]))
-    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({report['bytes']} bytes)"
-    return f"{what} on {report['machine']} {shape}"
-
-
-def print_report(report: dict[str, Any], candidates: int | None) -> None:
-    """Prints the report of a plan for people, with so many candidates (None: all)."""
+def print_report(report: PlanReport, candidates: int | None) -> None:
+    """Prints the report of a plan as text, with the first ``candidates`` candidates (None: all)."""
     predicted, bound = report["predicted"], report["lower_bound"]
-    print_lines(subject(report))
+    print_lines(subject(report, predicted["cycles"] is not None))
     print_fields(
         [
             ("algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
@@ -98,30 +95,31 @@ def print_report(report: dict[str, Any], candidates: int | None) -> None:
     )
     print_lines("")
     if predicted["phases"] is not None:
-        _print_phases(predicted)
+        _print_phases(predicted["phases"])
     elif predicted["terms"] is not None:
-        print_table(list(_TERMS), [[number(predicted["terms"][term]) for term in _TERMS]], right=_TERMS)
+        print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
     print_candidates(report["candidates"], candidates)
 
 
-def _print_phases(predicted: dict[str, Any]) -> None:
-    rows = [
-        [phase["name"], number(phase["cycles"]), *(number(phase["terms"][term]) for term in _TERMS)]
-        for phase in predicted["phases"]
-    ]
+def _numbers(terms: Mapping[str, Any]) -> list[str]:
+    return [number(terms[term]) for term in _TERMS]
+
+
+def _print_phases(phases: list[Phase]) -> None:
+    rows = [[phase["name"], number(phase["cycles"]), *_numbers(phase["terms"])] for phase in phases]
     print_table(["phase", "cycles", *_TERMS], rows, right=["cycles", *_TERMS])
-    print_lines(*(f"{phase['name']}: {phase['note']}" for phase in predicted["phases"] if phase["note"]), "")
+    print_lines(*(f"{phase['name']}: {phase['note']}" for phase in phases if phase["note"]), "")
 
 
-def print_candidates(candidates: list[dict[str, Any]], limit: int | None) -> None:
+def print_candidates(candidates: list[Candidate], limit: int | None) -> None:
     """Prints a table of candidates, best first."""
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     rows = [
         [
             candidate["algorithm"],
             params_text(candidate["params"]),
-            *(number(candidate[key]) for key in cycles),
+            *(number(candidate["cycles"]) for _ in cycles),
             f"{candidate['seconds'] * 1e6:.3f}",
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
         ]

@@ -11,6 +11,8 @@ from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
 from unisono.reproduce import PAPERS, Claim, multiplying_measured, reproduce_paper
 
+__all__ = ["reproduce"]
+
 
 @click.command()
 @click.argument("paper", required=False)
@@ -70,7 +72,7 @@ def _print(claims: list[Claim], files: list[str]) -> None:
 
 
 def _print_measured(measured: dict[str, Any]) -> None:
-    """What this machine took, which no claim is judged by."""
+    """Times measured on this machine, by which no claim is judged."""
     print_lines("", f"multiplying, measured here: {measured['note']}")
     if not measured["rows"]:
         return

@@ -7,9 +7,11 @@ import sys
 import click
 
 from unisono import InputError
-from unisono._files import check_writable, is_file
-from unisono._mpirun import environment, find_launcher, variables
+from unisono.base.files import check_writable, is_file
 from unisono.cli._output import print_lines
+from unisono.mpi.launchers import environment, find_launcher, variables
+
+__all__ = ["run"]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

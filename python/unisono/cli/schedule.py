@@ -5,9 +5,11 @@ from typing import Any
 import click
 
 from unisono import emit
-from unisono._files import check_writable, save
+from unisono.base.files import check_writable, save
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import print_json, print_lines
+
+__all__ = ["schedule"]
 
 
 @click.command()

@@ -1,34 +1,50 @@
 """`unisono simulate`: runs a schedule on a simulated machine, from a file or as planned."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import click
+import numpy as np
 
 import unisono
-from unisono import InputError, Measurement, Run, Schedule, UnsupportedError
-from unisono._files import check_writable
-from unisono._inputs import DTYPE_BYTES
-from unisono._simulation import SAMPLED, checked_pes
-from unisono.cli import _simulate_ranks, _simulate_switches
+from unisono import InputError, Machine, Measurement, Run, Schedule, SimulationError, UnsupportedError
+from unisono.base.files import check_writable
+from unisono.base.reports import Bound, MetricReport, SimulationReport
+from unisono.cli import _ranks_options
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
-from unisono.cli._output import cycles_and_time, number, print_fields, print_json, print_lines, print_table, working
+from unisono.cli._output import (
+    cycles_and_time,
+    number,
+    print_fields,
+    print_json,
+    print_lines,
+    print_table,
+    subject,
+    working,
+)
 from unisono.cli._types import TracedPes, TracePes
+from unisono.simulation.runs import SAMPLED, Metric, check_outputs
+from unisono.simulation.traces import checked_pes
 
-#: The most PEs whose times JSON lists.
+__all__ = ["simulate"]
+
+#: The most PEs or ranks whose times JSON lists, and the most values of a metric.
 _LISTED = 4096
+#: The most values of a metric that are printed one by one.
+_SHOWN = 8
 _MODELS = ("paper", "links")
-_ONLY_WAFER = "--calibrated measures on a wafer; ranks have a clock each, and --late says when they begin"
+#: The keys of JSON that are attributes of a run.
+_OF_RUN = ("cycles", "seconds", "nanoseconds", "events", "stalls", "result_correct", "mismatch", "wall_seconds")
 
 
 @click.command()
 @maybe_file_or_plan_options
 @click.option(
     "--sim",
-    type=click.Choice(["endpoint", "fabric", "network"]),
-    help="The simulator: fabric runs a wafer wavelet by wavelet, endpoint messages among ranks, network their packets "
-    "[the machine's].",
+    type=click.Choice(["collective-engine", "endpoint", "fabric", "network"]),
+    help="The simulator: fabric runs a wafer wavelet by wavelet, endpoint messages among ranks, network their packets, "
+    "collective-engine packets in switches that reduce [the machine's].",
 )
 @click.option(
     "--queue-depth", type=int, metavar="N", help="Wavelets that wait at a router, per color and input [the machine's]."
@@ -41,13 +57,15 @@ _ONLY_WAFER = "--calibrated measures on a wafer; ranks have a clock each, and --
     metavar="P",
     help="Share of its cycles in which a PE idles, as it does against overheating.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the idle cycles.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the idle cycles, or the noise."
+)
 @click.option(
     "--calibrated",
     is_flag=True,
     help="Also measure as on hardware, without a common clock: PEs calibrate their starts by a trigger.",
 )
-@_simulate_ranks.options
+@_ranks_options.options
 @click.option(
     "--trace", metavar="FILE.json", help="Write the operations of PEs or ranks for Perfetto or chrome://tracing."
 )
@@ -69,7 +87,7 @@ def simulate(
     calibrated: bool,
     trace: str | None,
     trace_pes: TracedPes | None,
-    ranks_options: _simulate_ranks.Options,
+    ranks_options: _ranks_options.Options,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -78,103 +96,137 @@ def simulate(
     On a wafer data flows through it; among ranks messages run at the machine's prices, and --goal runs the program of
     another tool.
     """
+    given = ranks_options
     if trace is not None:
-        check_writable(trace, ranks_options.goal or file_or_collective)
+        check_writable(trace, given.goal or file_or_collective)
     elif trace_pes is not None:
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
-    chosen = TracedPes(SAMPLED) if trace_pes is None else trace_pes
-    record = (trace, chosen) if trace is not None else None
-    if ranks_options.goal is not None:
-        if file_or_collective is not None:
-            raise click.UsageError("--goal brings its own program; drop the rest")
-        if calibrated:
-            raise click.UsageError(_ONLY_WAFER)
-        return _simulate_ranks.goal(ranks_options, machine, seed, record, as_json)
-    if file_or_collective is None:
-        raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
-    schedule = schedule_of(file_or_collective, machine, options, "simulate")
-    kind = None if schedule.machine is None else schedule.machine.kind
-    if kind == "in-network":
-        if sim is not None or calibrated or trace is not None or queue_depth is not None or noop_probability != 0:
-            raise click.UsageError(
-                "on switches that reduce there is one simulator, without a trace; --sim, --trace, --calibrated, "
-                "--queue-depth and --noop-probability are for other machines"
-            )
-        _simulate_ranks.refuse(ranks_options)
-        return _simulate_switches.run(schedule, as_json)
-    fits = {"fabric": "wafer", "endpoint": "endpoint", "network": "network"}
-    if sim is not None and kind is not None and fits[sim] != kind:
-        raise InputError(f"--sim {sim} runs machines of kind {fits[sim]}, and this one is of kind {kind}")
-    if kind in ("endpoint", "network"):
+    what, where = _subject(file_or_collective, machine, options, given)
+    simulator = "endpoint" if where is None else where.simulator
+    if sim is not None and where is not None and sim != simulator:
+        raise InputError(f"--sim {sim} does not run {where.name}, a machine of kind {where.kind}; {simulator} does")
+    if calibrated and simulator != "fabric":
+        raise click.UsageError("--calibrated measures on a wafer; ranks have a clock each, and --late delays them")
+    check_outputs(simulator, trace=trace, timeline=given.timeline)
+    pes = None
+    if trace is not None and what is not None:
+        nodes = what.nodes
+        pes = checked_pes((trace_pes or TracedPes(SAMPLED)).of(nodes), nodes)
+    # Among ranks the model prices messages; on other machines it only plans.
+    model = options["model"] if simulator == "endpoint" else None
+    of_wafer: dict[str, Any] = {"queue_depth": queue_depth, "noop_probability": noop_probability, "seed": seed}
+    of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
+    measured = None
+    if what is None:
         if queue_depth is not None or noop_probability != 0:
             raise click.UsageError("--queue-depth and --noop-probability are a wafer's; see --noise and --late")
-        if calibrated:
-            raise click.UsageError(_ONLY_WAFER)
-        model, where = options.get("model"), None
-        if kind == "network":
-            # A network has one model, which plans take; a schedule does not keep which part of it was asked for.
-            model, where = None, None if machine is None else unisono.machine(machine, options["shape"])
-        return _simulate_ranks.schedule(schedule, where, ranks_options, model, seed, record, as_json)
-    _simulate_ranks.refuse(ranks_options)
-    sim = "fabric"
-    chosen = TracedPes(SAMPLED) if trace_pes is None else trace_pes
-    pes = checked_pes(chosen.of(schedule.nodes), schedule.nodes) if trace is not None else None
-    with working("simulating"):
-        run = unisono.simulate(
-            schedule, queue_depth=queue_depth, noop_probability=noop_probability, seed=seed, trace_pes=pes
-        )
-        measured = None
-        if calibrated:
-            measured = unisono.measure(schedule, queue_depth=queue_depth, noop_probability=noop_probability, seed=seed)
+        try:
+            with working("simulating"):
+                run = unisono.simulate_goal(
+                    str(given.goal),
+                    machine=where,
+                    **given.parameters,
+                    zero_byte=given.zero_byte or "wrapped",
+                    late=given.late,
+                    noise=given.noise,
+                    seed=seed,
+                )
+        except SimulationError as stuck:
+            if as_json:
+                print_json(_asked(what, where, simulator, model, queue_depth) | of_goal | {"deadlock": stuck.stuck})
+            return say(str(stuck), NO)
+    else:
+        with working("simulating"):
+            run = unisono.simulate(what, model=model, late=given.late, noise=given.noise, trace_pes=pes, **of_wafer)
+            if calibrated:
+                measured = unisono.measure(what, **of_wafer)
+    files = []
     if trace is not None:
-        run.trace(trace)
-    report = _report(run, schedule, sim, queue_depth)
+        run.trace(trace, pes or (trace_pes or TracedPes(SAMPLED)).of(len(run.finish)))
+        files.append(trace)
+    if given.timeline is not None:
+        run.timeline(given.timeline)
+        files.append(given.timeline)
+    others = {**of_goal, "calibrated": None if measured is None else asdict(measured), "files": files}
+    report = cast(SimulationReport, _asked(what, where, simulator, model, queue_depth) | _measured(run, what) | others)
     if as_json:
-        print_json({**report, "calibrated": None if measured is None else asdict(measured), "trace": trace})
+        print_json(report)
     else:
         _print(report, run)
         if measured is not None:
             _print_measured(measured)
-        if trace is not None:
-            print_lines("", f"wrote {trace}: {len(pes or [])} of {schedule.nodes} PEs, 1 µs stands for 1 cycle")
-    if run.result_correct:
-        return 0
-    return say(f"the result is wrong: {run.mismatch}", NO)
+        print_lines(*(f"wrote {file}" for file in files))
+    if run.result_correct is False:
+        return say(f"the result is wrong: {run.mismatch}", NO)
+    return 0
 
 
-def _report(run: Run, schedule: Schedule, sim: str, queue_depth: int | None) -> dict[str, Any]:
-    machine = schedule.machine
-    assert machine is not None, "what ran has a machine"
-    return {
-        "collective": schedule.collective,
-        "machine": machine.name,
-        "shape": machine.shape,
-        "elements": schedule.elements,
-        "dtype": schedule.dtype,
-        "sim": sim,
-        "queue_depth": machine.describe().get("queue_depth") if queue_depth is None else queue_depth,
-        "cycles": run.cycles,
-        "seconds": run.seconds,
-        "result_correct": run.result_correct,
-        "mismatch": run.mismatch,
-        "predicted_cycles": {model: _predicted(schedule, model) for model in _MODELS},
-        "lower_bound": _physical_bound(schedule),
-        "events": run.events,
-        "hops": run.hops,
-        "stalls": run.stalls,
-        "wall_seconds": run.wall_seconds,
-        "finish": run.finish if schedule.nodes <= _LISTED else None,
+def _subject(
+    what: str | None, machine: str | None, options: dict[str, Any], given: _ranks_options.Options
+) -> tuple[Schedule | None, Machine | None]:
+    """The schedule, None for a GOAL program, and the machine, None for LogGOPS without one."""
+    if given.goal is not None:
+        if what is not None:
+            raise click.UsageError("--goal brings its own program; drop the rest")
+        return None, None if machine is None else unisono.machine(machine)
+    if what is None:
+        raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
+    if given.parameters or given.zero_byte is not None:
+        name = f"--{next(iter(given.parameters), 'zero-byte')}"
+        raise click.UsageError(f"{name} goes with --goal; a machine file says the parameters of a machine")
+    found = schedule_of(what, machine, options, "simulate")
+    if found.machine is None:
+        raise InputError("the schedule has no machine; name one with --machine")
+    if given.late is not None and len(given.late) != found.ranks:
+        raise InputError(f"--late says when {len(given.late)} ranks begin, and there are {found.ranks}")
+    return found, found.machine
+
+
+def _asked(
+    what: Schedule | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
+) -> dict[str, Any]:
+    """The keys of JSON that say what runs; the others are null, as they stay where a run gets stuck."""
+    described = {} if machine is None else machine.describe()
+    known: dict[str, Any] = {
+        "machine": None if machine is None else machine.name,
+        "shape": None if machine is None or what is None else machine.shape,
+        "nodes": described.get("node_dims"),
+        "bytes": None if what is None else what.elements * unisono.dtypes()[what.dtype],
+        "sim": simulator,
+        "model": model or described.get("model"),
+        "queue_depth": described.get("queue_depth") if depth is None else depth,
+        "deadlock": [],
+        "files": [],
+    }
+    of_subject = {name: getattr(what, name, None) for name in ("collective", "ranks", "elements", "dtype")}
+    return dict.fromkeys(SimulationReport.__annotations__) | of_subject | known
+
+
+def _measured(run: Run, what: Schedule | None) -> dict[str, Any]:
+    """The keys of JSON that a run fills."""
+    size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
+    listed = len(run.finish) <= _LISTED
+    # Schedules in cycles stand beside models and a bound; other machines have no such table.
+    beside = what if run.cycles is not None else None
+    return {name: getattr(run, name) for name in _OF_RUN} | {
+        "ranks": len(run.finish) if what is None else what.ranks,
+        "bytes_per_second": size / run.nanoseconds * 1e9 if size is not None and run.nanoseconds else None,
+        "metrics": {name: _listed(metric) for name, metric in run.metrics.items()},
+        "finish": run.finish if listed else None,
+        "finish_ns": run.finish_ns if listed else None,
+        "predicted_cycles": None if beside is None else {name: _predicted(beside, name) for name in _MODELS},
+        "lower_bound": None if beside is None else _physical_bound(beside),
     }
 
 
 def _predicted(schedule: Schedule, model: str) -> float | None:
     try:
-        return float(schedule.predict(model)["cycles"])
+        return schedule.predict(model)["cycles"]
     except UnsupportedError:
         return None
 
 
-def _physical_bound(schedule: Schedule) -> dict[str, Any] | None:
+def _physical_bound(schedule: Schedule) -> Bound | None:
     """The bound that no model is part of, where one is known for the collective."""
     assert schedule.machine is not None, "what ran has a machine"
     found = unisono.bounds(
@@ -183,24 +235,52 @@ def _physical_bound(schedule: Schedule) -> dict[str, Any] | None:
     return next((bound for bound in found if bound["name"].startswith("physical")), None)
 
 
-def _print(report: dict[str, Any], run: Run) -> None:
-    shape = "x".join(map(str, report["shape"] or []))
-    size = report["elements"] * DTYPE_BYTES[report["dtype"]]
-    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({size} bytes)"
-    print_lines(f"{what} on {report['machine']} {shape}")
+def _listed(metric: Metric) -> MetricReport:
+    long = isinstance(metric.value, np.ndarray) and len(metric.value) > _LISTED
+    return {"value": None if long else metric.value, "unit": metric.unit}
+
+
+def _metric_text(name: str, metric: Metric) -> str:
+    """The value and its unit, unless the name already ends with that."""
+    value = metric.value
+    unit = "" if name.endswith(metric.unit) else f" {metric.unit}"
+    if isinstance(value, np.ndarray):
+        if len(value) > _SHOWN:
+            return f"{value.min()} to {value.max()}{unit}"
+        value = ", ".join(map(str, value))
+    return f"{number(value, 3) if isinstance(value, float) else value}{unit}"
+
+
+def _print(report: SimulationReport, run: Run) -> None:
+    """Prints the report of a run as text; fields and tables without a value are left out."""
+    in_cycles = run.cycles is not None
+    print_lines(report["goal"] or subject(report, in_cycles))
+    queue = f", queue depth {report['queue_depth']}" if report["queue_depth"] is not None else ""
+    result = {True: "correct", False: "WRONG", None: "not checked: no data flowed"}[run.result_correct]
+    rate = f", {run.events / run.wall_seconds / 1e6:.1f} million a second" if run.wall_seconds > 0 else ""
+    bandwidth = report["bytes_per_second"]
     print_fields(
         [
-            ("simulated", f"{cycles_and_time(report)} ({report['sim']}, queue depth {report['queue_depth']})"),
-            ("result", "correct" if run.result_correct else "WRONG"),
-            ("work", f"{run.events} events, {run.hops} hops, {run.stalls} stalled cycles in {run.wall_seconds:.2f} s"),
+            ("simulated", f"{cycles_and_time(report)} ({run.simulator}{queue})"),
+            ("result", result),
+            ("bandwidth", f"{number(bandwidth * 8 / 1e9, 2)} Gbit/s" if bandwidth else ""),
+            ("work", f"{run.events} events in {run.wall_seconds:.2f} s{rate}"),
+            *((name.replace("_", " "), _metric_text(name, metric)) for name, metric in run.metrics.items()),
         ]
     )
-    bound = report["lower_bound"]
-    rows = [[f"model {name}", cycles] for name, cycles in report["predicted_cycles"].items()]
-    rows += [[f"bound {bound['name']}", bound["cycles"]]] if bound else []
-    cells = [[str(name), number(cycles), _over(run.cycles, cycles)] for name, cycles in rows]
+    ends = run.finish if run.finish_ns is None else run.finish_ns
+    unit = "cycles" if in_cycles else "ns"
+    columns = [f"first done, {unit}", f"mean, {unit}", f"last, {unit}"]
+    cells = [number(float(end), 3) for end in (ends.min(), ends.mean(), ends.max())] if len(ends) else None
     print_lines("")
-    print_table(["beside", "cycles", "simulated / this"], cells, right=["cycles", "simulated / this"])
+    print_table(columns, [cells] if cells else [], right=columns)
+    if report["predicted_cycles"] is None or run.cycles is None:
+        return
+    rows = [(f"model {name}", cycles) for name, cycles in report["predicted_cycles"].items()]
+    rows += [(f"bound {bound['name']}", bound["cycles"])] if (bound := report["lower_bound"]) else []
+    beside = [[name, number(cycles), f"{run.cycles / cycles:.3f}" if cycles else "-"] for name, cycles in rows]
+    print_lines("")
+    print_table(["beside", "cycles", "simulated / this"], beside, right=["cycles", "simulated / this"])
 
 
 def _print_measured(measured: Measurement) -> None:
@@ -217,7 +297,3 @@ def _print_measured(measured: Measurement) -> None:
             ("alpha", f"{measured.alpha:.4f} after {measured.runs} runs"),
         ]
     )
-
-
-def _over(cycles: int, other: float | None) -> str:
-    return f"{cycles / other:.3f}" if other else "-"

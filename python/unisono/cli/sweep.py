@@ -5,12 +5,15 @@ from typing import Any
 import click
 
 import unisono
-from unisono._files import check_writable, write
-from unisono._letters import letters
+from unisono.base.files import check_writable, write
+from unisono.base.letters import letters
+from unisono.base.reports import SweepPoint
 from unisono.cli._options import data_options, json_option, limit_options, machine_option, model_option, root_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._types import Lengths, Names, Param, Shapes
 from unisono.tables import sweep_csv
+
+__all__ = ["sweep"]
 
 _WIDEST = 16
 
@@ -25,8 +28,9 @@ _WIDEST = 16
 @click.option(
     "--baseline",
     metavar="NAME",
-    help="What the speed-up is over [default on a wafer: chain, or flood for a broadcast; among ranks what "
-    "libraries use for short vectors].",
+    help="The algorithm that the speed-up compares with [default on a wafer: chain, or flood for a broadcast; among "
+    "ranks the one that libraries use for short vectors; on switches that reduce recursive-doubling for an allreduce, "
+    "else in-network].",
 )
 @click.option(
     "--param", type=Param(), multiple=True, help="A parameter of the algorithms, as in root=middle; repeatable."
@@ -80,7 +84,7 @@ def _written(*paths: str | None) -> list[str]:
     return [path for path in paths if path is not None]
 
 
-def _print(points: list[dict[str, Any]], lengths: int) -> None:
+def _print(points: list[SweepPoint], lengths: int) -> None:
     """A map, one row a shape, where it fits the page; else one row a point."""
     if lengths > _WIDEST:
         rows = [
@@ -101,10 +105,10 @@ def _print(points: list[dict[str, Any]], lengths: int) -> None:
     print_lines(f"beside each: how many times faster than {points[0]['baseline']}")
 
 
-def _shape(point: dict[str, Any]) -> str:
+def _shape(point: SweepPoint) -> str:
     return "x".join(map(str, point["shape"]))
 
 
-def _gain(point: dict[str, Any]) -> str:
+def _gain(point: SweepPoint) -> str:
     ratio = point["baseline_ratio"]
     return "-" if ratio is None else f"{ratio:.2f}"

@@ -5,12 +5,14 @@ from typing import Any
 import click
 
 import unisono
-from unisono import InputError
-from unisono._core import Machine, check_routing
-from unisono._files import check_writable, write
+from unisono import InputError, Machine
+from unisono.base.files import check_writable, write
 from unisono.cli._failures import NO
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
+from unisono.machines import check_routing
+
+__all__ = ["topology"]
 
 
 @click.command()

@@ -6,12 +6,14 @@ import click
 
 import unisono
 from unisono import Traffic
-from unisono._files import check_writable, write
-from unisono._inputs import parse_bytes
-from unisono._traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
+from unisono.base.files import check_writable, write
+from unisono.base.inputs import parse_bytes
 from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import params_text, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._types import Names, Param
+from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
+
+__all__ = ["traffic"]
 
 
 @click.command()
@@ -73,9 +75,9 @@ def traffic(
             )
     if plot is not None:
         # Imported here: drawing takes longer to load than everything else to run.
-        from unisono import network_plots
+        from unisono.plots.bandwidths import bandwidths
 
-        write(plot, network_plots.bandwidths(points))
+        write(plot, bandwidths(points))
     files = [] if plot is None else [plot]
     if as_json:
         reports = [point.report() for point in points]
@@ -107,7 +109,9 @@ def _print(points: list[Traffic]) -> None:
                 f"{point.seconds * 1e6:.3f}",
                 f"{100 * point.share_of_injection:.2f} %",
                 f"{100 * point.share_of_peak:.2f} %",
-                *(_gbps(report[f"bytes_per_second_{which}"]) for which in ("min", "mean", "max")),
+                _gbps(report["bytes_per_second_min"]),
+                _gbps(report["bytes_per_second_mean"]),
+                _gbps(report["bytes_per_second_max"]),
                 "-" if point.packets is None else str(point.packets),
                 f"{point.wall_seconds:.2f}",
             ]

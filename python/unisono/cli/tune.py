@@ -6,16 +6,18 @@ import click
 
 import unisono
 from unisono import InputError
-from unisono._collectives import MEASURED
-from unisono._deciding import LIBRARY
-from unisono._files import check_writable
-from unisono._groups import counts as whole_numbers
-from unisono._mpi import import_mpi, together
+from unisono.base.files import check_writable
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli.bench import sizes_of
+from unisono.mpi.collectives import MEASURED
+from unisono.mpi.groups import counts as whole_numbers
+from unisono.mpi.library import import_mpi, together
+from unisono.planning.decisions import LIBRARY
 from unisono.tuning import Cell, groups, rows_of
 from unisono.tuning import tune as measure
+
+__all__ = ["tune"]
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
@@ -24,7 +26,7 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 @click.argument("collectives", metavar="COLLECTIVE[,COLLECTIVE...]")
 @click.option("--machine", metavar="M.toml", required=True, help="Proposes candidates; unisono calibrate writes one.")
 @click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as 2,4,8; by default all of this run.")
-@click.option("--per-node", metavar="LIST", help="At most so many ranks on a node; by default as many as there are.")
+@click.option("--per-node", metavar="LIST", help="The most ranks on a node; by default all that there are.")
 @click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure at, in bytes.")
 @click.option("--candidates", type=int, default=3, show_default=True, metavar="N", help="Proposals a size.")
 @click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Interleaved rounds a size.")
@@ -91,8 +93,8 @@ def tune(
     _print(cells)
     print_lines(*(f"not to be had on these nodes: {text}" for text in missing))
     between = len({(row.ranks, row.per_node) for row in rows if not row.measured})
-    told = f"; times on {between} more numbers of ranks were interpolated" if between else ""
-    print_lines("", f"wrote {output}: {len(rows)} rows{told}")
+    note = f"; times on {between} more numbers of ranks were interpolated" if between else ""
+    print_lines("", f"wrote {output}: {len(rows)} rows{note}")
     return 0
 
 

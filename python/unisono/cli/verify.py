@@ -7,10 +7,12 @@ import click
 
 from unisono import InputError, Proof, Schedule, certificate_checker
 from unisono._core import check_registers
-from unisono._files import check_regular, check_writable, read_text, title, write
+from unisono.base.files import check_regular, check_writable, read_text, title, write
 from unisono.cli._failures import NO
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
+
+__all__ = ["verify"]
 
 _SHOWN = 20
 

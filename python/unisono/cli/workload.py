@@ -6,9 +6,11 @@ import click
 
 import unisono
 from unisono import training
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
+
+__all__ = ["workload"]
 
 
 @click.command()
@@ -19,7 +21,7 @@ from unisono.cli._output import number, print_fields, print_json, print_lines, p
     type=click.Choice(["model", "packet"]),
     default="model",
     show_default=True,
-    help="What communication takes: by the model that plans go by, or with every packet simulated.",
+    help="The time of communication: by the model of plans, or with every packet simulated.",
 )
 @click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce.")
@@ -77,9 +79,9 @@ def workload(
         report = unisono.workload(name, machine, level=level, overlap=not no_overlap)
     if plot is not None:
         # Imported here: drawing takes longer to load than everything else to run.
-        from unisono import workload_plot
+        from unisono.plots import workloads
 
-        write(plot, workload_plot.draw(report, plot[-3:]))
+        write(plot, workloads.draw(report, plot[-3:]))
     if as_json:
         print_json({**report, "files": [plot] if plot is not None else []})
         return
@@ -99,7 +101,7 @@ def workload(
             _ms(phase["begin"]),
             f"{c['collective']} among {c['ranks']}",
             f"{c['bytes']:,}",
-            " ".join([c["algorithm"], c["params"]]).strip(),
+            " ".join(filter(None, [c["algorithm"], c["params"]])),
             _ms(c["end"] - c["begin"]),
             "" if c["blocking"] else "no",
         ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono._core import InputError, Mapper
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 from unisono.graphs import _commands, _tasks
 from unisono.graphs._tasks import Source
 
@@ -45,7 +45,7 @@ def _made(source: Source, form: str, kind: str, title: str) -> str | bytes:
 
 
 def of_json(program: dict[str, Any]) -> Callable[[Any], None]:
-    """What submits a program of the JSON form, which was found right before."""
+    """The function that submits a program of the JSON form, which was checked before."""
 
     def build(to: Any) -> None:
         buffers = {}

@@ -124,7 +124,7 @@ def _operation(axes: Axes, members: Sequence[Command], nodes: int, y: float) -> 
 def _waits(axes: Axes, graph: CommandGraph, rank: int, rows: dict[Place, int]) -> None:
     """Lines from a rank's commands to what they wait for, around what stands between.
 
-    What others imply, and what the order of a rank's kernels implies, is left out.
+    Dependencies that others or the order of a rank's kernels imply are left out.
     """
     x, side = rank * _LANE, rank * _LANE - _WIDTH / 2
     before: dict[int, set[int]] = {}

@@ -18,7 +18,7 @@ class Command:
     number: int
     kind: str
     task: int
-    #: What it does, and on which part.
+    #: The action, and the part that it acts on.
     what: str
     part: str
     waits: tuple[int, ...]
@@ -29,7 +29,7 @@ class Command:
 
     @property
     def place(self) -> Place:
-        """What no other command shares."""
+        """The key that no other command shares."""
         return self.rank, self.number
 
 
@@ -43,7 +43,7 @@ class CommandGraph:
     messages: list[tuple[Command, Command]] = field(default_factory=list)
 
     def before(self) -> dict[Place, list[Place]]:
-        """What each command waits for, messages of others included."""
+        """The commands that each command waits for, messages of others included."""
         found = {
             place: [(command.rank, number) for number in command.waits] for place, command in self.commands.items()
         }

@@ -1,4 +1,4 @@
-"""What pictures of programs share: colors, boxes, the sheet and its file."""
+"""The parts of all pictures of programs: colors, boxes, the sheet and its file."""
 
 import io
 import textwrap
@@ -47,7 +47,7 @@ def short(text: str, most: int) -> str:
 
 
 def left_out(shown: int, total: int, what: str) -> list[str]:
-    """What a picture says of what it does not show; nothing where it shows all."""
+    """The note on what a picture leaves out; empty where it shows everything."""
     return [] if shown >= total else [f"the first {shown} of {total} {what}"]
 
 

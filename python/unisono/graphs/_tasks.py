@@ -20,7 +20,7 @@ class SubmittedTask:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What a program submits, by its numbers. It takes a program in a discovery's place."""
+    """Records what a program submits, by its numbers, in the place of a discovery."""
 
     buffers: list[str] = field(default_factory=list)
     tasks: list[SubmittedTask] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Source:
-    """A program, as ``build`` submits it, on so many nodes."""
+    """A program, as ``build`` submits it, on a number of nodes."""
 
     build: Callable[[Any], None]
     nodes: int
@@ -53,7 +53,7 @@ class Source:
         return made
 
     def settled(self, rank: int | None = None) -> Discovery:
-        """What is found for a rank, or for all."""
+        """The discovery for a rank, or for all."""
         discovery = Discovery(self.nodes, rank, self.rules, rows=self.rows, report=rank is None)
         self.build(discovery)
         discovery.flush()
@@ -101,8 +101,8 @@ def task_graph(source: Source) -> TaskGraph:
 
     edges = []
     for f in forwards:
-        after, before, buffer = f["after_index"], f["before_index"], f["buffer"]
-        edges.append(Edge(after, before, buffer, f["collective"] or by(before, buffer), f["group"]))
+        before, name = f["before_index"], f["buffer"]
+        edges.append(Edge(f["after_index"], before, name, f["collective"] or by(before, name), f["group"]))
     known = {(edge.before, edge.buffer) for edge in edges}
     writers: dict[int, int] = {}
     for number, task in enumerate(submitted.tasks):

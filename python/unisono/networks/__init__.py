@@ -10,9 +10,11 @@ from unisono._core import InputError, Machine
 from unisono.networks import dragonfly, fattree, graph, hxmesh, hyperx, lattice
 from unisono.networks._canvas import Canvas
 
+__all__ = ["DRAWN", "draw"]
+
 Draw = Callable[[Canvas, Machine, Mapping[str, Any]], str]
 
-#: What draws a family: it is given the machine and its table `topology`, and answers which part it has drawn.
+#: The function that draws a family, from the machine and its table `topology`; it returns which part it drew.
 DRAWN: dict[str, Draw] = {
     "dragonfly": dragonfly.draw,
     "fattree": fattree.draw,

@@ -1,4 +1,4 @@
-"""What all pictures of networks share: accelerators, switches, boards, and cables by kind in colour."""
+"""The parts of all pictures of networks: accelerators, switches, boards, and cables by kind in colour."""
 
 import io
 from collections.abc import Sequence

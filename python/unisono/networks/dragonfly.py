@@ -8,6 +8,8 @@ from typing import Any
 from unisono._core import Machine
 from unisono.networks._canvas import Canvas, Point, count
 
+__all__ = ["draw"]
+
 _ACCELERATORS = 4
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from unisono._core import Machine
 from unisono.networks._canvas import Canvas, Point, count
 
+__all__ = ["draw"]
+
 _MIDDLE = 32
 #: Switches of a level, pods and accelerators of a leaf that are drawn.
 _SWITCHES, _PODS, _ACCELERATORS = 6, 3, 5

@@ -7,7 +7,9 @@ from typing import Any
 from unisono._core import Machine, plane
 from unisono.networks._canvas import HALF, KINDS, Canvas, Point, count
 
-#: Beyond so many nodes numbers are left out.
+__all__ = ["draw"]
+
+#: The most nodes that are numbered.
 _NUMBERED = 64
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from unisono._core import Machine
 from unisono.networks._canvas import HALF, Canvas
 
+__all__ = ["draw"]
+
 #: More boards, or accelerators a side, are not drawn.
 _BOARDS, _SIDE = 4, 12
 #: Between neighboring cables, and between bars.
@@ -25,7 +27,7 @@ class _Plan:
 
     @property
     def beside(self) -> float:
-        """What the cables of the rows take on each side of a board."""
+        """The width that the cables of the rows take on each side of a board."""
         return 0.25 + self.a * _TRACK
 
     @property

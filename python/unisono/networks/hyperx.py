@@ -8,6 +8,8 @@ from unisono._core import Machine
 from unisono.networks._canvas import Canvas, arc, count
 from unisono.networks.lattice import part_of, place, steps
 
+__all__ = ["draw"]
+
 _MOST, _WIDE = 27, 3.0
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from unisono._core import Machine
 from unisono.networks._canvas import HALF, Canvas, Kind, Point, arc
 
+__all__ = ["draw_hypercube", "draw_mesh", "draw_torus", "part_of", "place", "steps"]
+
 #: Of accelerators; more are a part.
 _MOST = 100
 _DEPTH = (0.42, 0.34)

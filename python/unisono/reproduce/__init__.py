@@ -13,6 +13,8 @@ from typing import Any
 
 from unisono._core import paper_claims
 
+__all__ = ["PAPERS", "Claim", "Finding", "judge", "listed_claims", "reproduce_paper"]
+
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
 
@@ -42,7 +44,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a computation found: the value of the paper, ours, and whether they agree where that is not by numbers."""
+    """The result of a computation: the paper's value, ours, and whether they agree where these are not numbers."""
 
     reported: Any
     ours: Any

@@ -10,10 +10,12 @@ from typing import Any
 
 from unisono import plots
 from unisono._core import Discovery, Mapper, discovery_rate
-from unisono._files import write
+from unisono.base.files import write
 from unisono.graphs import Source, write_graph
 from unisono.reproduce import Finding
 from unisono.tables import csv_text
+
+__all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
 
 Listed = Mapping[str, Any]
 #: Programs are checked on each of these numbers of nodes.

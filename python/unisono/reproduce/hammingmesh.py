@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from unisono._core import Machine, check_routing
-from unisono._files import write
-from unisono._machines import machine
+from unisono.base.files import write
+from unisono.machines.descriptions import machine
 from unisono.networks import draw as draw_network
 from unisono.reproduce import Finding, hammingmesh_allocation, hammingmesh_traffic
 from unisono.tables import csv_text
+
+__all__ = ["check", "draw"]
 
 Listed = dict[str, Any]
 

@@ -5,12 +5,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from unisono import allocation_plot
-from unisono._allocation import allocate
 from unisono._core import trace_quantiles
-from unisono._files import write
+from unisono.base.files import write
+from unisono.machines.allocation import allocate
+from unisono.plots import allocations
 from unisono.reproduce import Finding
 from unisono.tables import csv_text
+
+__all__ = ["CHECKS", "draw"]
 
 Listed = dict[str, Any]
 
@@ -33,7 +35,7 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     example = allocate("hx2mesh-small", fail=20, samples=1, seed=3)
     files: dict[Path, str | bytes] = {
         folder / "allocation.csv": csv_text(head, rows),
-        folder / "allocation.png": allocation_plot.mapping(example, "Jobs of the trace on hx2mesh-small"),
+        folder / "allocation.png": allocations.mapping(example, "Jobs of the trace on hx2mesh-small"),
     }
     for path, data in files.items():
         write(path, data)

@@ -8,12 +8,14 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from unisono._files import write
-from unisono._machines import machine
-from unisono._traffic import traffic
-from unisono._workload import workload
+from unisono.base.files import write
+from unisono.machines.descriptions import machine
+from unisono.planning.workloads import workload
 from unisono.reproduce import Finding
+from unisono.simulation.network_traffic import traffic
 from unisono.tables import csv_text
+
+__all__ = ["CHECKS", "draw"]
 
 Listed = dict[str, Any]
 

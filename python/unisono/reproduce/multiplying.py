@@ -9,6 +9,8 @@ from unisono.multiplying import best, cost, count, fan_out
 from unisono.reproduce import Finding, multiplying_figures
 from unisono.reproduce import multiplying_simulated as runs
 
+__all__ = ["FORMULAS", "Row", "check", "doubling", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
+
 #: Table 1, minima and medians in us.
 ALPHA_P, ALPHA_R = 1.34, 0.34
 ALPHA_P_MEDIAN, ALPHA_R_MEDIAN = 1.51, 0.38
@@ -103,7 +105,7 @@ def eq_4_minimum(ratio: float) -> float:
     return (low + high) / 2
 
 
-#: What claims without a printed number evaluate at their points.
+#: The functions that claims without a printed number evaluate at their points.
 FORMULAS: dict[str, Callable[..., float]] = {
     "eq2": eq_2,
     "eq4": lambda b, stages: eq_4(b, (b + 1) ** stages, FIG_4_ALPHA_P, FIG_4_ALPHA_R),

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.tables import csv_text
+
+__all__ = ["Compared", "figure_3", "figure_4", "figure_12"]
 
 _PAPER = "Generalisation of recursive doubling for AllReduce, 2017"
 

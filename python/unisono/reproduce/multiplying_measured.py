@@ -13,7 +13,9 @@ from statistics import median
 from typing import Any
 
 from unisono import InputError, plan, save_plans
-from unisono._mpirun import environment, find_launcher
+from unisono.mpi.launchers import environment, find_launcher
+
+__all__ = ["BYTES", "SCHEDULES", "main", "measure"]
 
 #: By ranks: recursive doubling and recursive multiplying as schedules. On two ranks they are one.
 SCHEDULES = {2: ("a2", "a2"), 3: ("c2m2,a2,e2m2", "a3"), 4: ("a2,a2", "a4")}
@@ -51,19 +53,21 @@ def measure() -> tuple[list[dict[str, Any]], str]:
             said = (done.stderr.strip() or done.stdout.strip() or "nothing was printed").splitlines()
             return rows, f"not measured on {ranks} ranks: {next((x for x in said if 'error' in x.lower()), said[0])}"
         rows.append(json.loads(done.stdout.replace("\0", "")) | {"shared_cores": ranks > cores})
-    told = f"{BYTES} bytes, one node of {cores} cores, {launcher.family}; the paper had one rank a node of a Cray XC30"
+    setting = (
+        f"{BYTES} bytes, one node of {cores} cores, {launcher.family}; the paper had one rank a node of a Cray XC30"
+    )
     if any(row["shared_cores"] for row in rows):
-        told += (
+        setting += (
             "; more ranks than cores take turns, so their times are of switching between them as much as of messages"
         )
-    return rows, told
+    return rows, setting
 
 
 def main() -> None:
     """Under mpiexec: times the library's own, doubling and multiplying turn by turn; rank 0 prints a row."""
-    from unisono._collectives import Collectives
-    from unisono._mpi import import_mpi
     from unisono.measuring import contest
+    from unisono.mpi.collectives import Collectives
+    from unisono.mpi.library import import_mpi
 
     mpi = import_mpi()
     world = mpi.COMM_WORLD

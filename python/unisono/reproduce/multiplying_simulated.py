@@ -3,9 +3,10 @@
 from functools import cache
 from pathlib import Path
 
-from unisono import plan, simulate
+from unisono import Run, plan, simulate
 from unisono._core import Machine
-from unisono._endpoint import EndpointRun
+
+__all__ = ["draw", "finish", "machine", "run"]
 
 #: Figs. 18 to 23: processes, algorithm, its parameters.
 FIGURES: dict[int, tuple[int, str, dict[str, str]]] = {
@@ -25,17 +26,17 @@ def machine() -> Machine:
     return Machine.from_toml(text.replace("beta_ns_per_byte = 0.4", "beta_ns_per_byte = 0.0"), "paper-sim")
 
 
-def run(ranks: int, algorithm: str, params: dict[str, str]) -> EndpointRun:
+def run(ranks: int, algorithm: str, params: dict[str, str]) -> Run:
     """An allreduce of one element."""
     made = plan("allreduce", machine(), shape=ranks, elements=1, algorithm=algorithm, params=params)
-    ran = simulate(made.schedule)
-    assert isinstance(ran, EndpointRun)  # the machine's kind is endpoint
-    return ran
+    return simulate(made.schedule)
 
 
 def finish(ranks: int, schedule: str) -> list[float]:
     """When each rank is done with a schedule of recursive multiplying, in ns."""
-    return [float(time) for time in run(ranks, "recursive-multiplying", {"schedule": schedule}).finish_ns]
+    ends = run(ranks, "recursive-multiplying", {"schedule": schedule}).finish_ns
+    assert ends is not None, "machines of ranks count nanoseconds"
+    return [float(end) for end in ends]
 
 
 def draw(folder: Path) -> list[str]:

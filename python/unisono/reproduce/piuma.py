@@ -9,6 +9,8 @@ import unisono as un
 from unisono.reproduce import Finding, piuma_figures
 from unisono.training import BYTES, Iteration, iteration, reduction, vgg16
 
+__all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
+
 #: Elements of 128 KiB and of 1 MiB, 4 bytes each.
 MEDIUM, LONG = 1 << 15, 1 << 18
 LARGEST = 16_384
@@ -67,13 +69,13 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 
 @cache
 def machine(nodes: int, name: str = "piuma") -> un.Machine:
-    """A preset with so many nodes."""
+    """A preset with that number of nodes."""
     return un.machine(name, nodes=nodes)
 
 
 @cache
-def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.EngineRun:
-    """An allreduce of so many f32 in the network, simulated."""
+def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.Run:
+    """An allreduce of ``elements`` f32 in the network, simulated."""
     plan = un.plan(
         "allreduce",
         machine(nodes, name),
@@ -81,7 +83,7 @@ def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> 
         algorithm="in-network",
         params={"embeddings": str(embeddings)},
     )
-    ran = un.EngineRun(plan.schedule)
+    ran = un.simulate(plan.schedule)
     if not ran.result_correct:
         raise un.Error(f"the result on {nodes} nodes is wrong: {ran.mismatch}")
     return ran
@@ -125,7 +127,9 @@ def _eq1(listed: Listed) -> Finding:
 
 
 def _latency_share(listed: Listed) -> Finding:
-    return Finding(listed["reported"], [run(nodes, 1).latency_ns / eq_1(nodes) for nodes in listed["nodes"]])
+    return Finding(
+        listed["reported"], [run(nodes, 1).metrics["latency"].value / eq_1(nodes) for nodes in listed["nodes"]]
+    )
 
 
 def _single_element(listed: Listed) -> Finding:
@@ -177,7 +181,7 @@ def _speedup(listed: Listed) -> Finding:
 def _several(listed: Listed) -> Finding:
     name = listed["machine"]
     one, two = run(16, LONG, name), run(16, LONG, name, 2)
-    loads = ", ".join(f"{count} links with {load + 1}" for load, count in enumerate(two.link_loads))
+    loads = ", ".join(f"{count} links with {load + 1}" for load, count in enumerate(two.metrics["link_loads"].value))
     return Finding(listed["reported"], one.nanoseconds / two.nanoseconds, remark=f"Two embeddings: {loads}.")
 
 

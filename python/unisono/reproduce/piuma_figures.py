@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.tables import csv_text
+
+__all__ = ["bandwidth", "latency", "lengths", "shares", "speedups"]
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]
 _PAPER = "In-network reduction on Intel PIUMA, 2022"

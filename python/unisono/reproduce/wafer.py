@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono import _core, bounds, plan, sweep
+from unisono.base.reports import SweepPoint, in_cycles
 from unisono.reproduce import Finding, wafer_figures
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
 from unisono.reproduce.wafer_simulated_figures import figure as draw_runs
+
+__all__ = ["FIXED_1D", "FIXED_2D", "check", "draw", "figure_8", "figure_10", "optimality", "winners"]
 
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 32768 wavelets: the lengths of every figure.
@@ -57,7 +60,7 @@ def optimality() -> dict[str, npt.NDArray[np.float64]]:
 
 
 @cache
-def winners(shape: tuple[int, ...]) -> list[dict[str, Any]]:
+def winners(shape: tuple[int, ...]) -> list[SweepPoint]:
     """The fixed algorithms of an AllReduce on this shape at every length."""
     algorithms = FIXED_1D if len(shape) == 1 else FIXED_2D
     # Both figures are by Eq. 1.
@@ -66,12 +69,12 @@ def winners(shape: tuple[int, ...]) -> list[dict[str, Any]]:
     )
 
 
-def figure_8() -> list[dict[str, Any]]:
+def figure_8() -> list[SweepPoint]:
     """The points of Fig. 8: rows of 4, 8, ..., 512 PEs."""
     return [point for k in range(2, 10) for point in winners((2**k,))]
 
 
-def figure_10() -> list[dict[str, Any]]:
+def figure_10() -> list[SweepPoint]:
     """The points of Fig. 10: squares of 4 x 4, 8 x 8, ..., 512 x 512 PEs."""
     return [point for k in range(2, 10) for point in winners((2**k, 2**k))]
 
@@ -87,7 +90,7 @@ def _cycles(
     *shape, length = point
     made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=algorithm, params=params, model="paper")
     predicted = made.predicted if by == "plan" else made.schedule.predict("paper")
-    return float(predicted["cycles"])
+    return in_cycles(predicted)
 
 
 def _worst_ratio(listed: Listed) -> Finding:
@@ -121,7 +124,7 @@ def _formula(listed: Listed) -> Finding:
 def _bound_of(collective: str, point: list[int], name: str) -> float:
     *shape, length = point
     found = {bound["name"]: bound for bound in bounds(collective, MACHINE, shape=shape, elements=length)}
-    return float(found[name]["cycles"])
+    return in_cycles(found[name])
 
 
 def _bound(listed: Listed) -> Finding:
@@ -145,18 +148,26 @@ def _snake_over_bound(listed: Listed) -> Finding:
 def _snake_depth(listed: Listed) -> Finding:
     ((rows, columns, length),) = listed["points"]
     made = plan("reduce", MACHINE, shape=(rows, columns), elements=length, algorithm="snake", model="paper")
-    return Finding(listed["reported"], made.predicted["terms"]["depth"])
+    terms = made.predicted["terms"]
+    assert terms is not None, "a wafer has terms"
+    return Finding(listed["reported"], terms["depth"])
 
 
 def _winners(listed: Listed) -> Finding:
     ours, agrees = "", True
     names = {name: letter for letter, name in _LETTERS.items()}
     for letter, point in zip(listed["reported"], winners(tuple(listed["shape"])), strict=True):
-        cycles = point["cycles_by_algorithm"]
+        cycles = _by_algorithm(point)
         tie = cycles[_LETTERS[letter]] <= min(cycles.values()) * (1 + listed["tolerance"])
         ours += letter if tie else names[min(cycles, key=cycles.__getitem__)]
         agrees &= tie
     return Finding(listed["reported"], ours, agrees)
+
+
+def _by_algorithm(point: SweepPoint) -> dict[str, float]:
+    cycles = point["cycles_by_algorithm"]
+    assert cycles is not None, "a wafer has cycles"
+    return cycles
 
 
 def _gains(listed: Listed) -> Finding:
@@ -171,7 +182,7 @@ def _gains(listed: Listed) -> Finding:
         baseline="chain",
         model="paper",
     )
-    times = [point["cycles_by_algorithm"] for point in points]
+    times = [_by_algorithm(point) for point in points]
     return Finding(reported, [by["chain"] / by["auto-gen"] for by in times])
 
 
@@ -185,8 +196,8 @@ def _ring_over_best(listed: Listed) -> Finding:
     return Finding(listed["reported"], choose(gains.values()), remark=remark)
 
 
-def _without_ring(point: dict[str, Any]) -> float:
-    cycles = point["cycles_by_algorithm"]
+def _without_ring(point: SweepPoint) -> float:
+    cycles = _by_algorithm(point)
     return float(cycles["ring"] / min(time for name, time in cycles.items() if name != "ring"))
 
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
+from unisono.base.reports import SweepPoint
 from unisono.tables import csv_text, sweep_csv
+
+__all__ = ["figure_1", "map_of_winners"]
 
 _PAPER = "Near-Optimal Wafer-Scale Reduce, HPDC 2024"
 
@@ -27,7 +29,7 @@ def figure_1(folder: Path, ratios: dict[str, npt.NDArray[np.float64]], lengths: 
     return _both(folder, "fig1", plots.optimality_maps(ratios, lengths, title, f"after Fig. 1 of {_PAPER}"), table)
 
 
-def map_of_winners(folder: Path, name: str, title: str, points: Sequence[dict[str, Any]]) -> list[str]:
+def map_of_winners(folder: Path, name: str, title: str, points: Sequence[SweepPoint]) -> list[str]:
     """The best fixed algorithm of a sweep and its speed-up; returns the paths written."""
     number = name.removeprefix("fig")
     image = plots.speedup_map(points, title, f"after Fig. {number} of {_PAPER}; both times as predicted by Eq. 1")

@@ -7,6 +7,21 @@ max(C, E/N + L) + 5 D.
 import math
 from collections.abc import Callable
 
+__all__ = [
+    "FORMULAS",
+    "auto_gen",
+    "auto_gen_energy",
+    "broadcast_2d",
+    "chain",
+    "lower_bound_2d",
+    "message",
+    "ring",
+    "star",
+    "star_sharper",
+    "tree",
+    "two_phase",
+]
+
 #: 2 T_R + 1: down the ramp, up the ramp, one cycle to store.
 _STEP = 5
 

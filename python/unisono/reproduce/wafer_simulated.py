@@ -10,6 +10,23 @@ from dataclasses import dataclass
 from functools import cache
 
 from unisono import UnsupportedError, plan, simulate
+from unisono.base.reports import in_cycles
+
+__all__ = [
+    "LENGTHS",
+    "MOST_WORK_FULL",
+    "ROW",
+    "Point",
+    "errors",
+    "figure_11",
+    "figure_12",
+    "figure_13",
+    "gains",
+    "mispredictions",
+    "point",
+    "predicted_only",
+    "worst_difference",
+]
 
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 4096 wavelets.
@@ -57,12 +74,12 @@ def point(
     """
     made = plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, model="paper")
     simulated = None
-    if math.prod(shape) * made.predicted["cycles"] <= most_work:
+    if math.prod(shape) * in_cycles(made.predicted) <= most_work:
         run = simulate(made.schedule)
         if not run.result_correct:
             raise RuntimeError(f"{algorithm} on {shape} at {elements}: {run.mismatch}")
         simulated = run.cycles
-    return Point(collective, shape, elements, algorithm, float(made.predicted["cycles"]), simulated)
+    return Point(collective, shape, elements, algorithm, in_cycles(made.predicted), simulated)
 
 
 def predicted_only(collective: str, shape: tuple[int, ...], elements: int, algorithm: str) -> Point:

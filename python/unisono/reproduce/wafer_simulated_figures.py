@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unisono import plots
-from unisono._files import write
+from unisono.base.files import write
 from unisono.reproduce.wafer_simulated import Point
 from unisono.tables import csv_text
+
+__all__ = ["figure"]
 
 _PAPER = "Near-Optimal Wafer-Scale Reduce, HPDC 2024"
 _HEAD = [

@@ -11,7 +11,7 @@ from unisono._core import InputError, Mapper
 
 
 class View(np.ndarray[Any, np.dtype[Any]]):
-    """What a kernel sees of an array: an ordinary NumPy array, with the place of its first element."""
+    """A kernel's part of an array: an ordinary NumPy array, with the place of its first element."""
 
     #: The index in the whole array of the element ``[0, 0, ...]``.
     offset: tuple[int, ...]

@@ -125,7 +125,7 @@ def views(parts: Sequence["Part"], operator: str) -> list[Any]:
 
 
 def contents_read(parts: Sequence["Part"]) -> list[list[bytes]]:
-    """What a kernel only reads, where the environment asks to compare it; nothing elsewhere."""
+    """The regions that a kernel only reads, where the environment asks to compare them; none elsewhere."""
     return [_contents(part, parts) for part in parts] if os.environ.get(_CHECK, "") == "1" else []
 
 
@@ -145,7 +145,7 @@ def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]
 
 
 def _contents(part: "Part", parts: Sequence["Part"]) -> list[bytes]:
-    """What a task only reads of a part of an array, and does not write through another access."""
+    """The region of an array that a part of a task reads, and does not write through another access."""
     mirror = part.held.mirror
     if part.writes or mirror is None:
         return []

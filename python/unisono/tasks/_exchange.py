@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from unisono._core import Discovery, Operation
+from unisono.base.facts import reduces
 from unisono.tasks._held import Held, Pending, Route
-from unisono.tasks._messages import REDUCES, receive
+from unisono.tasks._messages import receive
 from unisono.tasks._regions import Boxes, pack
 from unisono.tasks._transport import PUSH, Transport
 from unisono.tasks.routes import About, route
@@ -33,7 +34,7 @@ class Exchanges:
         for command in commands:
             if command[0] == "collective":
                 array, operation = command[4], command[6]
-                codes = held[array].codes is not None and operation.pattern in REDUCES
+                codes = held[array].codes is not None and reduces(operation.pattern)
                 key = operation, array, None if codes else held[array].operator
                 known = self._routes.get(key)
                 if known is None:
@@ -66,5 +67,5 @@ class Exchanges:
         self._transport.send(to, pack(held.data, region), PUSH)
 
     def receive(self, held: Held, rows: Sequence[tuple[int, Boxes]]) -> Pending:
-        """What others push for one read."""
+        """The data that others push for one read."""
         return receive(self._transport, held, rows, PUSH)

@@ -1,22 +1,23 @@
-"""What a program communicates, told."""
+"""Explanations of programs: their communication, printed as a table."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from unisono._prediction import Prediction, as_report, total_lines
+from unisono.base.reports import DiscoveryReport, Forward, MessageCounts, PricedOperation
+from unisono.discovery.prediction import Prediction, as_report, total_lines
 
 
 class Explanation:
-    """What a program communicates on so many nodes, and on a machine what that takes; printed as a table."""
+    """The communication of a program on a number of nodes, and its time on a machine; printed as a table."""
 
     def __init__(
         self, found: Mapping[str, Any], predicted: Prediction | None = None, by_messages: Prediction | None = None
     ) -> None:
         """From the report of a discovery; the predictions come together or not at all."""
         self.nodes: int = found["nodes"]
-        self.forwards: list[dict[str, Any]] = found["forwards"]
-        self.messages: dict[str, int] = found["messages"]
+        self.forwards: list[Forward] = found["forwards"]
+        self.messages: MessageCounts = found["messages"]
         #: The predictions in full: as the program is, and by messages between pairs alone.
         self.prediction, self.by_messages = predicted, by_messages
 
@@ -26,13 +27,13 @@ class Explanation:
         return None if self.prediction is None else self.prediction.seconds
 
     @property
-    def operations(self) -> list[dict[str, Any]]:
+    def operations(self) -> list[PricedOperation]:
         """Each distinct operation on the machine: how often, among whom, by which algorithm, and what it takes."""
         return [] if self.prediction is None else self.prediction.operations
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> DiscoveryReport:
         """The same as a dictionary."""
-        found = {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
+        found: DiscoveryReport = {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
         if self.prediction is None or self.by_messages is None:
             return found
         return {**found, **as_report(self.prediction, self.by_messages)}

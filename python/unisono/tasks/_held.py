@@ -50,11 +50,11 @@ def nothing() -> None:
 
 @dataclass
 class Pending:
-    """What is under way: whether it is over, and what then remains to be done."""
+    """An exchange under way: whether it is over, and what then remains to be done."""
 
     poll: Poll
     finish: Callable[[], None] = nothing
-    #: What serves it, in words.
+    #: The way that serves it, in words.
     served: str = "messages"
     #: Memory that it works on.
     kept: tuple[Any, ...] = ()
@@ -67,7 +67,7 @@ class Route(ABC):
     by_world = False
     #: Whether it can use the array's memory, where nothing else looks at the array before it is over.
     in_place = False
-    #: What ranks receive from others.
+    #: The messages that ranks receive from others.
     bytes = 0
 
     def prepare(self) -> None:
@@ -76,7 +76,7 @@ class Route(ABC):
 
     @abstractmethod
     def begin(self, held: Held) -> Pending:
-        """Begins the rank's part. What it gives is read meanwhile, what it gets is written; nothing else is touched."""
+        """Begins the rank's part; until its end it reads the region given and writes the region got, and no other."""
 
     def begin_in_place(self, held: Held) -> Pending:
         """The same in the array's own memory."""

@@ -20,12 +20,12 @@ Kernel = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """What one access of a task's part touches."""
+    """The region that one access of a part of a task touches."""
 
     held: Held
     name: str
     mode: str
-    #: What its view shows, and what of that it touches: mappers may leave gaps, which are not the kernel's to see.
+    #: The box of its view, and the region of it that it touches: mappers may leave gaps, which a kernel may not read.
     box: Box
     region: Boxes
 

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from unisono._core import Discovery, Operation
+from unisono.base.facts import reduces
 from unisono.tasks._held import Held, Pending, Route
 from unisono.tasks._operators import COMBINE, NAMES, NEUTRAL
 from unisono.tasks._regions import Boxes, Data, common, in_place, pack, pieces, place, unpack, volume
 from unisono.tasks._transport import EXCHANGE, Transport
-
-REDUCES = ("reduce", "allreduce", "reduce-scatter")
 
 
 def receive(
@@ -41,7 +40,7 @@ class Messages(Route):
         """For an operation on arrays of any type; ``moved`` are the bytes that ranks receive."""
         self.bytes = moved
         rank = transport.rank
-        self._transport, self._reduces = transport, operation.pattern in REDUCES
+        self._transport, self._reduces = transport, reduces(operation.pattern)
         self._sends, self._receives = discovery.sends(operation, rank), discovery.receives(operation, rank)
         self._own: Boxes = ()
         if self._reduces:
@@ -54,7 +53,7 @@ class Messages(Route):
     def _moving(self, held: Held) -> Pending:
         sends = []
         for to, region in self._sends:
-            # What is sent stays as it is until all is over.
+            # The region sent does not change until the exchange is over.
             data = in_place(held.data, region)
             data = pack(held.data, region) if data is None else data
             sends += self._transport.start_sending(to, data, EXCHANGE)
@@ -82,7 +81,7 @@ class Messages(Route):
 
 
 def _combine(held: Held, parts: list[tuple[int, Boxes, Data, Data | None]]) -> None:
-    """What all brought, in the place of the result: neutral elements first, then each rank's."""
+    """Combines the parts of all ranks in the place of the result, which begins as neutral elements."""
     for start in (True, False):
         for _, region, data, codes in parts:
             numbers = pieces(codes, region) if codes is not None else ((box, None) for box in region)

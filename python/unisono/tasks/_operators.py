@@ -1,4 +1,4 @@
-"""What combines partial results, and what it starts from."""
+"""The functions that combine partial results, and their neutral elements."""
 
 from collections.abc import Callable
 from typing import Any

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import Discovery, InputError, Machine, Mapper, Moved
-from unisono._prediction import predictions, without_machine
+from unisono.base.reports import DiscoveryReport
+from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
-from unisono.tasks import _kernels, _recording
+from unisono.tasks import _kernels, recording
 from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
@@ -40,7 +41,7 @@ class Task:
     accesses: list[tuple[int, str, Mapper]]
     operator: str
     options: dict[str, Any] = field(default_factory=dict)
-    #: Where the kernel runs, and whether it is told the offsets of its views.
+    #: Where the kernel runs, and whether it gets the offsets of its views.
     on: str = "numpy"
     offsets: bool = False
 
@@ -65,27 +66,27 @@ class Program:
         *,
         trace: str | os.PathLike[str] | None = None,
     ) -> None:
-        """An empty program. What its ranks do is recorded for the file ``trace``, which is written at the end."""
+        """An empty program. The actions of its ranks are recorded for the file ``trace``, written at the end."""
         self.arrays: list[Array] = []
         self.tasks: list[Task] = []
         self._numbered: dict[int, Task] = {}
         self._held: list[Held] = []
         self._initialized: list[bool] = []
-        # What a discovery does not look at, and ranks must have in common nevertheless.
+        # Values that a discovery does not look at, but that all ranks must have in common.
         self._details = 0
         #: The task whose kernel failed, if one has.
         self._failed: str | None = None
         self._number = next(_numbers)
-        self._transport = None if _recording.recording() else transport(machine, plan)
+        self._transport = None if recording.recording() else transport(machine, plan)
         nodes, rank = (self._transport.ranks, self._transport.rank) if self._transport else (1, 0)
         by_messages = os.environ.get(_SWITCH, "") == "1"
         self._rules = "off" if by_messages else "full"
         self._discovery = Discovery(nodes, rank, self._rules, rows=True, report=False)
         self._exchanges = Exchanges(self._transport, self._discovery, by_messages) if self._transport else None
         self._trace = None
-        if not _recording.recording():
+        if not recording.recording():
             self._trace = recorder(trace, self._transport, self._discovery.task_name, self.arrays)
-        _recording.made(self)
+        recording.made(self)
 
     def array(
         self,
@@ -139,8 +140,8 @@ class Program:
     ) -> None:
         """Submits a task: ``kernel`` gets its views in the order reads, writes, updates, reduces.
 
-        Views of reads are read-only. What is written loses its old contents; what is reduced starts from the operator's
-        neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
+        Views of reads are read-only. A view of a write has no old contents; a view of a reduction starts from the
+        operator's neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
 
         With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. With ``offsets`` it gets one more
         argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
@@ -185,7 +186,7 @@ class Program:
     def run(self) -> None:
         """Executes what was submitted since last time. All ranks call it at the same places."""
         self._discovery.flush()
-        if _recording.recording():
+        if recording.recording():
             self._discovery.commands()
             return
         self._carry_out("run")
@@ -206,7 +207,7 @@ class Program:
         if array.program is not self:
             raise InputError(f"array '{array.name}' belongs to another program")
         self._discovery.fence(f"fetch of {array.name}", array.number, [0] * len(array.shape), array.shape)
-        if not _recording.recording():
+        if not recording.recording():
             self._carry_out(f"fetch of '{array.name}'")
         held = self._held[array.number]
         held.to_host((((0,) * len(array.shape), array.shape),))
@@ -230,7 +231,7 @@ class Program:
         model: str | None = None,
         simulate: bool = False,
     ) -> Explanation:
-        """What would be communicated on so many nodes, and on ``machine`` what that would take.
+        """The communication on a number of nodes, and its time on ``machine``.
 
         The machine is one of ranks, such as ``"archer"``, or a network, such as ``"hx2mesh-small"``. ``simulate`` runs
         every operation on the machine's simulator as well.
@@ -239,7 +240,7 @@ class Program:
             without_machine(model, simulate)
             return Explanation(self._discovered(nodes, rules).report())
 
-        def found(rules: str) -> tuple[dict[str, Any], list[Moved]]:
+        def found(rules: str) -> tuple[DiscoveryReport, list[Moved]]:
             discovery = self._discovered(nodes, rules)
             return discovery.report(), discovery.moved()
 
@@ -287,7 +288,7 @@ class Program:
     def graph(
         self, nodes: int, file: str | os.PathLike[str], kind: str = "commands", rules: str = "full", title: str = ""
     ) -> None:
-        """Draws what each of so many ranks does, or with ``kind="tasks"`` what tasks read of each other.
+        """Draws the commands of each of the ranks, or with ``kind="tasks"`` what tasks read of each other.
 
         A file that ends in ``.dot`` is for Graphviz; ``.svg`` and ``.png`` are pictures, which show the beginning of
         long programs and the first of many ranks.

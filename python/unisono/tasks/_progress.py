@@ -25,7 +25,7 @@ _DOZE = 0.1
 
 
 class Attended(Protocol):
-    """What goes on while a kernel runs."""
+    """Exchanges that progress while a kernel runs."""
 
     @property
     def idle(self) -> bool:

@@ -1,4 +1,4 @@
-"""Regions as Discovery tells them, tuples of boxes ``(min, max)``, and their data in one contiguous piece.
+"""Regions as Discovery returns them, tuples of boxes ``(min, max)``, and their data in one contiguous piece.
 
 Where a region lies is computed once: loops bring the same tuples again and again.
 """
@@ -87,7 +87,7 @@ def gather_into(packed: Data, boxes: Boxes, data: Data, wanted: Boxes) -> None:
 
 
 def common(a: Boxes, b: Boxes) -> Boxes:
-    """What two regions share."""
+    """The intersection of two regions."""
     return tuple(both for one in a for other in b if (both := _intersection(one, other)))
 
 
@@ -105,7 +105,7 @@ def _cuts(boxes: Boxes) -> list[tuple[Place, int, int, tuple[int, ...]]]:
 
 @functools.lru_cache(maxsize=_KEPT)
 def _shared(wanted: Boxes, boxes: Boxes) -> list[tuple[Place, int, int, tuple[int, ...], Place]]:
-    """What boxes of a packed region and wanted ones share: its index, and its place in the packed box."""
+    """The intersections of packed and wanted boxes: each with its index, and its place in the packed box."""
     return [
         (place(both), start, end, shape, within(both, box))
         for box, (_, start, end, shape) in zip(boxes, _cuts(boxes), strict=True)
@@ -125,7 +125,7 @@ def _intersection(a: Box, b: Box) -> Box | None:
 
 
 def without(a: Boxes, b: Boxes) -> Boxes:
-    """What one region has and another has not."""
+    """The difference of two regions."""
     left = list(a)
     for hole in b:
         left = [piece for box in left for piece in _cut(box, hole)]
@@ -143,7 +143,7 @@ def within(box: Box, outer: Box) -> Place:
 
 
 def _cut(box: Box, hole: Box) -> Iterator[Box]:
-    """What is left of a box: below and above the hole in each dimension, among what is beside it in none before."""
+    """The rest of a box around a hole: in each dimension the parts below and above it, within those before."""
     both = _intersection(box, hole)
     if both is None:
         yield box

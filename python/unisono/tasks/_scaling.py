@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unisono._core import Discovery, InputError, Machine, UnsupportedError
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
@@ -65,12 +65,12 @@ class Scaling:
 
         """
         # Drawing takes half a second to import.
-        from unisono import scaling_plot
+        from unisono.plots import scaling
 
         if not os.fspath(path).endswith(".png"):
             raise InputError(f"'{path}' does not end in .png, and the picture is one")
         check_writable(path)
-        write(path, scaling_plot.draw(self.rows, title or f"Predicted on {self.machine}"))
+        write(path, scaling.draw(self.rows, title or f"Predicted on {self.machine}"))
 
 
 def scaling(
@@ -143,7 +143,7 @@ def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float
 
 
 def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
-    """For tasks of each name their seconds alone, and the largest part of them that one of so many nodes does."""
+    """For tasks of each name their seconds alone, and the largest part of these that one node does."""
     done: dict[str, float] = {}
     whole: dict[str, float] = {}
     # Parts differ by one granule; the first are the larger ones, and the last may have what is left over.

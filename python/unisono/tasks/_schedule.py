@@ -21,12 +21,12 @@ from unisono.tasks._progress import Attendant
 from unisono.tasks._regions import Boxes, volume
 from unisono.tasks._trace import Recorder
 
-#: What `Discovery.commands` says of a command; its tuple begins with kind, number, task and what it waits for.
+#: The fields of a command of `Discovery.commands`; its tuple begins with kind, number, task and what it waits for.
 Command = tuple[Any, ...]
 
 
 class Schedule:
-    """What of a rank's commands is open, and what is under way."""
+    """The commands of a rank that are open, and those that are under way."""
 
     def __init__(
         self, commands: Sequence[Command], held: Sequence[Held], exchanges: Exchanges, trace: Recorder | None = None
@@ -125,7 +125,7 @@ class Schedule:
         return all(other[4] != command[4] for _, other, _ in self._under_way.values())
 
     def _bytes(self, command: Command) -> int:
-        """What moves: of a collective among all ranks."""
+        """The bytes that move, of a collective among all ranks."""
         if command[0] == "collective":
             return self._routes[command[1]].bytes
         regions = [command[6]] if command[0] == "push" else [region for _, region in command[5]]
@@ -148,14 +148,14 @@ def carry_out(schedule: Schedule, execute: Callable[[Command], None], attendant:
 
 
 def _given(command: Command) -> Boxes:
-    """What an exchange takes of the array."""
+    """The region of the array that an exchange reads."""
     at = {"push": 6, "collective": 7}.get(command[0])
     given: Boxes = () if at is None else command[at]
     return given
 
 
 def _received(command: Command) -> Boxes:
-    """What an exchange puts into the array."""
+    """The region of the array that an exchange writes."""
     if command[0] == "await":
         return tuple(box for _, region in command[5] for box in region)
     received: Boxes = command[8]

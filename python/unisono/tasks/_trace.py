@@ -1,7 +1,7 @@
-"""What ranks did, as trace events for Perfetto: kernels, exchanges, and arrows from pushes to where they are awaited.
+"""The actions of ranks as trace events for Perfetto: kernels, exchanges, and arrows from pushes to their awaits.
 
 Every rank records by its own clock. Rank 0 asks each other rank for its time, when the recording begins and when the
-file is written, several times; the quickest answer tells the offset between the clocks, to half of the time that it
+file is written, several times; the quickest answer gives the offset between the clocks, to half of the time that it
 took, and between the two offsets time is taken to run evenly. The file says how exact that is.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from unisono._core import Error
-from unisono._files import check_writable, write
+from unisono.base.files import check_writable, write
 
 #: The file that programs record to which name none.
 SWITCH = "UNISONO_TRACE"
@@ -36,7 +36,7 @@ class Together(Protocol):
     comm: Any
     rank: int
     ranks: int
-    #: What is done when the ranks have agreed on the end.
+    #: The function that is called when the ranks have agreed on the end.
     at_end: list[Callable[[], None]]
 
 

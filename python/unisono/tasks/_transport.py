@@ -13,8 +13,8 @@ import numpy as np
 
 from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
-from unisono._mpi import import_mpi
-from unisono._sources import check
+from unisono.mpi.library import import_mpi
+from unisono.mpi.sources import check
 from unisono.tasks._held import Poll
 from unisono.tasks._progress import Attendant
 from unisono.tasks._regions import Data
@@ -23,9 +23,9 @@ from unisono.tasks._regions import Data
 LARGEST = 1 << 30
 #: Pushes, and the messages of collectives that are done by messages, keep apart.
 PUSH, EXCHANGE = 0, 1
-#: What launchers tell the processes that they start: Open MPI, MPICH and those that speak PMI, PMIx.
+#: Variables that launchers set for their processes: Open MPI, MPICH and others with PMI, PMIx.
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")
-#: What a rank does at last.
+#: The function that a rank calls last.
 _END = "the end"
 _shared: dict[tuple[str, str], "Transport"] = {}
 
@@ -59,7 +59,7 @@ class Transport:
         self.world = worlds.world(machine, plan=plan, comm=mpi.COMM_WORLD.Dup(), channels=4)
         self._groups: dict[tuple[int, ...], Any] = {}
         self._sent: deque[tuple[Any, Data]] = deque()
-        #: What all ranks do together at the end.
+        #: The functions that all ranks call together at the end.
         self.at_end: list[Callable[[], None]] = []
         several = mpi.Query_thread() >= mpi.THREAD_MULTIPLE
         self.attendant = Attendant(several, lambda: self.abort("an exchange"))

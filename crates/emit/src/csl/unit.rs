@@ -1,6 +1,6 @@
 //! CSL as a registered emitter: lowered, written, read back and checked.
 
-use unisono_lower::{File, OnGrid, Placement, wafer::lower};
+use unisono_lower::{Placement, VerifiedFile, wafer::lower};
 use unisono_machine::Wafer;
 
 use super::{Project, Target, check, emit, normalised, read};
@@ -23,7 +23,8 @@ impl Emitter for Csl {
         "docs/csl.md"
     }
 
-    fn emit(&self, file: &File) -> Result<Files, Refused> {
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
+        let file = proven.file();
         let refused = |reason: String| Err(Refused { target: NAME, reason });
         let Some(machine) = &file.machine else {
             return refused("it has no machine; place it on a wafer".to_owned());
@@ -34,8 +35,7 @@ impl Emitter for Csl {
         let Some(placement) = file.placement.as_ref().and_then(Placement::grid) else {
             return refused("it has no placement; place it on a wafer".to_owned());
         };
-        let program =
-            lower(OnGrid { schedule: &file.schedule, placement }, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
+        let program = lower(proven.verified(), placement, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
         let target = Target::WSE2_SDK_1_0;
         let files = emit(&program, &target)?;
         // What does not read back to the same program, or breaks a rule of the language, is a fault of this emitter: it

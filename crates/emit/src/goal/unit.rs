@@ -2,7 +2,7 @@
 
 use unisono_base::rounded;
 use unisono_lower::{
-    File,
+    File, VerifiedFile,
     tasks::{Kind, Task, from_schedule},
 };
 use unisono_machine::{Endpoint, Machine};
@@ -27,9 +27,10 @@ impl Emitter for Goal {
         "Hoefler, Siebert, Lumsdaine: Group Operation Assembly Language, 2009; LogGOPSim"
     }
 
-    fn emit(&self, file: &File) -> Result<Files, Refused> {
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
+        let file = proven.file();
         let refused = |reason: String| Refused { target: NAME, reason };
-        let graph = from_schedule(&file.schedule).map_err(|e| refused(e.to_string()))?;
+        let graph = from_schedule(proven.verified()).map_err(|e| refused(e.to_string()))?;
         let (fixed_ns, ns_per_byte, remark) = match file.machine.as_ref().and_then(Machine::get::<Endpoint>) {
             Some(machine) => {
                 let p = machine.parameters;

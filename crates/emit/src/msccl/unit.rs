@@ -2,10 +2,10 @@
 
 use unisono_base::InstrId;
 use unisono_collective::Operator;
-use unisono_lower::File;
+use unisono_lower::{File, VerifiedFile};
 use unisono_schedule::{
     Flow, Schedule, topological,
-    verify::{Method, Proof, verify},
+    verify::{Method, Proof, Verified, verify},
 };
 
 use super::{
@@ -36,8 +36,9 @@ impl Emitter for MscclXml {
         REFERENCE
     }
 
-    fn emit(&self, file: &File) -> Result<Files, Refused> {
-        let text = text(&file.schedule).map_err(|reason| Refused { target: NAME, reason })?;
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
+        let file = proven.file();
+        let text = text(proven.verified()).map_err(|reason| Refused { target: NAME, reason })?;
         Ok(vec![(format!("{}.xml", file.schedule.collective().kind), text)])
     }
 }
@@ -60,12 +61,9 @@ impl Importer for MscclXml {
     }
 }
 
-fn text(schedule: &Schedule) -> Result<String, String> {
+fn text(proven: &Verified) -> Result<String, String> {
+    let (schedule, proof) = (proven.schedule(), proven.proof());
     expressible(schedule)?;
-    let proof = verify(schedule, Method::Auto);
-    if let Some(found) = proof.diagnostics.first() {
-        return Err(format!("it is not proved: {found}"));
-    }
     if proof.expression_class.is_none() {
         return Err("its results are of too many combinations for a comparison with the emitted file".to_owned());
     }
@@ -80,7 +78,7 @@ fn text(schedule: &Schedule) -> Result<String, String> {
         for fuse in [true, false] {
             let connections = Connections::new(schedule, &flow, &order, &pieces, fuse);
             let maker = Maker { schedule, flow: &flow, pieces: &pieces, connections: &connections };
-            match program(&maker, &order).and_then(|p| checked(&p, schedule, &proof)) {
+            match program(&maker, &order).and_then(|p| checked(&p, schedule, proof)) {
                 Ok(text) => return Ok(text),
                 Err(reason) => refused = reason,
             }

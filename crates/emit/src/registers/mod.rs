@@ -3,7 +3,7 @@
 mod text;
 
 use unisono_lower::{
-    File, Placement,
+    File, Placement, VerifiedFile,
     switches::{lower, raise},
 };
 use unisono_machine::{InNetwork, Machine};
@@ -31,15 +31,16 @@ impl Emitter for Registers {
         REFERENCE
     }
 
-    fn emit(&self, file: &File) -> Result<Files, Refused> {
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
         let refused = |reason: &str| Refused { target: NAME, reason: reason.to_owned() };
+        let file = proven.file();
+        let machine = file.machine.as_ref().and_then(Machine::get::<InNetwork>);
         let placement = file.placement.as_ref().and_then(Placement::switches);
-        let (Some(machine), Some(placement)) = (file.machine.as_ref().and_then(Machine::get::<InNetwork>), placement)
-        else {
+        let (Some(machine), Some(placement)) = (machine, placement) else {
             return Err(refused("it is not placed on switches that reduce; plan it with in-network"));
         };
         let configured =
-            lower(machine, &machine.layout(), &file.schedule, placement).map_err(|e| refused(&e.message))?;
+            lower(machine, &machine.layout(), proven.verified(), placement).map_err(|e| refused(&e.message))?;
         Ok(vec![("schedule.registers".to_owned(), print(machine, &configured))])
     }
 }

@@ -22,7 +22,7 @@ use unisono_machine::{
     InNetwork,
     in_network::{Layout, MEMORY, Port},
 };
-use unisono_schedule::{Operand, Schedule};
+use unisono_schedule::{Operand, Schedule, verify::Verified};
 
 use super::{
     Configured, Embedding, SwitchPlacement, VirtualChannel,
@@ -33,9 +33,24 @@ pub(crate) fn refused(code: &'static str, node: Option<NodeId>, instr: Option<In
     Diagnostic { code, rank: node.map(|n| n.0), instruction: instr.map(|i| i.0), message }
 }
 
+/// Lowers a proved schedule.
+///
 /// # Errors
 /// The machine's switches cannot run the schedule where it is placed.
 pub fn lower(
+    machine: &InNetwork,
+    layout: &Layout,
+    proven: &Verified,
+    placement: &SwitchPlacement,
+) -> Result<Configured, Diagnostic> {
+    draft(machine, layout, proven.schedule(), placement)
+}
+
+/// Lowers a schedule that may be wrong, in order to check its placement.
+///
+/// # Errors
+/// As [`lower`].
+pub(crate) fn draft(
     machine: &InNetwork,
     layout: &Layout,
     schedule: &Schedule,

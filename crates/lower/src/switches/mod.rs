@@ -10,6 +10,7 @@ mod raise;
 mod registers;
 
 pub use load::{LinkLoads, check_together, loads};
+pub(crate) use lower::draft;
 pub use lower::lower;
 pub(crate) use placement::channels;
 pub use placement::{SwitchPlacement, VirtualChannel};

@@ -7,7 +7,7 @@
 //! share one CPU and one network interface. Message i of stream s is the i-th of tag s.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, limits, narrow};
-use unisono_schedule::{Flow, Schedule};
+use unisono_schedule::{Flow, Schedule, verify::Verified};
 
 use super::{Builder, Kind, Task, TaskError, TaskGraph};
 
@@ -16,11 +16,20 @@ const BYTES_EACH: u128 = 96;
 const STEPS_EACH: u128 = 128;
 
 /// # Errors
-/// The schedule is not well-formed, too large, or has dependencies between nodes, which no message carries.
-pub fn from_schedule(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
+/// The schedule is too large, or has dependencies between nodes, which no message carries.
+pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
+    draft(proven.schedule())
+}
+
+/// The task graph of a candidate that is ranked by its time before it is proved. Nothing that is run or written may come
+/// of it.
+///
+/// # Errors
+/// As [`from_schedule`]; the schedule is not well-formed.
+pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     let size = (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
-    let part = Part::new(schedule)?;
+    let part = Part::drafted(schedule)?;
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
     builder.reserve(schedule.node_count(), tasks, tasks);
@@ -54,7 +63,11 @@ pub struct Among<'a> {
 impl<'a> Part<'a> {
     /// # Errors
     /// As [`from_schedule`].
-    pub fn new(schedule: &'a Schedule) -> Result<Self, TaskError> {
+    pub fn new(proven: &'a Verified) -> Result<Self, TaskError> {
+        Self::drafted(proven.schedule())
+    }
+
+    fn drafted(schedule: &'a Schedule) -> Result<Self, TaskError> {
         let mut found = Diagnostics::default();
         let flow = Flow::new(schedule, &mut found);
         if let Some(first) = found.into_vec().into_iter().next() {

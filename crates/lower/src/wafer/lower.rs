@@ -13,14 +13,17 @@
 use rustc_hash::FxHashSet;
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::check, limits, narrow};
 use unisono_machine::Wafer;
-use unisono_schedule::{Flow, Operand, Schedule, topological, topological_with};
+use unisono_schedule::{
+    Flow, Operand, Schedule, topological, topological_with,
+    verify::{Method, Proof, Verified},
+};
 
 use super::{
     color::{Colors, allocate},
     program::{Color, ColorRoute, End, Op, PeProgram, Position, Step, WaferProgram},
     way::{Way, ways},
 };
-use crate::OnGrid;
+use crate::{GridPlacement, OnGrid, Placed};
 
 /// Why a placed schedule is no program of this wafer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,10 +42,23 @@ pub enum LowerError {
     Wait { instr: InstrId },
 }
 
+/// Proves a schedule on a grid, and lowers it.
+///
 /// # Errors
-/// A schedule that is wrong, or that the wafer's colors, positions, queues or threads cannot hold.
-pub fn lower(placed: OnGrid, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
-    let schedule = placed.schedule;
+/// As [`lower`]; a schedule that is not proved or not on a grid.
+pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
+    let wrong =
+        |proof: Box<Proof>| LowerError::Wrong(proof.diagnostics.first().map_or_else(String::new, ToString::to_string));
+    let proven = Verified::of(&placed.schedule, Method::Auto).map_err(wrong)?;
+    let grid = placed.grid().ok_or_else(|| LowerError::Wrong("the schedule is not on a grid".to_owned()))?;
+    lower(&proven, grid.placement, wafer)
+}
+
+/// # Errors
+/// A placement that is wrong, or a schedule that the wafer's colors, positions, queues or threads cannot hold.
+pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
+    let schedule = proven.schedule();
+    let placed = OnGrid { schedule, placement };
     let dtype = schedule.collective().dtype;
     if dtype.bytes() != 4 {
         return Err(LowerError::Dtype { found: dtype.name() });

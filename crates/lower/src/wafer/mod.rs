@@ -5,5 +5,5 @@ mod lower;
 mod program;
 mod way;
 
-pub use lower::{LowerError, lower};
+pub use lower::{LowerError, lower, prove_and_lower};
 pub use program::{Color, ColorRoute, End, Op, PeProgram, Port, Ports, Position, Step, WaferProgram};

@@ -9,7 +9,7 @@ use unisono_cost::{
     Time,
     endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
 };
-use unisono_lower::{Placed, Placement, tasks::from_schedule};
+use unisono_lower::{Placed, Placement, tasks::draft};
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint;
@@ -61,7 +61,7 @@ impl OnRanks {
     fn simulated(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
         let failed =
             |message| PlanError::NotTimed { algorithm: algorithm.to_owned(), model: self.model.name(), message };
-        let graph = from_schedule(schedule).map_err(|e| failed(e.to_string()))?;
+        let graph = draft(schedule).map_err(|e| failed(e.to_string()))?;
         let run = endpoint::run(&graph, &self.prices, &endpoint::Options::default());
         let makespan = run.map_err(|e| failed(e.to_string()))?.makespan;
         Ok(Time::from_ns(makespan as f64 / TICKS_PER_NS))

@@ -6,10 +6,10 @@
 use unisono_algorithms::resolve;
 use unisono_base::{NodeId, TaskId, rounded};
 use unisono_lower::tasks::{Among, Builder, Part, Task, TaskGraph};
-use unisono_schedule::Schedule;
+use unisono_schedule::verify::Verified;
 
 use super::{Communication, Groups, OnNetwork, Pattern, Phase, Workload, WorkloadError, timeline::Communicated};
-use crate::{PlanError, workload::Iteration};
+use crate::{PlanError, stored::proved, workload::Iteration};
 
 /// More messages are not simulated: their tasks take gigabytes.
 const MOST_MESSAGES: u64 = 1 << 25;
@@ -21,7 +21,7 @@ const COMMUNICATES: u8 = 1;
 struct Made {
     groups: Groups,
     /// `None`: messages to partners.
-    schedule: Option<Schedule>,
+    proven: Option<Verified<'static>>,
     algorithm: String,
     params: String,
 }
@@ -42,8 +42,8 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks
     for step in &workload.steps {
         for c in &step.communication {
             let one = make(workload, c, on)?;
-            messages += match &one.schedule {
-                Some(schedule) => schedule.stream_count() as u64 * u64::from(ranks / one.groups.size()),
+            messages += match &one.proven {
+                Some(proven) => proven.schedule().stream_count() as u64 * u64::from(ranks / one.groups.size()),
                 None => u64::from(ranks) * c.partners.len().max(1) as u64,
             };
             if messages > MOST_MESSAGES {
@@ -63,7 +63,7 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks
     };
     let parts: Vec<Option<Part<'_>>> = made
         .iter()
-        .map(|m| m.schedule.as_ref().map(Part::new).transpose().map_err(|_| malformed(m)))
+        .map(|m| m.proven.as_ref().map(Part::new).transpose().map_err(|_| malformed(m)))
         .collect::<Result<_, _>>()?;
     let mut builder = Builder::new();
     let mut watch = Vec::new();
@@ -80,13 +80,13 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks
 fn make(workload: &Workload, c: &Communication, on: &OnNetwork) -> Result<Made, PlanError> {
     let groups = Groups::new(workload, c);
     let taken = on.take(workload, c)?;
-    let mut schedule = None;
+    let mut proven = None;
     if let (Pattern::Collective(kind), true) = (c.collective, groups.size() > 1) {
         let case = on.case(kind, c, &groups)?;
         let (algorithm, params) = resolve(&taken.algorithm, &case, &taken.given)?;
-        schedule = Some(algorithm.build(&case, &params)?.schedule);
+        proven = Some(proved(algorithm.build(&case, &params)?.schedule)?);
     }
-    Ok(Made { groups, schedule, algorithm: taken.algorithm, params: taken.params })
+    Ok(Made { groups, proven, algorithm: taken.algorithm, params: taken.params })
 }
 
 fn one_rank(

@@ -26,7 +26,7 @@ mod race;
 mod seed;
 mod segments;
 
-use std::str::FromStr;
+use std::{borrow::Cow, str::FromStr};
 
 use serde::Serialize;
 use unisono_base::{Bytes, Diagnostic, Diagnostics};
@@ -96,18 +96,35 @@ impl Proof {
     }
 }
 
-/// A schedule with its proof.
+/// A schedule that was proved. Lowering, emission and storing take nothing else.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Verified {
-    schedule: Schedule,
+pub struct Verified<'a> {
+    schedule: Cow<'a, Schedule>,
     proof: Proof,
 }
 
-impl Verified {
+impl<'a> Verified<'a> {
     /// # Errors
     /// The failed proof, whose diagnostics say what is wrong where.
     pub fn new(schedule: Schedule, method: Method) -> Result<Self, Box<Proof>> {
-        let proof = verify(&schedule, method);
+        Self::holding(verify(&schedule, method), Cow::Owned(schedule))
+    }
+
+    /// # Errors
+    /// As [`Verified::new`].
+    pub fn of(schedule: &'a Schedule, method: Method) -> Result<Self, Box<Proof>> {
+        Self::holding(verify(schedule, method), Cow::Borrowed(schedule))
+    }
+
+    /// Proves messages that are no collective; see [`verify_with`].
+    ///
+    /// # Errors
+    /// As [`Verified::new`].
+    pub fn of_messages(schedule: &'a Schedule, method: Method, required: &[Vec<Required>]) -> Result<Self, Box<Proof>> {
+        Self::holding(verify_with(schedule, method, Seed::random(), required), Cow::Borrowed(schedule))
+    }
+
+    fn holding(proof: Proof, schedule: Cow<'a, Schedule>) -> Result<Self, Box<Proof>> {
         if proof.holds() { Ok(Self { schedule, proof }) } else { Err(Box::new(proof)) }
     }
 

@@ -20,7 +20,7 @@ mod units;
 use unisono_base::{Diagnostic, narrow};
 use unisono_lower::switches::{Configured, SwitchPlacement, check_together, loads, lower};
 use unisono_machine::{InNetwork, in_network::Layout};
-use unisono_schedule::Schedule;
+use unisono_schedule::verify::Verified;
 
 pub use data::{DataReport, Sample, digest, input};
 
@@ -51,22 +51,22 @@ pub struct Run {
     pub data: DataReport,
 }
 
-/// Runs a proved schedule alone on the machine.
+/// Runs a schedule alone on the machine.
 ///
 /// # Errors
 /// The machine's switches cannot run it where it is placed; the clock is too short.
-pub fn run(machine: &InNetwork, schedule: &Schedule, placement: &SwitchPlacement) -> Result<Run, EngineError> {
-    Ok(run_together(machine, &[(schedule, placement)])?.remove(0))
+pub fn run(machine: &InNetwork, proven: &Verified, placement: &SwitchPlacement) -> Result<Run, EngineError> {
+    Ok(run_together(machine, &[(proven, placement)])?.remove(0))
 }
 
-/// Runs proved schedules that start at the same time.
+/// Runs schedules that start at the same time.
 ///
 /// # Errors
 /// As [`run`], or two of them use one identifier at one switch.
-pub fn run_together(machine: &InNetwork, all: &[(&Schedule, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
+pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
     let layout = machine.layout();
     let wrong = |fault| EngineError::Placement { machine: machine.name.clone(), fault };
-    let lowered = all.iter().map(|(schedule, placement)| lower(machine, &layout, schedule, placement));
+    let lowered = all.iter().map(|(proven, placement)| lower(machine, &layout, proven, placement));
     let all: Vec<Configured> = lowered.collect::<Result<_, _>>().map_err(wrong)?;
     if let Some(clash) = check_together(&layout, &all).into_iter().next() {
         return Err(wrong(clash));

@@ -1,4 +1,4 @@
-"""What a way knows of an operation, and what ways by a plan and by the library have in common."""
+"""An operation as a way reads it, and the common part of ways by a plan and by the library."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ class About:
     operation: Operation
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    #: What combines partial results, where that is one operator.
+    #: The operator that combines partial results, where there is one.
     operator: str | None
 
     @cached_property
@@ -54,26 +54,26 @@ class About:
         return self.participants.index(rank)
 
     def given(self, rank: int) -> Boxes:
-        """What a rank gives."""
+        """The region that a rank gives."""
         return self.discovery.given(self.operation, rank)
 
     def received(self, rank: int) -> Boxes:
-        """What a rank has new afterwards."""
+        """The region that a rank receives."""
         return self.discovery.received(self.operation, rank)
 
     @cached_property
     def sends(self) -> dict[int, Boxes]:
-        """What this rank sends to whom."""
+        """The regions that this rank sends, by rank."""
         return dict(self.discovery.sends(self.operation, self.rank))
 
     @cached_property
     def receives(self) -> dict[int, Boxes]:
-        """What this rank receives from whom."""
+        """The regions that this rank receives, by rank."""
         return dict(self.discovery.receives(self.operation, self.rank))
 
 
 def fits(size: int) -> bool:
-    """Whether MPI can count so many bytes."""
+    """Whether MPI can count that number of bytes."""
     return size <= _transport.LARGEST
 
 

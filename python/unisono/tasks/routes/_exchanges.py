@@ -1,4 +1,4 @@
-"""What each participant has for each other one."""
+"""All-to-all exchanges: each participant sends to each other one."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from unisono.tasks.routes._about import About, ByLibrary, ByWorld, fits
 class WorldAlltoall(ByWorld):
     """Every rank has as much for every other one."""
 
-    #: Above so many ranks nobody counts what each pair has.
+    #: The most ranks among which the elements of each pair are counted.
     MOST_RANKS = 512
 
     @classmethod
@@ -28,7 +28,7 @@ class WorldAlltoall(ByWorld):
         given, got = np.empty(self._shape, np.uint8), np.empty(self._shape, np.uint8)
         for k, region in self.about.sends.items():
             pack_into(given[k].view(held.data.dtype), held.data, region)
-        # What a rank has for itself stays where it is.
+        # The part of a rank for itself stays where it is.
         given[self.about.rank] = 0
         started, served = self.start(given, got)
 

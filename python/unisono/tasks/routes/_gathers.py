@@ -1,4 +1,4 @@
-"""What all participants give to all or to one, and what one gives to all."""
+"""All-gathers, gathers and scatters, and broadcasts: parts of all participants, or of one."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _MOST = (1 << 31) - 1
 
 
 class _Parts:
-    """What each participant gives to all, or to one."""
+    """The parts of all participants, gathered on all or on one."""
 
     def __init__(self, about: About) -> None:
         self.regions = [about.given(k) for k in about.participants]
@@ -22,7 +22,7 @@ class _Parts:
         self.wanted = about.receives
         self.mine = about.given(about.rank)
         # What arrives may go to its place at once where the place is contiguous and all of it is wanted: what is not
-        # may be written by a kernel meanwhile. What this rank gives lies in the same memory, which is MPI's while the
+        # may be written by a kernel meanwhile. The part of this rank lies in the same memory, which is MPI's while the
         # call lasts: so this is for arrays that nothing else looks at.
         others = [(k, r) for k, r in zip(about.participants, self.regions, strict=True) if k != about.rank]
         places = [interval(region, about.shape) for region in self.regions]
@@ -107,14 +107,14 @@ class Gather(ByLibrary):
         return Pending(request.Test, lambda: parts.unpack(held, got, participants), "library", (mine, got))
 
     def _begin(self, mine: Any, into: Data, places: list[int]) -> Any:
-        told = [into, (self._parts.counts, places), self.mpi.BYTE]
+        received = [into, (self._parts.counts, places), self.mpi.BYTE]
         if self._root is None:
-            return self.comm.Iallgatherv(mine, told)
-        return self.comm.Igatherv(mine, told, self.about.place_of(self._root))
+            return self.comm.Iallgatherv(mine, received)
+        return self.comm.Igatherv(mine, received, self.about.place_of(self._root))
 
 
 class _Broadcast:
-    """What the root has for the others."""
+    """The parts that the root has for the others."""
 
     def __init__(self, about: About, root: int) -> None:
         self.root, self.region, self.wanted = root, about.given(root), about.received(about.rank)
@@ -125,7 +125,7 @@ class _Broadcast:
         self.at = None if found is None else slice(*(n * about.dtype.itemsize for n in found))
 
     def octets(self, held: Held) -> Data:
-        """What goes out or comes in: a part of the array, or apart from it."""
+        """The buffer that is sent or received: a part of the array, or memory apart from it."""
         if self.at is not None:
             return held.data.reshape(-1).view(np.uint8)[self.at]
         packed = pack(held.data, self.region) if self.is_root else np.empty(self.bytes, np.uint8)

@@ -30,7 +30,7 @@ class _Partial:
         moved, others = about.moved // about.dtype.itemsize, len(about.participants) - 1
         if about.operation.pattern != "allreduce":
             return moved < others * self.size
-        # What is moved is all contributions but one for each element, and each result to the others. Pairs would move
+        # All contributions but one move for each element, and each result to the others. Pairs would move
         # every contribution to the others, MPI's best algorithm two elements to each for each element.
         given = moved - (others - 1) * self.size
         return given < 2 * self.size
@@ -45,7 +45,7 @@ class _Partial:
 
 
 def _result(about: About) -> Boxes:
-    """What is reduced to one rank or to all."""
+    """A reduction to one rank or to all."""
     root = about.operation.root
     return about.received(about.rank if about.operation.pattern == "allreduce" or root is None else root)
 

@@ -1,0 +1,33 @@
+//! The names and properties of collectives, datatypes and operators.
+
+use pyo3::{prelude::*, types::PyDict};
+use unisono_collective::{Dtype, Kind, Operator};
+
+/// `{name: {has_root, reduces}}` of all collectives.
+#[pyfunction]
+pub fn collectives(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for kind in Kind::ALL {
+        let properties = PyDict::new(py);
+        properties.set_item("has_root", kind.has_root())?;
+        properties.set_item("reduces", kind.reduces())?;
+        dict.set_item(kind.name(), properties)?;
+    }
+    Ok(dict)
+}
+
+/// `{name: bytes}` of one element of each datatype.
+#[pyfunction]
+pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for dtype in Dtype::ALL {
+        dict.set_item(dtype.name(), dtype.bytes())?;
+    }
+    Ok(dict)
+}
+
+/// The names of all operators.
+#[pyfunction]
+pub fn operators() -> Vec<&'static str> {
+    Operator::ALL.iter().map(|operator| operator.name()).collect()
+}

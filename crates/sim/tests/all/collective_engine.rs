@@ -1,0 +1,148 @@
+//! Schedules on switches of every kind: made, proved, lowered to registers, and run; times against closed forms.
+
+use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::switches::{Configured, SwitchPlacement, loads, lower, raise};
+use unisono_machine::{InNetwork, Machine};
+use unisono_schedule::{
+    interpret,
+    verify::{Method, Verified},
+};
+use unisono_sim::collective_engine::{Run, digest, input, run};
+
+fn preset(name: &str, nodes: u32) -> InNetwork {
+    let m = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
+    m.with_nodes(nodes).unwrap()
+}
+
+/// A machine small enough for the interpreter: 2x2 meshes, 4 sockets.
+fn small(nodes: u32) -> InNetwork {
+    let m = preset("piuma", 1);
+    let m = InNetwork { cores_per_socket: 4, mesh: [2, 2], sockets_per_node: 4, ..m };
+    InNetwork { socket_ports: vec![0, 1], node_ports: vec![3, 2], ..m }.with_nodes(nodes).unwrap()
+}
+
+fn of(kind: Kind, site: &Site, elements: u64, root: u64) -> Collective {
+    Collective::new(kind, site.ranks(), elements, root, Operator::Sum, Dtype::F32).unwrap()
+}
+
+fn embed(site: &Site, c: Collective, embeddings: u32) -> Configured {
+    let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
+    let params = Params::new().with("embeddings", embeddings);
+    let case = Case::on_switches(c, site);
+    unit.supports(&case, &params).unwrap();
+    let Some(Profile::Registers(made)) = unit.profile(&case, &params) else { panic!("it has registers") };
+    made
+}
+
+/// The schedule and placement that the algorithm builds, which are those that its registers make.
+fn placed(site: &Site, c: Collective, embeddings: u32) -> (Verified<'static>, SwitchPlacement) {
+    let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
+    let built = unit.build(&Case::on_switches(c, site), &Params::new().with("embeddings", embeddings)).unwrap();
+    let (schedule, placement) = raise(&site.layout, &embed(site, c, embeddings)).unwrap();
+    assert_eq!((&built.schedule, built.placement.unwrap().switches()), (&schedule, Some(&placement)));
+    let proven = Verified::new(schedule, Method::Auto);
+    (proven.unwrap_or_else(|proof| panic!("{:?} {embeddings}: {:?}", c, proof.diagnostics)), placement)
+}
+
+fn ran(site: &Site, c: Collective, embeddings: u32) -> Run {
+    let (proven, placement) = placed(site, c, embeddings);
+    run(&site.machine, &proven, &placement).unwrap()
+}
+
+/// The embeddings that a schedule has: without those over no elements.
+fn carrying(mut made: Configured) -> Configured {
+    made.embeddings.retain(|e| e.elements > 0);
+    made
+}
+
+#[test]
+fn every_collective_is_checked_proved_and_right() {
+    let mut sites = Vec::new();
+    for nodes in [1, 2, 3, 5, 18] {
+        let m = small(nodes);
+        sites.push(Site::all(&m));
+        sites.push(Site::first(&m, m.cores() / 2 - 1).unwrap());
+        sites.push(Site::first(&m, 1).unwrap());
+        sites.push(Site::on_nodes(&m, &[nodes - 1, nodes / 2]).unwrap());
+    }
+    for site in &sites {
+        let last = u64::from(site.ranks() - 1);
+        for (kind, root) in [
+            (Kind::Allreduce, 0),
+            (Kind::Barrier, 0),
+            (Kind::Reduce, 0),
+            (Kind::Reduce, last),
+            (Kind::Broadcast, 0),
+            (Kind::Broadcast, last / 2),
+            (Kind::Scan, 0),
+        ] {
+            for (embeddings, elements) in [(1, 37), (1, 1), (2, 37), (3, 70), (4, 3), (1, 0)] {
+                let one = matches!(kind, Kind::Scan | Kind::Barrier);
+                // Not every small machine has a chain through all of its cores; one node has.
+                if (one && embeddings > 1) || (kind == Kind::Scan && (site.ranks(), site.layout.nodes()) != (16, 1)) {
+                    continue;
+                }
+                let c = of(kind, site, elements, root);
+                let made = embed(site, c, embeddings);
+                let what =
+                    format!("{kind} to {root} on {} ranks of {:?}, {embeddings}", site.ranks(), site.machine.node_dims);
+                let (proved, placement) = placed(site, c, embeddings);
+                let lowered = lower(&site.machine, &site.layout, &proved, &placement);
+                assert_eq!(lowered, Ok(carrying(made)), "{what}: registers, schedule, registers");
+                assert!(proved.proof().repeatable, "{what}");
+                let run = run(&site.machine, &proved, &placement).unwrap();
+                assert!(run.data.result_correct, "{what}: {:?}", run.data.mismatch);
+                // The interpreter knows nothing of registers: its bits are the schedule's.
+                let inputs: Vec<Vec<f32>> = (0..c.ranks)
+                    .map(|rank| (0..c.input_len(rank)).map(|k| input(rank, k, c.operator)).collect())
+                    .collect();
+                let outputs = interpret::run(proved.schedule(), &inputs, interpret::Options::default()).unwrap();
+                let places = outputs.iter().enumerate().flat_map(|(rank, out)| {
+                    out.iter()
+                        .enumerate()
+                        .map(move |(k, x)| digest((rank as u64) << 32 | k as u64, u64::from(x.to_bits())))
+                });
+                assert_eq!(run.data.digest, places.fold(0, u64::wrapping_add), "{what}");
+            }
+        }
+    }
+}
+
+/// Latency against Eq. 1, of the paper's machine: never above, and within 15 % of it where ways are longest.
+#[test]
+fn latency_keeps_eq_1_and_comes_near() {
+    // 2 (50 D + 25 (D + 1) + 5 * 4 (2 D + 1)) ns
+    for (nodes, eq1) in [(1, 90_000), (16, 320_000), (256, 550_000)] {
+        let site = Site::all(&preset("piuma", nodes));
+        let ran = ran(&site, of(Kind::Allreduce, &site, 1, 0), 1);
+        assert!((eq1 * 85 / 100..=eq1).contains(&ran.latency), "{nodes} nodes: {}", ran.latency);
+        // Eq. 2: the element itself takes 1.25 ns.
+        assert_eq!(ran.picoseconds, ran.latency + 1250);
+    }
+}
+
+/// What repeats is skipped, and changes nothing: a vector takes alpha and 1.25 ns an element, to the picosecond.
+#[test]
+fn long_vectors_are_alpha_and_beta() {
+    let site = Site::all(&preset("piuma", 16));
+    for elements in [16, 17, 1000, 32_768] {
+        let ran = ran(&site, of(Kind::Allreduce, &site, elements, 0), 1);
+        assert_eq!(ran.picoseconds, ran.latency + 1250 * elements, "{elements}");
+        assert!(ran.computed <= 100_000);
+    }
+}
+
+/// Memory 8 times as fast with a port to match: three trees over links used twice, and two that share none.
+#[test]
+fn several_embeddings_are_faster_where_links_are_the_limit() {
+    let fast = InNetwork { memory_gbps: 409.6, memory_port_gbps: 409.6, ..preset("piuma", 16) };
+    for (machine, embeddings, load, gain) in [(fast, 3, 2, 1.45), (preset("piuma-wide", 16), 2, 1, 1.9)] {
+        let site = Site::all(&machine);
+        let c = of(Kind::Allreduce, &site, 1 << 18, 0);
+        let made = embed(&site, c, embeddings);
+        assert_eq!(loads(&site.layout, [&made]).most(), load);
+        let times = [1, embeddings].map(|embeddings| ran(&site, c, embeddings).picoseconds as f64);
+        assert!(times[0] / times[1] > gain, "{}", times[0] / times[1]);
+    }
+}

@@ -1,0 +1,101 @@
+//! The model that plans use on networks, beside packets: the same schedules on the same networks.
+
+use unisono_algorithms::{Case, Params, Profile, Ranks, find, ranks::Extents};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_cost::network::NetworkModel;
+use unisono_lower::tasks::draft;
+use unisono_machine::{Machine, network::Network};
+use unisono_sim::network::{Interconnect, Options, run};
+
+/// One plane; hosts and reductions cost nothing.
+fn network(topology: &str) -> Network {
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n[topology]\n{topology}\n"
+    );
+    Machine::from_toml(&text, "test").unwrap().get::<Network>().unwrap().clone()
+}
+
+/// Nanoseconds by the model and by packets.
+fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: Kind, elements: u64) -> [f64; 2] {
+    let ranks = extents.iter().product();
+    let collective = Collective::new(kind, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+    let case = Case::on_ranks(collective, Ranks { extents: Extents::new(&extents), ..Ranks::default() });
+    let algorithm = find(name).unwrap();
+    let model = NetworkModel::new(network, places.to_vec()).unwrap();
+    let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
+    let modelled = match algorithm.profile(&case, &Params::new()) {
+        Some(Profile::Exchanges(exchanges)) => model.exchanges_ns(&exchanges),
+        _ => model.schedule_ns(&schedule).unwrap(),
+    };
+    let options = Options { places: places.to_vec(), ..Options::default() };
+    let graph = draft(&schedule).unwrap();
+    let found = run(&graph, &Interconnect::new(network).unwrap(), &options).unwrap();
+    assert_eq!(found.hosts.left_over, 0);
+    [modelled, found.hosts.makespan as f64 / 1e3]
+}
+
+fn all(network: &Network) -> Vec<u32> {
+    (0..network.topology("test").unwrap().accelerators()).collect()
+}
+
+/// On a ring, on dual rings and on a square in stages nobody waits for anybody, and the model is exact. Elsewhere ranks that
+/// are done early go on before the others, which rounds do not know.
+#[test]
+fn allreduces_take_what_the_model_says() {
+    for (topology, extents) in [
+        ("name = 'torus'\ndims = [8, 8]", [8, 8]),
+        ("name = 'torus'\ndims = [4, 16]", [4, 16]),
+        ("name = 'hxmesh'\nboard = [2, 2]\nboards = [4, 4]", [8, 8]),
+    ] {
+        let network = network(topology);
+        let (square, adaptive) = (extents[0] == extents[1], topology.contains("hxmesh"));
+        for (name, within) in [
+            ("ring", if adaptive { 0.05 } else { 0.001 }),
+            // The messages from row to row have several ways, of which credits find worse ones than the model.
+            ("bidirectional-ring", if adaptive { 0.5 } else { 0.001 }),
+            ("dual-rings", 0.001),
+            ("bucket", if square { 0.05 } else { 0.25 }),
+            ("swing", 0.25),
+            ("rabenseifner", 0.06),
+            ("recursive-doubling", 0.3),
+        ] {
+            for bytes in [1u64 << 12, 1 << 20, 1 << 25] {
+                let [modelled, packets] = both(&network, &all(&network), extents, name, Kind::Allreduce, bytes / 4);
+                let ratio = packets / modelled;
+                assert!((ratio - 1.0).abs() <= within, "{topology} {name} {bytes}: {modelled} {packets}");
+            }
+        }
+    }
+}
+
+/// Around failed boards: rows 0, 1 and 3 of boards, columns 0 and 2. Ranks lie 6 x 4.
+#[test]
+fn collectives_run_on_a_virtual_sub_mesh() {
+    let network = network("name = 'hxmesh'\nboard = [2, 2]\nboards = [4, 4]");
+    let boards = network.topology("test").unwrap().boards().unwrap();
+    let (places, extents) = boards.accelerators(&[0, 1, 3], &[0, 2]);
+    assert_eq!((extents, places[1], places[2], places[23]), ([6, 4], 1, 4, 61));
+    for (name, bytes) in [("dual-rings", 1u64 << 22), ("bucket", 1 << 22), ("bucket", 1 << 10)] {
+        let [modelled, packets] = both(&network, &places, extents, name, Kind::Allreduce, bytes / 4);
+        assert!((packets / modelled - 1.0).abs() < 0.1, "{name} {bytes}: {modelled} {packets}");
+        // Rank k on accelerator k is no mesh, and takes longer.
+        let line: Vec<u32> = (0..24).collect();
+        let [_, elsewhere] = both(&network, &line, extents, name, Kind::Allreduce, bytes / 4);
+        assert!(elsewhere > 1.3 * packets, "{name} {bytes}: {elsewhere} {packets}");
+    }
+}
+
+#[test]
+fn an_alltoall_by_balanced_shift() {
+    for (topology, extents) in
+        [("name = 'torus'\ndims = [8, 8]", [8, 8]), ("name = 'hxmesh'\nboard = [2, 2]\nboards = [4, 4]", [8, 8])]
+    {
+        let network = network(topology);
+        let times = |name| both(&network, &all(&network), extents, name, Kind::Alltoall, 1 << 16);
+        let ([modelled, packets], [_, in_rounds]) = (times("balanced-shift"), times("pairwise"));
+        // The model is what the busiest link needs; packets meet on their ways besides.
+        assert!((1.0..1.6).contains(&(packets / modelled)), "{topology}: {modelled} {packets}");
+        assert!(in_rounds > 1.5 * packets, "{topology}: {in_rounds} {packets}");
+    }
+}

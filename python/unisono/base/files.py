@@ -1,0 +1,374 @@
+"""Files in and out. A written file appears whole under its name, or not at all.
+
+Every file that a user names is read and written here. Only regular files are read: a device or a pipe may never end. An
+error names the file as the user gave it.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from unisono import _core
+from unisono._core import InputError, Schedule
+from unisono.base.messages import shown
+
+__all__ = [
+    "MOST_DESCRIPTION_BYTES",
+    "check_folder",
+    "check_regular",
+    "check_writable",
+    "exists",
+    "file_name",
+    "is_file",
+    "load",
+    "read_bytes",
+    "read_inside",
+    "read_json",
+    "read_text",
+    "save",
+    "title",
+    "write",
+    "write_folder",
+]
+
+#: The largest schedule, plan or list of a user's data that is read: 4 GiB.
+MOST_BYTES = 2**32
+#: The largest description that is read: a machine, a workload or a table in JSON.
+MOST_DESCRIPTION_BYTES = 2**26
+
+_ACCESS_LIST = "system.posix_acl_access"
+
+
+def file_name(path: str | bytes | os.PathLike[str]) -> str:
+    """The path as text that the system takes; bytes of a name that are not UTF-8 are kept as Python keeps them.
+
+    Raises:
+        InputError: it is not a path, or has a character that no path has.
+
+    """
+    try:
+        name = os.fsdecode(path)
+        raw = os.fsencode(name)
+    except (TypeError, UnicodeError):
+        raise InputError(f"{shown(path)} is not the name of a file; accepted are text and paths") from None
+    if b"\0" in raw:
+        raise InputError(f"{shown(path)} is not the name of a file: it has a character that no name has")
+    return name
+
+
+def title(path: str | bytes | os.PathLike[str]) -> str:
+    """The name of a file as valid text for messages and for the origin of what is read from it."""
+    return file_name(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def exists(path: str | bytes | os.PathLike[str]) -> bool:
+    """Returns whether there is something of that name."""
+    return os.path.exists(file_name(path))
+
+
+def is_file(path: str | bytes | os.PathLike[str]) -> bool:
+    """Returns whether there is a regular file of that name."""
+    return os.path.isfile(file_name(path))
+
+
+def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Reads a whole file of at most that many bytes.
+
+    Raises:
+        InputError: it is not a regular file, or has more bytes.
+        OSError: it cannot be read.
+
+    """
+    check_regular(path)
+    with _named(path):
+        # The name may have got another file since; opening must not wait for the other end of a pipe.
+        descriptor = os.open(file_name(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            _refuse_irregular(path, found)
+            raw = b"" if found.st_size > most else _up_to(file, most + 1)
+    if found.st_size > most or len(raw) > most:
+        size = max(found.st_size, len(raw))
+        raise InputError(f"'{title(path)}' has {size} bytes, and files of this kind are read up to {most} bytes")
+    return raw
+
+
+def _up_to(file: BinaryIO, most: int) -> bytes:
+    """The first bytes of a file, piece by piece: one read of ``most`` bytes would allocate them all."""
+    pieces: list[bytes] = []
+    while most > 0 and (piece := file.read(min(most, 1 << 24))):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> str:
+    """Reads the text of a file.
+
+    Raises:
+        InputError: it is not a regular file, is too long, or is not UTF-8.
+        OSError: it cannot be read.
+
+    """
+    try:
+        return read_bytes(path, most).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"'{title(path)}' is not a text file: byte {error.start} is no UTF-8") from None
+
+
+def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION_BYTES) -> Any:
+    """Reads a file of JSON.
+
+    Raises:
+        InputError: it is not JSON, or nests too deeply; the message names the line.
+        OSError: it cannot be read.
+
+    """
+    try:
+        return json.loads(read_text(path, most))
+    except RecursionError:
+        raise InputError(f"'{title(path)}' is not read: its JSON nests too deeply") from None
+    except ValueError as error:
+        raise InputError(f"'{title(path)}' is not JSON: {error}") from None
+
+
+def read_inside(folder: str | os.PathLike[str], named: str, what: str) -> str:
+    """Reads the text of a file that another file of this folder names, which must lie in that folder or below.
+
+    Raises:
+        InputError: the name leads out of the folder, also by a link, or there is no such text file.
+        OSError: it cannot be read.
+
+    """
+    outside = os.path.isabs(named) or ".." in re.split(r"[/\\]", named)
+    if not outside:
+        base = os.path.realpath(file_name(folder))
+        path = os.path.realpath(os.path.join(base, file_name(named)))
+        outside = os.path.commonpath([base, path]) != base
+    if outside:
+        raise InputError(f"{what} {shown(named)} is not in the folder of the file that names it; move it there")
+    if not os.path.exists(path):
+        raise InputError(f"{what} {shown(named)} does not exist in the folder '{title(folder)}'")
+    return read_text(path, MOST_DESCRIPTION_BYTES)
+
+
+def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
+    """Returns the status of a file that may be read.
+
+    Raises:
+        InputError: it is not a regular file (a device may never end).
+        OSError: it is not there.
+
+    """
+    with _named(path):
+        found = os.stat(file_name(path))
+    _refuse_irregular(path, found)
+    return found
+
+
+def _refuse_irregular(path: str | bytes | os.PathLike[str], found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"'{title(path)}' is not a regular file")
+
+
+@contextlib.contextmanager
+def _named(path: str | bytes | os.PathLike[str]) -> Iterator[None]:
+    """Gives an error of the system the name that the user knows."""
+    try:
+        yield
+    except OSError as error:
+        # The constructor chooses the class by the number.
+        raise OSError(error.errno, error.strerror or str(error), title(path)) from None
+
+
+def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLike[str] | None = None) -> None:
+    """Fails before long work where :func:`write` is bound to fail after it, or would replace the file that is read.
+
+    Raises:
+        InputError: the folder of the file does not exist or cannot be written to, or the path is a folder or a file
+            that must not be written, or it is the file ``reads``.
+
+    """
+    name = title(path)
+    if reads is not None and is_file(reads) and is_file(path) and os.path.samefile(file_name(reads), file_name(path)):
+        raise InputError(f"writing '{name}' would replace the file that is read; name another file")
+    if _descriptor(path) is not None or _is_device(path):
+        return
+    target = os.path.realpath(file_name(path))
+    folder = os.path.dirname(target)
+    if os.path.isdir(target) or not os.path.basename(file_name(path)):
+        raise InputError(f"cannot write '{name}': it is a folder")
+    if not os.path.isdir(folder):
+        raise InputError(f"cannot write '{name}': there is no folder '{title(folder)}'")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write '{name}': the folder '{title(folder)}' is not writable")
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise InputError(f"cannot write '{name}': the file is read-only")
+
+
+def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
+    """Writes a file whole: into a neighbour first, which then takes its name.
+
+    A file that is replaced keeps its owner and its permissions, and a link keeps pointing where it did.
+
+    Raises:
+        InputError: the path cannot be a file, or its owner cannot be kept.
+        OSError: it cannot be written; what was there before still is.
+
+    """
+    check_writable(path)
+    raw = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+    with _named(path):
+        if (descriptor := _descriptor(path)) is not None:
+            _write_through(descriptor, raw)
+        elif _is_device(path):
+            with open(file_name(path), "wb", buffering=0) as device:
+                _write_all(device.fileno(), raw)
+        else:
+            _replace(path, os.path.realpath(file_name(path)), raw)
+
+
+def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> None:
+    before = os.stat(target) if os.path.exists(target) else None
+    # A short name of its own: the target's may be as long as names can be.
+    neighbour = os.path.join(os.path.dirname(target), f".unisono-{secrets.token_hex(8)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        # The mode of a new file is the system's default; of another, nobody reads along before it is set.
+        descriptor = os.open(neighbour, flags, 0o666 if before is None else 0o600)
+        try:
+            _write_all(descriptor, raw)
+            if before is not None:
+                _take_over(path, target, descriptor, before)
+        finally:
+            os.close(descriptor)
+        os.replace(neighbour, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(neighbour)
+        raise
+
+
+def _take_over(path: str | bytes | os.PathLike[str], target: str, descriptor: int, before: os.stat_result) -> None:
+    """Gives a new file the owner, the list of access and the permissions of the one that it replaces."""
+    made = os.fstat(descriptor)
+    if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+        except PermissionError:
+            message = f"cannot write '{title(path)}': it belongs to another user or group; remove it first"
+            raise InputError(message) from None
+    mode = stat.S_IMODE(before.st_mode)
+    if hasattr(os, "getxattr"):
+        try:
+            os.setxattr(descriptor, _ACCESS_LIST, os.getxattr(target, _ACCESS_LIST))
+        except OSError as error:
+            # A file without such a list, or a system without them.
+            if error.errno not in (errno.ENODATA, errno.ENOTSUP, errno.ENOSYS):
+                mode &= ~0o070
+    os.fchmod(descriptor, mode)
+
+
+def _write_all(descriptor: int, raw: bytes) -> None:
+    left = memoryview(raw)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _write_through(number: int, raw: bytes) -> None:
+    """Writes where an open descriptor of this process stands; what Python holds back for it comes first."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    _write_all(number, raw)
+
+
+def _descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
+    """The open descriptor of this process that a path names, such as 1 for ``/dev/stdout``."""
+    name = file_name(path)
+    if (number := {"/dev/stdout": 1, "/dev/stderr": 2}.get(name)) is not None:
+        return number
+    match = re.fullmatch(r"(?:/dev|/proc/self)/fd/([0-9]{1,6})", name)
+    return int(match[1]) if match else None
+
+
+def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
+    """Whether the path is a terminal, ``/dev/null`` or the like, which takes data at once but cannot be replaced.
+
+    Raises:
+        InputError: it is a pipe, a socket or a disk. A pipe would wait for a reader, and a disk would be overwritten.
+
+    """
+    name = file_name(path)
+    if not os.path.exists(name) or os.path.isfile(name) or os.path.isdir(name):
+        return False
+    if stat.S_ISCHR(os.stat(name).st_mode):
+        return True
+    raise InputError(f"cannot write '{title(path)}': it is not a regular file; for a pipe, write to /dev/stdout")
+
+
+def load(path: str | bytes | os.PathLike[str]) -> Schedule:
+    """The schedule in a ``.sched`` or ``.json`` file, or the one that a ``.registers`` file makes.
+
+    Raises:
+        InputError: the file is damaged or of another version; the message names line and place.
+        OSError: it cannot be read.
+
+    """
+    text, origin = read_text(path), title(path)
+    if origin.endswith(".registers"):
+        return _core.import_schedule(text, "registers", origin)
+    return Schedule.parse_json(text, origin) if origin.endswith(".json") else Schedule.parse(text, origin)
+
+
+def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:
+    """Writes a schedule: as JSON where the path ends in ``.json``, as text (``.sched``) elsewhere.
+
+    Raises:
+        InputError: the path cannot be a file.
+        OSError: it cannot be written; no half-written file is left.
+
+    """
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
+    write(path, schedule.to_json() if file_name(path).endswith(".json") else schedule.to_text())
+
+
+def check_folder(path: str | bytes | os.PathLike[str]) -> None:
+    """Fails before long work where :func:`write_folder` is bound to fail after it.
+
+    Raises:
+        InputError: the path is a file, or its parent does not exist.
+
+    """
+    folder = os.path.realpath(file_name(path))
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise InputError(f"cannot write to '{title(path)}': it is a file, not a folder")
+    if not os.path.isdir(os.path.dirname(folder)):
+        raise InputError(f"cannot write to '{title(path)}': there is no folder '{title(os.path.dirname(folder))}'")
+
+
+def write_folder(path: str | bytes | os.PathLike[str], files: dict[str, str]) -> list[str]:
+    """Writes files, by relative path, into a folder that is made if it is missing; returns their names.
+
+    Raises:
+        InputError: the path cannot be a folder.
+        OSError: a file cannot be written.
+
+    """
+    check_folder(path)
+    folder = Path(file_name(path))
+    for name, text in files.items():
+        target = folder / name
+        with _named(target.parent):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        write(target, text)
+    return list(files)

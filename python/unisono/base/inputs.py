@@ -1,0 +1,215 @@
+"""Sizes and roots as users give them: a count of elements, bytes such as "64KiB", an index or (row, column).
+
+Only values that cannot be handed to the extension module are checked here; it checks everything else itself.
+"""
+
+import operator
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex, TypeGuard
+
+from unisono._core import InputError, dtypes
+from unisono.base.messages import shown
+
+__all__ = [
+    "Root",
+    "checked_count",
+    "checked_probability",
+    "checked_root",
+    "checked_seed",
+    "element_count",
+    "finite",
+    "is_whole",
+    "items",
+    "named",
+    "parse_bytes",
+    "whole",
+]
+
+#: An index in row-major order, or a row and a column.
+Root = SupportsIndex | Sequence[SupportsIndex]
+
+_UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SIZE = re.compile(r"\s*([0-9]+)\s*([A-Za-z]*)\s*")
+#: Elements are counted in 32 bits.
+_LARGEST = 2**32 - 1
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of a size such as ``4096``, ``64KiB`` or ``1MB``.
+
+    Raises:
+        InputError: the text is no size, is negative, or names an unknown unit.
+
+    """
+    match = _SIZE.fullmatch(text)
+    unit = {name.lower(): name for name in _UNITS}.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise InputError(
+            f"{shown(text)} is not a size in bytes; accepted is a whole number from 0 on, alone or with B, kB, MB, GB, "
+            "KiB, MiB or GiB, as in 64KiB"
+        )
+    # Python reads at most 4300 digits, and no size has more than 19.
+    if len(match[1]) > 19:
+        raise InputError(f"{shown(text)} is not a size in bytes: it has more than 19 digits")
+    return int(match[1]) * _UNITS[unit]
+
+
+def element_count(
+    elements: SupportsIndex | None, bytes: SupportsIndex | str | None, dtype: str, collective: str = ""
+) -> int:
+    """Elements of ``dtype`` that exactly one of ``elements`` and ``bytes`` asks for; a barrier needs neither.
+
+    Raises:
+        InputError: none or both are given, the size is negative or too large, the datatype is unknown, or the bytes
+            are no whole number of elements.
+
+    """
+    sizes = dtypes()
+    if named("the datatype", dtype) not in sizes:
+        raise InputError(f"{shown(dtype)} is not a datatype; accepted are {', '.join(sizes)}")
+    if collective == "barrier" and elements is None and bytes is None:
+        return 0
+    if (elements is None) == (bytes is None):
+        given = "neither is" if elements is None else "both are"
+        raise InputError(f"the size is given by the elements or by the bytes, and {given} given")
+    if elements is not None:
+        return checked_count(elements)
+    size = parse_bytes(bytes) if isinstance(bytes, str) else whole("the size in bytes", bytes)
+    if size < 0:
+        raise InputError(f"the size in bytes is {size}, and must be 0 or more")
+    count, rest = divmod(size, sizes[dtype])
+    if rest:
+        raise InputError(f"{size} bytes are no whole number of elements of {dtype} ({sizes[dtype]} bytes each)")
+    return checked_count(count)
+
+
+def checked_count(elements: SupportsIndex) -> int:
+    """The same count, once it is known to be one.
+
+    Raises:
+        InputError: it is no whole number, negative, or beyond what a machine word holds.
+
+    """
+    count = whole("the number of elements", elements)
+    if count < 0:
+        raise InputError(f"the number of elements is {count}, and must be 0 or more")
+    if count > _LARGEST:
+        raise InputError(f"the number of elements is {count}, and must be at most {_LARGEST}")
+    return count
+
+
+def checked_root(root: Root) -> int | tuple[int, int]:
+    """The same root, once no part of it is negative or beyond what a machine word holds.
+
+    Raises:
+        InputError: it is neither an index nor a row and a column, or a part of it is out of range.
+
+    """
+    message = f"the root is {shown(root)}, and must be an index or a row and a column, all from 0 on"
+    match [root] if is_whole(root) else items(root, message):
+        case [index] if _fits(index):
+            return operator.index(index)
+        case [row, column] if _fits(row) and _fits(column):
+            return operator.index(row), operator.index(column)
+    raise InputError(message)
+
+
+def _fits(part: object) -> bool:
+    return is_whole(part) and 0 <= operator.index(part) <= _LARGEST
+
+
+def checked_seed(seed: SupportsIndex) -> int:
+    """The same seed, once it is one.
+
+    Raises:
+        InputError: it is no whole number, negative, or beyond what 64 bits hold.
+
+    """
+    number = whole("the seed", seed)
+    if not 0 <= number < 2**64:
+        raise InputError(f"the seed is {number}, and must be a whole number from 0 to 2^64 - 1")
+    return number
+
+
+def checked_probability(name: str, value: float) -> float:
+    """The same value, once it is a probability below 1.
+
+    Raises:
+        InputError: it is not.
+
+    """
+    if not 0 <= finite(name, value) < 1:
+        raise InputError(f"{name} is {value}, and must be at least 0 and below 1")
+    return value
+
+
+def is_whole(value: object) -> TypeGuard[SupportsIndex]:
+    """Whether a value is a whole number, of Python or NumPy; a truth value is none, although Python counts with it."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        # An array says that it can be an index, and only one of a single whole number is.
+        return False
+    return True
+
+
+def whole(what: str, value: object) -> int:
+    """The value as a number of Python.
+
+    Raises:
+        InputError: it is not a whole number.
+
+    """
+    if not is_whole(value):
+        raise InputError(f"{what} is {shown(value)}, and must be a whole number")
+    number = operator.index(value)
+    # A message could not say it: Python writes at most 4300 digits.
+    if abs(number) >= 2**127:
+        raise InputError(f"{what} is {shown(number)}, and a whole number with that many digits is not accepted")
+    return number
+
+
+def finite(what: str, value: object) -> float:
+    """The value as a floating-point number of Python.
+
+    Raises:
+        InputError: it is not one number.
+
+    """
+    try:
+        if isinstance(value, str | bytes | bytearray | bool):
+            raise TypeError
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} is {shown(value)}, and must be a number") from None
+
+
+def named(what: str, value: object) -> str:
+    """The value, once it is text that is valid Unicode.
+
+    Raises:
+        InputError: it is not text, or holds halves of characters.
+
+    """
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InputError(f"{what} is {shown(value)}, and must be text")
+    return value
+
+
+def items(values: object, message: str) -> list[Any]:
+    """The items of a sequence. Text is not accepted, although Python iterates over its letters.
+
+    Raises:
+        InputError: it is no sequence, with this message.
+
+    """
+    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
+        raise InputError(message)
+    try:
+        return list(values)
+    except TypeError:
+        # An array without dimensions.
+        raise InputError(message) from None

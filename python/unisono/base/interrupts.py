@@ -1,0 +1,53 @@
+"""Ctrl-C in the program `unisono`.
+
+An interrupt raises ``KeyboardInterrupt``, as in any Python program. While modules are imported, and after the command
+has ended, it ends the process instead. There nothing has to be undone, and an exception that is raised during an import
+may be lost in a callback of the import system, or come back as another module's failure.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["INTERRUPTED", "end_at_once", "handle", "importing"]
+
+#: The exit code of an interrupted program, as shells count it: 128 + SIGINT.
+INTERRUPTED = 130
+
+_at_once = False
+
+
+def handle() -> None:
+    """Installs the handler of the program, from now on in the state in which an interrupt ends the process.
+
+    A signal that the parent process has set to be ignored stays ignored.
+    """
+    end_at_once(True)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted)
+
+
+def end_at_once(state: bool) -> bool:
+    """Sets whether an interrupt ends the process instead of raising; returns the state before."""
+    global _at_once
+    before, _at_once = _at_once, state
+    return before
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Encloses imports: an interrupt ends the process. Changes nothing without :func:`handle`."""
+    before = end_at_once(True)
+    try:
+        yield
+    finally:
+        end_at_once(before)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    if _at_once:
+        os.write(2, b"error: interrupted\n")
+        os._exit(INTERRUPTED)
+    signal.default_int_handler(number, frame)

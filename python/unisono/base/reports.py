@@ -1,0 +1,403 @@
+"""The types of reports: dictionaries with the same keys on every kind of machine, None where a machine has no value.
+
+``tests/python/test_reports.py`` compares them with the reports of every kind of machine.
+"""
+
+from typing import Any, NotRequired, TypedDict
+
+__all__ = [
+    "AllocationReport",
+    "Bound",
+    "Candidate",
+    "Communication",
+    "Diagnostic",
+    "DiscoveryReport",
+    "Forward",
+    "Job",
+    "MessageCounts",
+    "MetricReport",
+    "Phase",
+    "PlanReport",
+    "PlanRow",
+    "PredictedReports",
+    "PredictedTime",
+    "PredictionReport",
+    "PricedOperation",
+    "ProofReport",
+    "SampledJobs",
+    "SimulationReport",
+    "SweepPoint",
+    "TaskTime",
+    "Terms",
+    "TrafficReport",
+    "WorkloadPhase",
+    "WorkloadReport",
+    "in_cycles",
+]
+
+
+class Terms(TypedDict):
+    """The cost terms of a schedule, of the slowest line of a wafer."""
+
+    energy: float
+    distance: float
+    depth: float
+    contention: float
+    links: float
+    max_link_load: float
+    datapath: float
+
+
+class Phase(TypedDict):
+    """One phase of a schedule on a wafer."""
+
+    name: str
+    cycles: float
+    terms: Terms
+    note: str | None
+
+
+class PredictedTime(TypedDict):
+    """The time of a schedule by a model; ``source`` says where the time is from."""
+
+    cycles: float | None
+    seconds: float
+    source: str
+    terms: Terms | None
+    phases: list[Phase] | None
+
+
+class Bound(TypedDict):
+    """One lower bound."""
+
+    name: str
+    cycles: float | None
+    seconds: float
+    reference: str
+    source: str
+    assumes: str | None
+
+
+def in_cycles(time: PredictedTime | Bound) -> float:
+    """The cycles of a time on a machine that has cycles."""
+    cycles = time["cycles"]
+    assert cycles is not None, "a wafer has cycles"
+    return cycles
+
+
+class Candidate(TypedDict):
+    """One algorithm with its parameters, as a plan ranks it."""
+
+    algorithm: str
+    params: dict[str, str]
+    cycles: float | None
+    seconds: float
+    ratio: float | None
+    source: str
+
+
+class PlanReport(TypedDict):
+    """``Plan.report()`` and ``unisono plan --json``; candidates are sorted, best first."""
+
+    collective: str
+    machine: str
+    shape: list[int]
+    ranks: int
+    elements: int
+    bytes: int
+    dtype: str
+    operator: str
+    root: int
+    algorithm: str
+    params: dict[str, str]
+    model: str
+    fits_sram: bool | None
+    predicted: PredictedTime
+    lower_bound: Bound | None
+    ratio: float | None
+    note: str | None
+    candidates: list[Candidate]
+
+
+class SweepPoint(TypedDict):
+    """One point of a sweep; ``baseline_ratio`` is how many times faster the best is than the baseline."""
+
+    shape: list[int]
+    elements: int
+    best: str
+    params: dict[str, str]
+    cycles: float | None
+    seconds: float
+    baseline: str | None
+    baseline_cycles: float | None
+    baseline_seconds: float | None
+    baseline_ratio: float | None
+    cycles_by_algorithm: dict[str, float] | None
+    seconds_by_algorithm: dict[str, float]
+
+
+class Diagnostic(TypedDict):
+    """One finding of a proof."""
+
+    code: str
+    rank: int | None
+    instruction: int | None
+    message: str
+
+
+class ProofReport(TypedDict):
+    """``Proof.report()`` and ``unisono verify --json``."""
+
+    complete: bool
+    deadlock_free: bool
+    race_free: bool
+    repeatable: bool
+    method: str
+    error_probability: float | None
+    seed: str | None
+    scratch_bytes_max: int
+    expression_class: str | None
+    diagnostics: list[Diagnostic]
+
+
+class MetricReport(TypedDict):
+    """A metric of a run in JSON; the value is null where it is an array too long to list."""
+
+    value: Any
+    unit: str
+
+
+class SimulationReport(TypedDict):
+    """``unisono simulate --json``."""
+
+    collective: str | None
+    machine: str | None
+    shape: list[int] | None
+    nodes: list[int] | None
+    ranks: int | None
+    elements: int | None
+    dtype: str | None
+    bytes: int | None
+    sim: str
+    model: str | None
+    queue_depth: int | None
+    cycles: int | None
+    seconds: float | None
+    nanoseconds: float | None
+    bytes_per_second: float | None
+    finish: list[int] | list[float] | None
+    finish_ns: list[float] | None
+    events: int | None
+    stalls: int | None
+    metrics: dict[str, MetricReport] | None
+    wall_seconds: float | None
+    result_correct: bool | None
+    mismatch: str | None
+    predicted_cycles: dict[str, float | None] | None
+    lower_bound: Bound | None
+    goal: str | None
+    parameters: dict[str, int] | None
+    deadlock: list[str]
+    calibrated: dict[str, Any] | None
+    files: list[str]
+
+
+class TrafficReport(TypedDict):
+    """``Traffic.report()``, a point of ``unisono traffic --json``."""
+
+    pattern: str
+    machine: str
+    accelerators: int
+    planes: int
+    bytes: int
+    level: str
+    algorithm: str | None
+    params: dict[str, str]
+    seconds: float
+    share_of_injection: float
+    share_of_peak: float
+    injection_bytes_per_second: float
+    bytes_per_second_min: float
+    bytes_per_second_mean: float
+    bytes_per_second_max: float
+    packets: int | None
+    hops: int | None
+    events: int | None
+    wall_seconds: float
+
+
+class Communication(TypedDict):
+    """One communication of a phase; times are seconds from the beginning of the iteration."""
+
+    collective: str
+    bytes: int
+    ranks: int
+    blocking: bool
+    algorithm: str | None
+    params: str | None
+    begin: float
+    end: float
+
+
+class WorkloadPhase(TypedDict):
+    """One phase of an iteration."""
+
+    name: str
+    begin: float
+    compute_seconds: float
+    communication_seconds: float
+    waited_seconds: float
+    communication: list[Communication]
+
+
+class WorkloadReport(TypedDict):
+    """``unisono.workload`` and ``unisono workload --json``: one training iteration on a network."""
+
+    workload: str
+    machine: str
+    accelerators: int
+    reference: str
+    level: str
+    overlap: bool
+    seconds: float
+    compute_seconds: float
+    communication_seconds: float
+    exposed_seconds: float
+    phases: list[WorkloadPhase]
+    packets: int | None
+    events: int | None
+
+
+class Job(TypedDict):
+    """One job of a sample: the rows and columns of its boards, None where it was refused."""
+
+    boards: int
+    rows: list[int] | None
+    columns: list[int] | None
+
+
+class SampledJobs(TypedDict):
+    """One sample: the boards that failed, as (row, column), and the jobs that were placed."""
+
+    failed: list[list[int]]
+    jobs: list[Job]
+
+
+class AllocationReport(TypedDict):
+    """``unisono.allocate`` and ``unisono allocate --json``."""
+
+    machine: str
+    boards: list[int]
+    board: list[int]
+    leaf: list[int]
+    heuristic: str
+    fail: int
+    seed: int
+    samples: int
+    utilization_mean: float
+    utilization_p1: float
+    placed: float
+    refused: float
+    upper_level: dict[str, float]
+    first: SampledJobs
+
+
+class Forward(TypedDict):
+    """Data that a task needs of an earlier one."""
+
+    after_task: str
+    before_task: str
+    after_index: int
+    before_index: int
+    buffer: str
+    region: list[Any]
+    collective: str | None
+    group: int | None
+
+
+class MessageCounts(TypedDict):
+    """The messages of all ranks."""
+
+    p2p: int
+    collective: int
+    p2p_bytes: int
+    collective_bytes: int
+
+
+class TaskTime(TypedDict):
+    """The communication for one task."""
+
+    task: str
+    seconds: float
+
+
+class PricedOperation(TypedDict):
+    """One distinct operation of a program on a machine; ``count`` is how often it occurs."""
+
+    task: str
+    task_index: int
+    buffer: str
+    count: int
+    pattern: str
+    ranks: int
+    participants: list[list[int]]
+    root: int | None
+    gives: list[int]
+    gets: list[int]
+    bytes: int
+    messages: int | None
+    counts: str
+    part_bytes: int
+    places: str
+    algorithm: str
+    params: dict[str, str]
+    seconds: float
+    simulated_seconds: NotRequired[float]
+    total_seconds: float
+    lower_bound: Bound | None
+    ratio: float | None
+
+
+class PredictionReport(TypedDict):
+    """The communication of a program on a machine; ``ratio`` compares messages alone with collectives."""
+
+    seconds: float
+    simulated_seconds: NotRequired[float]
+    model: str
+    tasks: list[TaskTime]
+    operations: list[PricedOperation]
+    ratio: NotRequired[float | None]
+
+
+class PredictedReports(TypedDict, total=False):
+    """The keys of a discovery on a machine."""
+
+    machine: str
+    predicted: PredictionReport
+    point_to_point: PredictionReport
+
+
+class DiscoveryReport(PredictedReports):
+    """``unisono.discover`` and ``unisono discover --json``, with a prediction where a machine is named."""
+
+    nodes: int
+    forwards: list[Forward]
+    messages: MessageCounts
+
+
+class PlanRow(TypedDict):
+    """A row of a ``.plan`` file; the values of its schedule are None where the MPI library's own serves."""
+
+    collective: str
+    ranks: int
+    per_node: int | None
+    operators: str
+    first_bytes: int
+    last_bytes: int | None
+    algorithm: str | None
+    params: dict[str, str]
+    blocks: int | None
+    any_count: bool | None
+    in_place: bool | None
+    repeatable: bool | None
+    expression_class: str | None

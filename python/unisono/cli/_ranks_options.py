@@ -1,0 +1,112 @@
+"""The options of `unisono simulate` that only runs among ranks have."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+
+from unisono.base.files import read_text
+from unisono.simulation.schedules import Noise
+
+_PARAMETERS = ("L", "o", "g", "G", "O", "S")
+_NOISE = {"uniform": 1, "normal": 2, "exponential": 1}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The values of these options."""
+
+    goal: str | None
+    parameters: dict[str, Any]
+    zero_byte: str | None
+    noise: Noise | None
+    late: list[float] | None
+    timeline: str | None
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds these options to a command, which gets them as ``ranks_options``."""
+
+    @wraps(command)
+    def wrapped(**given: Any) -> Any:
+        parameters = {name: given.pop(f"loggops_{name}") for name in _PARAMETERS}
+        made = Options(
+            goal=given.pop("goal"),
+            parameters={name: value for name, value in parameters.items() if value is not None},
+            zero_byte=given.pop("zero_byte"),
+            noise=_noise(given.pop("noise")),
+            late=_late(given.pop("late")),
+            timeline=given.pop("timeline"),
+        )
+        return command(ranks_options=made, **given)
+
+    units = {"S": "bytes from which a send waits for its receiver"}
+    added = [
+        click.option("--goal", metavar="FILE.goal", help="Run this GOAL program under LogGOPS in place of a schedule."),
+        *(
+            click.option(
+                f"--{name}", f"loggops_{name}", type=int, metavar="N", help=f"With --goal: {units.get(name, 'ns')}."
+            )
+            for name in _PARAMETERS
+        ),
+        click.option(
+            "--zero-byte",
+            type=click.Choice(["wrapped", "sane"]),
+            help="With --goal: what a message without bytes costs, as in LogGOPSim [wrapped] or as one byte.",
+        ),
+        click.option(
+            "--noise",
+            metavar="KIND:NS",
+            help="Among ranks: uniform:MOST, normal:MEAN:DEVIATION or exponential:MEAN lengthens what holds a CPU.",
+        ),
+        click.option(
+            "--late",
+            metavar="NS,...|FILE",
+            help="Among ranks: when each begins, nanoseconds: a list, or a file with a number a line.",
+        ),
+        click.option(
+            "--timeline", metavar="FILE.png|svg", help="Among ranks: draw the run, a row a rank, for at most 64 ranks."
+        ),
+    ]
+    for option in reversed(added):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _noise(text: str | None) -> Noise | None:
+    if text is None:
+        return None
+    kind, *numbers = text.split(":")
+    try:
+        values = [float(value) for value in numbers]
+    except ValueError:
+        values = []
+    if kind not in _NOISE or len(values) != _NOISE[kind] or not all(0 <= value < 1e13 for value in values):
+        raise click.BadParameter(
+            f"'{text}' is no noise; accepted are uniform:MOST, normal:MEAN:DEVIATION and exponential:MEAN, nanoseconds "
+            "from 0 on"
+        )
+    return (kind, values[0]) if len(values) == 1 else (kind, values[0], values[1])
+
+
+def _late(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        # A list of many ranks is too long for the name of a file, so it is no file first.
+        return _times(text.split(","))
+    except ValueError:
+        pass
+    try:
+        return _times(read_text(text).split())
+    except (ValueError, OSError):
+        raise click.BadParameter(
+            f"'{text}' is neither a file of times nor a list of them; accepted is one number a rank, in nanoseconds, "
+            "as in 0,150,30"
+        ) from None
+
+
+def _times(parts: list[str]) -> list[float]:
+    return [float(part) for part in parts]

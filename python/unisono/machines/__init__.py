@@ -1,0 +1,7 @@
+"""Machines by name or file, and jobs on the boards of a network."""
+
+from unisono._core import check_routing
+from unisono.machines.allocation import TRACE, allocate, submesh
+from unisono.machines.descriptions import Shape, machine, shape_of, with_shape
+
+__all__ = ["TRACE", "Shape", "allocate", "check_routing", "machine", "shape_of", "submesh", "with_shape"]

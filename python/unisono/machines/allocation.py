@@ -1,0 +1,79 @@
+"""Jobs on the boards of a network, around boards that failed."""
+
+import os
+from collections.abc import Iterable
+from typing import SupportsIndex
+
+from unisono import _core
+from unisono._core import InputError, Machine
+from unisono.base.files import read_text, title
+from unisono.base.inputs import checked_seed, items, named, whole
+from unisono.base.messages import shown
+from unisono.base.reports import AllocationReport
+from unisono.machines.descriptions import with_shape
+
+__all__ = ["TRACE", "allocate", "submesh"]
+
+#: The name of the job sizes of a trace, in place of a file.
+TRACE = "alibaba"
+
+
+def allocate(
+    machine: Machine | str | os.PathLike[str],
+    jobs: str | os.PathLike[str] | Iterable[SupportsIndex | str] = TRACE,
+    *,
+    fail: SupportsIndex = 0,
+    heuristic: str = "sort",
+    samples: SupportsIndex = 1000,
+    seed: SupportsIndex = 0,
+) -> AllocationReport:
+    """How much of a machine's boards jobs use, over many samples of failures.
+
+    ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until all healthy boards are asked for; the path of a
+    file with one job a line, a number of boards or rows x columns; or a list of such jobs. ``fail`` boards fail, others
+    in each sample. The result holds ``utilization_mean`` and ``utilization_p1`` (what 1 % of the samples fall below) of
+    the healthy boards, the jobs ``placed`` and ``refused`` in a sample on average, the share of traffic over the
+    ``upper_level`` of the trees, and the ``first`` sample: its ``failed`` boards and the ``rows`` and ``columns`` of
+    each of its ``jobs``.
+
+    Raises:
+        InputError: a machine without boards, a job larger than the machine, all boards failed, no such heuristic.
+
+    """
+    listed: tuple[str, str] | None = None
+    if isinstance(jobs, str | os.PathLike):
+        if os.fspath(jobs) != TRACE:
+            listed = (read_text(jobs), title(jobs))
+    else:
+        message = f"jobs is {shown(jobs)}, and must be '{TRACE}', a file or a list of jobs"
+        listed = ("\n".join(str(job) for job in items(jobs, message)), "jobs")
+    counts = {"fail": whole("fail", fail), "samples": whole("samples", samples)}
+    for name, count in counts.items():
+        if not 0 <= count < 2**32:
+            raise InputError(f"{name} is {count}, and must be a whole number from 0 on")
+    return _core.allocate(
+        with_shape(machine, None), listed, named("heuristic", heuristic), seed=checked_seed(seed), **counts
+    )
+
+
+def submesh(
+    machine: Machine | str | os.PathLike[str], rows: Iterable[SupportsIndex], columns: Iterable[SupportsIndex]
+) -> tuple[list[int], tuple[int, int]]:
+    """The accelerators of a virtual sub-mesh, the boards at those rows and columns, and how they lie.
+
+    Rank k of a collective on the sub-mesh runs on accelerator k of the list; the ranks lie in as many rows and columns
+    as the second result says, which algorithms take as ``dims``.
+
+    Raises:
+        InputError: a machine without boards, or rows and columns that it has not.
+
+    """
+    sides = {}
+    for name, side in (("rows", rows), ("columns", columns)):
+        sides[name] = [
+            whole(f"one of the {name}", at) for at in items(side, f"{name} is {shown(side)}, and must be a list")
+        ]
+        if any(not 0 <= at < 2**32 for at in sides[name]):
+            raise InputError(f"{name} of a sub-mesh are {sides[name]}; accepted are boards from 0 on in rising order")
+    places, extents = _core.submesh(with_shape(machine, None), sides["rows"], sides["columns"])
+    return places, (extents[0], extents[1])

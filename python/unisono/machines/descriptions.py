@@ -1,0 +1,112 @@
+"""Machines by the name of a preset, or from a TOML file."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import SupportsIndex
+
+from unisono._core import InputError, Machine, machine_presets, parse_shape
+from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
+from unisono.base.inputs import is_whole, items, whole
+from unisono.base.messages import shown
+
+__all__ = ["Shape", "machine", "shape_of", "with_shape"]
+
+#: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
+Shape = str | SupportsIndex | Sequence[SupportsIndex]
+
+
+def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
+    """The shape as the extension module takes it.
+
+    Raises:
+        InputError: it is no shape.
+
+    """
+    if shape is None or isinstance(shape, str):
+        return None if shape is None else parse_shape(shape)
+    message = f"{shown(shape)} is not a shape; accepted are N, (rows, columns), and text such as '4x4'"
+    sides = [shape] if is_whole(shape) else items(shape, message)
+    # The text form is the one place that says what a shape may be.
+    return parse_shape("x".join(str(whole("a side of the shape", side)) for side in sides))
+
+
+def machine(
+    name: str | os.PathLike[str],
+    shape: Shape | None = None,
+    *,
+    nodes: SupportsIndex | None = None,
+    subset: Sequence[SupportsIndex] | None = None,
+) -> Machine:
+    """The machine of that name: a preset such as ``"wse2"``, or the path of a TOML file.
+
+    ``shape`` chooses or replaces the machine's size, where its kind has one. A machine whose switches reduce has so
+    many ``nodes``, of which those of ``subset`` take part (all by default).
+
+    Raises:
+        InputError: no such preset or file, a damaged file, or a shape beyond the machine.
+
+    """
+    made = _machine(name, shape_of(shape))
+    if nodes is None and subset is None:
+        return made
+    count = None if nodes is None else _node("nodes", nodes)
+    if subset is None:
+        return made.sized(count, None)
+    listed = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
+    return made.sized(count, [_node("a node of the subset", node) for node in listed])
+
+
+def _node(what: str, value: SupportsIndex) -> int:
+    number = whole(what, value)
+    if not 0 <= number < 2**32:
+        raise InputError(f"{what} is {number}; accepted are whole numbers from 0 on")
+    return number
+
+
+def _machine(name: str | os.PathLike[str], sides: tuple[int, ...] | None) -> Machine:
+    if not isinstance(name, str | os.PathLike):
+        raise InputError(f"{shown(name)} is not a machine; accepted are the name of a preset, a path and a Machine")
+    text = file_name(name)
+    presets = [preset["name"] for preset in machine_presets()]
+    looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)
+    if text in presets or not (looks_like_a_path or is_file(text)):
+        return Machine.preset(title(text), sides)
+    if not exists(text):
+        raise InputError(f"the machine file '{title(text)}' does not exist; the presets are {', '.join(presets)}")
+    description = read_text(text, MOST_DESCRIPTION_BYTES)
+    return Machine.from_toml(description, title(text), sides, _named_files(description, Path(text).parent))
+
+
+def _named_files(description: str, folder: Path) -> dict[str, str]:
+    """The text of the file with the cables of a graph, where a description names one; it lies in the same folder.
+
+    Raises:
+        InputError: it lies elsewhere, or does not exist.
+
+    """
+    # Imported here: most machines are presets.
+    import tomllib
+
+    try:
+        topology = tomllib.loads(description).get("topology")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}  # The extension module reads the description again and reports the error, with the line.
+    named = topology.get("file") if isinstance(topology, dict) else None
+    if not isinstance(named, str):
+        return {}
+    return {named: read_inside(folder, named, "the file of the cables of the topology,")}
+
+
+def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape | None) -> Machine:
+    """That machine at that shape; a machine that is ready is used as it is where no shape is asked for.
+
+    Raises:
+        InputError: as :func:`machine` does.
+
+    """
+    if not isinstance(machine_or_name, Machine):
+        return machine(machine_or_name, shape)
+    if shape is None or shape_of(shape) == machine_or_name.shape:
+        return machine_or_name
+    return Machine.from_toml(machine_or_name.to_toml(), machine_or_name.name, shape_of(shape))

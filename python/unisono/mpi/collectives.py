@@ -1,0 +1,132 @@
+"""Collectives called by address: as the MPI library makes them itself, and as a plan has them, in one process.
+
+The library for MPI programs answers calls by a plan and passes others on; the MPI library has every function a second
+time under the name ``PMPI_``. So one process can time both, and several plans, turn by turn.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono._core import InputError
+from unisono.mpi.launchers import LIBRARY
+
+__all__ = ["MEASURED", "Array", "Collectives", "buffers"]
+
+Array = npt.NDArray[Any]
+#: The function of MPI for each collective.
+_CALLS: dict[str, str] = {
+    "allreduce": "Allreduce",
+    "reduce": "Reduce",
+    "broadcast": "Bcast",
+    "allgather": "Allgather",
+    "reduce-scatter": "Reduce_scatter_block",
+    "alltoall": "Alltoall",
+}
+#: The variables that the library for MPI programs reads.
+_SETTINGS = ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_OFF", "UNISONO_SAFE_OPS")
+#: Collectives that can be timed.
+MEASURED = tuple(_CALLS)
+
+
+class Collectives:
+    """The collectives of a communicator: the MPI library's own, or with a plan file those of the plan."""
+
+    def __init__(self, mpi: Any, comm: Any, plan: str | os.PathLike[str] | None = None) -> None:
+        """The plan is read here; a copy of the library for MPI programs serves it alone."""
+        self._mpi = mpi
+        self._comm = comm
+        if plan is None:
+            self._library, self._prefix = ctypes.CDLL(_loaded_library()), "PMPI"
+            return
+        if not LIBRARY.exists():
+            raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'make build' makes it")
+        self._library, self._prefix = ctypes.CDLL(_copy(LIBRARY)), "MPI"
+        self._library.unisono_served.restype = ctypes.c_uint64
+        before = {name: os.environ.get(name) for name in _SETTINGS}
+        try:
+            os.environ.update(dict.fromkeys(_SETTINGS, "") | {"UNISONO_PLAN": str(Path(plan).resolve())})
+            # The library reads its environment at its first call, and here once and for all.
+            word = ctypes.c_size_t
+            self._library.MPI_Barrier(word(mpi._handleof(comm)))
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    @property
+    def served(self) -> int:
+        """Calls that the plan has served."""
+        return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
+
+    def caller(self, collective: str, send: Array, recv: Array) -> Callable[[], None]:
+        """A function that makes the collective once, sum of float32, rank 0 as root."""
+        name = f"{self._prefix}_{_CALLS[collective]}"
+        function = getattr(self._library, name)
+        function.restype = ctypes.c_int
+        arguments = self._arguments(collective, send, recv)
+
+        # The call holds the arrays: their memory must stay while it can be made.
+        def call(_memory: tuple[Array, Array] = (send, recv)) -> None:
+            code = function(*arguments)
+            if code != 0:
+                raise InputError(f"{name} ended with the code {code}")
+
+        return call
+
+    def _arguments(self, collective: str, send: Array, recv: Array) -> list[Any]:
+        word, count = ctypes.c_size_t, ctypes.c_int
+        handle = self._mpi._handleof
+        kind, comm = word(handle(self._mpi.FLOAT)), word(handle(self._comm))
+        operator, root = word(handle(self._mpi.SUM)), count(0)
+        to, source = word(recv.ctypes.data), word(send.ctypes.data)
+        ranks = self._comm.size
+        match collective:
+            case "allreduce":
+                return [source, to, count(send.size), kind, operator, comm]
+            case "reduce":
+                return [source, to, count(send.size), kind, operator, root, comm]
+            case "broadcast":
+                return [source, count(send.size), kind, root, comm]
+            case "allgather":
+                return [source, count(send.size), kind, to, count(send.size), kind, comm]
+            case "reduce-scatter":
+                return [source, to, count(recv.size), kind, operator, comm]
+            case _:
+                return [source, count(send.size // ranks), kind, to, count(send.size // ranks), kind, comm]
+
+
+def _copy(library: Path) -> str:
+    """A copy of a library that is gone once this process has it loaded: a file without a name."""
+    memory = os.memfd_create(library.name)
+    os.write(memory, library.read_bytes())
+    return f"/proc/self/fd/{memory}"
+
+
+def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Array, Array]:
+    """Input and output of one rank, ``elements`` counted as MPI counts; numbers whose sums depend on their order."""
+    own = np.random.default_rng([rank, elements])
+    sent = elements * ranks if collective in ("reduce-scatter", "alltoall") else elements
+    received = elements * ranks if collective in ("allgather", "alltoall") else elements
+    return own.standard_normal(sent).astype(np.float32), np.zeros(received, dtype=np.float32)
+
+
+def _loaded_library() -> str:
+    """The path of the MPI library that this process has loaded.
+
+    Raises:
+        InputError: none is.
+
+    """
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        path = line.partition("/")[2]
+        if Path(path).name.startswith(("libmpi.so", "libmpi_abi.so")):
+            return f"/{path}"
+    raise InputError("no MPI library is loaded in this process")

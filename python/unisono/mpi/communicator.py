@@ -1,0 +1,416 @@
+"""Worlds: planned collectives of a communicator, and calls under way; see :mod:`unisono.mpi`."""
+
+import atexit
+import os
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono import _core
+from unisono._core import InputError, Machine
+from unisono.base.facts import reduces
+from unisono.mpi.library import import_mpi
+from unisono.mpi.sources import BOTH, Array, Call, Group, Model, Nothing, Ran, Source, Table
+
+__all__ = ["OPERATORS", "Operation", "Ran", "World", "world"]
+
+#: Operators by name, as MPI calls them.
+OPERATORS = {
+    "sum": "SUM",
+    "prod": "PROD",
+    "min": "MIN",
+    "max": "MAX",
+    "land": "LAND",
+    "lor": "LOR",
+    "lxor": "LXOR",
+    "band": "BAND",
+    "bor": "BOR",
+    "bxor": "BXOR",
+}
+
+
+#: The functions of mpi4py, whose forms that return at once have an I before.
+_FUNCTIONS = {
+    "allgather": "Allgather",
+    "allreduce": "Allreduce",
+    "alltoall": "Alltoall",
+    "barrier": "Barrier",
+    "broadcast": "Bcast",
+    "reduce": "Reduce",
+    "reduce-scatter": "Reduce_scatter_block",
+}
+#: Those whose result takes the array's place.
+_IN_PLACE = {"allreduce", "reduce", "broadcast"}
+#: Choices that a world keeps at most.
+_KEPT = 4096
+#: Seconds that the end of the program waits for calls that do not move; ``UNISONO_PATIENCE`` has others.
+_PATIENCE = 30.0
+
+
+class Operation:
+    """A call that has begun."""
+
+    def __init__(self, result: Array | None, ran: Ran, poll: Callable[[], bool]) -> None:
+        self._poll = poll
+        self._done = False
+        #: The result on this rank; not to be touched before the call is over.
+        self.result = result
+        #: The algorithm that runs, and why.
+        self.ran = ran
+
+    def test(self) -> bool:
+        """Carries the call on, and says whether it is over."""
+        self._done = self._done or self._poll()
+        return self._done
+
+    def wait(self) -> Array | None:
+        """Waits until the call is over, and returns its result."""
+        while not self.test():
+            # Ranks that share a core get their turn.
+            os.sched_yield()
+        return self.result
+
+
+class LibraryCall:
+    """A call of the library's own that has begun, kept with its arrays until it is over."""
+
+    #: Calls that are not over.
+    under_way: "set[LibraryCall]" = set()  # noqa: RUF012
+
+    def __init__(self, request: Any, call: Call, result: Array | None) -> None:
+        self._request, self._arrays = request, (call.given, call.got, result)
+        self._operation: weakref.ref[Operation] | None = None
+        self.under_way.add(self)
+
+    def belongs_to(self, operation: Operation) -> None:
+        """The operation polls the call for as long as the program has it."""
+        self._operation = weakref.ref(operation)
+
+    def poll(self) -> bool:
+        """Whether the call is over."""
+        over: bool = self not in self.under_way or self._request.Test()
+        if over:
+            self.under_way.discard(self)
+            self._arrays = (None, None, None)
+        return over
+
+    @classmethod
+    def carry_on(cls) -> None:
+        """Polls the calls whose operations the program has dropped."""
+        for call in [call for call in cls.under_way if call._operation is not None and call._operation() is None]:
+            call.poll()
+
+    @classmethod
+    def finish(cls) -> None:
+        """Polls all calls until they are over; what does not end is never freed."""
+        try:
+            patience = float(os.environ.get("UNISONO_PATIENCE", _PATIENCE))
+        except ValueError:
+            patience = _PATIENCE
+        end = time.monotonic() + patience
+        while cls.under_way and not import_mpi().Is_finalized() and time.monotonic() < end:
+            for call in list(cls.under_way):
+                call.poll()
+            os.sched_yield()
+        for call in cls.under_way:
+            _core.Channel.keep_for_good(call)
+        if cls.under_way:
+            left = f"{len(cls.under_way)} collective calls of the MPI library had not ended when the program did"
+            print(f"unisono: {left}; other ranks may wait for them", file=sys.stderr)  # noqa: T201
+
+
+atexit.register(LibraryCall.finish)
+
+
+class World:
+    """The ranks of a communicator, and collectives among them; `world` makes one."""
+
+    #: The algorithm of the latest call, and why; None before the first.
+    last: Ran | None = None
+
+    def __init__(self, mpi: Any, comm: Any, channels: int, safe_ops: bool) -> None:
+        """With the library's own collectives; `world` says where others come from."""
+        self._mpi, self._comm, self._safe_ops = mpi, comm, safe_ops
+        self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
+        self._pending: list[Operation | None] = [None] * channels
+        self._issued = 0
+        #: Choices by what all ranks know of a call, and handles by operator and element type.
+        self._chosen: dict[tuple[Any, ...], tuple[int | None, Ran]] = {}
+        self._operators: dict[tuple[str, str], tuple[int, int]] = {}
+        self._group = Group(comm, self._channels)
+        self._source: Source = Nothing(self._group)
+        self.ranks = self._group.ranks
+        self.rank = self._group.rank
+        self.per_node = self._group.per_node
+
+    def use_machine(self, machine: Machine | str | os.PathLike[str]) -> None:
+        """From here on a machine's model plans; all ranks call this together.
+
+        Raises:
+            InputError: rank 0 finds no such machine of ranks.
+
+        """
+        self._source = Model(self._group, machine)
+        self._chosen.clear()
+
+    def use_plan(self, plan: str | os.PathLike[str]) -> None:
+        """From here on a plan file serves; all ranks call this together.
+
+        Raises:
+            InputError: rank 0 cannot use the file.
+
+        """
+        self._source = Table(self._group, plan)
+        self._chosen.clear()
+
+    def allreduce(self, x: Array, op: Any = "sum") -> Array:
+        """Every rank's ``x`` becomes the sum of all, element by element."""
+        return self._made("allreduce", x, op=op)
+
+    def reduce(self, x: Array, op: Any = "sum", root: int = 0) -> Array:
+        """The root's ``x`` becomes the sum of all; the others' stays."""
+        return self._made("reduce", x, op=op, root=root)
+
+    def bcast(self, x: Array, root: int = 0) -> Array:
+        """Every rank's ``x`` becomes the root's."""
+        return self._made("broadcast", x, root=root)
+
+    def allgather(self, x: Array, out: Array | None = None) -> Array:
+        """All ranks' arrays: ``out[k]`` is rank ``k``'s ``x``."""
+        return self._made("allgather", x, out=out)
+
+    def reduce_scatter(self, x: Array, op: Any = "sum", out: Array | None = None) -> Array:
+        """Rank ``k`` gets the sum of all ranks' ``x[k]``; ``x`` has one item a rank."""
+        return self._made("reduce-scatter", x, op=op, out=out)
+
+    def alltoall(self, x: Array, out: Array | None = None) -> Array:
+        """Rank ``k`` gets each rank's ``x[k]``: ``out[k]`` is what rank ``k`` had for this one."""
+        return self._made("alltoall", x, out=out)
+
+    def barrier(self) -> None:
+        """Returns when all ranks have called it."""
+        self._issue(self._describe("barrier", None, "sum", 0, None), None, wait=True)
+
+    def start(
+        self, collective: str, x: Array | None = None, *, op: Any = "sum", root: int = 0, out: Array | None = None
+    ) -> Operation:
+        """Begins a collective and returns at once; arrays as its own function takes them, and kept until it is over.
+
+        Where all channels are busy, the oldest call is waited for first.
+        """
+        call = self._describe(collective, x, op, root, out)
+        result = None if collective == "barrier" else x if collective in _IN_PLACE else call.got
+        return self._issue(call, result, wait=False)
+
+    def prepare(
+        self, collective: str, count: int, dtype: npt.DTypeLike = np.uint8, *, op: str = "sum", root: int = 0
+    ) -> Ran:
+        """Returns what later calls of ``count`` elements will run; all ranks call it together.
+
+        ``count`` is that of one rank's piece where ranks have pieces. Where a model plans, ranks wait here for each
+        other, and no more when such a call begins.
+        """
+        if collective not in _FUNCTIONS or collective == "barrier":
+            known = ", ".join(name for name in _FUNCTIONS if name != "barrier")
+            raise InputError(f"'{collective}' is nothing to prepare; accepted are {known}")
+        kind = np.dtype(dtype)
+        call = Call(collective, count * kind.itemsize, 1, root)
+        if reduces(collective):
+            call.elements, call.unit = count, kind.itemsize
+            self._set_operator(call, op, kind)
+        return self._choice(call)[1]
+
+    def is_free(self) -> bool:
+        """Whether the next call that is started begins without waiting for an earlier one."""
+        before = self._pending[self._issued % len(self._channels)]
+        return before is None or before.test()
+
+    def close(self) -> None:
+        """Ends all calls and frees the world's communicators; all ranks call this together."""
+        for operation in self._pending:
+            if operation is not None:
+                operation.wait()
+        for channel in self._channels:
+            channel.close()
+
+    def _made(self, collective: str, x: Array, op: Any = "sum", root: int = 0, out: Array | None = None) -> Array:
+        call = self._describe(collective, x, op, root, out)
+        result = x if collective in _IN_PLACE else call.got
+        self._issue(call, result, wait=True)
+        assert result is not None, "all but a barrier have one"
+        return result
+
+    def _issue(self, call: Call, result: Array | None, wait: bool) -> Operation:
+        at = self._issued % len(self._channels)
+        self._issued += 1
+        if (before := self._pending[at]) is not None:
+            before.wait()
+            self._pending[at] = None
+        if LibraryCall.under_way:
+            LibraryCall.carry_on()
+        number, self.last = self._choice(call)
+        begun = None
+        if number is None:
+            request = self._by_library(call, result, wait)
+            begun = None if request is None else LibraryCall(request, call, result)
+            poll = _over if begun is None else begun.poll
+        else:
+            channel = self._channels[at]
+            call_words = (call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
+            done = channel.start(number, *call_words, call.given, call.got, call.in_place, wait)
+            poll = _over if done else channel.poll
+        operation = Operation(result, self.last, poll)
+        if begun is not None:
+            begun.belongs_to(operation)
+        if not wait:
+            self._pending[at] = operation
+        return operation
+
+    def _choice(self, call: Call) -> tuple[int | None, Ran]:
+        """The choice of the source, the same for all calls that ranks cannot distinguish."""
+        if not call.predefined:
+            return self._source.choose(call)
+        key = (call.collective, call.elements, call.unit, call.root, call.datatype, call.op)
+        found = self._chosen.get(key)
+        if found is None:
+            if len(self._chosen) >= _KEPT:
+                self._chosen.clear()
+            found = self._chosen[key] = self._source.choose(call)
+        return found
+
+    def _by_library(self, call: Call, result: Array | None, wait: bool) -> Any:
+        """The library's own, and its request where that is not waited for."""
+        name = _FUNCTIONS[call.collective]
+        function = getattr(self._comm, name if wait else f"I{name.lower()}")
+        given = self._mpi.IN_PLACE if call.in_place else call.given
+        reduces = [] if call.op is None else [self._mpi.Op.fromhandle(call.op)]
+        match call.collective:
+            case "barrier":
+                return function()
+            case "broadcast":
+                return function(result, call.root)
+            case "reduce":
+                return function(given, call.got, *reduces, call.root)
+            case _:
+                return function(given, call.got, *reduces)
+
+    def _describe(self, collective: str, x: Array | None, op: Any, root: int, out: Array | None) -> Call:
+        if collective not in _FUNCTIONS:
+            raise InputError(f"'{collective}' is no collective of a world; accepted are {', '.join(_FUNCTIONS)}")
+        if not 0 <= root < self.ranks:
+            raise InputError(f"root is {root}; accepted are 0 to {self.ranks - 1}")
+        if collective == "barrier":
+            # Its one element has no meaning, but a place.
+            return Call(collective, 1, 1, given=np.zeros(1, np.uint8), got=np.zeros(1, np.uint8))
+        if x is None:
+            raise InputError(f"{collective} needs an array")
+        is_root = self.rank == root
+        gets = {"allreduce": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
+        _check("the array", x, writable=gets)
+        # Where data only moves an element is a byte.
+        call = Call(collective, x.nbytes, 1, root, given=x)
+        if reduces(collective):
+            call.elements, call.unit = x.size, x.itemsize
+            self._set_operator(call, op, x.dtype)
+        match collective:
+            case "allreduce":
+                call.got, call.in_place = x, True
+            case "reduce":
+                call.got, call.in_place = (x, True) if is_root else (None, False)
+            case "broadcast":
+                call.given, call.got = (x, None) if is_root else (None, x)
+            case _:
+                call.got = self._result(collective, x, out)
+                call.elements = call.elements if collective == "allgather" else call.elements // self.ranks
+        return call
+
+    def _set_operator(self, call: Call, op: Any, dtype: np.dtype[Any]) -> None:
+        mpi = self._mpi
+        if isinstance(op, str) and dtype.isnative and (known := self._operators.get((op, dtype.char))):
+            call.datatype, call.op = known
+            return
+        datatype = mpi._typedict.get(dtype.char)
+        if datatype is None or dtype.kind not in "?bBiufc" or not dtype.isnative:
+            raise InputError(f"arrays of {dtype} cannot be reduced by MPI; accepted are numbers and bool")
+        name = op
+        if not isinstance(op, mpi.Op):
+            if op not in OPERATORS:
+                raise InputError(f"op is {op!r}; accepted are {', '.join(OPERATORS)}, and operators of mpi4py")
+            op = getattr(mpi, OPERATORS[op])
+        elif op not in [getattr(mpi, name) for name in OPERATORS.values()]:
+            if op.is_predefined:
+                call.refused = "no plan serves this operator"
+            elif not self._safe_ops:
+                call.refused = "the operator is the program's own, and was not declared safe"
+            call.commutes, call.predefined = op.Is_commutative(), op.is_predefined
+        call.datatype, call.op = mpi._handleof(datatype), mpi._handleof(op)
+        if isinstance(name, str):
+            self._operators[name, dtype.char] = call.datatype, call.op
+
+    def _result(self, collective: str, x: Array, out: Array | None) -> Array:
+        if collective != "allgather" and (x.ndim == 0 or x.shape[0] != self.ranks):
+            message = f"{collective} on {self.ranks} ranks needs a first axis of {self.ranks}"
+            raise InputError(f"the array's shape is {x.shape}; {message}")
+        shape = {"allgather": (self.ranks, *x.shape), "reduce-scatter": x.shape[1:]}.get(collective, x.shape)
+        if out is None:
+            return np.empty(shape, x.dtype)
+        _check("out", out, writable=True)
+        if out.shape != shape or out.dtype != x.dtype:
+            raise InputError(f"out is {out.dtype} of shape {out.shape}; {collective} needs {x.dtype} of shape {shape}")
+        if np.may_share_memory(out, x):
+            raise InputError(f"out and the array share memory; {collective} needs another array for its result")
+        return out
+
+
+def _check(what: str, x: Array, writable: bool) -> None:
+    if not isinstance(x, np.ndarray):
+        raise InputError(f"{what} is a {type(x).__name__}; accepted are arrays of NumPy")
+    if x.dtype.hasobject:
+        raise InputError(f"{what} holds Python objects; accepted are numbers and bool")
+    if not x.flags.c_contiguous:
+        raise InputError(f"{what} is not contiguous; np.ascontiguousarray makes one that is")
+    if writable and not x.flags.writeable:
+        raise InputError(f"{what} is read-only, and the result goes there")
+
+
+def _over() -> bool:
+    return True
+
+
+def world(
+    machine: Machine | str | os.PathLike[str] | None = None,
+    *,
+    plan: str | os.PathLike[str] | None = None,
+    comm: Any = None,
+    channels: int = 1,
+    safe_ops: bool = False,
+) -> World:
+    """MPI's world, or another communicator of mpi4py, with planned collectives; all its ranks call this together.
+
+    ``machine`` is a preset's name, a machine file as ``unisono calibrate`` writes it, or a `Machine`; ``plan`` a plan
+    file as ``unisono tune`` writes it. Rank 0 reads them for all. ``safe_ops`` says that operators of the program's own
+    (``mpi4py.MPI.Op``) are associative and go by elements alone, so that a plan may serve them.
+
+    Raises:
+        InputError: no MPI, a file that cannot be used, or both a machine and a plan.
+
+    """
+    if machine is not None and plan is not None:
+        raise InputError(BOTH)
+    if channels < 1:
+        raise InputError(f"channels is {channels}; accepted is a whole number from 1 on")
+    mpi = import_mpi()
+    comm = mpi.COMM_WORLD if comm is None else comm
+    if comm.Is_inter():
+        raise InputError("the communicator connects two groups; a world needs an intra-communicator")
+    made = World(mpi, comm, channels, safe_ops)
+    if machine is not None:
+        made.use_machine(machine)
+    if plan is not None:
+        made.use_plan(plan)
+    return made

@@ -1,0 +1,103 @@
+"""Decision tables as files of other libraries, and proof that a library took them in."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from unisono import _core
+from unisono._core import InputError
+from unisono.base.files import read_bytes, write
+from unisono.mpi import installations
+from unisono.planning.decision_tables import read_table
+
+__all__ = ["export", "export_table", "loading", "shown"]
+
+#: The library that a format can be shown to be in effect with, where that is installed.
+_RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
+#: The largest library that is read.
+MOST_LIBRARY_BYTES = 2**30
+_STATIC = "names, ranges and completeness checked"
+
+
+def export_table(
+    table: str | os.PathLike[str], target: str, library: str | os.PathLike[str] | None = None
+) -> dict[str, Any]:
+    """A decision table for a library: ``{text, load, notes, left, rows}``.
+
+    ``library`` is the ``libmpi.so`` of the MPICH that is to read the file, or its table in JSON; without it an
+    installed one is looked for.
+
+    Raises:
+        InputError: no such format, no such table, or the library's table cannot be read.
+        UnsupportedError: no row of the table can be said.
+
+    """
+    rows = read_table(table)
+    image = None
+    if target == "mpich-json":
+        found = Path(library) if library is not None else installations.mpich_image()
+        if found is None:
+            raise InputError("no MPICH was found, whose table the file must hold; name its libmpi.so.12 with --library")
+        image = read_bytes(found, MOST_LIBRARY_BYTES)
+    return _core.export_table(rows, target, image)
+
+
+def loading(load: list[str], file: str | os.PathLike[str]) -> list[str]:
+    """How the library loads ``file``: ``load`` with the name at the end of the word that wants it."""
+    return [word.removesuffix("FILE") + os.fspath(file) if word.endswith(("=FILE", " FILE")) else word for word in load]
+
+
+def shown(rows: list[dict[str, Any]], target: str, load: list[str], file: str | os.PathLike[str]) -> str:
+    """How a file was shown to be in effect: by the bits of float sums before and after, where the library is here."""
+    name = _RUNS_WITH.get(target)
+    if name is None:
+        return f"{_STATIC}; not run"
+    library = installations.find(name)
+    if library is None:
+        return f"{_STATIC}; not run: there is no {name} here"
+    sizes = _sizes(rows)
+    if not sizes:
+        return f"{_STATIC}; not run: no allreduce of floats on 2 to {installations.MOST_RANKS} ranks is in the table"
+    path = str(Path(file).resolve())
+    load = loading(load, path)
+    found = []
+    for ranks, wanted in sizes.items():
+        try:
+            before = library.bits(ranks, wanted, [word for word in load if path not in word])
+            after = library.bits(ranks, wanted, load)
+        except RuntimeError as error:
+            return f"{_STATIC}; {name} failed with it on {ranks} ranks: {error}"
+        for size in wanted:
+            note = "result bits changed" if before[size] != after[size] else "same result bits"
+            found.append(f"allreduce of {size} bytes on {ranks} ranks: {note} ({before[size]}, {after[size]})")
+    return f"{_STATIC}; run with {name}: " + "; ".join(found)
+
+
+def _sizes(rows: list[dict[str, Any]]) -> dict[int, list[int]]:
+    """For each rank count that can be run, one size in bytes inside each row of an allreduce."""
+    sizes: dict[int, list[int]] = {}
+    for row in rows:
+        last = row["last_bytes"] if row["last_bytes"] is not None else 2**62
+        size = min(last, max(row["first_bytes"] + 3, 64 * row["ranks"])) // 4 * 4
+        runs = row["collective"] == "allreduce" and 2 <= row["ranks"] <= installations.MOST_RANKS
+        if runs and row["algorithm"] != "library" and max(4, row["first_bytes"]) <= size <= 2**24:
+            sizes.setdefault(row["ranks"], []).append(size)
+    return {ranks: sorted(set(wanted)) for ranks, wanted in sizes.items()}
+
+
+def export(
+    table: str | os.PathLike[str],
+    target: str,
+    file: str | os.PathLike[str],
+    library: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Writes a decision table as the file of a library; returns ``{text, load, notes, left, rows}``.
+
+    Raises:
+        InputError: as :func:`export_table`, or the file cannot be written.
+        UnsupportedError: no row of the table can be said; nothing is written.
+
+    """
+    made = export_table(table, target, library)
+    write(file, made["text"])
+    return made | {"load": loading(made["load"], file)}

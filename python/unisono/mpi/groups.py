@@ -1,0 +1,55 @@
+"""Communicators of fewer ranks, chosen by how many of them share a node."""
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from unisono._core import InputError
+
+__all__ = ["counts", "members", "nodes", "wait_for"]
+
+
+def nodes(mpi: Any, world: Any) -> list[list[int]]:
+    """The ranks of each node, in the order of their first."""
+    node = world.Split_type(mpi.COMM_TYPE_SHARED)
+    first = node.bcast(world.rank)
+    node.Free()
+    found: dict[int, list[int]] = {}
+    for rank, of in enumerate(world.allgather(first)):
+        found.setdefault(of, []).append(rank)
+    return list(found.values())
+
+
+def members(nodes: Sequence[Sequence[int]], ranks: int, per_node: int) -> list[int] | None:
+    """So many ranks, the first nodes filled with ``per_node`` each; None where there are not enough."""
+    chosen = [rank for node in nodes for rank in node[:per_node]][:ranks]
+    full = all(len(node) >= per_node for node in nodes[: -(-ranks // per_node)])
+    return chosen if len(chosen) == ranks and full else None
+
+
+def counts(text: str, what: str, most: int) -> list[int]:
+    """Whole numbers, ascending: ``2,4-6`` is 2, 4, 5 and 6.
+
+    Raises:
+        InputError: one is none, or beyond ``most``.
+
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        # No machine has ranks of ten digits, and digits of other scripts are not read.
+        if any(not re.fullmatch("[0-9]{1,9}", end) for end in ([first, last] if dash else [first])):
+            raise InputError(f"{what} is '{text}'; accepted are whole numbers and ranges, as in 2,4-8")
+        found.update(range(int(first), int(last or first) + 1) if int(last or first) <= most else [int(last or first)])
+    wrong = next((n for n in sorted(found) if not 1 <= n <= most), None)
+    if wrong is not None or not found:
+        raise InputError(f"{what} has {wrong}; accepted are 1 to {most}, the ranks of this run")
+    return sorted(found)
+
+
+def wait_for(world: Any) -> None:
+    """A barrier whose early ranks sleep: those that only wait must not take cores from those that measure."""
+    request = world.Ibarrier()
+    while not request.Test():
+        time.sleep(0.002)

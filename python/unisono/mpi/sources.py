@@ -1,0 +1,258 @@
+"""Where a world's schedules come from: a machine's model, a plan file, or nowhere."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from unisono import _core
+from unisono._core import Error, InputError, Machine
+from unisono.base.reports import PlanRow
+from unisono.machines.descriptions import machine as find_machine
+from unisono.machines.descriptions import with_shape
+from unisono.planning.plan_files import read_proven
+from unisono.planning.proposals import proposals
+
+__all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source", "Table", "check"]
+
+Array = npt.NDArray[Any]
+
+
+BOTH = "a world goes by a machine or by a plan, and both were given; leave one out"
+
+
+@dataclass
+class Call:
+    """A collective with this rank's memory; what comes before the memory is the same on all ranks."""
+
+    collective: str
+    #: Elements and their bytes, counted as MPI counts; where data only moves an element is a byte.
+    elements: int
+    unit: int
+    root: int = 0
+    #: MPI's handles; None where nothing is reduced.
+    datatype: int = 0
+    op: int | None = None
+    #: Why no plan can serve the operator, and whether its operands may be swapped.
+    refused: str | None = None
+    commutes: bool = True
+    #: Whether the operator is one of MPI's; the handle of another may stand for several, one after the other.
+    predefined: bool = True
+    given: Array | None = None
+    got: Array | None = None
+    in_place: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """The size as MPI counts it; none of a barrier."""
+        return 0 if self.collective == "barrier" else self.elements * self.unit
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The algorithm that a call ran, and why."""
+
+    collective: str
+    #: As MPI counts: the whole vector, or one rank's piece where ranks have pieces.
+    bytes: int
+    ranks: int
+    #: The most ranks that share a node.
+    per_node: int
+    #: ``library``: the MPI library's own.
+    algorithm: str
+    why: str
+    params: dict[str, str] = field(default_factory=dict)
+    #: By the machine's model, where that chose.
+    predicted_seconds: float | None = None
+
+    @property
+    def planned(self) -> bool:
+        """Whether a proven schedule ran."""
+        return self.algorithm != "library"
+
+    def __str__(self) -> str:
+        """One line."""
+        name = " ".join([self.algorithm, *(f"{key}={value}" for key, value in self.params.items())])
+        return f"{self.collective} of {self.bytes} bytes on {self.ranks} ranks: {name}, {self.why}"
+
+
+class Source(Protocol):
+    """Chooses a schedule for a call; all ranks ask together, and get the same answer."""
+
+    def choose(self, call: Call) -> tuple[int | None, Ran]:
+        """The number of the plan that serves the call (None: the library does), and what to say of it."""
+        ...
+
+
+class Group:
+    """The ranks that a source serves."""
+
+    def __init__(self, comm: Any, channels: list[_core.Channel]) -> None:
+        self.comm, self._channels = comm, channels
+        self.ranks: int = comm.size
+        self.rank: int = comm.rank
+        self.per_node = channels[0].per_node
+
+    def add(self, plan: bytes) -> int:
+        """Gives a plan to all channels, which number it alike."""
+        numbers = [channel.add(plan) for channel in self._channels]
+        return numbers[0]
+
+    def row(self, number: int, call: Call) -> int | None:
+        """The row of a plan that serves a call."""
+        channel = self._channels[0]
+        return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
+
+    def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> Ran:
+        """The record of a call."""
+        return Ran(call.collective, call.bytes, self.ranks, self.per_node, algorithm, why, **more)
+
+    def from_first(self, make: Any) -> Any:
+        """Returns on all ranks the value that rank 0 makes; an error of rank 0 is raised on all.
+
+        Raises:
+            Error: the making failed.
+
+        """
+        made: tuple[Any, Error | None] = (None, None)
+        if self.rank == 0:
+            try:
+                made = make(), None
+            except Error as error:
+                made = None, error
+            except OSError as error:
+                made = None, InputError(f"'{error.filename}': {error.strerror}")
+        made = self.comm.bcast(made)
+        if made[1] is not None:
+            raise made[1]
+        return made[0]
+
+
+class Nothing:
+    """Neither a machine nor a plan."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    def choose(self, call: Call) -> tuple[int | None, Ran]:
+        """The library's own."""
+        return None, self._group.ran(call, "library", "because the world has neither a machine nor a plan")
+
+
+class Table:
+    """A plan file."""
+
+    def __init__(self, group: Group, path: str | os.PathLike[str]) -> None:
+        self._group, self._name = group, Path(path).name
+        raw: bytes = group.from_first(lambda: read_proven(path, group.ranks))
+        self._rows = _core.decode_plan(raw)
+        self._number = group.add(raw)
+
+    def choose(self, call: Call) -> tuple[int | None, Ran]:
+        """The row that serves, if one does."""
+        group = self._group
+        why = call.refused
+        row = None if why else group.row(self._number, call)
+        if row is not None:
+            found = self._rows[row]
+            reason = f"by {self._name}, {_range(found)}"
+            return self._number, group.ran(call, found["algorithm"] or "library", reason, params=found["params"])
+        return None, group.ran(call, "library", f"because {why or self._why_not(call)}")
+
+    def _why_not(self, call: Call) -> str:
+        what = f"{call.collective} on {self._group.ranks} ranks"
+        rows = [r for r in self._rows if (r["collective"], r["ranks"]) == (call.collective, self._group.ranks)]
+        if not rows:
+            return f"{self._name} has no row for {what}"
+        if not (placed := [r for r in rows if r["per_node"] in (None, self._group.per_node)]):
+            return f"{self._name} has no row for {what}, {self._group.per_node} a node"
+        size = [r for r in placed if r["first_bytes"] <= call.bytes and call.bytes <= (r["last_bytes"] or call.bytes)]
+        if any(r["algorithm"] is None for r in size):
+            return f"{self._name} leaves these bytes to it"
+        if not size:
+            return f"{self._name} has no row for these bytes"
+        return f"no row of {self._name} for these bytes fits the operator and the count"
+
+
+def _range(row: PlanRow) -> str:
+    last = "any" if row["last_bytes"] is None else row["last_bytes"]
+    return f"{row['first_bytes']} to {last} bytes"
+
+
+class Model:
+    """A machine: what its model ranks first is planned at the first call of a size class, and kept."""
+
+    def __init__(self, group: Group, machine: Machine | str | os.PathLike[str]) -> None:
+        self._group = group
+        # Rank 0 alone plans; where it fails, all ranks get its error.
+        self._machine: Machine | None = None
+        group.from_first(lambda: self._read(machine))
+        #: By collective, power of two of the bytes, and whether operands may be swapped: the plan's number and words.
+        self._made: dict[tuple[str, int, bool], tuple[int | None, str, dict[str, Any]]] = {}
+
+    def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
+        self._machine = _of_ranks(machine, self._group.ranks)
+
+    def choose(self, call: Call) -> tuple[int | None, Ran]:
+        """The model's best."""
+        group = self._group
+        if call.refused:
+            return None, group.ran(call, "library", f"because {call.refused}")
+        key = (call.collective, call.bytes.bit_length(), call.commutes)
+        if key not in self._made:
+            self._made[key] = self._make(key)
+        number, why, more = self._made[key]
+        if number is None:
+            return None, group.ran(call, "library", why)
+        if group.row(number, call) is None:
+            return None, group.ran(
+                call, "library", "because the schedule does not divide this count, or it is too large"
+            )
+        return number, group.ran(call, why=why, **more)
+
+    def _make(self, key: tuple[str, int, bool]) -> tuple[int | None, str, dict[str, Any]]:
+        collective, size_class, commutes = key
+        try:
+            raw, why, more = self._group.from_first(lambda: self._planned(collective, size_class, commutes))
+        except Error as error:
+            return None, f"because nothing could be planned: {error}", {}
+        return self._group.add(raw), why, more
+
+    def _planned(self, collective: str, size_class: int, commutes: bool) -> tuple[bytes, str, dict[str, Any]]:
+        assert self._machine is not None, "rank 0 has it"
+        first, last = (1 << size_class) >> 1, (1 << size_class) - 1
+        # The middle of the class stands for it.
+        elements = max((first + last) // 2 // (4 if commutes else 8), 1)
+        found = proposals(collective, self._machine, elements, 1, "sum" if commutes else "ordered")
+        if not found:
+            raise InputError(f"no algorithm for {collective} gives all ranks the same bits")
+        best = found[0]
+        seconds = best.predicted["seconds"]
+        why = f"first by the model {best.model} of {self._machine.name}, {seconds * 1e6:.3g} µs predicted"
+        more = {"algorithm": best.algorithm, "params": dict(best.params), "predicted_seconds": seconds}
+        return _core.encode_plan([(best, first, last, None)]), why, more
+
+
+def _of_ranks(machine: Machine | str | os.PathLike[str], ranks: int) -> Machine:
+    found = with_shape(machine, ranks) if isinstance(machine, Machine) else find_machine(machine, ranks)
+    if found.kind != "endpoint":
+        raise InputError(f"the machine '{found.name}' is of kind {found.kind}; a world needs one of ranks (endpoint)")
+    return found
+
+
+def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:
+    """Refuses what a world of any ranks would refuse.
+
+    Raises:
+        InputError: both are given, or one of them cannot be used.
+        OSError: the plan file cannot be read.
+
+    """
+    if machine is not None and plan is not None:
+        raise InputError(BOTH)
+    if machine is not None:
+        _of_ranks(machine, 1)
+    if plan is not None:
+        read_proven(plan)

@@ -1,0 +1,89 @@
+"""Schedules as code for other tools, and back."""
+
+import os
+from pathlib import Path
+
+from unisono import _core
+from unisono._core import Schedule
+from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
+
+__all__ = ["check_target", "emit", "emit_files", "import_schedule", "write_target"]
+
+
+def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
+    """The files of a target, by relative path; the schedule is proved first.
+
+    Raises:
+        InputError: there is no such target.
+        VerifyError: the proof fails.
+        UnsupportedError: the target cannot express the schedule, with the reason.
+
+    """
+    return _core.emit(schedule, target)
+
+
+def emit(schedule: Schedule, target: str, folder: str | os.PathLike[str]) -> list[str]:
+    """Writes a schedule as code for ``target`` (such as ``"csl"``) into a folder, and returns the files' names.
+
+    Where a target is one file and ``folder`` has that file's ending, such as ``ring.goal``, it is the file.
+
+    Raises:
+        InputError: there is no such target, or the folder cannot be one.
+        VerifyError: the proof fails.
+        UnsupportedError: the target cannot express the schedule, with the reason; nothing is written.
+
+    """
+    check_target(folder)
+    files = emit_files(schedule, target)
+    write_target(folder, files)
+    return list(files)
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Fails before long work where :func:`write_target` is bound to fail after it.
+
+    Raises:
+        InputError: the path can be neither a folder nor, where it has an ending, a file.
+
+    """
+    target = Path(file_name(path))
+    if target.suffix and not target.is_dir():
+        check_writable(path)
+    else:
+        check_folder(path)
+
+
+def write_target(path: str | os.PathLike[str], files: dict[str, str]) -> list[str]:
+    """Writes files into a folder, or a single one to a path that has its ending; returns the paths written.
+
+    Raises:
+        InputError: the path can be neither.
+        OSError: a file cannot be written.
+
+    """
+    only = next(iter(files)) if len(files) == 1 else ""
+    target = Path(file_name(path))
+    if only and target.suffix == Path(only).suffix and not target.is_dir():
+        write(path, files[only])
+        return [str(target)]
+    return [str(target / name) for name in write_folder(path, files)]
+
+
+def import_schedule(
+    path: str | os.PathLike[str],
+    source: str,
+    elements: int | None = None,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int | None = None,
+) -> Schedule:
+    """The schedule in another tool's file (``"msccl-xml"``); ``schedule.verify()`` then proves it.
+
+    Values that are not given are those of the file, or else one element a chunk, ``f32``, ``sum`` and root 0.
+
+    Raises:
+        InputError: there is no such format, or the file is wrong; the message names the line.
+        OSError: it cannot be read.
+
+    """
+    return _core.import_schedule(read_text(path), source, title(path), elements, dtype, op, root)

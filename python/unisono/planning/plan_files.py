@@ -1,0 +1,102 @@
+"""`.plan` files: what MPI programs under `unisono run` load."""
+
+import os
+from collections.abc import Iterable
+from typing import SupportsIndex
+
+from unisono import _core
+from unisono._core import InputError, Plan, Schedule
+from unisono.base.files import read_bytes, title, write
+from unisono.base.inputs import items, named, whole
+from unisono.base.messages import shown
+from unisono.base.reports import PlanRow
+
+__all__ = ["load_plans", "read_proven", "save_plans"]
+
+#: The source that serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)`` for the
+#: MPI library.
+Serves = Plan | Schedule | tuple[str, int]
+#: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond); with a fourth item it
+#: serves only where that number of ranks share a node (None: any number).
+Row = tuple[Serves, int, int | None] | tuple[Serves, int, int | None, int | None]
+
+
+def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
+    """Writes a table of schedules for MPI programs.
+
+    Sizes count as MPI counts: the whole vector of a broadcast, reduce or allreduce, one rank's piece elsewhere. Each
+    schedule is proved and stored in blocks, so that it serves every count in its range. Calls that no row serves go to
+    the MPI library.
+
+    >>> import unisono as un
+    >>> short = un.plan("allreduce", "archer", shape=4, elements=2)
+    >>> long = un.plan("allreduce", "archer", shape=4, bytes="1MiB", algorithm="ring")
+    >>> un.save_plans([(short, 0, 4095), (long, 65536, None)], "/dev/null")
+
+    Raises:
+        InputError: rows that overlap, or a path that cannot be written.
+        UnsupportedError: a plan for a wafer, or a schedule that message passing cannot run.
+
+    """
+    listed = []
+    for row in items(rows, f"rows is {shown(rows)}, and must be a list of rows"):
+        if not isinstance(row, tuple | list) or len(row) not in (3, 4):
+            raise InputError(f"{shown(row)} is not a row; accepted is (serves, first, last) or with ranks per node")
+        listed.append(_checked(*row))
+    write(path, _core.encode_plan(listed))
+
+
+def _checked(
+    serves: Serves, first: SupportsIndex, last: SupportsIndex | None, ranks_a_node: SupportsIndex | None = None
+) -> tuple[Serves, int, int | None, int | None]:
+    """A row as the extension module takes it.
+
+    Raises:
+        InputError: nothing that serves calls, or sizes that are none.
+
+    """
+    if isinstance(serves, tuple | list) and len(serves) == 2:
+        collective, ranks = serves
+        serves = named("the collective of a row", collective), _within("the ranks of a row", ranks, 1, 2**32 - 1)
+    elif not isinstance(serves, Plan | Schedule):
+        raise InputError(f"a row is served by {shown(serves)}; accepted are a plan, a schedule and (collective, ranks)")
+    return (
+        serves,
+        _within("the first size of a row", first, 0, 2**64 - 1),
+        None if last is None else _within("the last size of a row", last, 0, 2**64 - 1),
+        None if ranks_a_node is None else _within("the ranks per node of a row", ranks_a_node, 1, 2**32 - 1),
+    )
+
+
+def _within(what: str, value: object, least: int, most: int) -> int:
+    number = whole(what, value)
+    if not least <= number <= most:
+        raise InputError(f"{what} is {number}; accepted are {least} to {most}")
+    return number
+
+
+def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
+    """The rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the library's own), and what was proved.
+
+    Raises:
+        InputError: the file is damaged, cut short, newer than this program, or no plan, or its proof fails.
+
+    """
+    return _core.decode_plan(read_proven(path))
+
+
+def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes:
+    """The bytes of a plan file whose rows, or those for this number of ranks, are proven.
+
+    A checksum shows that a file is whole, not that its programs are right.
+
+    Raises:
+        InputError: the file cannot be read, or its proof fails.
+
+    """
+    raw = read_bytes(path)
+    try:
+        _core.prove_plan(raw, ranks)
+    except InputError as error:
+        raise InputError(f"'{title(path)}': {error}") from None
+    return raw

@@ -1,0 +1,69 @@
+"""Plans and bounds for one collective on one machine."""
+
+import os
+from typing import SupportsIndex
+
+from unisono import _core
+from unisono._core import Machine, Plan
+from unisono.base.inputs import Root, checked_root, element_count, named
+from unisono.base.reports import Bound
+from unisono.machines.descriptions import Shape, with_shape
+
+__all__ = ["bounds", "plan"]
+
+
+def plan(
+    collective: str,
+    machine: Machine | str | os.PathLike[str],
+    *,
+    shape: Shape | None = None,
+    elements: SupportsIndex | None = None,
+    bytes: SupportsIndex | str | None = None,
+    dtype: str = "f32",
+    op: str = "sum",
+    root: Root = 0,
+    algorithm: str | None = None,
+    params: dict[str, str] | None = None,
+    model: str | None = None,
+) -> Plan:
+    """The best schedule of a collective by the machine's model, beside every candidate.
+
+    The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
+    row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
+    parameters; without it, ``params`` leave only candidates that have them.
+
+    Raises:
+        InputError: a name, size, shape or root that does not exist.
+        UnsupportedError: the algorithm does not support this case.
+
+    """
+    named("the collective", collective)
+    count = element_count(elements, bytes, dtype, collective)
+    return _core.plan(
+        collective, with_shape(machine, shape), count, dtype, op, checked_root(root), algorithm, params, model
+    )
+
+
+def bounds(
+    collective: str,
+    machine: Machine | str | os.PathLike[str],
+    *,
+    shape: Shape | None = None,
+    elements: SupportsIndex | None = None,
+    bytes: SupportsIndex | str | None = None,
+    dtype: str = "f32",
+    root: Root = 0,
+    model: str | None = None,
+) -> list[Bound]:
+    """Every lower bound that applies.
+
+    A bound has ``name``, ``cycles`` (None on a machine without cycles), ``seconds``, ``reference``, ``source`` and
+    ``assumes``. Among ranks ``model`` chooses a model that the machine has the parameters for.
+
+    Raises:
+        InputError: a name, size, shape or root that does not exist.
+
+    """
+    named("the collective", collective)
+    count = element_count(elements, bytes, dtype, collective)
+    return _core.bounds(collective, with_shape(machine, shape), count, dtype, checked_root(root), model)

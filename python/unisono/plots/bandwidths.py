@@ -1,0 +1,58 @@
+"""Pictures of what networks carry, as PNG."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from unisono.plots.maps import png
+from unisono.simulation.network_traffic import Traffic
+
+__all__ = ["bandwidths"]
+
+_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+_COLOR = "#31688e"
+
+
+def bandwidths(points: Sequence[Traffic]) -> bytes:
+    """The bandwidth of every accelerator at each size: how it is spread, its mean, and what the slowest one gets.
+
+    The form of Figs. 11 to 14 of "HammingMesh": the width of a shape shows how many accelerators get that much.
+    """
+    first = points[0]
+    figure = Figure(figsize=(2.6 + 0.9 * len(points), 4.2), layout="constrained")
+    axes = figure.subplots()
+    at = np.arange(len(points))
+    for x, point in zip(at, points, strict=True):
+        rates = point.rates * 8e-9
+        # A shape needs values that differ.
+        if len(rates) > 1 and np.ptp(rates) > 1e-9 * rates.max():
+            for body in axes.violinplot(rates, [x], widths=0.8, showextrema=False)["bodies"]:  # type: ignore[attr-defined]
+                body.set_facecolor(_COLOR)
+                body.set_alpha(0.35)
+            low, high = np.quantile(rates, [0.25, 0.75])
+            axes.vlines(x, low, high, color=_COLOR, linewidth=4)
+    mean = [point.rates.mean() * 8e-9 for point in points]
+    slowest = [point.carried / point.seconds * 8e-9 if point.seconds > 0 else 0.0 for point in points]
+    axes.plot(at, mean, color=_COLOR, marker="o", label="mean of accelerators")
+    axes.plot(at, slowest, color="black", marker="v", linestyle=":", label="slowest")
+    most = first.injection * 8e-9 / (2 if first.pattern == "allreduce" else 1)
+    label = "half of the injection" if first.pattern == "allreduce" else "injection"
+    axes.axhline(most, color="grey", linewidth=1, linestyle="--", label=label)
+    axes.set_xticks(at, [_size(point.bytes) for point in points], rotation=45 if len(points) > 8 else 0)
+    what = {"alltoall": "block of each pair", "permutation": "sent by each", "allreduce": "vector"}
+    axes.set_xlabel(what[first.pattern])
+    axes.set_ylabel("bandwidth of an accelerator, Gb/s")
+    axes.set_ylim(0, 1.05 * max(most, *(float(point.rates.max()) * 8e-9 for point in points)))
+    name = f"{first.pattern} {first.algorithm}" if first.algorithm else first.pattern
+    axes.set_title(f"{name} on {first.machine}, {first.accelerators} accelerators, by {first.level}s", fontsize=10)
+    axes.grid(axis="y", alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return png(figure)
+
+
+def _size(count: int) -> str:
+    for unit, name in _UNITS:
+        if count >= unit and count % unit == 0:
+            return f"{count // unit} {name}"
+    return f"{count} B"

@@ -1,0 +1,50 @@
+"""A picture of one training iteration: compute above, communication below."""
+
+import io
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from unisono.base.reports import WorkloadReport
+
+__all__ = ["draw"]
+
+_COMPUTE, _HIDDEN, _EXPOSED = "#3b6fb6", "#7fb069", "#d1495b"
+_DPI = 150
+
+
+def draw(report: WorkloadReport, kind: str = "png") -> bytes:
+    """The picture of what :func:`unisono.workload` gives, as a file of that kind, ``png`` or ``svg``."""
+    figure = Figure(figsize=(11, 2.6), layout="constrained")
+    axes = figure.subplots()
+    computing = [(phase["begin"] * 1e3, phase["compute_seconds"] * 1e3) for phase in report["phases"]]
+    axes.broken_barh(computing, (1.1, 0.8), facecolors=_COMPUTE, edgecolor="white", linewidth=0.5)
+    for phase in report["phases"]:
+        for c in phase["communication"]:
+            begin, end = c["begin"] * 1e3, c["end"] * 1e3
+            axes.broken_barh([(begin, end - begin)], (0.1, 0.8), facecolors=_EXPOSED, edgecolor="white", linewidth=0.3)
+            # Communication below a bar of compute is hidden by it.
+            for start, length in computing:
+                low, high = max(begin, start), min(end, start + length)
+                if high > low:
+                    axes.broken_barh([(low, high - low)], (0.1, 0.8), facecolors=_HIDDEN)
+    axes.set_xlim(0, report["seconds"] * 1e3 * 1.005)
+    axes.set_ylim(0, 2)
+    axes.set_yticks([0.5, 1.5], ["communication", "compute"])
+    axes.set_xlabel("time (ms)")
+    share = report["exposed_seconds"] / report["seconds"] if report["seconds"] else 0.0
+    axes.set_title(
+        f"{report['workload']} on {report['machine']}: {report['seconds'] * 1e3:.4g} ms, {share:.1%} exposed",
+        fontsize=11,
+    )
+    axes.grid(axis="x", color="0.92", linewidth=0.6)
+    axes.set_axisbelow(True)
+    labels = [(_COMPUTE, "compute"), (_HIDDEN, "hidden communication"), (_EXPOSED, "exposed communication")]
+    handles = [Patch(color=color, label=label) for color, label in labels]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    file = io.BytesIO()
+    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
+        figure.savefig(file, format=kind, metadata=metadata)
+    return file.getvalue()

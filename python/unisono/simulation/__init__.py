@@ -1,0 +1,8 @@
+"""Schedules, GOAL programs and traffic on simulated machines."""
+
+from unisono.simulation.measurement import Measurement, measure
+from unisono.simulation.network_traffic import Traffic, traffic
+from unisono.simulation.runs import Metric, Run
+from unisono.simulation.schedules import simulate, simulate_goal
+
+__all__ = ["Measurement", "Metric", "Run", "Traffic", "measure", "simulate", "simulate_goal", "traffic"]

@@ -1,0 +1,77 @@
+"""Collectives timed as on hardware, where PEs have no common clock, on the simulated fabric of a wafer."""
+
+import os
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+from unisono import _core
+from unisono._core import InputError, Machine, Schedule
+from unisono.base.inputs import checked_probability, checked_seed, whole
+from unisono.base.messages import shown
+from unisono.machines.descriptions import with_shape
+
+__all__ = ["Measurement", "measure"]
+
+_MOST = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The times of a calibrated measurement, in cycles, and the true ones, which only a simulator has."""
+
+    #: Writes before the start, as a share of those that would do on a wafer without idle cycles.
+    alpha: float
+    #: Runs of the calibration, and whether starts lie as close as wanted.
+    runs: int
+    calibrated: bool
+    #: Between the first and the last start, if each PE went by its own clock, or by the trigger alone.
+    clock_spread: int
+    trigger_spread: int
+    #: Between the first and the last start, as measured and in truth.
+    start_spread: int
+    true_start_spread: int
+    #: The time as measured; the same run by one clock for all; a run without idle cycles, all starting together.
+    measured_cycles: int
+    true_cycles: int
+    quiet_cycles: int
+    result_correct: bool
+
+
+def measure(
+    schedule: Schedule,
+    machine: Machine | str | os.PathLike[str] | None = None,
+    *,
+    queue_depth: int | None = None,
+    noop_probability: float = 0.0,
+    seed: SupportsIndex = 0,
+    clock_skew: int = 1000,
+    wanted_spread: int | None = None,
+) -> Measurement:
+    """Measures a schedule on the fabric of its wafer as "Near-Optimal Wafer-Scale Reduce" does (section 8.3).
+
+    PE (0, 0) broadcasts a trigger, at which each PE samples its clock; PEs then wait so long that they start together,
+    by a parameter that runs of a calibration find. The time is from the first start to the last end, both by the clock
+    of the trigger. Clocks differ by up to ``clock_skew`` cycles. Starts closer than ``wanted_spread`` cycles end the
+    calibration: by default the paper's 57 in a row of PEs and 129 on a grid. The rest is as in :func:`simulate`.
+
+    Raises:
+        InputError: no machine, one that is no wafer, or a wrong value.
+        UnsupportedError: the schedule needs more than the wafer has.
+        VerifyError: the schedule is refused; ``.diagnostics`` lists why.
+        SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
+
+    """
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
+    placed = schedule if machine is None else schedule.on(with_shape(machine, None))
+    if placed.machine is not None and placed.machine.kind != "wafer":
+        raise InputError(
+            f"measurements are for wafers, and this machine is of kind {placed.machine.kind}; see simulate"
+        )
+    limits = [("clock_skew", clock_skew), *([] if wanted_spread is None else [("wanted_spread", wanted_spread)])]
+    for name, value in limits:
+        if not 0 <= whole(name, value) <= _MOST:
+            raise InputError(f"{name} is {value}; accepted are 0 to {_MOST}")
+    noise = checked_probability("noop_probability", noop_probability)
+    found = _core.measure(placed, queue_depth, noise, checked_seed(seed), clock_skew, wanted_spread)
+    return Measurement(**found)

@@ -1,0 +1,169 @@
+"""Traffic on networks: alltoall, permutation and allreduce, by packets or by flows."""
+
+import os
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono import _core
+from unisono._core import InputError, Machine, Simulation
+from unisono.base.inputs import checked_seed, named, parse_bytes, whole
+from unisono.base.messages import shown
+from unisono.base.reports import TrafficReport
+from unisono.machines.descriptions import with_shape
+from unisono.planning.plans import plan
+from unisono.simulation.runs import Run
+from unisono.simulation.schedules import simulate
+
+__all__ = ["LEVELS", "MOST_BY_PACKETS", "PATTERNS", "Traffic", "traffic"]
+
+PATTERNS = ("allreduce", "alltoall", "permutation")
+LEVELS = ("flow", "packet")
+#: Accelerators up to which traffic runs packet by packet where nobody says how.
+MOST_BY_PACKETS = 4096
+#: Messages that carry what an accelerator sends in a permutation ("HammingMesh", artifact: 2 x 32 MiB).
+MESSAGES = 2
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The result of traffic on a network. Shares are of the slowest accelerator."""
+
+    pattern: str
+    machine: str
+    accelerators: int
+    bytes: int
+    """A block of each pair of an alltoall; what an accelerator sends in a permutation; the vector of an allreduce."""
+    level: str
+    algorithm: str | None
+    params: dict[str, str]
+    seconds: float
+    injection: float
+    """The rate at which one accelerator can send on all planes, bytes a second."""
+    rates: npt.NDArray[np.float64]
+    """Bytes a second of each accelerator until it was done; of an even sample where flows of many were looked at."""
+    packets: int | None
+    events: int | None
+    hops: int | None
+    planes: int
+    wall_seconds: float
+
+    @property
+    def carried(self) -> int:
+        """Bytes that each accelerator receives, or reduces in an allreduce."""
+        return self.bytes * (self.accelerators - 1) if self.pattern == "alltoall" else self.bytes
+
+    @property
+    def share_of_injection(self) -> float:
+        """Bandwidth of the slowest accelerator over what it could send."""
+        return self.carried / self.seconds / self.injection if self.seconds > 0 else 0.0
+
+    @property
+    def share_of_peak(self) -> float:
+        """The same over the most that there can be: of an allreduce half of the injection, as all bytes move twice."""
+        return self.share_of_injection * (2 if self.pattern == "allreduce" else 1)
+
+    def report(self) -> TrafficReport:
+        """Everything as JSON takes it; ``rates`` are summed up."""
+        known = self.rates if len(self.rates) else np.zeros(1)
+        return {
+            "pattern": self.pattern,
+            "machine": self.machine,
+            "accelerators": self.accelerators,
+            "planes": self.planes,
+            "bytes": self.bytes,
+            "level": self.level,
+            "algorithm": self.algorithm,
+            "params": self.params,
+            "seconds": self.seconds,
+            "share_of_injection": self.share_of_injection,
+            "share_of_peak": self.share_of_peak,
+            "injection_bytes_per_second": self.injection,
+            "bytes_per_second_min": float(known.min()),
+            "bytes_per_second_mean": float(known.mean()),
+            "bytes_per_second_max": float(known.max()),
+            "packets": self.packets,
+            "hops": self.hops,
+            "events": self.events,
+            "wall_seconds": self.wall_seconds,
+        }
+
+
+def traffic(
+    pattern: str,
+    machine: Machine | str | os.PathLike[str],
+    *,
+    bytes: SupportsIndex | str,
+    algorithm: str | None = None,
+    params: dict[str, str] | None = None,
+    level: str | None = None,
+    seed: SupportsIndex = 0,
+) -> Traffic:
+    """Runs traffic among all accelerators of a network.
+
+    ``alltoall``: every accelerator sends a block of ``bytes`` to each other one, message k of accelerator r to
+    (r + k) mod N (balanced shift), posted at once. ``permutation``: every one sends ``bytes`` to one other in two
+    messages, drawn by ``seed``. ``allreduce``: the best algorithm by the model of networks, or the one named.
+
+    ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: fair shares of links, and for an
+    allreduce the model of networks. Planes are alike: one is simulated, with its part of every message.
+
+    Raises:
+        InputError: no such pattern or level, a machine that is no network, a wrong size.
+        UnsupportedError: the algorithm does not support the machine.
+
+    """
+    if named("the pattern", pattern) not in PATTERNS:
+        raise InputError(f"{shown(pattern)} is no traffic; accepted are {', '.join(PATTERNS)}")
+    if pattern != "allreduce" and (algorithm is not None or params):
+        raise InputError(f"an algorithm is for allreduce; {pattern} has none")
+    network = with_shape(machine, None)
+    injection = _core.injection(network)
+    size = parse_bytes(bytes) if isinstance(bytes, str) else whole("the size in bytes", bytes)
+    if not 0 <= size < 2**60:
+        raise InputError(f"the size is {size} bytes; accepted are 0 to 2^60 - 1")
+    checked = checked_seed(seed)
+    shape = network.shape
+    assert shape is not None, "a network has accelerators"
+    accelerators = int(np.prod(shape))
+    if level is None:
+        level = "packet" if accelerators <= MOST_BY_PACKETS else "flow"
+    if named("the level", level) not in LEVELS:
+        raise InputError(f"{shown(level)} is no level; accepted are {' and '.join(LEVELS)}")
+
+    def done(seconds: float, finish: npt.NDArray[np.float64], wall_seconds: float, **counts: Any) -> Traffic:
+        known: dict[str, Any] = {"algorithm": None, "params": {}, "packets": None, "events": None, "hops": None}
+        carried = size * (accelerators - 1) if pattern == "alltoall" else size
+        rates = np.divide(carried, finish, out=np.zeros_like(finish), where=finish > 0)
+        return Traffic(
+            pattern=pattern,
+            machine=network.name,
+            accelerators=accelerators,
+            bytes=size,
+            level=str(level),
+            seconds=seconds,
+            injection=injection,
+            rates=rates,
+            planes=int(network.describe()["planes"]),
+            wall_seconds=wall_seconds,
+            **(known | counts),
+        )
+
+    chosen: dict[str, Any] = {}
+    if pattern == "allreduce":
+        planned = plan("allreduce", network, bytes=size, algorithm=algorithm, params=params)
+        chosen = {"algorithm": planned.algorithm, "params": planned.params}
+        if level == "flow":
+            seconds = float(planned.predicted["seconds"])
+            return done(seconds, np.full(accelerators, seconds), 0.0, **chosen)
+        ran: Simulation | Run = simulate(planned.schedule, seed=checked)
+    elif level == "flow":
+        nanoseconds, finish, _, wall_seconds = _core.traffic_flows(network, pattern, size, checked)
+        return done(nanoseconds / 1e9, finish / 1e9, wall_seconds)
+    else:
+        messages = MESSAGES if pattern == "permutation" and size % MESSAGES == 0 else 1
+        ran = _core.traffic_packets(network, pattern, size // messages, messages, checked)
+    counted = {name: ran.metrics[name][0] for name in ("packets", "hops")}
+    return done(ran.seconds, ran.finish, ran.wall_seconds, events=ran.events, **chosen, **counted)

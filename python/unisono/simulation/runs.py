@@ -1,0 +1,182 @@
+"""The result of a simulated run, the same on every kind of machine."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono._core import InputError, Simulation, UnsupportedError
+from unisono.base.files import check_writable, file_name, title, write
+from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, operations_and_messages, sample
+
+__all__ = ["Metric", "Run", "check_outputs"]
+
+#: PEs or ranks of a trace where the caller names none.
+SAMPLED = 256
+
+
+class Metric(NamedTuple):
+    """One count or measure of a simulator."""
+
+    #: A number, text, or an array of counts.
+    value: Any
+    unit: str
+
+
+class Run:
+    """One run on a simulated machine. A value that the machine's simulator does not have is None."""
+
+    def __init__(
+        self, traced: Traced, simulation: Simulation, repeat: Callable[[list[int]], Simulation] | None
+    ) -> None:
+        """``repeat`` runs the same again and records other PEs or ranks."""
+        self._traced = traced
+        self._simulation = simulation
+        self._repeat = repeat
+
+    @property
+    def simulator(self) -> str:
+        """``fabric``, ``endpoint``, ``network`` or ``collective-engine``."""
+        return self._simulation.simulator
+
+    @property
+    def cycles(self) -> int | None:
+        """Cycles until the last operation ended; None on a machine without cycles."""
+        return self._simulation.cycles
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the last operation ended."""
+        return self._simulation.seconds
+
+    @property
+    def nanoseconds(self) -> float:
+        """The same in nanoseconds, as exact as the clock of a simulator that counts them."""
+        return self._simulation.nanoseconds
+
+    @property
+    def finish(self) -> npt.NDArray[Any]:
+        """When each node was done: cycles of each PE on a wafer (0 for one without operations), else seconds."""
+        return self._simulation.finish
+
+    @property
+    def finish_ns(self) -> npt.NDArray[np.float64] | None:
+        """The same in nanoseconds; None on a machine with cycles."""
+        return self._simulation.finish_ns
+
+    @property
+    def events(self) -> int:
+        """Events that the simulator counts one by one: moves, tasks and messages, or packets."""
+        return self._simulation.events
+
+    @property
+    def stalls(self) -> int | None:
+        """Cycles that wavelets waited at routers, added up; None on other machines."""
+        return self._simulation.stalls
+
+    @property
+    def result_correct(self) -> bool | None:
+        """Whether the outputs are those of plain arithmetic; None where no data flowed, so that nothing was checked."""
+        return self._simulation.result_correct
+
+    @property
+    def mismatch(self) -> str | None:
+        """The first element that differs from plain arithmetic."""
+        return self._simulation.mismatch
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Everything else that the simulator counts, by name."""
+        return MappingProxyType({name: Metric(*pair) for name, pair in self._simulation.metrics.items()})
+
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds that the simulation took."""
+        return self._simulation.wall_seconds
+
+    def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
+        """Writes the run as trace events for Perfetto or ``chrome://tracing``.
+
+        On a wafer there is a track for each thread of a PE, and one microsecond of the file stands for one cycle. Among
+        ranks there is a track for each rank, and an arrow for each message. ``pes`` chooses other PEs or ranks than the
+        run was asked to record, which repeats the run; without any, an even sample of at most 256 is taken.
+
+        Raises:
+            InputError: a PE does not exist, they are more than 4096, or the path cannot be a file.
+            UnsupportedError: the machine's simulator records no traces.
+            OSError: it cannot be written; no half-written file is left.
+
+        """
+        check_outputs(self.simulator, trace=path)
+        self._record(pes)
+        write(path, TRACES[self.simulator](self._traced, self._simulation))
+
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        """Draws the run as PNG or SVG, by the ending of the path: a row a rank, a bar for what holds its CPU.
+
+        Raises:
+            InputError: there are more ranks than a picture has room for, or the path has another ending.
+            UnsupportedError: the machine is not one of ranks that exchange messages.
+            OSError: it cannot be written.
+
+        """
+        check_outputs(self.simulator, timeline=path)
+        # Imported here, as matplotlib takes long to import.
+        from unisono.simulation import timelines
+
+        finish = self._simulation.finish_ns
+        assert finish is not None, "simulators with a timeline count nanoseconds"
+        if len(finish) > timelines.MOST_RANKS:
+            raise InputError(
+                f"a timeline of {len(finish)} ranks was asked for, and a picture has room for {timelines.MOST_RANKS}: "
+                "write a trace instead, which Perfetto opens"
+            )
+        self._record(range(len(finish)))
+        kind = Path(file_name(path)).suffix[1:].lower()
+        write(path, timelines.draw(*operations_and_messages(self._simulation), list(finish), self._traced.title, kind))
+
+    def _record(self, pes: Sequence[int] | None) -> None:
+        count = self._traced.nodes
+        chosen = list(pes) if pes is not None else self._traced.recorded or sample(count, SAMPLED)
+        if chosen != self._traced.recorded and self._repeat is not None:
+            self._simulation = self._repeat(checked_pes(chosen, count))
+            self._traced.recorded = chosen
+
+    def __repr__(self) -> str:
+        time = f"{self.seconds * 1e6:.3f} us" if self.cycles is None else f"{self.cycles} cycles"
+        correct = {True: ", result correct", False: ", result wrong", None: ""}[self.result_correct]
+        return f"<unisono.Run {time}{correct}>"
+
+
+def check_outputs(
+    simulator: str, *, trace: str | os.PathLike[str] | None = None, timeline: str | os.PathLike[str] | None = None
+) -> None:
+    """Fails before a run where :meth:`Run.trace` or :meth:`Run.timeline` is bound to fail after it.
+
+    Raises:
+        InputError: the path cannot be a file, or has the wrong ending.
+        UnsupportedError: the simulator has no trace or no timeline.
+
+    """
+    if trace is not None:
+        if simulator not in TRACES:
+            raise UnsupportedError(f"runs of the simulator {simulator} are not traced; those of {_listed(TRACES)} are")
+        check_writable(trace)
+    if timeline is not None:
+        if simulator not in TIMELINES:
+            raise UnsupportedError(
+                f"runs of the simulator {simulator} have no timeline; those of {_listed(TIMELINES)} have one"
+            )
+        if not file_name(timeline).lower().endswith((".png", ".svg")):
+            raise InputError(f"'{title(timeline)}' ends in neither .png nor .svg, and a timeline is one of these")
+        check_writable(timeline)
+
+
+def _listed(names: Sequence[str] | Mapping[str, object]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

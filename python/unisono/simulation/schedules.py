@@ -1,0 +1,190 @@
+"""Schedules and GOAL programs on simulated machines."""
+
+import os
+from collections.abc import Sequence, Sized
+from pathlib import Path
+from typing import SupportsIndex
+
+from unisono import _core
+from unisono._core import InputError, Machine, Schedule, Simulation
+from unisono.base.files import check_regular, file_name, title
+from unisono.base.inputs import checked_probability, checked_seed, finite, items, named, whole
+from unisono.base.messages import shown
+from unisono.machines import with_shape
+from unisono.simulation.runs import Run
+from unisono.simulation.traces import Traced, checked_pes, listed_pes
+
+__all__ = ["Noise", "simulate", "simulate_goal"]
+
+#: The most ranks of a collective.
+_MOST_RANKS = 2**22
+
+#: ``("uniform", most)``, ``("normal", mean, deviation)`` or ``("exponential", mean)``, nanoseconds.
+Noise = tuple[str, float] | tuple[str, float, float]
+
+
+def simulate(
+    schedule: Schedule,
+    machine: Machine | str | os.PathLike[str] | None = None,
+    *,
+    queue_depth: int | None = None,
+    noop_probability: float = 0.0,
+    seed: SupportsIndex = 0,
+    trace_pes: Sequence[int] | None = None,
+    model: str | None = None,
+    late: Sequence[float] | None = None,
+    noise: Noise | None = None,
+    places: Sequence[SupportsIndex] | None = None,
+) -> Run:
+    """Runs a schedule on its machine, or on ``machine``.
+
+    The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with data through it. Among ranks
+    its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
+    ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
+    ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
+    packets; rank ``k`` is on accelerator ``places[k]``, as of :func:`unisono.submesh`, else where the schedule is
+    placed, or on accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets flow
+    with their data through the trees of the schedule.
+
+    On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
+    ``noop_probability`` a PE idles in that share of its cycles, as it does against overheating, drawn by ``seed``.
+    ``trace_pes`` (or ranks) are recorded for :meth:`Run.trace`.
+
+    Raises:
+        InputError: no machine, or a wrong value.
+        UnsupportedError: the schedule needs more colors, switch positions or the like than the machine has.
+        VerifyError: the schedule is refused; ``.diagnostics`` lists why.
+        SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
+
+    """
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
+    where = None if machine is None else with_shape(machine, None)
+    listed = None if places is None else checked_places(places)
+    target = where or schedule.machine
+    placed = schedule if (where is None and listed is None) or target is None else schedule.on(target, listed)
+    if queue_depth is not None and not 0 <= whole("queue_depth", queue_depth) < 2**32:
+        raise InputError(f"queue_depth is {queue_depth}; accepted are whole numbers of 32 bits from 0 on")
+    options = (
+        None if model is None else named("the model", model),
+        queue_depth,
+        checked_probability("noop_probability", noop_probability),
+        as_starts(late),
+        as_noise(noise),
+        checked_seed(seed),
+    )
+    traced = checked_pes([] if trace_pes is None else listed_pes(trace_pes), placed.nodes)
+    simulation = _core.simulate(placed, *options, traced)
+    ran_on = placed.machine
+    assert ran_on is not None, "what ran has a machine"
+    shape = ran_on.shape or (placed.nodes,)
+    size = f"{placed.collective} of {placed.elements} {placed.dtype}"
+    if simulation.cycles is None:
+        text = f"{size} on {placed.ranks} ranks: {placed.origin}"
+    else:
+        text = f"{size} on {'x'.join(map(str, shape))} PEs"
+    about = Traced(text, placed.nodes, ran_on.name, shape, traced)
+    return Run(about, simulation, lambda pes: _core.simulate(placed, *options, pes))
+
+
+def simulate_goal(
+    path: str | os.PathLike[str],
+    *,
+    machine: Machine | str | os.PathLike[str] | None = None,
+    L: int | None = None,  # noqa: N803 - the field's own names
+    o: int | None = None,
+    g: int | None = None,
+    G: int | None = None,  # noqa: N803
+    O: int | None = None,  # noqa: E741, N803
+    S: int | None = None,  # noqa: N803
+    zero_byte: str = "wrapped",
+    late: Sequence[float] | None = None,
+    noise: Noise | None = None,
+    seed: SupportsIndex = 0,
+    trace_ranks: Sequence[int] | None = None,
+) -> Run:
+    """Runs the program of a GOAL file under LogGOPS, or on ``machine``, a network, packet by packet.
+
+    On a network rank k is on accelerator k, and calcs are nanoseconds; it takes no parameters of LogGOPS. Of
+    those, ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's
+    default.
+    ``zero_byte`` says what a message without bytes costs: ``wrapped`` as in LogGOPSim, where the bytes after its first
+    are 2^64 - 1, or ``sane``, as much as one byte.
+
+    Raises:
+        InputError: the file is not there or is no GOAL, with the line; a parameter that is negative or too large.
+        SimulationError: the program cannot finish; ``.stuck`` lists tasks that are never done.
+
+    """
+    parameters = (L, o, g, G, O, S)
+    for name, value in zip("LogGOS", parameters, strict=True):
+        if value is not None and not 0 <= whole(name, value) < 2**63:
+            raise InputError(f"{name} is {value}; accepted are whole numbers from 0 to 2^63 - 1")
+    if zero_byte not in ("wrapped", "sane"):
+        raise InputError(f"zero_byte is {shown(zero_byte)}; accepted are wrapped and sane")
+    where = None if machine is None else with_shape(machine, None)
+    if where is not None and (zero_byte != "wrapped" or any(value is not None for value in parameters)):
+        raise InputError("a machine has its own prices; L, o, g, G, O, S and zero_byte are for a run without one")
+    options = (as_starts(late), as_noise(noise), checked_seed(seed))
+    check_regular(path)
+    name = file_name(path)
+
+    def run(ranks: list[int]) -> Simulation:
+        if where is not None:
+            return _core.simulate_network_goal(where, name, *options, ranks)
+        return _core.simulate_goal(name, parameters, zero_byte == "sane", *options, ranks)
+
+    traced = [] if trace_ranks is None else listed_pes(trace_ranks)
+    simulation = run(traced)
+    ranks = len(simulation.finish)
+    about = Traced(Path(title(path)).name, ranks, "" if where is None else where.name, (ranks,), traced)
+    return Run(about, simulation, run)
+
+
+def checked_places(places: Sequence[SupportsIndex]) -> list[int]:
+    """Accelerators of ranks as a list.
+
+    Raises:
+        InputError: they are not a list of whole numbers from 0 to 2^32 - 1.
+
+    """
+    listed = items(places, f"places is {shown(places)}, and must be a list of accelerators")
+    checked = [whole("the place of a rank", place) for place in listed]
+    for at in checked:
+        if not 0 <= at < 2**32:
+            raise InputError(f"the place of a rank is {at}; accepted are numbers of accelerators, from 0 on")
+    return checked
+
+
+def as_starts(late: Sequence[float] | None) -> list[float] | None:
+    """When ranks begin, as the extension module takes it.
+
+    Raises:
+        InputError: it is not a list of at most 2^22 times.
+
+    """
+    if late is None:
+        return None
+    message = f"late is {shown(late)}, and must be a list of nanoseconds, one of each rank"
+    if isinstance(late, Sized) and len(late) > _MOST_RANKS:
+        raise InputError(message)
+    return [finite("the time when a rank begins", time) for time in items(late, message)]
+
+
+def as_noise(noise: Noise | None) -> tuple[str, float, float] | None:
+    """Noise as the extension module takes it.
+
+    Raises:
+        InputError: a parameter is missing, or is not a number.
+
+    """
+    if noise is None:
+        return None
+    message = f"noise is {shown(noise)}; accepted is a name and its numbers, as in ('normal', 100, 20)"
+    kind, *numbers = items(noise, message) or [None]
+    if not isinstance(kind, str) or len(numbers) not in (1, 2):
+        raise InputError(message)
+    first, *second = (finite("a parameter of the noise", value) for value in numbers)
+    if kind == "normal" and not second:
+        raise InputError("normal noise has a mean and a deviation, as in ('normal', 100, 20)")
+    return named("the kind of noise", kind), first, second[0] if second else 0.0

@@ -1,0 +1,70 @@
+"""A picture of a run among ranks: a row a rank, a bar for what holds its CPU, a line for each message."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+__all__ = ["MOST_RANKS", "draw"]
+
+#: More ranks than these are no picture.
+MOST_RANKS = 64
+
+_BARS = {"send": "#3b6fb6", "receive": "#7fb069", "calc": "#d1495b", "reduce": "#d1495b"}
+_MESSAGE = "0.45"
+_DPI = 150
+
+
+def draw(
+    operations: Sequence[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any]],
+    finish_ns: Sequence[float],
+    title: str,
+    kind: str = "png",
+) -> bytes:
+    """The picture as a file of that kind, ``png`` or ``svg``.
+
+    An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``start_ns`` and ``end_ns``; a message has
+    ``source``, ``target``, ``sent_ns`` and ``arrived_ns``. Rank 0 is the uppermost row.
+    """
+    ranks = len(finish_ns)
+    figure = Figure(figsize=(11, 1.5 + 0.42 * ranks), layout="constrained")
+    axes = figure.subplots()
+    bars: dict[str, list[Rectangle]] = {}
+    for operation in operations:
+        width = operation["end_ns"] - operation["start_ns"]
+        if width > 0:
+            low = operation["rank"] - 0.32
+            bars.setdefault(operation["kind"], []).append(Rectangle((operation["start_ns"], low), width, 0.64))
+    lines = [[(m["sent_ns"], m["source"]), (m["arrived_ns"], m["target"])] for m in messages]
+    axes.add_collection(LineCollection(lines, colors=_MESSAGE, linewidths=0.9, zorder=1))
+    for name, patches in bars.items():
+        axes.add_collection(PatchCollection(patches, facecolor=_BARS[name], edgecolor="white", linewidth=0.5, zorder=2))
+    for rank, end in enumerate(finish_ns):
+        axes.plot([end, end], [rank - 0.42, rank + 0.42], color="black", linewidth=1.4, zorder=3)
+    last = max(finish_ns, default=0.0)
+    axes.set_xlim(0, last * 1.02 if last > 0 else 1)
+    axes.set_ylim(ranks - 0.4, -0.6)
+    axes.set_yticks(range(ranks), [f"rank {rank}" for rank in range(ranks)])
+    axes.set_xlabel("time (ns)")
+    axes.set_title(title, fontsize=11)
+    axes.grid(axis="x", color="0.92", linewidth=0.6)
+    axes.set_axisbelow(True)
+    names = {"send": "issue of a message", "receive": "receive", "reduce": "reduction", "calc": "computation"}
+    handles: list[Any] = [Patch(color=_BARS[name], label=names[name]) for name in names if name in bars]
+    handles += [
+        Line2D([], [], color=_MESSAGE, linewidth=0.9, label="message"),
+        Line2D([], [], color="black", linewidth=1.4, label="rank is done"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    file = io.BytesIO()
+    # No date, no version and no random ids in the file: same input, same bytes.
+    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
+        figure.savefig(file, format=kind, metadata=metadata)
+    return file.getvalue()
