@@ -24,7 +24,6 @@ HOMES = {
         "Machine",
         "Plan",
         "Proof",
-        "Registers",
         "Schedule",
         "ScheduleBuilder",
         "SimulationError",
@@ -69,7 +68,6 @@ if TYPE_CHECKING:
     from unisono._core import Machine as Machine
     from unisono._core import Plan as Plan
     from unisono._core import Proof as Proof
-    from unisono._core import Registers as Registers
     from unisono._core import Schedule as Schedule
     from unisono._core import ScheduleBuilder as ScheduleBuilder
     from unisono._core import SimulationError as SimulationError

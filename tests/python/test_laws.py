@@ -17,6 +17,8 @@ CASES = [
     ("hx2mesh-small", (24,), "alltoall", None),
     ("torus2d-small", (4, 4), "allreduce", None),
     ("fattree-small", (16,), "allgather", None),
+    ("piuma", (128,), "allreduce", None),
+    ("piuma", (20,), "reduce", "in-network"),
 ]
 ON_EVERY_KIND = pytest.mark.parametrize(("name", "shape", "collective", "algorithm"), CASES)
 

@@ -25,5 +25,5 @@ pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
-pub use target::{Details, Registers, Target};
+pub use target::{Details, Target};
 pub use targets::{Placing, TARGETS, TargetKind, place, shape_of};

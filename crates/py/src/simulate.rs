@@ -8,8 +8,11 @@ use unisono_lower::{
     GridPlacement, Placement,
     wafer::{LowerError, WaferProgram, lower},
 };
-use unisono_machine::{Endpoint, Machine as Description, Wafer, network::Network};
-use unisono_sim::fabric::{self, Calibration, Options, SimError, TraceRequest};
+use unisono_machine::{Endpoint, InNetwork, Machine as Description, Wafer, network::Network};
+use unisono_sim::{
+    collective_engine,
+    fabric::{self, Calibration, Options, SimError, TraceRequest},
+};
 
 use crate::{
     convert::index,
@@ -27,8 +30,8 @@ const MOST_TRACED: usize = 4096;
 const RANKS_ONLY: &str = "model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability";
 const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
 const ONE_MODEL: &str = "queue_depth and noop_probability are a wafer's, and a network has one model; drop them";
-const NO_PORTS: &str = "switches that reduce run registers, and this schedule has none; simulate a plan of the algorithm in-network, its \
-     .registers, or a .registers file";
+const NO_OPTIONS: &str =
+    "model, late, noise, queue_depth and noop_probability are not for switches that reduce; drop them";
 
 /// Proves a schedule and runs it with the simulator of its machine: the one place that chooses among them.
 #[pyfunction]
@@ -67,7 +70,28 @@ pub fn simulate(
         let options = endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?;
         return traffic::on_network(py, schedule, network, options);
     }
-    schedule.registers().ok_or_else(|| input(NO_PORTS))?.simulate(py)
+    if of_wafer || of_ranks {
+        return Err(input(NO_OPTIONS));
+    }
+    in_switches(py, schedule)
+}
+
+/// Runs a schedule in the switches where it is placed.
+fn in_switches(py: Python<'_>, schedule: &Schedule) -> PyResult<Simulation> {
+    let file = schedule.file();
+    let machine = file.machine.as_ref().and_then(Description::get::<InNetwork>);
+    let (Some(machine), Some(placement)) = (machine, file.placement.as_ref().and_then(Placement::switches)) else {
+        let made_by =
+            file.schedule.origin().split(' ').next().filter(|name| !name.is_empty()).unwrap_or("the schedule");
+        let name = file.machine.as_ref().map_or("the machine", Description::name);
+        return Err(input(format!(
+            "{made_by} runs on the cores of {name}, where only plans have times; in-network can be simulated"
+        )));
+    };
+    let proven = schedule.verified(py)?;
+    let start = Instant::now();
+    let run = detached(py, || collective_engine::run(machine, proven.verified(), placement))?.map_err(input)?;
+    Ok(Simulation::in_switches(run, start.elapsed().as_secs_f64()))
 }
 
 /// A schedule that can run on the fabric: its placement, its wafer and what the run is asked for.

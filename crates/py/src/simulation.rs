@@ -110,7 +110,7 @@ impl Simulation {
     }
 
     /// A run of switches that reduce.
-    pub fn in_switches(run: collective_engine::Run, embeddings: usize, wall_seconds: f64) -> Self {
+    pub fn in_switches(run: collective_engine::Run, wall_seconds: f64) -> Self {
         let nanoseconds = run.picoseconds as f64 / 1e3;
         Self {
             simulator: COLLECTIVE_ENGINE,
@@ -123,7 +123,7 @@ impl Simulation {
             checked: Some((run.data.result_correct, run.data.mismatch)),
             metrics: vec![
                 ("latency", Value::Number(run.latency as f64 / 1e3), "ns until the first element is everywhere"),
-                ("embeddings", Value::Count(embeddings as u64), "embeddings"),
+                ("embeddings", Value::Count(run.embeddings as u64), "embeddings"),
                 ("packets", Value::Count(run.packets), "packets of all embeddings"),
                 ("computed_events", Value::Count(run.computed), "events"),
                 ("link_loads", Value::Counts(run.link_loads), "links with 1, 2, ... logical edges"),

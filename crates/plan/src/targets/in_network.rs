@@ -1,6 +1,6 @@
 //! Machines whose switches reduce: in the network, by one embedding or several, against algorithms on the cores.
 
-use std::{any::Any, sync::Arc};
+use std::any::Any;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, resolve};
 use unisono_base::narrow;
@@ -9,11 +9,11 @@ use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::Placed;
+use unisono_lower::{Placed, Placement, switches::Configured};
 use unisono_machine::{InNetwork, Machine, in_network::Site};
 
-use super::{TargetKind, anywhere, line_of, no_part};
-use crate::{Asked, Part, Plan, PlanError, Registers, Source, Target, Timed, candidates::build, target::Details};
+use super::{Placing, TargetKind, anywhere, line_of, no_part};
+use crate::{Asked, Part, Plan, PlanError, Source, Target, Timed, candidates::build, target::Details};
 
 const MODEL: &str = "alpha-beta";
 
@@ -25,7 +25,13 @@ struct OnSwitches {
 }
 
 pub const KIND: TargetKind =
-    TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open, place: anywhere, shape: line_of };
+    TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open, place, shape: line_of };
+
+/// A schedule on switches keeps its placement.
+fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    anywhere(placing)?;
+    Ok(placing.kept.filter(|placement| placement.switches().is_some()).cloned())
+}
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let machine = asked.machine.get::<InNetwork>()?;
@@ -60,7 +66,7 @@ impl OnSwitches {
         Case::on_ranks(collective, Ranks::default())
     }
 
-    fn embed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Registers, PlanError> {
+    fn registers(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Configured, PlanError> {
         let case = self.case(c);
         let Some(Profile::Registers(configured)) = algorithm.profile(&case, params) else {
             // Building tells the reason.
@@ -68,7 +74,7 @@ impl OnSwitches {
             let reason = "it has no registers".to_owned();
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
         };
-        Ok(Registers { site: self.site.clone(), configured: Arc::new(configured) })
+        Ok(configured)
     }
 }
 
@@ -138,8 +144,8 @@ impl Target for OnSwitches {
             let case = self.case(collective);
             algorithm.supports(&case, &params)?;
             let params = algorithm.chosen(&case, &params);
-            let made = self.embed(collective, algorithm, &params)?;
-            let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made.configured));
+            let made = self.registers(collective, algorithm, &params)?;
+            let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made));
             return Ok(Timed { algorithm, params, time, source: Source::Registers, estimate: None });
         }
         let unsupported = |reason: &str| {
@@ -160,11 +166,6 @@ impl Target for OnSwitches {
         let in_switches = in_switches(candidate.algorithm);
         let case = if in_switches { self.case(collective) } else { self.host_case(collective) };
         build(candidate.algorithm, &case, &candidate.params)
-    }
-
-    fn registers(&self, collective: Collective, candidate: &Timed) -> Result<Option<Registers>, PlanError> {
-        let made = || self.embed(collective, candidate.algorithm, &candidate.params);
-        in_switches(candidate.algorithm).then(made).transpose()
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
