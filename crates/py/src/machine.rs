@@ -174,7 +174,7 @@ impl Machine {
 #[pyfunction]
 pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let mut rows = Vec::new();
-    for preset in PRESETS {
+    for preset in PRESETS.iter() {
         let machine = Description::preset(preset.name).map_err(input)?;
         let entry = [("name", machine.name()), ("kind", machine.kind()), ("summary", machine.summary())];
         rows.push(entry.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect::<BTreeMap<_, _>>());

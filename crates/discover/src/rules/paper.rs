@@ -6,7 +6,7 @@
 //! nothing left to take here: if an earlier task c read a point x that p still owns and the edge was not free of
 //! communication, c got a forward, which is the last writer of x now. And an edge that was free for all that c read of
 //! p is free for a part of it, because equal mappers on equal geometries touch that part equally.
-//! `tests/paper.rs` holds the algorithm with its inner loop, point by point.
+//! `discover/tests/all/paper.rs` holds the algorithm with its inner loop, point by point.
 //!
 //! Partial results are past the paper and follow `reduction.rs`.
 

@@ -1,0 +1,12 @@
+//! The integration tests of the crate, as one binary.
+
+mod common;
+mod errors;
+mod faults;
+mod full;
+mod moved;
+mod operations;
+mod paper;
+mod points;
+mod random;
+mod worked;

@@ -1,0 +1,13 @@
+//! The integration tests of the crate, as one binary.
+
+mod common;
+mod csl_algorithms;
+mod csl_checks_layout;
+mod csl_checks_programs;
+mod csl_damaged;
+mod csl_refused;
+mod csl_round_trip;
+mod executor;
+mod goal;
+mod msccl;
+mod tuning;

@@ -1,0 +1,5 @@
+//! The integration tests of the crate, as one binary.
+
+mod filetests;
+mod placement;
+mod tasks;

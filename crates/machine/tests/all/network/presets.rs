@@ -1,0 +1,36 @@
+//! The presets that are networks: their planes, and their routings where they are small.
+
+use unisono_machine::{
+    Machine, PRESETS,
+    network::{Network, Topology, deadlock},
+};
+
+use crate::network::oracle;
+
+fn networks() -> impl Iterator<Item = (&'static str, Box<dyn Topology>)> {
+    PRESETS.iter().filter_map(|preset| {
+        let machine = Machine::preset(preset.name).unwrap();
+        let network = machine.get::<Network>()?;
+        Some((preset.name, network.topology(preset.name).unwrap()))
+    })
+}
+
+#[test]
+fn small_ones_are_free_of_deadlock() {
+    for (name, topology) in networks().filter(|(name, _)| name.contains("small")) {
+        let plane = oracle::sound_plane(&*topology, name);
+        deadlock::check(&plane, &*topology.routing()).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+/// From some accelerators: their kinds of place repeat.
+#[test]
+fn no_way_is_longer_than_the_diameter_and_one_is_as_long() {
+    for (name, topology) in networks() {
+        let plane = topology.plane().unwrap();
+        let n = plane.accelerators();
+        let farthest = |from| oracle::distances(&plane, from)[..n as usize].iter().copied().max().unwrap();
+        let most = (0..n.min(1024)).step_by(37).map(farthest).max().unwrap();
+        assert_eq!(most, topology.diameter(), "{name}");
+    }
+}

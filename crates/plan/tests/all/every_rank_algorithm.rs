@@ -1,0 +1,260 @@
+//! Every registered algorithm among ranks, over 1 to 17 ranks and two larger numbers, lengths that do not divide evenly
+//! and are shorter than the ranks are many, every root that matters and all candidate parameters: it proves, it computes the
+//! right thing at every granularity, it is repeatable where it says so, and its rounds are those of its schedule.
+
+use crate::common;
+
+use common::{among, every_rank_case, expected, inputs, label};
+use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Profile, Ranks, find, ranks::Extents, resolve};
+use unisono_base::NodeId;
+use unisono_collective::{Kind, Operator};
+use unisono_lower::Round;
+use unisono_schedule::{
+    Operand, Schedule,
+    interpret::{Options, run},
+    verify::{Method, verify},
+};
+
+/// Whether all ranks end with the same bits, as the algorithm's file says.
+fn promises_equal_bits(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> bool {
+    let c = &case.collective;
+    // Only where each rank starts to add with its own operand do the results differ.
+    let own_first = algorithm.name() == "dissemination";
+    let ways: u32 = params.get("ways").map_or(1, |w| w.parse().unwrap());
+    !own_first || c.elements == 0 || c.ranks <= ways + 1
+}
+
+#[test]
+fn proves_and_computes() {
+    let mut cases = 0;
+    every_rank_case(&[0, 1, 2, 5, 19], Operator::Sum, |algorithm, case, params| {
+        let name = label(algorithm, case, params);
+        let schedule = algorithm.build(case, params).unwrap().schedule;
+        let proof = verify(&schedule, Method::Exact);
+        assert!(proof.holds() && proof.complete && proof.deadlock_free && proof.race_free, "{name}: {proof:?}");
+        assert_eq!(proof.repeatable, promises_equal_bits(algorithm, case, params), "{name}");
+        let c = schedule.collective();
+        // Fingerprints cannot show "at least once".
+        if c.kind != Kind::Barrier {
+            let by_fingerprint = verify(&schedule, Method::Fingerprint);
+            assert!(
+                by_fingerprint.holds() && by_fingerprint.repeatable == proof.repeatable,
+                "{name}: {by_fingerprint:?}"
+            );
+            assert_eq!(by_fingerprint.expression_class, proof.expression_class, "{name}");
+        }
+        let data = inputs(c);
+        let want = expected(c, &data);
+        for (chunk, seed) in [(None, 1), (Some(1), 2), (Some(3), 3)] {
+            let out = run(&schedule, &data, Options { chunk, seed }).unwrap();
+            assert_eq!(out, want, "{name} in chunks of {chunk:?}");
+        }
+        cases += 1;
+    });
+    assert!(cases > 9000, "the sweep covers {cases} cases only");
+}
+
+#[test]
+fn keeps_the_order_where_the_operator_does_not_commute() {
+    let mut units = std::collections::BTreeSet::new();
+    every_rank_case(&[3], Operator::Ordered, |algorithm, case, params| {
+        if !case.collective.kind.reduces() {
+            return;
+        }
+        let name = label(algorithm, case, params);
+        let schedule = algorithm.build(case, params).unwrap().schedule;
+        if case.collective.kind != Kind::Barrier {
+            for method in [Method::Exact, Method::Fingerprint] {
+                let proof = verify(&schedule, method);
+                assert!(proof.holds(), "{name}: {proof:?}");
+            }
+            units.insert((algorithm.name(), case.collective.kind.name()));
+        }
+        let data = inputs(schedule.collective());
+        let out = run(&schedule, &data, Options::default()).unwrap();
+        assert_eq!(out, expected(schedule.collective(), &data), "{name}");
+    });
+    let keep: Vec<String> = units.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
+    for unit in ["rabenseifner allreduce", "elimination allreduce", "reduce-scatter-gather reduce", "linear scan"] {
+        assert!(keep.iter().any(|k| k == unit), "{unit} is not among {keep:?}");
+    }
+    assert!(!keep.iter().any(|k| k.starts_with("ring") || k.starts_with("pairwise")), "{keep:?}");
+}
+
+/// Messages, bytes sent and bytes reduced of a rank.
+fn work(schedule: &Schedule, node: NodeId) -> [u64; 3] {
+    let bytes = schedule.collective().dtype.bytes();
+    let mut work = [0; 3];
+    for id in schedule.node_instrs(node).map(unisono_base::InstrId::new) {
+        let streams = schedule.sinks(id).iter().filter(|o| matches!(o, Operand::Stream(_))).count() as u64;
+        let len = u64::from(schedule.instr(id).len) * bytes;
+        work[0] += streams;
+        work[1] += streams * len;
+        work[2] += (schedule.sources(id).len() as u64 - 1) * len;
+    }
+    work
+}
+
+#[test]
+fn rounds_are_those_of_the_schedule() {
+    let mut units = std::collections::BTreeSet::new();
+    // Multiples of all numbers of ranks, so that blocks are equal.
+    every_rank_case(&[12_252_240], Operator::Sum, |algorithm, case, params| {
+        let c = case.collective;
+        if u64::from(c.ranks) * u64::from(c.elements) * 2 > u64::from(u32::MAX) || c.elements % c.ranks > 0 {
+            return;
+        }
+        let Some(Profile::Rounds(rounds)) = algorithm.profile(case, params) else { return };
+        units.insert((algorithm.name(), c.kind.name()));
+        // On the way to or from one rank not all do the same.
+        if c.kind.has_root() || c.kind == Kind::Scan || algorithm.name() == "reduce-broadcast" {
+            return;
+        }
+        let name = label(algorithm, case, params);
+        let schedule = algorithm.build(case, params).unwrap().schedule;
+        let all = |f: &dyn Fn(&Round) -> u64| rounds.iter().map(|r| f(r) * u64::from(r.repeat)).sum::<u64>();
+        let messages = all(&|r| u64::from(r.messages));
+        let bytes = all(&|r| u64::from(r.messages) * r.bytes);
+        let reduced = all(&|r| r.reduced);
+        for rank in 0..c.ranks {
+            let found = work(&schedule, NodeId(rank));
+            assert_eq!(found[..2], [messages, bytes], "{name}: rank {rank}");
+            // A dissemination among any number of ranks adds the own operand where it is sent.
+            let more = found[2].checked_sub(reduced).unwrap();
+            assert!(more == 0 || algorithm.name() == "dissemination", "{name}: rank {rank} reduces {more} bytes more");
+        }
+    });
+    assert!(units.len() >= 14, "{units:?}");
+}
+
+/// What is stated of exchanges is what the schedule sends: to whom, how many bytes, and in how many messages.
+#[test]
+fn exchanges_are_those_of_the_schedule() {
+    let mut units = std::collections::BTreeSet::new();
+    // Multiples of all that vectors are divided by.
+    every_rank_case(&[11_531_520], Operator::Sum, |algorithm, case, params| {
+        let c = case.collective;
+        let pieces = c.ranks * 2 * 2 * 3;
+        let whole = u64::from(c.elements) * if c.kind == Kind::Allreduce { 1 } else { u64::from(c.ranks) };
+        if c.elements % pieces > 0 || whole > u64::from(u32::MAX) {
+            return;
+        }
+        // Exchanges are for networks, here one dimension of ranks.
+        let ranks = Ranks { extents: Extents::new(&[c.ranks]), ..case.ranks() };
+        let case = &Case::on_ranks(c, ranks);
+        if algorithm.supports(case, params).is_err() {
+            return;
+        }
+        let Some(Profile::Exchanges(exchanges)) = algorithm.profile(case, params) else { return };
+        units.insert((algorithm.name(), c.kind.name()));
+        let name = label(algorithm, case, params);
+        let schedule = algorithm.build(case, params).unwrap().schedule;
+        let mut stated = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
+        for flow in exchanges.iter().flat_map(|e| &e.flows) {
+            for from in (0..c.ranks).filter(|&r| flow.to(r) != r) {
+                let pair = stated.entry((from, flow.to(from))).or_default();
+                pair[0] += u64::from(flow.repeat);
+                pair[1] += u64::from(flow.repeat) * flow.bytes;
+            }
+        }
+        let mut found = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
+        for node in (0..c.ranks).map(NodeId) {
+            for id in schedule.node_instrs(node).map(unisono_base::InstrId::new) {
+                for sink in schedule.sinks(id).iter() {
+                    let Operand::Stream(stream) = sink else { continue };
+                    for to in schedule.stream_sinks(stream) {
+                        let pair = found.entry((node.0, to.0)).or_default();
+                        pair[0] += 1;
+                        pair[1] += u64::from(schedule.instr(id).len) * c.dtype.bytes();
+                    }
+                }
+            }
+        }
+        assert_eq!(stated, found, "{name}");
+        let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
+        assert!((0..c.ranks).all(|r| work(&schedule, NodeId(r))[2] == reduced), "{name} reduces {reduced} bytes");
+    });
+    for unit in ["dual-rings", "bucket", "swing", "balanced-shift", "ring", "bidirectional-ring", "pairwise"] {
+        assert!(units.iter().any(|(name, _)| *name == unit), "{unit} is not among {units:?}");
+    }
+}
+
+#[test]
+fn the_same_bits_as_recursive_doubling() {
+    // As measured in MPI libraries: Rabenseifner's allreduce adds in the order of recursive doubling.
+    for ranks in [2, 3, 6, 8, 13, 16] {
+        let case = among(Kind::Allreduce, ranks, 64, 0, Operator::Sum);
+        let class = |name: &str| {
+            let schedule = find(name).unwrap().build(&case, &Params::new()).unwrap().schedule;
+            verify(&schedule, Method::Exact).expression_class
+        };
+        assert_eq!(class("rabenseifner"), class("recursive-doubling"), "{ranks}");
+        assert_eq!(class("ring") == class("recursive-doubling"), ranks == 2, "{ranks}");
+    }
+}
+
+#[test]
+fn each_collective_is_made_among_ranks() {
+    for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
+        let among_ranks = |a: &&&dyn Algorithm| a.info().needs.contains(&Means::Messages);
+        let count = ALGORITHMS.iter().filter(among_ranks).filter(|a| a.info().collectives.contains(&kind)).count();
+        assert!(count >= if kind == Kind::Barrier { 1 } else { 2 }, "{kind}");
+    }
+}
+
+/// What a name with parameters stands for among `ranks`, or why it is refused.
+fn said(name: &str, kind: Kind, ranks: u32, given: &[(&str, &str)]) -> String {
+    let case = among(kind, ranks, 8, 0, Operator::Sum);
+    let params = given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+    // Some cases that are too large to build can be timed by their rounds, so only building them is refused.
+    let built = resolve(name, &case, &params)
+        .and_then(|(algorithm, params)| algorithm.build(&case, &params).map(|_| (algorithm, params)));
+    match built {
+        Ok((algorithm, params)) => format!("{} {params}", algorithm.name()),
+        Err(e) => e.to_string(),
+    }
+}
+
+#[test]
+fn names_and_refusals() {
+    assert_eq!(said("binomial", Kind::Allreduce, 4, &[]), "reduce-broadcast reduce=binomial");
+    assert_eq!(
+        said("pipelined-chain", Kind::Allreduce, 4, &[("segment", "8"), ("broadcast", "pipelined-chain")]),
+        "reduce-broadcast broadcast=pipelined-chain reduce=pipelined-chain segment=8"
+    );
+    for (name, kind, ranks, given, why) in [
+        ("ring", Kind::Allreduce, 4, ("mapping", "fold"), "mapping"),
+        ("ring", Kind::Allreduce, 100_000, ("", ""), "20000000000 instructions"),
+        ("linear", Kind::Alltoall, 20_000, ("", ""), "at most 67108864"),
+        ("pipelined-chain", Kind::Reduce, 4, ("segment", "0"), "segment"),
+        ("binomial", Kind::Gather, 4, ("segment", "8"), "none in a gather"),
+        ("neighbor", Kind::Allgather, 5, ("", ""), "5 is odd"),
+        ("scatter-allgather", Kind::Broadcast, 6, ("allgather", "recursive-doubling"), "power of two"),
+        ("dissemination", Kind::Barrier, 6, ("ways", "0"), "from 1 to 1024"),
+        ("elimination", Kind::Allreduce, 6, ("protocol", "both"), "overlapping, non-overlapping"),
+        (
+            "chain",
+            Kind::Reduce,
+            4,
+            ("", ""),
+            "it needs a grid of PEs (a wafer); the machine offers messages between ranks",
+        ),
+        ("dual-rings", Kind::Allreduce, 10, ("", ""), "2x5 ranks have no two such cycles"),
+        ("dual-rings", Kind::Allreduce, 27, ("dims", "3x3x3"), "'3x3x3'; accepted is RxC with R C = 27"),
+        ("bucket", Kind::Allreduce, 12, ("dims", "3x5"), "whose product is 12"),
+        ("bucket", Kind::Allreduce, 12, ("dims", "axb"), "such as 3x4"),
+        ("swing", Kind::Allreduce, 12, ("", ""), "the extent 3 is odd"),
+        ("reduce-broadcast", Kind::Allreduce, 4, ("reduce", "star"), "accepted is binomial"),
+        ("reduce-broadcast", Kind::Allreduce, 4, ("broadcast", "flood"), "accepted is binomial"),
+    ] {
+        let given: &[(&str, &str)] = if given.0.is_empty() { &[] } else { &[given] };
+        let said = said(name, kind, ranks, given);
+        assert!(said.contains(why), "{name}: {said}");
+    }
+    let on_wafer = common::case(Kind::Reduce, unisono_machine::Grid::new(1, 4), 8, 0, Operator::Sum);
+    let refused = find("binomial").unwrap().supports(&on_wafer, &Params::new()).unwrap_err().to_string();
+    assert!(
+        refused.contains("it needs messages between ranks; the machine offers a grid of PEs (a wafer)"),
+        "{refused}"
+    );
+}

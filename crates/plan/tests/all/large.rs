@@ -1,0 +1,82 @@
+//! Proofs at size: exact up to P = 1024 for every algorithm and P = 4096 for those shaped like trees, by fingerprint on
+//! demand, the placed terms of large grids, and how few instructions algorithms among very many ranks take.
+
+use crate::common;
+
+use common::{among, case};
+use unisono_algorithms::{ALGORITHMS, Means, Params, find};
+use unisono_collective::{Kind, Operator};
+use unisono_machine::Grid;
+use unisono_schedule::verify::{Method, verify};
+
+#[test]
+fn exact_proofs_at_1024_and_4096() {
+    for &algorithm in ALGORITHMS {
+        for &kind in algorithm.info().collectives {
+            for grid in [Grid::new(1, 1024), Grid::new(32, 32), Grid::new(1, 4096), Grid::new(64, 64)] {
+                let case = case(kind, grid, 1500, 0, Operator::Sum);
+                let params = Params::new();
+                let ring = algorithm.name() == "ring" && grid.count() > 1024;
+                if ring || algorithm.supports(&case, &params).is_err() {
+                    continue;
+                }
+                let placed = algorithm.build(&case, &params).unwrap();
+                let proof = verify(&placed.schedule, Method::Auto);
+                assert!(proof.holds() && proof.method == "exact", "{} on {grid}: {proof:?}", algorithm.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_whole_wafer_by_fingerprint() {
+    let case = case(Kind::Allreduce, Grid::new(256, 256), 64, 0, Operator::Ordered);
+    let placed = find("reduce-broadcast").unwrap().build(&case, &Params::new()).unwrap();
+    let proof = verify(&placed.schedule, Method::Fingerprint);
+    assert!(proof.holds() && proof.repeatable && proof.method == "fingerprint", "{proof:?}");
+}
+
+#[test]
+fn exact_proofs_among_a_thousand_ranks() {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives {
+            // Where ranks hold blocks of all others, so do the proofs.
+            let blocks = matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter);
+            for ranks in if blocks { [100, 128] } else { [1000, 256] } {
+                let case = among(kind, ranks, if blocks { 1 } else { 700 }, 0, Operator::Sum);
+                if algorithm.supports(&case, &Params::new()).is_err() {
+                    continue;
+                }
+                let proof = verify(&algorithm.build(&case, &Params::new()).unwrap().schedule, Method::Auto);
+                let name = algorithm.name();
+                assert!(proof.holds(), "{name} {kind} among {ranks}: {proof:?}");
+                // The ranks along a cycle that winds through a torus are no intervals, so exact sets of them outgrow the
+                // limit up to which proofs are exact.
+                let winds = name == "dual-rings" && ranks == 1000;
+                assert!(winds || proof.method == "exact", "{name} {kind} among {ranks}: {proof:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn schedules_of_very_many_ranks_stay_small() {
+    for (name, kind, ranks, most) in [
+        // Two for every second rank, one for the others, and no more.
+        ("binomial", Kind::Reduce, 1 << 20, 3 << 19),
+        ("binomial", Kind::Broadcast, 1 << 20, 1 << 20),
+        ("binomial", Kind::Gather, 1 << 20, 5 << 19),
+        ("pipelined-chain", Kind::Reduce, 1 << 20, 1 << 20),
+        ("linear", Kind::Scan, 1 << 20, 1 << 20),
+        // One a rank and round, and the first message.
+        ("dissemination", Kind::Barrier, 1 << 16, 17 << 16),
+        ("recursive-doubling", Kind::Scan, 1 << 16, 17 << 16),
+        ("rabenseifner", Kind::Allreduce, 1 << 14, (4 * 14) << 14),
+        ("bruck", Kind::Allgather, 1 << 14, 31 << 14),
+        ("ring", Kind::Allgather, 1 << 10, 1 << 20),
+    ] {
+        let case = among(kind, ranks, 1, 0, Operator::Sum);
+        let schedule = find(name).unwrap().build(&case, &Params::new()).unwrap().schedule;
+        assert!(schedule.instr_count() <= most, "{name} {kind}: {} > {most}", schedule.instr_count());
+    }
+}

@@ -1,0 +1,14 @@
+//! The integration tests of the crate, as one binary.
+
+mod common;
+mod every_algorithm;
+mod every_rank_algorithm;
+mod exchange;
+mod large;
+mod lowering;
+mod mutations;
+mod names;
+mod networks;
+mod paper;
+mod phases;
+mod workload;

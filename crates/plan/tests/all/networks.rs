@@ -1,0 +1,187 @@
+//! Plans on networks: the formulas of the paper come out of the model, no time is below a bound, closed forms agree with
+//! schedules, and the best algorithm changes with the length.
+
+use crate::common;
+
+use common::settings;
+use unisono_algorithms::{ALGORITHMS, Means, Params, Profile};
+use unisono_collective::Kind;
+use unisono_cost::network::NetworkPart;
+use unisono_machine::Machine;
+use unisono_plan::{Asked, Part, Plan, PlanError, Problem, bounds, plan as plan_of};
+
+/// A network of one plane whose hosts cost nothing: alpha = 80 ns, beta = 0.02 ns.
+fn network(topology: &str) -> Machine {
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n[topology]\n{topology}\n"
+    );
+    Machine::from_toml(&text, "test").unwrap()
+}
+
+fn preset(name: &str) -> Machine {
+    Machine::preset(name).unwrap()
+}
+
+fn problem(network: &Machine, kind: Kind, bytes: u64) -> Problem {
+    Problem::new(&Asked::new(kind, network, Part::All, bytes / 4)).unwrap()
+}
+
+fn plan(network: &Machine, kind: Kind, bytes: u64, algorithm: Option<&str>, params: &Params) -> Plan {
+    plan_of(problem(network, kind, bytes), algorithm, params).unwrap()
+}
+
+fn ns(network: &Machine, bytes: u64, algorithm: &str) -> f64 {
+    plan(network, Kind::Allreduce, bytes, Some(algorithm), &Params::new()).best().time.nanoseconds()
+}
+
+fn part(problem: &Problem) -> &NetworkPart {
+    problem.cost().on().unwrap()
+}
+
+/// "HammingMesh", section 4, and the formulas of its artifact (parseAndPlotAllReduce.py), with 8 bits a byte at 400 Gb/s.
+#[test]
+fn the_formulas_of_the_paper_come_out() {
+    let torus = network("name = 'torus'\ndims = [32, 32]");
+    let (alpha, beta, p) = (80.0, 8.0 / 400.0, 1024.0);
+    for bytes in [1u64 << 17, 1 << 20, 1 << 30] {
+        let s = bytes as f64;
+        let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
+        // "25D": 2(p-1) alpha + (p-1)/p S/2 beta.
+        close(ns(&torus, bytes, "dual-rings"), 2.0 * (p - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
+        // "2DRev": 4(sqrt p - 1) alpha + (p-1)/p S/2 beta.
+        close(ns(&torus, bytes, "bucket"), 4.0 * (f64::sqrt(p) - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
+        // "05D": 2(p-1) [alpha + S/p beta]; the last of a row is two links from the first of the next, but that of the last
+        // row, and messages go over such an end in 62 to 64 of 2046 steps.
+        let rings = [(1.0, "bidirectional-ring", 0.5), (1.0, "ring", 1.0)];
+        for (_, name, share) in rings {
+            let found = ns(&torus, bytes, name) - 2.0 * (p - 1.0) * (alpha + s / p * share * beta);
+            let ends = found / alpha;
+            assert!((61.9..=64.0 + 1e-6).contains(&ends), "{name}: {ends} longer ways");
+        }
+    }
+}
+
+#[test]
+fn no_time_is_below_a_bound() {
+    for (topology, ranks) in
+        [("name = 'torus'\ndims = [4, 4]", 16), ("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]", 24)]
+    {
+        let network = network(topology);
+        for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
+            for bytes in [4, 4096, 1 << 20] {
+                let problem = problem(&network, kind, bytes);
+                assert_eq!(problem.collective.ranks, ranks);
+                let bounds = bounds(&problem);
+                let plan = plan_of(problem, None, &Params::new()).unwrap();
+                for c in &plan.candidates {
+                    for bound in &bounds {
+                        let least = bound.seconds * (1.0 - 1e-9);
+                        assert!(
+                            c.time.seconds >= least,
+                            "{} {} {kind} {bytes}: {}",
+                            c.algorithm.name(),
+                            c.params,
+                            bound.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Timed by its exchanges or by the rounds of its schedule: the same, but for messages that share links in one and not in
+/// the other, where parts with unequal stages or nobody waits.
+#[test]
+fn closed_forms_agree_with_schedules() {
+    let mut units = std::collections::BTreeSet::new();
+    for topology in ["name = 'torus'\ndims = [4, 4]", "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]"] {
+        let network = network(topology);
+        for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+            for &kind in algorithm.info().collectives {
+                let whole = problem(&network, kind, 4 * 16 * 960);
+                assert_eq!(whole.collective.ranks, 16);
+                let (case, model) = (whole.target.case(whole.collective), &part(&whole).model);
+                for params in settings(*algorithm, &case) {
+                    if algorithm.supports(&case, &params).is_err() {
+                        continue;
+                    }
+                    let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) else { continue };
+                    let closed = model.exchanges_ns(&exchanges);
+                    let built = model.schedule_ns(&algorithm.build(&case, &params).unwrap().schedule).unwrap();
+                    let name = format!("{} {params} {kind}: {closed} {built}", algorithm.name());
+                    // Nobody waits in a balanced shift, and the rounds of its schedule are one.
+                    let ratio = closed / built;
+                    assert!((0.6..=1.2).contains(&ratio), "{name}");
+                    units.insert(algorithm.name());
+                }
+            }
+        }
+    }
+    assert!(units.len() >= 7, "{units:?}");
+}
+
+#[test]
+fn the_best_algorithm_changes_with_the_length() {
+    // On a square bucket has the bandwidth of dual rings and fewer steps: there is no crossover.
+    let square = network("name = 'torus'\ndims = [16, 16]");
+    for bytes in [1 << 16, 1 << 20, 1 << 30] {
+        assert!(ns(&square, bytes, "bucket") < ns(&square, bytes, "dual-rings"));
+    }
+    // On a long torus its stages leave links idle.
+    let long = network("name = 'torus'\ndims = [8, 64]");
+    let best = |bytes: u64| plan(&long, Kind::Allreduce, bytes, None, &Params::new()).best().algorithm.name();
+    assert_eq!(best(1 << 30), "dual-rings");
+    assert!(ns(&long, 1 << 18, "bucket") < ns(&long, 1 << 18, "dual-rings"));
+    let small = best(1 << 18);
+    assert!(["bucket", "swing"].contains(&small), "{small}");
+}
+
+/// The shares of "HammingMesh": small Hx2 26.6 %, Hx4 14.3 % of the injection for an alltoall.
+#[test]
+fn the_edges_of_boards_bound_an_alltoall() {
+    for (name, share) in [("hx2mesh-small", 0.266), ("hx4mesh-small", 0.143), ("hyperx2d-small", 0.516)] {
+        let bounds = bounds(&problem(&preset(name), Kind::Alltoall, 1 << 16));
+        let seconds = |name: &str| bounds.iter().find(|b| b.name == name).unwrap().seconds;
+        let found = seconds("injection") / seconds("board-edges");
+        assert!((found - share).abs() < 5e-4, "{name}: {found}");
+    }
+}
+
+#[test]
+fn parts_of_a_network() {
+    let network = preset("torus2d-small");
+    let asked = |text: &str| {
+        let shape = Part::Shape(text.parse().unwrap());
+        Problem::new(&Asked::new(Kind::Allreduce, &network, shape, 64))
+    };
+    let grid = asked("3x4").unwrap();
+    assert_eq!(part(&grid).model.places(), [0, 1, 2, 3, 32, 33, 34, 35, 64, 65, 66, 67]);
+    assert_eq!(grid.target.shape(), [3, 4]);
+    assert_eq!(asked("64").unwrap().target.shape(), [2, 32]);
+    assert_eq!(asked("65").unwrap().target.shape(), [65]);
+    let refused = |text: &str| asked(text).err().unwrap().to_string();
+    assert!(
+        refused("33x4").contains("does not fit on torus2d-small, whose accelerators lie 32x32"),
+        "{}",
+        refused("33x4")
+    );
+    assert!(refused("1025").contains("has 1024 accelerators"));
+    let by_model = Asked { model: Some("logp"), ..Asked::new(Kind::Allreduce, &network, Part::All, 64) };
+    let e: PlanError = Problem::new(&by_model).err().unwrap();
+    assert_eq!(e.to_string(), "'logp' is not a model; accepted are links");
+    let nowhere = Part::Places(vec![0, 1024]);
+    let e = Problem::new(&Asked::new(Kind::Allreduce, &network, nowhere, 64)).err().unwrap();
+    assert_eq!(e.to_string(), "the place of a rank is 1024; torus2d-small has accelerators 0 to 1023");
+}
+
+#[test]
+fn large_networks_are_planned_by_closed_forms() {
+    let network = preset("torus2d-large");
+    let plan = plan(&network, Kind::Allreduce, 1 << 30, None, &Params::new());
+    let names: Vec<&str> = plan.candidates.iter().map(|c| c.algorithm.name()).collect();
+    for name in ["bucket", "dual-rings", "swing", "ring", "bidirectional-ring"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+}

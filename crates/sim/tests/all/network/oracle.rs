@@ -1,0 +1,52 @@
+//! The packet simulator against its rules written straight down.
+
+use proptest::prelude::*;
+use unisono_sim::{
+    endpoint::{self, TraceRequest},
+    network::{Options, run},
+};
+
+use crate::network::{
+    common::{TOPOLOGIES, interconnect, traffic},
+    straight,
+};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Every message is there at the same picosecond.
+    #[test]
+    fn messages_arrive_when_the_rules_say(
+        topology in prop::sample::select(TOPOLOGIES.to_vec()),
+        places in 1u32..5,
+        machines in 1u32..5,
+        hop_ns in 0u64..100,
+        pairs in prop::collection::vec((any::<u16>(), any::<u16>(), 0u64..12_000), 1..120),
+        starts in prop::collection::vec(0u64..300, 128),
+    ) {
+        let mut net = interconnect(topology);
+        net.timing.places = places;
+        net.timing.hop_ps = 1000 * hop_ns;
+        let ranks = net.plane.accelerators();
+        let mut messages: Vec<_> =
+            pairs.iter().map(|&(a, b, bytes)| (u32::from(a) % ranks, u32::from(b) % ranks, bytes)).collect();
+        // In the order in which the ranks begin; no two of them begin at one time.
+        let start: Vec<u64> = (0..ranks).map(|r| 1000 * starts[r as usize % 128] + u64::from(r)).collect();
+        messages.sort_by_key(|m| start[m.0 as usize]);
+        let times: Vec<u64> = messages.iter().map(|m| start[m.0 as usize]).collect();
+        let expected = straight::simulate(&net, machines as usize, &messages, &times);
+
+        // A rank that begins later takes its message later.
+        let taken = |to: u32, t: &Option<u64>| t.expect("it arrives").max(start[to as usize]);
+        let mut wanted: Vec<_> =
+            messages.iter().zip(&expected).map(|(&(from, to, bytes), t)| (from, to, bytes, taken(to, t))).collect();
+        let hosts = endpoint::Options { start, trace: TraceRequest { ranks: (0..ranks).collect() }, ..Default::default() };
+        let options = Options { hosts, send_machines: machines, ..Options::default() };
+        let run = run(&traffic(ranks, &messages), &net, &options).unwrap();
+        let mut found: Vec<_> = run.hosts.trace.iter().filter(|e| e.kind == "recv")
+            .map(|e| (e.peer.unwrap(), e.rank, e.bytes, e.start)).collect();
+        found.sort_unstable();
+        wanted.sort_unstable();
+        prop_assert_eq!(found, wanted);
+    }
+}
