@@ -15,53 +15,8 @@ from typing import TYPE_CHECKING
 
 from unisono.base.lazy import lazy
 
-#: The names of each module, which is imported when one of its names is first used.
-HOMES = {
-    "_core": (
-        "Buffer",
-        "Error",
-        "InputError",
-        "Machine",
-        "Plan",
-        "Proof",
-        "Schedule",
-        "ScheduleBuilder",
-        "SimulationError",
-        "Slice",
-        "Stream",
-        "UnsupportedError",
-        "VerifyError",
-        "__version__",
-        "algorithms",
-        "collectives",
-        "dtypes",
-        "machine_presets",
-        "operators",
-        "parse_shape",
-        "topologies",
-        "workload_presets",
-    ),
-    "base.files": ("load", "save"),
-    "base.limits": ("Limits", "limits"),
-    "discovery": ("discover",),
-    "machines": ("allocate", "machine", "submesh"),
-    "mpi.exports": ("export",),
-    "planning": (
-        "bounds",
-        "emit",
-        "emit_files",
-        "import_schedule",
-        "load_plans",
-        "plan",
-        "save_plans",
-        "sweep",
-        "workload",
-    ),
-    "simulation": ("Measurement", "Metric", "Run", "Traffic", "measure", "simulate", "simulate_goal", "traffic"),
-}
-
 if TYPE_CHECKING:
-    # The same names for type checkers; a test holds the two equal.
+    # The names of the package; a module is imported when one of its names is first used.
     from unisono._core import Buffer as Buffer
     from unisono._core import Error as Error
     from unisono._core import InputError as InputError
@@ -111,7 +66,7 @@ if TYPE_CHECKING:
     from unisono.simulation import simulate_goal as simulate_goal
     from unisono.simulation import traffic as traffic
 
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__ = lazy(__name__, globals())
 
 
 def __dir__() -> list[str]:

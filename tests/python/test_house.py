@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -177,23 +178,22 @@ def test_python_imports_run_one_way() -> None:
 
 def test_the_package_takes_its_names_from_the_layers_before_it() -> None:
     before = PYTHON_LAYERS[: PYTHON_LAYERS.index("unisono")]
-    assert {home.split(".")[0] for home in un.HOMES} <= set(before)
+    assert {layer(name) for name in imported(modules()["unisono"])} <= set(before)
 
 
 @pytest.mark.parametrize("package", ["unisono", "unisono.mpi"])
-def test_names_for_type_checkers_are_those_of_the_package(package: str) -> None:
-    tree = ast.parse(modules()[package].read_text())
-    checked = [node for node in tree.body if isinstance(node, ast.If)]
-    stated = {
-        (str(node.module), alias.name, alias.asname)
-        for block in checked
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+def test_names_of_a_package_are_those_that_type_checkers_see(package: str) -> None:
+    (block,) = (node for node in ast.parse(modules()[package].read_text()).body if isinstance(node, ast.If))
+    names = [alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     found = import_module(package)
-    assert stated == {(f"{package}.{home}", n, n) for home, names in found.HOMES.items() for n in names}
+    assert found.__all__ == sorted(map(str, names))
     assert all(hasattr(found, name) for name in found.__all__)
+
+
+@pytest.mark.parametrize("imports", ["unisono", "unisono.cli.plan", "unisono.cli.sweep", "unisono.cli.run"])
+def test_planning_does_without_numpy(imports: str) -> None:
+    program = f"import sys, {imports}; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_public_modules_state_their_names() -> None:

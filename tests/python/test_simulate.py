@@ -240,3 +240,19 @@ def test_calibration_from_python() -> None:
         un.measure(schedule, clock_skew=-1)
     with pytest.raises(un.InputError, match="machine"):
         un.measure(un.ScheduleBuilder(ranks=2, elements=4, collective="reduce").build())
+
+
+@pytest.mark.parametrize(
+    ("options", "subject"),
+    [
+        (["wse2", "--shape", "8"], "on 8 PEs of wse2"),
+        (["wse2", "--shape", "1"], "on 1 PE of wse2"),
+        (["wse2", "--shape", "4x3"], "on 4x3 PEs of wse2"),
+        (["archer", "--ranks", "1"], "on 1 rank of archer"),
+        (["hx2mesh-small", "--shape", "2x2"], "on 2x2 ranks of hx2mesh-small"),
+    ],
+)
+def test_plans_and_runs_name_their_nodes(options: list[str], subject: str) -> None:
+    for command in ("plan", "simulate"):
+        ran = call(command, "broadcast", "--machine", *options, "--elements", "4")
+        assert ran.out.splitlines()[0] == f"broadcast of 4 f32 (16 bytes) {subject}", ran

@@ -1,26 +1,30 @@
 """Names of a package that are imported when they are first used.
 
-NumPy alone takes longer to import than most commands take to run, so a package whose users need only some of its
-names states the module of each in one table.
+NumPy alone takes longer to import than most commands take to run. A package whose users need few of its names states
+them once, for type checkers and for :func:`lazy`, in lines ``from MODULE import NAME as NAME`` of a block
+``if TYPE_CHECKING:``.
 """
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable
 from importlib import import_module
+from pkgutil import get_data
 from typing import Any
 
 __all__ = ["lazy"]
 
+_LINE = re.compile(r"^    from (unisono[\w.]*) import (\w+) as \2$", re.MULTILINE)
 
-def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[list[str], Callable[[str], Any]]:
-    """The ``__all__`` and the ``__getattr__`` of a package, by the names that each of its modules has."""
-    home = {name: module for module, names in homes.items() for name in names}
+
+def lazy(package: str, names: dict[str, Any]) -> tuple[list[str], Callable[[str], Any]]:
+    """The ``__all__`` and the ``__getattr__`` of a package, whose ``globals()`` are ``names``."""
+    source = get_data(package, "__init__.py") or b""
+    homes = {name: module for module, name in _LINE.findall(source.decode())}
 
     def find(name: str) -> Any:
-        if name not in home:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{home[name]}"), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        names[name] = getattr(import_module(homes[name]), name)
+        return names[name]
 
-    return sorted(home), find
+    return sorted(homes), find

@@ -1,5 +1,6 @@
 """`unisono workload`: one training iteration on a network."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -85,16 +86,7 @@ def workload(
     if as_json:
         print_json({**report, "files": [plot] if plot is not None else []})
         return
-    print_lines(f"{report['workload']} on {report['accelerators']} accelerators of {report['machine']}, by {level}")
-    print_fields(
-        [
-            ("iteration", _ms(report["seconds"])),
-            ("compute", _ms(report["compute_seconds"])),
-            ("communication", _ms(report["communication_seconds"])),
-            ("exposed", f"{_ms(report['exposed_seconds'])} ({report['exposed_seconds'] / report['seconds']:.1%})"),
-        ]
-    )
-    print_lines("")
+    _print_times(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}")
     rows = [
         [
             phase["name"],
@@ -118,21 +110,24 @@ def _print_training(report: dict[str, Any], as_json: bool) -> None:
         print_json({**report, "files": []})
         return
     how = "" if report["overlap"] else ", without overlap"
-    print_lines(
-        f"{report['workload']} on {report['accelerators']} cores of {report['machine']}, "
-        f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
-    )
+    trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
+    _print_times(report, f"{report['accelerators']} cores of {report['machine']}, {trained}")
+    rows = [[layer["name"], f"{layer['bytes']:,}", _ms(layer["communication_seconds"])] for layer in report["phases"]]
+    print_table(["layer", "bytes", "allreduce"], rows, right=["bytes", "allreduce"])
+
+
+def _print_times(report: Mapping[str, Any], where: str) -> None:
+    exposed = report["exposed_seconds"]
+    print_lines(f"{report['workload']} on {where}")
     print_fields(
         [
             ("iteration", _ms(report["seconds"])),
             ("compute", _ms(report["compute_seconds"])),
             ("communication", _ms(report["communication_seconds"])),
-            ("exposed", f"{_ms(report['exposed_seconds'])} ({report['exposed_seconds'] / report['seconds']:.1%})"),
+            ("exposed", f"{_ms(exposed)} ({exposed / report['seconds']:.1%})"),
         ]
     )
     print_lines("")
-    rows = [[layer["name"], f"{layer['bytes']:,}", _ms(layer["communication_seconds"])] for layer in report["phases"]]
-    print_table(["layer", "bytes", "allreduce"], rows, right=["bytes", "allreduce"])
 
 
 def _ms(seconds: float) -> str:

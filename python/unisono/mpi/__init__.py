@@ -20,11 +20,8 @@ from typing import TYPE_CHECKING
 
 from unisono.base.lazy import lazy
 
-#: The names of each module, which is imported when one of its names is first used: launching needs no NumPy.
-HOMES = {"communicator": ("OPERATORS", "Operation", "World", "world"), "exports": ("export",), "sources": ("Ran",)}
-
 if TYPE_CHECKING:
-    # The same names for type checkers; a test holds the two equal.
+    # The names of the package; launching imports none of them, and no NumPy.
     from unisono.mpi.communicator import OPERATORS as OPERATORS
     from unisono.mpi.communicator import Operation as Operation
     from unisono.mpi.communicator import World as World
@@ -32,4 +29,4 @@ if TYPE_CHECKING:
     from unisono.mpi.exports import export as export
     from unisono.mpi.sources import Ran as Ran
 
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__ = lazy(__name__, globals())

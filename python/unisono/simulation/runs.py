@@ -14,7 +14,7 @@ from unisono._core import InputError, Simulation, UnsupportedError
 from unisono.base.files import check_writable, file_name, title, write
 from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, operations_and_messages, sample
 
-__all__ = ["Metric", "Run", "check_outputs"]
+__all__ = ["SAMPLED", "Metric", "Run", "check_outputs"]
 
 #: PEs or ranks of a trace where the caller names none.
 SAMPLED = 256
