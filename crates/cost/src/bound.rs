@@ -4,7 +4,7 @@ use std::any::Any;
 
 use unisono_collective::Collective;
 
-use crate::{Time, endpoint, in_network, network, wafer};
+use crate::{BOUNDS, Time};
 
 /// One collective on one part of a machine. Each kind of machine has its own type of part.
 #[derive(Clone, Copy)]
@@ -36,34 +36,18 @@ pub trait Bound: Sync {
     fn time(&self, problem: &CostProblem) -> Option<Time>;
 }
 
-/// By kind of machine, then by name.
-pub const BOUNDS: &[&dyn Bound] = &[
-    &endpoint::bounds::Bandwidth,
-    &endpoint::bounds::FanOut,
-    &endpoint::bounds::Work,
-    &in_network::bounds::Eq2,
-    &in_network::bounds::Memory,
-    &in_network::bounds::Path,
-    &network::bounds::Bisection,
-    &network::bounds::BoardEdges,
-    &network::bounds::Injection,
-    &network::bounds::Latency,
-    &wafer::bounds::Corrected,
-    &wafer::bounds::Printed,
-    &wafer::bounds::Message,
-    &wafer::bounds::Paper1d,
-    &wafer::bounds::Physical1d,
-    &wafer::bounds::Physical2d,
-    &wafer::bounds::Tight1d,
-];
+/// Every registered bound, by kind of machine, then by name.
+pub fn all() -> impl Iterator<Item = &'static dyn Bound> {
+    BOUNDS.iter().flat_map(|kind| kind.iter().copied())
+}
 
 /// Returns every bound that applies, in the order of [`BOUNDS`].
 pub fn bounds(problem: &CostProblem) -> Vec<(&'static dyn Bound, Time)> {
-    BOUNDS.iter().filter_map(|&bound| Some((bound, bound.time(problem)?))).collect()
+    all().filter_map(|bound| Some((bound, bound.time(problem)?))).collect()
 }
 
 /// Returns the largest of the bounds that plans are compared with.
 pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
-    let all = BOUNDS.iter().filter(|bound| bound.measures_plans());
-    all.filter_map(|&bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
+    let measures = all().filter(|bound| bound.measures_plans());
+    measures.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }

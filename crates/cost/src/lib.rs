@@ -12,5 +12,9 @@ pub mod network;
 mod time;
 pub mod wafer;
 
-pub use bound::{BOUNDS, Bound, CostProblem, bounds, tightest};
+pub use bound::{Bound, CostProblem, all as all_bounds, bounds, tightest};
 pub use time::Time;
+
+/// The lower bounds of each kind of machine.
+pub const BOUNDS: &[&[&dyn Bound]] =
+    &[endpoint::bounds::BOUNDS, in_network::bounds::BOUNDS, network::bounds::BOUNDS, wafer::bounds::BOUNDS];

@@ -2,7 +2,7 @@
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::{
-    BOUNDS, CostProblem, tightest,
+    CostProblem, all_bounds, tightest,
     wafer::{
         WaferPart,
         bounds::{PaperTable, tree_energy},
@@ -27,7 +27,7 @@ fn problem((collective, part): &Case) -> CostProblem<'_> {
 }
 
 fn cycles(name: &str, case: &Case) -> Option<f64> {
-    BOUNDS.iter().find(|b| b.name() == name).unwrap().time(&problem(case))?.cycles
+    all_bounds().find(|b| b.name() == name).unwrap().time(&problem(case))?.cycles
 }
 
 /// The least energy of any tree toward PE 0 within a depth, by trying all parents: trees need not be in pre-order.

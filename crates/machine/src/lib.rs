@@ -16,6 +16,14 @@ pub use endpoint::{Endpoint, EndpointModel, Level, Parameters, RankOrder};
 pub use error::MachineError;
 pub use grid::{Direction, Grid, Shape};
 pub use in_network::InNetwork;
-pub use machine::{Description, KINDS, Machine, MachineKind, Source};
+pub use machine::{Description, Machine, MachineKind, Source};
 pub use presets::{PRESETS, Preset};
 pub use wafer::Wafer;
+
+/// The kinds of machines, sorted by name.
+pub const KINDS: &[MachineKind] = &[
+    MachineKind::of::<Endpoint>(),
+    MachineKind::of::<InNetwork>(),
+    MachineKind::of::<network::Network>(),
+    MachineKind::of::<Wafer>(),
+];

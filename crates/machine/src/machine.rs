@@ -4,7 +4,7 @@ use std::{any::Any, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 
-use crate::{Endpoint, InNetwork, MachineError, PRESETS, Shape, Wafer, network::Network};
+use crate::{KINDS, MachineError, PRESETS, Shape};
 
 /// The description of a machine of one kind. A new kind is a file with its description, and its line in [`KINDS`].
 pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
@@ -75,18 +75,10 @@ pub struct MachineKind {
 }
 
 impl MachineKind {
-    const fn of<T: Description>() -> Self {
+    pub(crate) const fn of<T: Description>() -> Self {
         Self { name: T::KIND, read: |source| T::read(source).map(Machine::from) }
     }
 }
-
-/// Sorted by name.
-pub const KINDS: &[MachineKind] = &[
-    MachineKind::of::<Endpoint>(),
-    MachineKind::of::<InNetwork>(),
-    MachineKind::of::<Network>(),
-    MachineKind::of::<Wafer>(),
-];
 
 /// The methods of a [`Description`] whose type is not known.
 trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
@@ -257,10 +249,11 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wafer;
 
     #[test]
     fn presets_read_and_print_back() {
-        for preset in PRESETS {
+        for preset in PRESETS.iter() {
             let machine = Machine::preset(preset.name).unwrap();
             assert_eq!(machine.name(), preset.name);
             assert_eq!(Machine::from_toml(&machine.to_toml(), "printed").unwrap(), machine);

@@ -1,6 +1,6 @@
 //! Machines whose switches reduce: in the network, by one embedding or several, against algorithms on the cores.
 
-use std::any::Any;
+use std::{any::Any, time::Instant};
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, resolve};
 use unisono_base::narrow;
@@ -9,11 +9,15 @@ use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::{Placed, Placement, switches::Configured};
+use unisono_lower::{Placed, Placement, VerifiedFile, switches::Configured};
 use unisono_machine::{InNetwork, Machine, in_network::Site};
+use unisono_sim::collective_engine;
 
-use super::{Placing, TargetKind, anywhere, line_of, no_part};
-use crate::{Asked, Part, Plan, PlanError, Source, Target, Timed, candidates::build, target::Details};
+use super::{Placing, TargetKind, anywhere, line_of, machine_of, no_part};
+use crate::{
+    Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
+    target::Details,
+};
 
 const MODEL: &str = "alpha-beta";
 
@@ -24,8 +28,15 @@ struct OnSwitches {
     site: Site,
 }
 
-pub const KIND: TargetKind =
-    TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open, place, shape: line_of };
+pub const KIND: TargetKind = TargetKind {
+    name: "in-network",
+    offers: &[Means::ReducingSwitches],
+    open,
+    place,
+    simulator: run::COLLECTIVE_ENGINE,
+    simulate,
+    shape: line_of,
+};
 
 /// A schedule on switches keeps its placement.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
@@ -49,6 +60,26 @@ fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanErr
         Part::Shape(_) | Part::Places(_) => return Err(no_part(asked, "a number of ranks, and a subset of nodes")),
     };
     Ok(OnSwitches { site })
+}
+
+const NO_OPTIONS: &str =
+    "model, late, noise, queue_depth and noop_probability are not for switches that reduce; drop them";
+
+/// In the switches where the schedule is placed.
+fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
+    if options.for_wafers() || options.for_ranks() {
+        return Err(RunError::Options(NO_OPTIONS));
+    }
+    let file = proven.file();
+    let machine: &InNetwork = machine_of(file);
+    let Some(placement) = file.placement.as_ref().and_then(Placement::switches) else {
+        let made_by = file.schedule.origin().split(' ').next().filter(|name| !name.is_empty());
+        let algorithm = made_by.unwrap_or("the schedule").to_owned();
+        return Err(RunError::OnCores { algorithm, machine: machine.name.clone() });
+    };
+    let begin = Instant::now();
+    let run = collective_engine::run(machine, proven.verified(), placement)?;
+    Ok(Run::in_switches(run, begin.elapsed().as_secs_f64()))
 }
 
 /// Whether an algorithm runs in switches, and not on the cores.

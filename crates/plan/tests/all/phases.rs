@@ -6,7 +6,7 @@ use common::{DEPTH_CYCLES, case, every_case, label};
 use unisono_algorithms::{Case, Params, find};
 use unisono_collective::{Kind, Operator};
 use unisono_cost::{
-    BOUNDS, CostProblem,
+    CostProblem, all_bounds,
     wafer::{Model, WaferPart, find_model, measure},
 };
 use unisono_lower::{File, Placed, parse, print};
@@ -42,7 +42,7 @@ fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {
 fn least(case: &Case) -> f64 {
     let part = WaferPart { grid: case.grid(), ramp_latency: 2, clock_mhz: 850.0 };
     let problem = CostProblem { collective: case.collective, part: &part };
-    let bounds = BOUNDS.iter().filter(|b| b.name().starts_with("physical") || b.name() == "message");
+    let bounds = all_bounds().filter(|b| b.name().starts_with("physical") || b.name() == "message");
     bounds.filter_map(|b| b.time(&problem)?.cycles).fold(0.0, f64::max)
 }
 

@@ -11,7 +11,10 @@ pub use fan_out::FanOut;
 pub use work::Work;
 
 use super::{LevelPrices, TICKS_PER_NS};
-use crate::CostProblem;
+use crate::{Bound, CostProblem};
+
+/// Sorted by file.
+pub(crate) const BOUNDS: &[&dyn Bound] = &[&Bandwidth, &FanOut, &Work];
 
 /// A collective at the prices of a machine, as bounds read it; where levels differ, the cheapest of each price counts.
 pub struct EndpointCase<'a> {

@@ -14,7 +14,10 @@ pub use eq2::Eq2;
 pub use memory::Memory;
 pub use path::Path;
 
-use crate::CostProblem;
+use crate::{Bound, CostProblem};
+
+/// Sorted by file.
+pub(crate) const BOUNDS: &[&dyn Bound] = &[&Eq2, &Memory, &Path];
 
 pub struct InNetworkCase<'a> {
     pub collective: Collective,

@@ -14,7 +14,10 @@ pub use injection::Injection;
 pub use latency::Latency;
 
 use super::{NetworkModel, NetworkPart};
-use crate::CostProblem;
+use crate::{Bound, CostProblem};
+
+/// Sorted by file.
+pub(crate) const BOUNDS: &[&dyn Bound] = &[&Bisection, &BoardEdges, &Injection, &Latency];
 
 /// A collective on the accelerators of a network.
 pub struct NetworkCase<'a> {

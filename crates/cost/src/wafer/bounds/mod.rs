@@ -11,13 +11,17 @@ use unisono_collective::Kind;
 use unisono_machine::Grid;
 
 use super::WaferPart;
-use crate::{CostProblem, Time};
+use crate::{Bound, CostProblem, Time};
 
 pub use lemma_7_2::{Corrected, Printed};
 pub use message::Message;
 pub use paper_1d::{Paper1d, PaperTable};
 pub use physical::{Physical1d, Physical2d};
 pub use tight_1d::{Tight1d, tree_energy};
+
+/// Sorted by file.
+pub(crate) const BOUNDS: &[&dyn Bound] =
+    &[&Corrected, &Printed, &Message, &Paper1d, &Physical1d, &Physical2d, &Tight1d];
 
 /// A collective of `wavelets` on a grid, as bounds read it.
 #[derive(Clone, Copy, PartialEq, Debug)]
