@@ -144,8 +144,7 @@ def test_runs_answer_alike_on_every_kind_of_machine() -> None:
 def test_a_run_without_a_trace_or_a_timeline_says_so(simulator: str, tmp_path: Path) -> None:
     name, option, size = SIMULATED[simulator][0]
     machine = un.machine(name, **({"nodes": int(size)} if option == "--nodes" else {"shape": size}))
-    plan = un.plan("allreduce", machine, elements=6)
-    run = un.simulate(plan.registers or plan.schedule)
+    run = un.simulate(un.plan("allreduce", machine, elements=6).schedule)
     assert run.simulator == simulator == machine.simulator
     assert run.metrics == run.metrics
     for write, known in (

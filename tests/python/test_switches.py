@@ -33,7 +33,7 @@ def test_a_run_takes_what_the_plan_says_and_is_the_same_each_time(tmp_path: Path
         un.emit(plan.schedule, "registers", tmp_path / "a.registers")
         run, again = un.simulate(plan.schedule), un.simulate(un.load(tmp_path / "a.registers"))
         assert run.result_correct is True
-        assert run.metrics == again.metrics
+        assert str(run.metrics) == str(again.metrics)
         assert run.nanoseconds == again.nanoseconds
         assert run.metrics["embeddings"].value == embeddings
         assert run.seconds == pytest.approx(plan.predicted["seconds"], rel=0.01)
@@ -79,7 +79,7 @@ def test_registers_are_emitted_and_imported(spawn: Spawn, tmp_path: Path) -> Non
         one.pop("wall_seconds")
     assert all(one == ran[0] for one in ran)
     elsewhere = spawn("simulate", "a.sched", "--machine", "piuma")
-    assert elsewhere.code == 2
+    assert elsewhere.code == 1
     assert "there is no core 128 for node 128; piuma has 0 to 127" in elsewhere.err
     (tmp_path / "c.sched").write_text(un.plan("allreduce", "archer", shape=4, elements=8).schedule.to_text())
     refused = spawn("emit", "c.sched", "--format", "registers", "-o", "c.registers")
@@ -88,31 +88,33 @@ def test_registers_are_emitted_and_imported(spawn: Spawn, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("found", "replacement", "says"),
+    ("found", "replacement", "code", "says"),
     [
-        ("switches 0-127 0-127", "switches 0-127 0-126", "255 cores and switches are named for 256 nodes"),
-        ("switches 0-127 0-127", "switches 0-127 0-128", "more cores and switches are named than the 256 nodes"),
-        ("switches 0-127 0-127", "switches 0-127 128-255", "there is no switch 128 for node 128"),
-        ("switches 0-127 0-127", "switches 0-127 1-127 0", "a core has a link to its own switch"),
-        ("switches 0-127 0-127", "switches 0-126 126 0-127", "core 126 has two nodes, one of them 127"),
-        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.1x127", "there are 382 channels for 383 streams"),
-        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.1x129", "more channels than the 383 streams"),
-        ("channels 0.0x255 0.1x128", "channels 0.0x383", "a request goes to one switch"),
-        ("channels 0.0x255 0.1x128", "channels 9.0x255 9.1x128", "stream s0 has identifier 9; piuma has 8"),
-        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.7x128", "stream s255 has channel 7"),
-        ("channels 0.0x255 0.1x128", "", "the schedule has 383 streams, and 0 are placed"),
-        ("placement switches 0-127 0-127\n", "", "channels must follow a placement on switches"),
-        ("placement switches 0-127 0-127", "placement nodes 0-127", "channels must follow a placement on switches"),
+        ("switches 0-127 0-127", "switches 0-127 0-126", 2, "255 cores and switches are named for 256 nodes"),
+        ("switches 0-127 0-127", "switches 0-127 0-128", 2, "more cores and switches are named than the 256 nodes"),
+        ("switches 0-127 0-127", "switches 0-127 128-255", 1, "there is no switch 128 for node 128"),
+        ("switches 0-127 0-127", "switches 0-127 1-127 0", 1, "a core has a link to its own switch"),
+        ("switches 0-127 0-127", "switches 0-126 126 0-127", 1, "core 126 has two nodes, one of them 127"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.1x127", 2, "there are 382 channels for 383 streams"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.1x129", 2, "more channels than the 383 streams"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x383", 1, "a request goes to one switch"),
+        ("channels 0.0x255 0.1x128", "channels 9.0x255 9.1x128", 1, "stream s0 has identifier 9; piuma has 8"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.7x128", 1, "stream s255 has channel 7"),
+        ("channels 0.0x255 0.1x128", "", 1, "the schedule has 383 streams, and 0 are placed"),
+        ("placement switches 0-127 0-127\n", "", 2, "channels must follow a placement on switches"),
+        ("placement switches 0-127 0-127", "placement nodes 0-127", 2, "channels must follow a placement on switches"),
     ],
 )
-def test_a_damaged_placement_is_one_sentence(found: str, replacement: str, says: str, tmp_path: Path) -> None:
+def test_a_damaged_placement_is_one_sentence(
+    found: str, replacement: str, code: int, says: str, tmp_path: Path
+) -> None:
     plan = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network")
     text = plan.schedule.to_text()
     assert text.count(found) == 1
     file = tmp_path / "made.sched"
     file.write_text(text.replace(found, replacement))
     ran = call("simulate", str(file))
-    assert ran.code == 2
+    assert ran.code == code
     assert says in ran.err
     assert len(ran.err.strip().splitlines()) == 1
 

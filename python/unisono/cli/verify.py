@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from unisono import InputError, Proof, Schedule, certificate_checker
-from unisono._core import check_registers
-from unisono.base.files import check_regular, check_writable, read_text, title, write
+from unisono.base.files import check_regular, check_writable, write
 from unisono.cli._failures import NO
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
+from unisono.planning.emission import check_registers
 
 __all__ = ["verify"]
 
@@ -145,7 +145,7 @@ def _chance(proof: Proof) -> list[tuple[str, str]]:
 def _refused(path: str, as_json: bool) -> bool:
     """Checks that the registers of switches agree, since only then they make a schedule; reports the first fault."""
     with working("checking"):
-        found = check_registers(read_text(path), title(path))
+        found = check_registers(path)
     if found and as_json:
         wrong = {"complete": False, "deadlock_free": False, "repeatable": False, "method": "registers"}
         print_json({**wrong, "scratch_bytes_max": 0, "diagnostics": found})

@@ -43,8 +43,8 @@ def simulate(
     ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
     ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
     packets; rank ``k`` is on accelerator ``places[k]``, as of :func:`unisono.submesh`, else where the schedule is
-    placed, or on accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets flow
-    with their data through the trees of the schedule.
+    placed, or on accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets
+    flow with their data through the trees of the schedule.
 
     On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
     ``noop_probability`` a PE idles in that share of its cycles, as it does against overheating, drawn by ``seed``.
