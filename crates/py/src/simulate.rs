@@ -27,6 +27,8 @@ const MOST_TRACED: usize = 4096;
 const RANKS_ONLY: &str = "model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability";
 const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
 const ONE_MODEL: &str = "queue_depth and noop_probability are a wafer's, and a network has one model; drop them";
+const NO_OPTIONS: &str = "switches that reduce run registers as they are; model, queue_depth, noop_probability, late and noise are \
+                          for other machines";
 const NO_PORTS: &str = "switches that reduce run registers, and this schedule has none; simulate a plan of the algorithm in-network, its \
      .registers, or a .registers file";
 
@@ -67,7 +69,8 @@ pub fn simulate(
         let options = endpoint::options(start_ns, noise, seed, traced, TICKS_PER_NS)?;
         return traffic::on_network(py, schedule, network, options);
     }
-    schedule.registers().ok_or_else(|| input(NO_PORTS))?.simulate(py)
+    let registers = schedule.registers().ok_or_else(|| input(NO_PORTS))?;
+    if of_wafer || of_ranks { Err(input(NO_OPTIONS)) } else { registers.simulate(py) }
 }
 
 /// A schedule that can run on the fabric: its placement, its wafer and what the run is asked for.

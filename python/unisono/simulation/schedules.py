@@ -60,6 +60,11 @@ def simulate(
         raise InputError(f"{shown(schedule)} is not a schedule; accepted are a Schedule and Registers, as of a plan")
     where = None if machine is None else with_shape(machine, None)
     if isinstance(schedule, Registers):
+        if noop_probability != 0 or any(given is not None for given in (model, queue_depth, late, noise, places)):
+            raise InputError(
+                "switches that reduce run registers as they are; model, queue_depth, noop_probability, late, noise and "
+                "places are for other machines"
+            )
         return _simulate_registers(schedule, where)
     listed = None if places is None else checked_places(places)
     target = where or schedule.machine
