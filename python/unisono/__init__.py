@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from unisono._core import Machine as Machine
     from unisono._core import Plan as Plan
     from unisono._core import Proof as Proof
-    from unisono._core import Registers as Registers
     from unisono._core import Schedule as Schedule
     from unisono._core import ScheduleBuilder as ScheduleBuilder
     from unisono._core import SimulationError as SimulationError

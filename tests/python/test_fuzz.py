@@ -227,13 +227,12 @@ WORDS = [
 def files() -> dict[str, str | bytes]:
     """Inputs of the commands, by name."""
     schedule = un.plan("allreduce", "archer", shape=4, elements=8)
-    registers = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network").registers
-    assert registers is not None
+    switches = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network").schedule
     small = (ROOT / "machines" / "hx2mesh-small.toml").read_text().replace("[16, 16]", "[2, 2]")
     return {
         "a.sched": schedule.schedule.to_text(),
         "p.plan": _core.encode_plan([(schedule, 0, None, None)]),
-        "r.registers": registers.text(),
+        "r.registers": next(iter(un.emit_files(switches, "registers").values())),
         "x.xml": next(iter(un.emit_files(schedule.schedule, "msccl-xml").values())),
         "g.goal": (ROOT / "tests" / "goal" / "recdoub_P4_d1048576.goal").read_text(),
         "small.toml": small,

@@ -17,6 +17,8 @@ CASES = [
     ("hx2mesh-small", (24,), "alltoall", None),
     ("torus2d-small", (4, 4), "allreduce", None),
     ("fattree-small", (16,), "allgather", None),
+    ("piuma", (128,), "allreduce", None),
+    ("piuma", (20,), "reduce", "in-network"),
 ]
 ON_EVERY_KIND = pytest.mark.parametrize(("name", "shape", "collective", "algorithm"), CASES)
 
@@ -142,8 +144,7 @@ def test_runs_answer_alike_on_every_kind_of_machine() -> None:
 def test_a_run_without_a_trace_or_a_timeline_says_so(simulator: str, tmp_path: Path) -> None:
     name, option, size = SIMULATED[simulator][0]
     machine = un.machine(name, **({"nodes": int(size)} if option == "--nodes" else {"shape": size}))
-    plan = un.plan("allreduce", machine, elements=6)
-    run = un.simulate(plan.registers or plan.schedule)
+    run = un.simulate(un.plan("allreduce", machine, elements=6).schedule)
     assert run.simulator == simulator == machine.simulator
     assert run.metrics == run.metrics
     for write, known in (

@@ -1,4 +1,4 @@
-"""Switches that reduce: plans, registers and their file, runs, and wrong input in one sentence."""
+"""Switches that reduce: plans, schedules with their placement, registers, runs, and wrong input in one sentence."""
 
 from pathlib import Path
 
@@ -26,23 +26,21 @@ def test_sixteen_nodes_rank_in_network_against_the_cores() -> None:
     assert "memories limit the throughput" in ran.json["note"]
 
 
-def test_a_run_takes_what_the_plan_says_and_is_the_same_each_time() -> None:
+def test_a_run_takes_what_the_plan_says_and_is_the_same_each_time(tmp_path: Path) -> None:
     for embeddings in (1, 2):
         plan = planned(elements=32768, embeddings=embeddings)
-        assert plan.registers is not None
-        assert plan.registers.check() == []
-        run, again = un.simulate(plan.schedule), un.simulate(plan.registers)
+        assert plan.schedule.verify().holds
+        un.emit(plan.schedule, "registers", tmp_path / "a.registers")
+        run, again = un.simulate(plan.schedule), un.simulate(un.load(tmp_path / "a.registers"))
         assert run.result_correct is True
-        assert run.metrics["digest"] == again.metrics["digest"]
+        assert str(run.metrics) == str(again.metrics)
         assert run.nanoseconds == again.nanoseconds
+        assert run.metrics["embeddings"].value == embeddings
         assert run.seconds == pytest.approx(plan.predicted["seconds"], rel=0.01)
 
 
 def test_embeddings_that_share_no_link_take_half_the_time() -> None:
-    one, two = (planned(16, 1 << 18, count, "piuma-wide").registers for count in (1, 2))
-    assert one is not None
-    assert two is not None
-    runs = [un.simulate(registers) for registers in (one, two)]
+    runs = [un.simulate(planned(16, 1 << 18, count, "piuma-wide").schedule) for count in (1, 2)]
     assert runs[0].seconds / runs[1].seconds > 1.9
     assert len(runs[1].metrics["link_loads"].value) == 1
 
@@ -63,9 +61,71 @@ def test_one_flipped_port_is_refused(spawn: Spawn, tmp_path: Path) -> None:
     refused = spawn("verify", "b.registers", "--json")
     assert refused.code == 1
     assert refused.json["diagnostics"]
-    ran = spawn("simulate", "b.registers")
-    assert ran.code == 2
-    assert "the registers are wrong" in ran.err
+    for command in (("simulate", "b.registers"), ("import", "b.registers", "--format", "registers", "-o", "b.sched")):
+        ran = spawn(*command)
+        assert ran.code == 2
+        assert "the registers are wrong" in ran.err
+
+
+def test_registers_are_emitted_and_imported(spawn: Spawn, tmp_path: Path) -> None:
+    sized = ("--machine", "piuma", "--nodes", "2", "--elements", "64")
+    assert spawn("schedule", "allreduce", *sized, "-o", "a.sched").code == 0
+    assert spawn("emit", "a.sched", "--format", "registers", "-o", "a.registers").code == 0
+    assert spawn("import", "a.registers", "--format", "registers", "-o", "b.sched").code == 0
+    ran = [spawn("simulate", file, "--json").json for file in ("a.sched", "a.registers", "b.sched")]
+    ran.append(spawn("simulate", "allreduce", *sized, "--json").json)
+    ran.append(spawn("simulate", "a.sched", "--machine", "piuma", "--nodes", "2", "--json").json)
+    for one in ran:
+        one.pop("wall_seconds")
+    assert all(one == ran[0] for one in ran)
+    elsewhere = spawn("simulate", "a.sched", "--machine", "piuma")
+    assert elsewhere.code == 1
+    assert "there is no core 128 for node 128; piuma has 0 to 127" in elsewhere.err
+    (tmp_path / "c.sched").write_text(un.plan("allreduce", "archer", shape=4, elements=8).schedule.to_text())
+    refused = spawn("emit", "c.sched", "--format", "registers", "-o", "c.registers")
+    assert refused.code == 1
+    assert "not placed on switches that reduce" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("found", "replacement", "code", "says"),
+    [
+        ("switches 0-127 0-127", "switches 0-127 0-126", 2, "255 cores and switches are named for 256 nodes"),
+        ("switches 0-127 0-127", "switches 0-127 0-128", 2, "more cores and switches are named than the 256 nodes"),
+        ("switches 0-127 0-127", "switches 0-127 128-255", 1, "there is no switch 128 for node 128"),
+        ("switches 0-127 0-127", "switches 0-127 1-127 0", 1, "a core has a link to its own switch"),
+        ("switches 0-127 0-127", "switches 0-126 126 0-127", 1, "core 126 has two nodes, one of them 127"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.1x127", 2, "there are 382 channels for 383 streams"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.1x129", 2, "more channels than the 383 streams"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x383", 1, "a request goes to one switch"),
+        ("channels 0.0x255 0.1x128", "channels 9.0x255 9.1x128", 1, "stream s0 has identifier 9; piuma has 8"),
+        ("channels 0.0x255 0.1x128", "channels 0.0x255 0.7x128", 1, "stream s255 has channel 7"),
+        ("channels 0.0x255 0.1x128", "", 1, "the schedule has 383 streams, and 0 are placed"),
+        ("placement switches 0-127 0-127\n", "", 2, "channels must follow a placement on switches"),
+        ("placement switches 0-127 0-127", "placement nodes 0-127", 2, "channels must follow a placement on switches"),
+    ],
+)
+def test_a_damaged_placement_is_one_sentence(
+    found: str, replacement: str, code: int, says: str, tmp_path: Path
+) -> None:
+    plan = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network")
+    text = plan.schedule.to_text()
+    assert text.count(found) == 1
+    file = tmp_path / "made.sched"
+    file.write_text(text.replace(found, replacement))
+    ran = call("simulate", str(file))
+    assert ran.code == code
+    assert says in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_schedule_on_the_cores_has_no_simulation(tmp_path: Path) -> None:
+    options = ("allreduce", "--machine", "piuma", "--nodes", "1", "--elements", "8", "--algorithm", "rabenseifner")
+    file = str(tmp_path / "cores.sched")
+    assert call("schedule", *options, "-o", file).code == 0
+    for ran in (call("simulate", *options), call("simulate", file)):
+        assert ran.code == 2
+        assert "rabenseifner runs on the cores of piuma, where only plans have times" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -134,5 +194,5 @@ def test_switches_refuse_options_of_other_machines(option: tuple[str, ...], spaw
 def test_a_schedule_in_switches_refuses_options_of_other_machines() -> None:
     schedule = planned().schedule
     for options in ({"queue_depth": 3}, {"noop_probability": 0.1}, {"late": [0.0] * schedule.ranks}, {"model": "logp"}):
-        with pytest.raises(un.InputError, match="are for other machines"):
+        with pytest.raises(un.InputError, match="not for switches that reduce"):
             un.simulate(schedule, **options)

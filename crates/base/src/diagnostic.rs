@@ -51,6 +51,15 @@ impl Diagnostics {
         }
     }
 
+    /// Adds a finding that another checker made.
+    pub fn add(&mut self, finding: Diagnostic) {
+        if self.kept.len() < Self::KEPT {
+            self.kept.push(finding);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }

@@ -8,11 +8,11 @@
 pub mod csl;
 pub mod goal;
 pub mod msccl;
+pub mod registers;
 pub mod tuning;
 
 use unisono_collective::{Dtype, Operator};
-use unisono_lower::{VerifiedFile, wafer::LowerError};
-use unisono_schedule::Schedule;
+use unisono_lower::{File, VerifiedFile, wafer::LowerError};
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ pub trait Emitter: Sync {
 }
 
 /// Sorted by name.
-pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl, &goal::Goal, &msccl::MscclXml];
+pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl, &goal::Goal, &msccl::MscclXml, &registers::Registers];
 
 /// What an imported file leaves open; `None` takes what the file or the format says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -75,12 +75,13 @@ pub trait Importer: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// The schedule that a file describes; whether it is right is for `verify`.
+    /// The schedule that a file describes, with its placement and machine where the file has them; whether it is right is
+    /// for `verify`.
     ///
     /// # Errors
     /// One sentence, with the line.
-    fn import(&self, text: &str, asked: &Asked) -> Result<Schedule, ImportError>;
+    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError>;
 }
 
 /// Sorted by name.
-pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml];
+pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml, &registers::Registers];

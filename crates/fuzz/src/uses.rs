@@ -4,20 +4,19 @@ use unisono_collective::{Collective, Kind};
 use unisono_cost::{endpoint::LevelPrices, wafer::measure};
 use unisono_emit::EMITTERS;
 use unisono_lower::{
-    File, OnGrid, Placement, VerifiedFile, from_json, parse, print,
+    File, OnGrid, Placement, VerifiedFile, from_json, parse, print, switches,
     tasks::{TaskGraph, draft, from_schedule},
     to_json,
     wafer::lower,
 };
-use unisono_machine::Wafer;
-use unisono_machine::{Endpoint, network::Network};
+use unisono_machine::{Endpoint, InNetwork, Wafer, network::Network};
 use unisono_runtime::local;
 use unisono_schedule::{
     Schedule, interpret,
     stored::{Blocking, Stored, condense, store},
     verify::{Method, Verified, verify},
 };
-use unisono_sim::{endpoint, fabric, network};
+use unisono_sim::{collective_engine, endpoint, fabric, network};
 
 /// Larger schedules are only proved: what they would show, smaller ones show sooner.
 const MOST_NODES: usize = 2_000;
@@ -84,6 +83,9 @@ pub fn file(file: &File) {
     if let Some(machine) = machine.get() {
         on_network(proven.verified(), machine);
     }
+    if let Some(machine) = machine.get() {
+        on_switches(&proven, machine);
+    }
 }
 
 /// Simulates a proved schedule on the fabric of its wafer.
@@ -97,6 +99,21 @@ fn on_wafer(proven: &VerifiedFile, wafer: &Wafer) {
     };
     if let Ok(run) = fabric::run(&program, &options) {
         assert!(run.result_correct, "the fabric computes what was proved: {:?}", run.mismatch);
+    }
+}
+
+/// A proved schedule gives right results in switches, and its registers are those of the schedule that they make.
+fn on_switches(proven: &VerifiedFile, machine: &InNetwork) {
+    let Some(placement) = proven.file().placement.as_ref().and_then(Placement::switches) else { return };
+    let layout = machine.layout();
+    let lowered = switches::lower(machine, &layout, proven.verified(), placement).expect("the placement was accepted");
+    let (schedule, placement_of) = switches::raise(&layout, &lowered).expect("lowered registers agree");
+    let again = Verified::new(schedule, Method::Auto).expect("the schedule of the registers of a proved one is proved");
+    let again = switches::lower(machine, &layout, &again, &placement_of).expect("raised registers are accepted");
+    assert_eq!(again, lowered, "registers are those of the schedule that they make");
+    match collective_engine::run(machine, proven.verified(), placement) {
+        Ok(run) => assert!(run.data.result_correct, "switches compute what was proved: {:?}", run.data.mismatch),
+        Err(error) => assert!(matches!(error, collective_engine::EngineError::Overflow), "{error}"),
     }
 }
 

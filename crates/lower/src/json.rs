@@ -8,17 +8,23 @@ use unisono_schedule::{json::Document, text::Line};
 use crate::{
     GridPlacement, Placement,
     placed::{File, FileError},
-    placement::{nodes, runs},
+    placement::{NODES_OF_RANKS, SWITCHES_OF_NODES, nodes, runs},
+    switches::{SwitchPlacement, VirtualChannel, channels},
     text,
 };
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "a placement has rows, cols and routes, or nodes")]
+#[serde(untagged, expecting = "a placement has rows, cols and routes, or nodes, or switches and channels")]
 enum Placing {
     Grid(OnGrid),
     /// `[first node, count]` of consecutive ranks.
     Nodes {
         nodes: Vec<(u32, u64)>,
+    },
+    /// `[first core or switch, count]` of consecutive nodes; `[identifier, channel, count]` of streams in their order.
+    Switches {
+        switches: Vec<(u32, u64)>,
+        channels: Vec<(u8, u8, u64)>,
     },
 }
 
@@ -45,9 +51,11 @@ pub fn to_json(file: &File) -> String {
     let mut document = Document::of(&file.schedule);
     document.machine = file.machine.as_ref().map(Machine::to_toml);
     document.placement = file.placement.as_ref().map(|placement| match placement {
-        Placement::Nodes(nodes) => {
-            Placing::Nodes { nodes: runs(nodes).map(|(first, count)| (first, count as u64)).collect() }
-        }
+        Placement::Nodes(nodes) => Placing::Nodes { nodes: counted(nodes) },
+        Placement::Switches(placement) => Placing::Switches {
+            switches: counted(&placement.nodes),
+            channels: placement.channel_runs().map(|(c, count)| (c.identifier, c.channel, count as u64)).collect(),
+        },
         Placement::Grid(p) => Placing::Grid(OnGrid {
             rows: p.grid.rows,
             cols: p.grid.cols,
@@ -58,6 +66,10 @@ pub fn to_json(file: &File) -> String {
         }),
     });
     serde_json::to_string(&document).expect("tables of numbers and strings always serialise")
+}
+
+fn counted(nodes: &[u32]) -> Vec<(u32, u64)> {
+    runs(nodes).map(|(first, count)| (first, count as u64)).collect()
 }
 
 /// # Errors
@@ -72,7 +84,15 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     let placement = placing.map(|placing| match placing {
         Placing::Grid(p) => on_grid(p, schedule.stream_count()).map(Placement::Grid),
         Placing::Nodes { nodes: runs } => {
-            nodes(runs.iter().copied(), schedule.collective().ranks).map(Placement::Nodes)
+            nodes(runs.iter().copied(), schedule.collective().ranks as usize, NODES_OF_RANKS).map(Placement::Nodes)
+        }
+        Placing::Switches { switches, channels: runs } => {
+            let runs = runs.iter().map(|&(identifier, channel, count)| (VirtualChannel { identifier, channel }, count));
+            let nodes = nodes(switches.iter().copied(), schedule.node_count(), SWITCHES_OF_NODES);
+            nodes.and_then(|nodes| {
+                let channels = channels(runs, schedule.stream_count())?;
+                Ok(Placement::Switches(SwitchPlacement { nodes, channels }))
+            })
         }
     });
     let placement = placement.transpose().map_err(named)?;

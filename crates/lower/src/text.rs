@@ -11,20 +11,27 @@
 //! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
 //!
 //! placement nodes 0-3 64-67              ; instead, on a network: rank k on the k-th of these accelerators
+//!
+//! placement switches 0-7 0-5             ; instead, on switches that reduce: node k at the k-th of these cores and switches
+//! channels 0.0x12 0.1x6                  ; identifier and virtual channel of the streams in their order; x repeats
 //! ```
 
 use std::fmt::{self, Write};
 
 use unisono_base::StreamId;
 use unisono_machine::{Direction, Grid, Machine, Shape};
-use unisono_schedule::text::{Line, ParseError, Tail};
+use unisono_schedule::{
+    Schedule,
+    text::{Line, ParseError, Tail},
+};
 
 use crate::{
     GridPlacement, Placement,
     grid_placement::ANY_COLOR,
     placed::{File, FileError},
-    placement::{nodes, runs},
+    placement::{NODES_OF_RANKS, SWITCHES_OF_NODES, nodes, runs},
     route::{Route, Segment},
+    switches::{SwitchPlacement, VirtualChannel, channels},
 };
 
 /// Writes a whole file.
@@ -44,13 +51,30 @@ pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
         Some(Placement::Grid(placement)) => print_grid(placement, to),
         Some(Placement::Nodes(nodes)) => {
             write!(to, "placement nodes")?;
-            for (first, count) in runs(nodes) {
-                let last = first as usize + count - 1;
-                if count > 1 { write!(to, " {first}-{last}")? } else { write!(to, " {first}")? }
+            print_runs(nodes, to)?;
+            writeln!(to)
+        }
+        Some(Placement::Switches(placement)) => {
+            write!(to, "placement switches")?;
+            print_runs(&placement.nodes, to)?;
+            write!(to, "\nchannels")?;
+            for (VirtualChannel { identifier, channel }, count) in placement.channel_runs() {
+                write!(to, " {identifier}.{channel}")?;
+                if count > 1 {
+                    write!(to, "x{count}")?;
+                }
             }
             writeln!(to)
         }
     }
+}
+
+fn print_runs(nodes: &[u32], to: &mut impl Write) -> fmt::Result {
+    for (first, count) in runs(nodes) {
+        let last = first as usize + count - 1;
+        if count > 1 { write!(to, " {first}-{last}")? } else { write!(to, " {first}")? }
+    }
+    Ok(())
 }
 
 fn print_grid(placement: &GridPlacement, to: &mut impl Write) -> fmt::Result {
@@ -130,8 +154,7 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             line.end().map_err(named)?;
             toml = Some((number, String::new()));
         } else if line.take("placement") {
-            let ranks = file.schedule.collective().ranks;
-            file.placement = Some(placement(&mut line, ranks).map_err(named)?);
+            file.placement = Some(placement(&mut line, &file.schedule).map_err(named)?);
         } else if line.take("pace") {
             let placement = on_grid(&mut file.placement, &line, "a pace").map_err(named)?;
             placement.pace = line.number("a number of cycles").map_err(named)?;
@@ -146,6 +169,12 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
                 return Err(named(line.error("the chunk is 0; accepted are 1 to 4294967295 elements".into())));
             }
             line.end().map_err(named)?;
+        } else if line.take("channels") {
+            let streams = file.schedule.stream_count();
+            let Some(Placement::Switches(placement)) = &mut file.placement else {
+                return Err(named(line.error("channels must follow a placement on switches".into())));
+            };
+            placement.channels = read_channels(&mut line, streams).map_err(named)?;
         } else if line.take("colors") {
             let streams = file.schedule.stream_count();
             let placement = on_grid(&mut file.placement, &line, "a list of colors").map_err(named)?;
@@ -175,8 +204,9 @@ fn on_grid<'a>(
     }
 }
 
-fn placement(line: &mut Line<'_>, ranks: u32) -> Result<Placement, ParseError> {
-    if !line.take("nodes") {
+fn placement(line: &mut Line<'_>, schedule: &Schedule) -> Result<Placement, ParseError> {
+    let on_switches = line.take("switches");
+    if !on_switches && !line.take("nodes") {
         let shape: Shape =
             line.word("a shape")?.parse().map_err(|e: unisono_machine::MachineError| line.error(e.to_string()))?;
         line.end()?;
@@ -191,7 +221,25 @@ fn placement(line: &mut Line<'_>, ranks: u32) -> Result<Placement, ParseError> {
         }
         read.push((first, u64::from(last - first) + 1));
     }
-    nodes(read, ranks).map(Placement::Nodes).map_err(|message| line.error(message))
+    let placed = if on_switches {
+        nodes(read, schedule.node_count(), SWITCHES_OF_NODES)
+            .map(|nodes| Placement::Switches(SwitchPlacement { nodes, channels: Vec::new() }))
+    } else {
+        nodes(read, schedule.collective().ranks as usize, NODES_OF_RANKS).map(Placement::Nodes)
+    };
+    placed.map_err(|message| line.error(message))
+}
+
+fn read_channels(line: &mut Line<'_>, streams: usize) -> Result<Vec<VirtualChannel>, ParseError> {
+    let mut read = Vec::new();
+    while !line.is_empty() {
+        let identifier = line.number("an identifier")?;
+        line.expect(".")?;
+        let channel = line.number("a channel")?;
+        let count = if line.take("x") { line.number("how often the channel repeats")? } else { 1 };
+        read.push((VirtualChannel { identifier, channel }, count));
+    }
+    channels(read, streams).map_err(|message| line.error(message))
 }
 
 fn read_colors(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize) -> Result<(), ParseError> {

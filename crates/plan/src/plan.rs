@@ -8,7 +8,7 @@ use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
-    PlanError, Problem, Registers, Timed,
+    PlanError, Problem, Timed,
     candidates::{rank, time_and_spare},
     stored::store_best,
 };
@@ -18,7 +18,6 @@ pub struct Plan {
     /// Best first; never empty.
     pub candidates: Vec<Timed>,
     built: OnceLock<Result<Placed, PlanError>>,
-    registers: OnceLock<Result<Option<Registers>, PlanError>>,
 }
 
 /// Ranks every candidate, or times the algorithm that is named.
@@ -34,7 +33,7 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
         }
         None => rank(&problem, params)?,
     };
-    Ok(Plan { problem, candidates, built: OnceLock::new(), registers: OnceLock::new() })
+    Ok(Plan { problem, candidates, built: OnceLock::new() })
 }
 
 impl Plan {
@@ -69,15 +68,6 @@ impl Plan {
     pub fn file(&self) -> Result<File, PlanError> {
         let Placed { schedule, placement } = self.built()?.clone();
         Ok(File { schedule, placement, machine: Some(self.problem.target.machine()) })
-    }
-
-    /// Returns the registers of the best candidate, where it runs in switches.
-    ///
-    /// # Errors
-    /// The machine's engines or identifiers do not suffice.
-    pub fn registers(&self) -> Result<Option<&Registers>, PlanError> {
-        let make = || self.problem.target.registers(self.problem.collective, self.best());
-        self.registers.get_or_init(make).as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 
     /// Returns the schedule in the form that an MPI program runs.

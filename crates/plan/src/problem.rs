@@ -81,7 +81,7 @@ impl Problem {
         let part = match &file.placement {
             Some(Placement::Grid(grid)) => Part::Shape(grid.shape()),
             Some(Placement::Nodes(nodes)) => Part::Places(nodes.clone()),
-            None => Part::Shape(Shape::line(c.ranks)),
+            Some(Placement::Switches(_)) | None => Part::Shape(Shape::line(c.ranks)),
         };
         let asked =
             Asked { part, model, operator: c.operator, dtype: c.dtype, ..Asked::new(c.kind, machine, Part::All, 0) };

@@ -1,21 +1,14 @@
 //! The unit of a kind of machine: its parts, its model, and how it times and builds algorithms.
 
-use std::{any::Any, sync::Arc};
+use std::any::Any;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, find, resolve};
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Placed, Placement, Terms, switches::Configured};
-use unisono_machine::{Machine, in_network::Site};
+use unisono_lower::{Placed, Placement, Terms};
+use unisono_machine::Machine;
 use unisono_schedule::Schedule;
 
 use crate::{PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
-
-/// The registers that switches are configured with, and the part of the machine that they belong to.
-#[derive(Clone, Debug)]
-pub struct Registers {
-    pub site: Site,
-    pub configured: Arc<Configured>,
-}
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
@@ -103,14 +96,6 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// It is larger than its tables can hold.
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
-
-    /// The registers of a candidate that runs in switches.
-    ///
-    /// # Errors
-    /// The machine's engines or identifiers do not suffice.
-    fn registers(&self, _collective: Collective, _candidate: &Timed) -> Result<Option<Registers>, PlanError> {
-        Ok(None)
-    }
 
     /// Returns whether MPI programs can run plans for the machine.
     fn runs_mpi(&self) -> bool {

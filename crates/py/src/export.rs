@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyList};
 use serde::{Deserialize, Serialize};
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::{
-    Asked, IMPORTERS,
+    Asked, IMPORTERS, registers,
     tuning::{LibraryTable, TUNINGS},
 };
-use unisono_lower::File;
+
+use unisono_lower::switches::{RaiseError, raise};
 
 use crate::{
     convert,
@@ -41,9 +42,21 @@ pub fn import_schedule(
         operator: op.map(str::parse).transpose().map_err(input)?,
         root: root.map(|n| convert::count("root", n)).transpose()?,
     };
-    let schedule = detached(py, || importer.import(text, &asked))?;
-    let schedule = schedule.map_err(|e| input(format!("{origin}: {e}")))?;
-    Ok(Schedule::new(File { schedule, placement: None, machine: None }))
+    let file = detached(py, || importer.import(text, &asked))?;
+    Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
+}
+
+/// `[{code, rank, instruction, message}]` of the first fault in a text of registers, `rank` being the switch; empty where
+/// they agree with each other, the machine and the collective.
+#[pyfunction]
+pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResult<Bound<'py, PyAny>> {
+    let (machine, configured) =
+        detached(py, || registers::parse(text))?.map_err(|e| input(format!("{origin}: {e}")))?;
+    match detached(py, || raise(&machine.layout(), &configured).map(drop))? {
+        Err(RaiseError::Registers(fault)) => to_python(py, &[fault]),
+        Err(RaiseError::Build(error)) => Err(input(error)),
+        Ok(()) => Ok(PyList::empty(py).into_any()),
+    }
 }
 
 /// A row as Python has it; `last_bytes` without a value has no limit.

@@ -23,7 +23,6 @@ mod multiplying;
 mod network;
 mod plan;
 mod planfile;
-mod registers;
 mod reproduce;
 mod schedule;
 mod simulate;
@@ -53,7 +52,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;
-    m.add_class::<registers::Registers>()?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -89,6 +87,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
+    m.add_function(wrap_pyfunction!(export::check_registers, m)?)?;
     m.add_function(wrap_pyfunction!(export::export_table, m)?)?;
     m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;
     m.add_function(wrap_pyfunction!(export::importers, m)?)?;

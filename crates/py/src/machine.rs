@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
-use unisono_machine::{Endpoint, Machine as Description, PRESETS, Shape, Wafer, network::Network};
-use unisono_plan::Part;
+use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer, network::Network};
+use unisono_plan::{Part, simulator_of};
 
 use crate::{
     convert,
     errors::{detached, input, to_python},
-    simulation,
 };
 
 /// A machine; for a grid of PEs with the shape used, `(n,)` or `(rows, columns)`.
@@ -111,16 +110,7 @@ impl Machine {
     /// The simulator that runs schedules on it.
     #[getter]
     fn simulator(&self) -> &'static str {
-        let machine = self.description();
-        if machine.get::<Wafer>().is_some() {
-            simulation::FABRIC
-        } else if machine.get::<Endpoint>().is_some() {
-            simulation::ENDPOINT
-        } else if machine.get::<Network>().is_some() {
-            simulation::NETWORK
-        } else {
-            simulation::COLLECTIVE_ENGINE
-        }
+        simulator_of(&self.description)
     }
 
     #[getter]

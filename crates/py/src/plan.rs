@@ -13,7 +13,6 @@ use crate::{
     convert::{self, Request},
     errors::{detached, input, plan_error, to_python},
     machine::Machine,
-    registers::Registers,
     schedule::Schedule,
 };
 
@@ -84,17 +83,7 @@ impl Plan {
     #[getter]
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let file = detached(py, || self.plan.file())?.map_err(plan_error)?;
-        Ok(match self.registers(py)? {
-            Some(registers) => Schedule::of_registers(file, registers),
-            None => Schedule::new(file),
-        })
-    }
-
-    /// The registers of switches that reduce, where the best candidate runs there.
-    #[getter]
-    fn registers(&self, py: Python<'_>) -> PyResult<Option<Registers>> {
-        let made = detached(py, || self.plan.registers().map(Option::<&_>::cloned))?.map_err(plan_error)?;
-        Ok(made.map(|made| Registers::new(made.site.machine, made.site.layout, made.configured)))
+        Ok(Schedule::new(file))
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -7,7 +7,6 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_collective::{Dtype, Required};
 use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
-use unisono_machine::InNetwork;
 use unisono_plan::{place, predict, shape_of};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -18,33 +17,25 @@ use crate::{
     convert,
     errors::{detached, input, plan_error, simulation_error, to_python, verify_error},
     machine::Machine,
-    registers::Registers,
 };
 
 /// A schedule, with its placement and machine where it has them. It never changes.
 #[pyclass(frozen, module = "unisono")]
 pub struct Schedule {
     file: Arc<File>,
-    /// Where it runs in switches that reduce: what it was made of.
-    registers: Option<Registers>,
     /// What each rank's output must hold, where the collective does not say it.
     required: Option<Arc<[Vec<Required>]>>,
 }
 
 impl Schedule {
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), registers: None, required: None }
+        Self { file: Arc::new(file), required: None }
     }
 
     /// Messages that are no collective, with what each rank must have of them.
     pub fn of_messages(schedule: unisono_schedule::Schedule, required: Vec<Vec<Required>>) -> Self {
         let file = File { schedule, placement: None, machine: None };
-        Self { file: Arc::new(file), registers: None, required: Some(required.into()) }
-    }
-
-    /// The schedule that registers are.
-    pub fn of_registers(file: File, registers: Registers) -> Self {
-        Self { file: Arc::new(file), registers: Some(registers), required: None }
+        Self { file: Arc::new(file), required: Some(required.into()) }
     }
 
     pub fn file(&self) -> &File {
@@ -100,12 +91,6 @@ impl Schedule {
     #[pyo3(signature = (text, origin = "schedule"))]
     fn parse_json(py: Python<'_>, text: &str, origin: &str) -> PyResult<Self> {
         Self::read(detached(py, || from_json(text, origin))?)
-    }
-
-    /// The registers that it was made of; None where it does not run in switches that reduce, and of a file, which has none.
-    #[getter]
-    pub fn registers(&self) -> Option<Registers> {
-        self.registers.clone()
     }
 
     #[getter]
@@ -176,16 +161,15 @@ impl Schedule {
 
     /// The same schedule placed on a machine. On a wafer node k is on PE k of the machine's shape; without a shape the schedule
     /// keeps its grid, or goes on a row where it has none. On a network rank k is on accelerator `places[k]`, or on accelerator
-    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine.
+    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine. On
+    /// switches that reduce the schedule keeps its placement.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
         let placement = detached(py, || place(&self.file, description, machine.asked(), places.as_deref()))?;
         let placement = placement.map_err(plan_error)?;
-        // Registers stay where the machine has switches that reduce.
-        let registers = self.registers.clone().filter(|_| description.get::<InNetwork>().is_some());
         let file = File { schedule: self.inner().clone(), placement, machine: Some(description.clone()) };
-        Ok(Self { registers, required: self.required.clone(), ..Self::new(file) })
+        Ok(Self { required: self.required.clone(), ..Self::new(file) })
     }
 
     /// The text form (`.sched`), which `parse` reads back to the same schedule.

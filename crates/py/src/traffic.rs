@@ -1,4 +1,4 @@
-//! Simulations on networks: schedules, programs of GOAL, and traffic by packets or by flows.
+//! Simulations on networks: programs of GOAL, and traffic by packets or by flows.
 
 use std::{fs::File as OsFile, io::BufReader, time::Instant};
 
@@ -6,22 +6,17 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use unisono_base::rounded;
 use unisono_cost::endpoint::TICKS_PER_NS;
-use unisono_lower::{
-    Placement,
-    tasks::{TaskError, TaskGraph, from_schedule, pattern},
-};
+use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
 use unisono_machine::network::Network;
-use unisono_sim::{
-    endpoint::Options as Hosts,
-    network::{self, Interconnect, Options},
-};
+use unisono_plan::Run;
+use unisono_sim::network::{self, Interconnect, Options};
 
 use crate::{
-    endpoint::{failed, options},
+    endpoint::options,
     errors::{detached, input},
     machine::Machine,
     network::network as network_of,
-    schedule::Schedule,
+    simulate::failed,
     simulation::Simulation,
 };
 
@@ -31,15 +26,6 @@ pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(machine)?;
     let topology = network.topology(&network.name).map_err(input)?;
     Ok(network.injection_bytes_per_ns(&*topology) * 1e9)
-}
-
-/// Proves a schedule and runs it where it is placed on its network.
-pub fn on_network(py: Python<'_>, schedule: &Schedule, network: &Network, hosts: Hosts) -> PyResult<Simulation> {
-    let placement = schedule.file().placement.as_ref().and_then(Placement::nodes);
-    let options = Options { hosts, places: placement.unwrap_or_default().to_vec(), ..Options::default() };
-    let proven = schedule.verified(py)?;
-    let graph = detached(py, || from_schedule(proven.verified()))?.map_err(input)?;
-    simulated(py, network, &graph, &options)
 }
 
 /// Runs the program of a GOAL file on a network; its calcs are nanoseconds.
@@ -115,6 +101,6 @@ pub fn traffic_flows<'py>(
 fn simulated(py: Python<'_>, network: &Network, graph: &TaskGraph, options: &Options) -> PyResult<Simulation> {
     let begin = Instant::now();
     let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
-    let run = detached(py, || network::run(graph, &interconnect, options))?.map_err(|e| failed(py, &e))?;
-    Ok(Simulation::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
+    let run = detached(py, || network::run(graph, &interconnect, options))?.map_err(|e| failed(py, e.into()))?;
+    Ok(Simulation(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64())))
 }

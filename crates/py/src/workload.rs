@@ -10,9 +10,9 @@ use unisono_sim::{
 };
 
 use crate::{
-    endpoint::failed,
     errors::{detached, input, plan_error, to_python},
     machine::Machine,
+    simulate::failed,
 };
 
 #[derive(Serialize)]
@@ -81,7 +81,7 @@ pub fn workload<'py>(
             let hosts = endpoint::Options { watch: made.watch.clone(), ..endpoint::Options::default() };
             let options = Options { hosts, places: on.places().to_vec(), ..Options::default() };
             let done = detached(py, || run(&made.graph, &interconnect, &options))?;
-            let done = done.map_err(|e| failed(py, &e))?;
+            let done = done.map_err(|e| failed(py, e.into()))?;
             let iteration = made.iteration(&workload, &done.hosts.watched, done.hosts.makespan);
             (iteration, Some(done.packets), Some(done.events))
         }

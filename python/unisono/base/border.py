@@ -17,7 +17,7 @@ from unisono.base.messages import shown
 __all__ = ["install"]
 
 #: Classes whose methods users call; those of others run in loops.
-_CLASSES = ("Machine", "Plan", "Proof", "Registers", "Schedule", "ScheduleBuilder")
+_CLASSES = ("Machine", "Plan", "Proof", "Schedule", "ScheduleBuilder")
 #: With this note the extension module names the argument whose conversion failed.
 _NOTE = re.compile(r"while processing '(\w+)'")
 _WANTED = re.compile(r"is not an instance of '(\w+)'")

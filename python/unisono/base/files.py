@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unisono._core import InputError, Registers, Schedule
+from unisono import _core
+from unisono._core import InputError, Schedule
 from unisono.base.messages import shown
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "file_name",
     "is_file",
     "load",
-    "load_registers",
     "read_bytes",
     "read_inside",
     "read_json",
@@ -316,7 +316,7 @@ def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
 
 
 def load(path: str | bytes | os.PathLike[str]) -> Schedule:
-    """The schedule in a ``.sched`` or ``.json`` file.
+    """The schedule in a ``.sched`` or ``.json`` file, or the one that a ``.registers`` file makes.
 
     Raises:
         InputError: the file is damaged or of another version; the message names line and place.
@@ -324,6 +324,8 @@ def load(path: str | bytes | os.PathLike[str]) -> Schedule:
 
     """
     text, origin = read_text(path), title(path)
+    if origin.endswith(".registers"):
+        return _core.import_schedule(text, "registers", origin)
     return Schedule.parse_json(text, origin) if origin.endswith(".json") else Schedule.parse(text, origin)
 
 
@@ -338,17 +340,6 @@ def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:
     if not isinstance(schedule, Schedule):
         raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
     write(path, schedule.to_json() if file_name(path).endswith(".json") else schedule.to_text())
-
-
-def load_registers(path: str | bytes | os.PathLike[str]) -> Registers:
-    """The registers of switches that reduce, in a ``.registers`` file.
-
-    Raises:
-        InputError: the file is damaged; the message names the line.
-        OSError: it cannot be read.
-
-    """
-    return Registers.parse(read_text(path), title(path))
 
 
 def check_folder(path: str | bytes | os.PathLike[str]) -> None:

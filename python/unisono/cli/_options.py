@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 import unisono
-from unisono import InputError, Machine, Plan, Registers, Schedule, parse_shape
+from unisono import InputError, Machine, Plan, Schedule, parse_shape
 from unisono.base.facts import has_root
-from unisono.base.files import exists, is_file, load_registers
+from unisono.base.files import exists, is_file
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
 from unisono.cli._output import working
@@ -74,14 +74,6 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
     return found.schedule if isinstance(found, Plan) else found
 
 
-def runnable_of(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Schedule | Registers:
-    """The same, or the registers of switches that reduce: those in the file of that name, or of the plan."""
-    if what.endswith(".registers"):
-        return load_registers(what)
-    found = plan_or_file(what, machine, options, verb)
-    return (found.registers or found.schedule) if isinstance(found, Plan) else found
-
-
 def plan_or_file(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Plan | Schedule:
     """The schedule in the file of that name, or the plan for the collective of that name."""
     # A barrier has no size, so a machine distinguishes it from a file.
@@ -104,7 +96,8 @@ def plan_or_file(what: str, machine: str | None, options: dict[str, Any], verb: 
     if known is not None and prod(known) != schedule.ranks:
         # No shape names the accelerators of the ranks; on the same machine they stay where they are.
         known = None
-    return schedule.on(unisono.machine(machine, asked_shape(options["shape"], options["ranks"]) or known))
+    shape = asked_shape(options["shape"], options["ranks"]) or known
+    return schedule.on(unisono.machine(machine, shape, nodes=options["nodes"]))
 
 
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:

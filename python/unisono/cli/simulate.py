@@ -7,12 +7,12 @@ import click
 import numpy as np
 
 import unisono
-from unisono import InputError, Machine, Measurement, Registers, Run, Schedule, SimulationError, UnsupportedError
+from unisono import InputError, Machine, Measurement, Run, Schedule, SimulationError, UnsupportedError
 from unisono.base.files import check_writable
 from unisono.base.reports import Bound, MetricReport, SimulationReport
 from unisono.cli import _ranks_options
 from unisono.cli._failures import NO, say
-from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, runnable_of
+from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import (
     cycles_and_time,
     number,
@@ -110,7 +110,7 @@ def simulate(
     check_outputs(simulator, trace=trace, timeline=given.timeline)
     pes = None
     if trace is not None and what is not None:
-        nodes = what.nodes if isinstance(what, Schedule) else what.ranks
+        nodes = what.nodes
         pes = checked_pes((trace_pes or TracedPes(SAMPLED)).of(nodes), nodes)
     # Among ranks the model prices messages; on other machines it only plans.
     model = options["model"] if simulator == "endpoint" else None
@@ -138,7 +138,7 @@ def simulate(
     else:
         with working("simulating"):
             run = unisono.simulate(what, model=model, late=given.late, noise=given.noise, trace_pes=pes, **of_wafer)
-            if calibrated and isinstance(what, Schedule):
+            if calibrated:
                 measured = unisono.measure(what, **of_wafer)
     files = []
     if trace is not None:
@@ -163,8 +163,8 @@ def simulate(
 
 def _subject(
     what: str | None, machine: str | None, options: dict[str, Any], given: _ranks_options.Options
-) -> tuple[Schedule | Registers | None, Machine | None]:
-    """The schedule or registers, None for a GOAL program, and the machine, None for LogGOPS without one."""
+) -> tuple[Schedule | None, Machine | None]:
+    """The schedule, None for a GOAL program, and the machine, None for LogGOPS without one."""
     if given.goal is not None:
         if what is not None:
             raise click.UsageError("--goal brings its own program; drop the rest")
@@ -174,7 +174,7 @@ def _subject(
     if given.parameters or given.zero_byte is not None:
         name = f"--{next(iter(given.parameters), 'zero-byte')}"
         raise click.UsageError(f"{name} goes with --goal; a machine file says the parameters of a machine")
-    found = runnable_of(what, machine, options, "simulate")
+    found = schedule_of(what, machine, options, "simulate")
     if found.machine is None:
         raise InputError("the schedule has no machine; name one with --machine")
     if given.late is not None and len(given.late) != found.ranks:
@@ -183,7 +183,7 @@ def _subject(
 
 
 def _asked(
-    what: Schedule | Registers | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
+    what: Schedule | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
 ) -> dict[str, Any]:
     """The keys of JSON that say what runs; the others are null, as they stay where a run gets stuck."""
     described = {} if machine is None else machine.describe()
@@ -202,12 +202,12 @@ def _asked(
     return dict.fromkeys(SimulationReport.__annotations__) | of_subject | known
 
 
-def _measured(run: Run, what: Schedule | Registers | None) -> dict[str, Any]:
+def _measured(run: Run, what: Schedule | None) -> dict[str, Any]:
     """The keys of JSON that a run fills."""
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     listed = len(run.finish) <= _LISTED
     # Schedules in cycles stand beside models and a bound; other machines have no such table.
-    beside = what if isinstance(what, Schedule) and run.cycles is not None else None
+    beside = what if run.cycles is not None else None
     return {name: getattr(run, name) for name in _OF_RUN} | {
         "ranks": len(run.finish) if what is None else what.ranks,
         "bytes_per_second": size / run.nanoseconds * 1e9 if size is not None and run.nanoseconds else None,

@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from unisono import InputError, Proof, Schedule, certificate_checker
-from unisono.base.files import check_regular, check_writable, load_registers, write
+from unisono.base.files import check_regular, check_writable, write
 from unisono.cli._failures import NO
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
+from unisono.planning.emission import check_registers
 
 __all__ = ["verify"]
 
@@ -51,8 +52,8 @@ def verify(
         return _check(file_or_collective, check, as_json)
     if certificate is not None:
         _check_target(file_or_collective, certificate)
-    if file_or_collective.endswith(".registers"):
-        return _registers(file_or_collective, as_json)
+    if file_or_collective.endswith(".registers") and _refused(file_or_collective, as_json):
+        return NO
     schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):
         proof = schedule.verify(method, seed)
@@ -141,20 +142,13 @@ def _chance(proof: Proof) -> list[tuple[str, str]]:
     return [("error probability", f"{proof.error_probability:.1e}"), ("seed", proof.seed)]
 
 
-def _registers(path: str, as_json: bool) -> int:
-    """Checks the registers of switches, then proves the schedule that they are."""
-    registers = load_registers(path)
+def _refused(path: str, as_json: bool) -> bool:
+    """Checks that the registers of switches agree, since only then they make a schedule; reports the first fault."""
     with working("checking"):
-        found = registers.check()
-        proof = None if found else registers.schedule().verify()
-    if as_json:
+        found = check_registers(path)
+    if found and as_json:
         wrong = {"complete": False, "deadlock_free": False, "repeatable": False, "method": "registers"}
-        report = {**wrong, "scratch_bytes_max": 0, "diagnostics": found} if proof is None else proof.report()
-        print_json(report)
-    elif proof is None:
-        print_lines(f"refused: the registers of {path}")
-        print_lines(*(f"{one['code']}: {one['message']}" for one in found[:_SHOWN]))
-    else:
-        print_lines(f"the registers of {max(registers.switches, default=0)} switches fit each other and the machine")
-        _print(proof, registers.schedule())
-    return NO if proof is None or not proof.holds else 0
+        print_json({**wrong, "scratch_bytes_max": 0, "diagnostics": found})
+    elif found:
+        print_lines(f"refused: the registers of {path}", *(f"{one['code']}: {one['message']}" for one in found))
+    return bool(found)

@@ -6,8 +6,9 @@ from pathlib import Path
 from unisono import _core
 from unisono._core import Schedule
 from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
+from unisono.base.reports import Diagnostic
 
-__all__ = ["check_target", "emit", "emit_files", "import_schedule", "write_target"]
+__all__ = ["check_registers", "check_target", "emit", "emit_files", "import_schedule", "write_target"]
 
 
 def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
@@ -87,3 +88,14 @@ def import_schedule(
 
     """
     return _core.import_schedule(read_text(path), source, title(path), elements, dtype, op, root)
+
+
+def check_registers(path: str | os.PathLike[str]) -> list[Diagnostic]:
+    """The first fault of the registers in a file; empty where they agree and so make a schedule.
+
+    Raises:
+        InputError: a line has none of the forms of registers.
+        OSError: the file cannot be read.
+
+    """
+    return _core.check_registers(read_text(path), title(path))

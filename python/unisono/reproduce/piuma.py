@@ -83,8 +83,7 @@ def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> 
         algorithm="in-network",
         params={"embeddings": str(embeddings)},
     )
-    assert plan.registers is not None, "in-network runs in switches"
-    ran = un.simulate(plan.registers)
+    ran = un.simulate(plan.schedule)
     if not ran.result_correct:
         raise un.Error(f"the result on {nodes} nodes is wrong: {ran.mismatch}")
     return ran

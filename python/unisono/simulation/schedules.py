@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError, Machine, Registers, Schedule, Simulation
+from unisono._core import InputError, Machine, Schedule, Simulation
 from unisono.base.files import check_regular, file_name, title
 from unisono.base.inputs import checked_probability, checked_seed, finite, items, named, whole
 from unisono.base.messages import shown
@@ -24,7 +24,7 @@ Noise = tuple[str, float] | tuple[str, float, float]
 
 
 def simulate(
-    schedule: Schedule | Registers,
+    schedule: Schedule,
     machine: Machine | str | os.PathLike[str] | None = None,
     *,
     queue_depth: int | None = None,
@@ -36,14 +36,15 @@ def simulate(
     noise: Noise | None = None,
     places: Sequence[SupportsIndex] | None = None,
 ) -> Run:
-    """Runs a schedule on its machine, or on ``machine``; on switches that reduce, the registers of a plan.
+    """Runs a schedule on its machine, or on ``machine``.
 
     The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with data through it. Among ranks
     its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
     ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
     ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
     packets; rank ``k`` is on accelerator ``places[k]``, as of :func:`unisono.submesh`, else where the schedule is
-    placed, or on accelerator ``k`` of the part that the shape of ``machine`` names.
+    placed, or on accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets
+    flow with their data through the trees of the schedule.
 
     On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
     ``noop_probability`` a PE idles in that share of its cycles, as it does against overheating, drawn by ``seed``.
@@ -56,16 +57,9 @@ def simulate(
         SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
 
     """
-    if not isinstance(schedule, Schedule | Registers):
-        raise InputError(f"{shown(schedule)} is not a schedule; accepted are a Schedule and Registers, as of a plan")
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
     where = None if machine is None else with_shape(machine, None)
-    if isinstance(schedule, Registers):
-        if noop_probability != 0 or any(given is not None for given in (model, queue_depth, late, noise, places)):
-            raise InputError(
-                "switches that reduce run registers as they are; model, queue_depth, noop_probability, late, noise and "
-                "places are for other machines"
-            )
-        return _simulate_registers(schedule, where)
     listed = None if places is None else checked_places(places)
     target = where or schedule.machine
     placed = schedule if (where is None and listed is None) or target is None else schedule.on(target, listed)
@@ -91,14 +85,6 @@ def simulate(
         text = f"{size} on {'x'.join(map(str, shape))} PEs"
     about = Traced(text, placed.nodes, ran_on.name, shape, traced)
     return Run(about, simulation, lambda pes: _core.simulate(placed, *options, pes))
-
-
-def _simulate_registers(registers: Registers, machine: Machine | None) -> Run:
-    own = registers.machine
-    if machine is not None and machine.simulator != own.simulator:
-        raise InputError(f"registers run on switches that reduce, and {machine.name} is of kind {machine.kind}")
-    text = f"{registers.collective} of {registers.elements} {registers.dtype} on {registers.ranks} ranks"
-    return Run(Traced(text, registers.ranks, own.name, own.shape or (registers.ranks,), []), registers.simulate(), None)
 
 
 def simulate_goal(

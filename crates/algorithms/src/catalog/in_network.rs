@@ -6,12 +6,12 @@
 use unisono_base::narrow;
 use unisono_collective::{Kind, Operator};
 use unisono_lower::{
-    Placed,
-    switches::{Configured, schedule},
+    Placed, Placement,
+    switches::{Configured, RaiseError, raise},
 };
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Profile,
+    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Profile, Size,
     compose::lacks,
     switches::{self, Part},
 };
@@ -62,7 +62,19 @@ impl Algorithm for InNetwork {
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
-        Ok(Placed { schedule: schedule(&site.layout, &configure(case, params)?)?, placement: None })
+        let (schedule, placement) = raise(&site.layout, &configure(case, params)?).map_err(|error| match error {
+            RaiseError::Build(error) => AlgorithmError::from(error),
+            RaiseError::Registers(_) => unreachable!("the registers of a tree agree: {error}"),
+        })?;
+        Ok(Placed { schedule, placement: Some(Placement::Switches(placement)) })
+    }
+
+    /// At each core and each switch an instruction for requests and one for responses.
+    fn size(&self, case: &Case, params: &Params) -> Size {
+        let Place::Switches(site) = case.place else { return Size::default() };
+        let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=64).ok().flatten().unwrap_or(1);
+        let nodes = u64::from(case.collective.ranks) + u64::from(site.layout.switches());
+        Size { instructions: Some(2 * nodes * u64::from(embeddings)), ..Size::default() }
     }
 
     /// The registers have a closed form for their time, however large the machine.
@@ -92,6 +104,8 @@ fn configure(case: &Case, params: &Params) -> Result<Configured, AlgorithmError>
         return switches::chain(site, c, parts[0]);
     }
     let embeddings = match parts[..] {
+        // A broadcast to nobody moves nothing.
+        _ if c.kind == Kind::Broadcast && c.ranks == 1 => Vec::new(),
         [whole] => vec![switches::shortest(site, c, whole)],
         _ => switches::several(site, c, &parts),
     };

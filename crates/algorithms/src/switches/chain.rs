@@ -57,9 +57,9 @@ pub fn chain(site: &Site, c: &Collective, part: Part) -> Result<Configured, Algo
     Ok(Configured { collective: *c, ranks: Arc::new(order), embeddings: vec![embedding] })
 }
 
-/// The port of a switch that leads to another.
+/// The port of a switch that leads to the one beside it on the chain.
 fn link(layout: &Layout, from: u32, to: u32) -> Port {
-    layout.peers(from).find(|(_, peer)| peer.switch == to).map_or(MEMORY, |(port, _)| port)
+    layout.port_to(from, to).unwrap_or(MEMORY)
 }
 
 /// The sockets between which a way over all sockets of a node is sought, where they are given.

@@ -1,4 +1,5 @@
-//! The check of registers refuses whatever is not what the collective says: every field of random configurations is flipped.
+//! Registers make a schedule, and its proof with the check of the placement refuses all that is not what the collective says:
+//! every field of random configurations is flipped.
 
 use proptest::prelude::*;
 use unisono_algorithms::{
@@ -6,8 +7,9 @@ use unisono_algorithms::{
     switches::{Site, Wanted, embed_together},
 };
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, NONE, check, check_together, parse, print};
+use unisono_lower::switches::{Configured, NONE, VirtualChannel, check_together, lower, raise};
 use unisono_machine::{InNetwork, Machine};
+use unisono_schedule::verify::{Method, Verified};
 
 fn small(nodes: u32) -> InNetwork {
     let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
@@ -23,6 +25,22 @@ fn embed(site: &Site, c: Collective, embeddings: u32) -> Result<Configured, Algo
     unit.build(&case, &params)?;
     let Some(Profile::Registers(made)) = unit.profile(&case, &params) else { panic!("it has registers") };
     Ok(made)
+}
+
+/// The first fault of registers; `None` where they make a proved schedule that lowers to them.
+fn fault(site: &Site, made: &Configured) -> Option<String> {
+    let (schedule, placement) = match raise(&site.layout, made) {
+        Ok(raised) => raised,
+        Err(fault) => return Some(fault.to_string()),
+    };
+    let proven = match Verified::of(&schedule, Method::Auto) {
+        Ok(proven) => proven,
+        Err(proof) => return Some(proof.diagnostics[0].to_string()),
+    };
+    match lower(&site.machine, &site.layout, &proven, &placement) {
+        Ok(lowered) => (&lowered != made).then(|| "they lower to other registers".to_owned()),
+        Err(fault) => Some(fault.message),
+    }
 }
 
 const KINDS: [Kind; 5] = [Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan];
@@ -52,8 +70,8 @@ proptest! {
 
     #[test]
     fn flipped_fields_are_refused((site, made) in configurations(), at in any::<u64>(), bit in 0_u32..64, other in any::<u8>()) {
-        let wrong = |m: &Configured| !check(&site.machine, &site.layout, m).is_empty();
-        prop_assert!(!wrong(&made));
+        let wrong = |m: &Configured| fault(&site, m).is_some();
+        prop_assert_eq!(fault(&site, &made), None);
         let embedding = (at % made.embeddings.len() as u64) as usize;
         let places = made.embeddings[embedding].registers.len() as u64;
         let place = (at / 7 % places) as usize;
@@ -86,6 +104,32 @@ proptest! {
         }
     }
 
+    /// A node at another switch or a stream on another channel is refused, or is another placement that is right.
+    #[test]
+    fn damaged_placements_are_refused(
+        (site, made) in configurations(),
+        (at, to) in any::<(u64, u64)>(),
+        channel in (0_u8..10, 0_u8..3),
+    ) {
+        let (schedule, placement) = raise(&site.layout, &made).unwrap();
+        let proven = Verified::of(&schedule, Method::Auto).unwrap();
+        let of = |count: usize| (at % count.max(1) as u64) as usize;
+        let mut damaged = [placement.clone(), placement.clone(), placement.clone(), placement.clone()];
+        damaged[0].nodes[of(placement.nodes.len())] = (to % u64::from(site.layout.switches() + 1)) as u32;
+        damaged[1].nodes.swap(of(placement.nodes.len()), to as usize % placement.nodes.len());
+        let identifier = VirtualChannel { identifier: channel.0, channel: channel.1 };
+        damaged[2].channels[of(placement.channels.len())] = identifier;
+        damaged[3].channels.pop();
+        for damaged in damaged.iter().filter(|damaged| **damaged != placement) {
+            match lower(&site.machine, &site.layout, &proven, damaged) {
+                Ok(lowered) => prop_assert_eq!(fault(&site, &lowered), None),
+                Err(fault) => prop_assert!(!fault.message.is_empty() && !fault.message.contains('\n')),
+            }
+        }
+        prop_assert!(lower(&site.machine, &site.layout, &proven, &damaged[2]).is_err() || damaged[2] == placement);
+        prop_assert!(lower(&site.machine, &site.layout, &proven, &damaged[3]).is_err());
+    }
+
     /// Every single port of a switch's registers, not only drawn ones.
     #[test]
     fn every_port_is_refused((site, made) in configurations(), at in any::<u64>()) {
@@ -96,13 +140,13 @@ proptest! {
                 let mut flipped = made.clone();
                 let r = &mut flipped.embeddings[0].registers[place].1;
                 if set == 0 { r.request_inputs ^= 1 << port } else { r.response_outputs ^= 1 << port }
-                prop_assert!(!check(&site.machine, &site.layout, &flipped).is_empty(), "port {port}");
+                prop_assert!(fault(&site, &flipped).is_some(), "port {port}");
             }
         }
         let mut flipped = made.clone();
         let r = &mut flipped.embeddings[0].registers[place].1;
         r.request_output = if r.request_output == NONE { 0 } else { NONE };
-        prop_assert!(!check(&site.machine, &site.layout, &flipped).is_empty());
+        prop_assert!(fault(&site, &flipped).is_some());
     }
 }
 
@@ -120,7 +164,7 @@ fn collectives_apart_share_an_identifier_and_others_do_not() {
     assert_eq!(identifiers, [0, 0, 0, 1]);
     assert_eq!(check_together(&sites[0].layout, &made), []);
     for (site, c) in sites.iter().zip(&made) {
-        assert_eq!(check(&m, &site.layout, c), []);
+        assert_eq!(fault(site, c), None);
     }
     // The same registers twice clash.
     let clash = check_together(&sites[0].layout, [&made[0], &made[0]]);
@@ -152,57 +196,6 @@ fn a_node_has_a_chain_through_all_cores() {
         let m = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
         let site = Site::all(&m);
         let made = embed(&site, of(&site, Kind::Scan), 1).unwrap();
-        assert_eq!(check(&m, &site.layout, &made), [], "{name}");
-    }
-}
-
-#[test]
-fn text_reads_back() {
-    for (kind, nodes, embeddings) in
-        [(Kind::Allreduce, 3, 2), (Kind::Reduce, 2, 1), (Kind::Scan, 1, 1), (Kind::Broadcast, 5, 3)]
-    {
-        let m = small(nodes);
-        let site = if kind == Kind::Reduce { Site::on_nodes(&m, &[1]).unwrap() } else { Site::all(&m) };
-        let made = embed(&site, of(&site, kind), embeddings).unwrap();
-        let text = print(&m, &made);
-        let (machine, read) = parse(&text, "a.registers").unwrap();
-        assert_eq!((machine, &read), (m.clone(), &made));
-        let broken = text.replacen("-> 0 sum vc", "-> 61 sum vc", 1);
-        if broken != text {
-            let (machine, read) = parse(&broken, "a.registers").unwrap();
-            assert_ne!(check(&machine, &site.layout, &read), []);
-        }
-    }
-    let m = small(1);
-    let site = Site::all(&m);
-    let text = print(&m, &embed(&site, of(&site, Kind::Allreduce), 1).unwrap());
-    for (from, to, says) in [
-        ("unisono registers 1", "unisono registers 9", "line 1: the first line is not"),
-        ("switch 0 id", "switch x id", "line 5: 'x' is no number"),
-        ("memory vc 1", "memery vc 1", "'memery' is no port"),
-        ("\nmachine\n", "\nmachin\n", "the section 'machine' is missing"),
-        ("ranks 0..15", "ranks 9..15 3..1", "'3..1' is no range of cores"),
-    ] {
-        let e = parse(&text.replacen(from, to, 1), "a.registers").unwrap_err().to_string();
-        assert!(e.contains(says), "{e}");
-    }
-}
-
-proptest! {
-    /// Damaged text is read or refused, and what is read is checked: nothing panics.
-    #[test]
-    fn damaged_text_is_no_panic(at in any::<usize>(), with in "[ 0-9a-z,.-]{0,4}") {
-        let m = small(1);
-        let site = Site::all(&m);
-        let text = print(&m, &embed(&site, of(&site, Kind::Allreduce), 2).unwrap());
-        let mut at = at % text.len();
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        let end = (at + 1..=text.len()).find(|&end| text.is_char_boundary(end)).unwrap();
-        let damaged = format!("{}{with}{}", &text[..at], &text[end..]);
-        if let Ok((machine, read)) = parse(&damaged, "damaged") {
-            let _ = check(&machine, &machine.layout(), &read);
-        }
+        assert_eq!(fault(&site, &made), None, "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use unisono_base::InstrId;
 use unisono_collective::Operator;
-use unisono_lower::VerifiedFile;
+use unisono_lower::{File, VerifiedFile};
 use unisono_schedule::{
     Flow, Schedule, topological,
     verify::{Method, Proof, Verified, verify},
@@ -56,8 +56,8 @@ impl Importer for MscclXml {
         REFERENCE
     }
 
-    fn import(&self, text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
-        import(text, asked)
+    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
+        Ok(File { schedule: import(text, asked)?, placement: None, machine: None })
     }
 }
 

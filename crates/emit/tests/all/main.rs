@@ -10,4 +10,5 @@ mod csl_round_trip;
 mod executor;
 mod goal;
 mod msccl;
+mod registers;
 mod tuning;

@@ -1,7 +1,6 @@
 //! Schedules of MSCCL.
 
 use unisono_emit::{Asked, IMPORTERS};
-use unisono_lower::File;
 
 use crate::{Target, uses};
 
@@ -13,8 +12,8 @@ fn run(input: &[u8]) -> bool {
     let mut accepted = false;
     for elements in [None, Some(12)] {
         for importer in IMPORTERS {
-            if let Ok(schedule) = importer.import(&text, &Asked { elements, ..Asked::default() }) {
-                uses::file(&File { schedule, placement: None, machine: None });
+            if let Ok(file) = importer.import(&text, &Asked { elements, ..Asked::default() }) {
+                uses::file(&file);
                 accepted = true;
             }
         }

@@ -1,17 +1,18 @@
-//! The registers of switches that reduce: a collective as each switch is configured for it; the check of them, and the schedule
-//! that they are.
+//! Switches that reduce: the placement of schedules on them, and their registers, which are what schedules are lowered to.
 //!
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Configuration Registers" and "Request-response
 //! Mechanism". Requests carry inputs and partial results towards the root of a tree, responses carry results away from it.
 
-mod check;
 mod load;
+mod lower;
+mod placement;
+mod raise;
 mod registers;
-mod schedule;
-mod text;
 
-pub use check::check;
 pub use load::{LinkLoads, check_together, loads};
+pub(crate) use lower::draft;
+pub use lower::lower;
+pub(crate) use placement::channels;
+pub use placement::{SwitchPlacement, VirtualChannel};
+pub use raise::{RaiseError, raise};
 pub use registers::{Configured, ENGINE, Embedding, NONE, REQUEST, RESPONSE, Registers, ports};
-pub use schedule::schedule;
-pub use text::{RegistersError, parse, print};

@@ -164,6 +164,11 @@ impl Layout {
         }
     }
 
+    /// Returns the port of a switch that leads to another; two switches share at most one link.
+    pub fn port_to(&self, from: u32, to: u32) -> Option<Port> {
+        self.peers(from).find(|(_, peer)| peer.switch == to).map(|(port, _)| port)
+    }
+
     /// Links of a switch with what they lead to.
     pub fn peers(&self, switch: u32) -> impl Iterator<Item = (Port, Peer)> + '_ {
         (0..self.ports(switch)).filter_map(move |port| Some((port, self.peer(switch, port)?)))
@@ -200,6 +205,7 @@ mod tests {
                 for (port, peer) in layout.peers(switch) {
                     let back = layout.peer(peer.switch, peer.port).unwrap();
                     assert_eq!((back.switch, back.port, back.level), (switch, port, peer.level));
+                    assert_eq!(layout.port_to(switch, peer.switch), Some(port), "one link between two switches");
                     links[peer.level as usize] += 1;
                 }
             }

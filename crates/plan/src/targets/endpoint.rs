@@ -1,6 +1,6 @@
 //! Ranks that reach each other by messages at the prices of a model; times are simulated, or computed from rounds.
 
-use std::any::Any;
+use std::{any::Any, time::Instant};
 
 use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks};
 use unisono_base::narrow;
@@ -9,13 +9,19 @@ use unisono_cost::{
     Time,
     endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
 };
-use unisono_lower::{Placed, Placement, tasks::draft};
+use unisono_lower::{
+    Placed, Placement, VerifiedFile,
+    tasks::{draft, from_schedule},
+};
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint;
 
-use super::{TargetKind, anywhere, line_of, no_part};
-use crate::{Asked, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build, target::Details};
+use super::{TargetKind, anywhere, line_of, machine_of, no_part};
+use crate::{
+    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
+    target::Details,
+};
 
 struct OnRanks {
     machine: Endpoint,
@@ -24,8 +30,15 @@ struct OnRanks {
     prices: LevelPrices,
 }
 
-pub const KIND: TargetKind =
-    TargetKind { name: "endpoint", offers: &[Means::Messages], open, place: anywhere, shape: line_of };
+pub const KIND: TargetKind = TargetKind {
+    name: "endpoint",
+    offers: &[Means::Messages],
+    open,
+    place: anywhere,
+    simulator: run::ENDPOINT,
+    simulate,
+    shape: line_of,
+};
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let machine = asked.machine.get::<Endpoint>()?;
@@ -42,6 +55,22 @@ fn on_ranks(asked: &Asked, machine: &Endpoint) -> Result<OnRanks, PlanError> {
     let model = named.unwrap_or(machine.model);
     let prices = LevelPrices::new(machine, model, ranks)?;
     Ok(OnRanks { machine: machine.clone(), ranks, model, prices })
+}
+
+const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
+
+/// By the model that is named, or the machine's own.
+fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
+    if options.for_wafers() {
+        return Err(RunError::Options(WAFER_ONLY));
+    }
+    let machine: &Endpoint = machine_of(proven.file());
+    let model = options.model.as_deref().map_or(Ok(machine.model), model)?;
+    let prices = LevelPrices::new(machine, model, proven.file().schedule.collective().ranks)?;
+    let graph = from_schedule(proven.verified())?;
+    let begin = Instant::now();
+    let run = endpoint::run(&graph, &prices, &options.in_ticks()?)?;
+    Ok(Run::among_ranks(run, TICKS_PER_NS, begin.elapsed().as_secs_f64()))
 }
 
 fn model(name: &str) -> Result<EndpointModel, PlanError> {

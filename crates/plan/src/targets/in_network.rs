@@ -1,6 +1,6 @@
 //! Machines whose switches reduce: in the network, by one embedding or several, against algorithms on the cores.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, time::Instant};
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, resolve};
 use unisono_base::narrow;
@@ -9,11 +9,15 @@ use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::Placed;
+use unisono_lower::{Placed, Placement, VerifiedFile, switches::Configured};
 use unisono_machine::{InNetwork, Machine, in_network::Site};
+use unisono_sim::collective_engine;
 
-use super::{TargetKind, anywhere, line_of, no_part};
-use crate::{Asked, Part, Plan, PlanError, Registers, Source, Target, Timed, candidates::build, target::Details};
+use super::{Placing, TargetKind, anywhere, line_of, machine_of, no_part};
+use crate::{
+    Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
+    target::Details,
+};
 
 const MODEL: &str = "alpha-beta";
 
@@ -24,8 +28,21 @@ struct OnSwitches {
     site: Site,
 }
 
-pub const KIND: TargetKind =
-    TargetKind { name: "in-network", offers: &[Means::ReducingSwitches], open, place: anywhere, shape: line_of };
+pub const KIND: TargetKind = TargetKind {
+    name: "in-network",
+    offers: &[Means::ReducingSwitches],
+    open,
+    place,
+    simulator: run::COLLECTIVE_ENGINE,
+    simulate,
+    shape: line_of,
+};
+
+/// A schedule on switches keeps its placement.
+fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    anywhere(placing)?;
+    Ok(placing.kept.filter(|placement| placement.switches().is_some()).cloned())
+}
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let machine = asked.machine.get::<InNetwork>()?;
@@ -45,6 +62,26 @@ fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanErr
     Ok(OnSwitches { site })
 }
 
+const NO_OPTIONS: &str =
+    "model, late, noise, queue_depth and noop_probability are not for switches that reduce; drop them";
+
+/// In the switches where the schedule is placed.
+fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
+    if options.for_wafers() || options.for_ranks() {
+        return Err(RunError::Options(NO_OPTIONS));
+    }
+    let file = proven.file();
+    let machine: &InNetwork = machine_of(file);
+    let Some(placement) = file.placement.as_ref().and_then(Placement::switches) else {
+        let made_by = file.schedule.origin().split(' ').next().filter(|name| !name.is_empty());
+        let algorithm = made_by.unwrap_or("the schedule").to_owned();
+        return Err(RunError::OnCores { algorithm, machine: machine.name.clone() });
+    };
+    let begin = Instant::now();
+    let run = collective_engine::run(machine, proven.verified(), placement)?;
+    Ok(Run::in_switches(run, begin.elapsed().as_secs_f64()))
+}
+
 /// Whether an algorithm runs in switches, and not on the cores.
 fn in_switches(algorithm: &dyn Algorithm) -> bool {
     algorithm.info().needs.contains(&Means::ReducingSwitches)
@@ -60,7 +97,7 @@ impl OnSwitches {
         Case::on_ranks(collective, Ranks::default())
     }
 
-    fn embed(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Registers, PlanError> {
+    fn registers(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Configured, PlanError> {
         let case = self.case(c);
         let Some(Profile::Registers(configured)) = algorithm.profile(&case, params) else {
             // Building tells the reason.
@@ -68,7 +105,7 @@ impl OnSwitches {
             let reason = "it has no registers".to_owned();
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
         };
-        Ok(Registers { site: self.site.clone(), configured: Arc::new(configured) })
+        Ok(configured)
     }
 }
 
@@ -138,8 +175,8 @@ impl Target for OnSwitches {
             let case = self.case(collective);
             algorithm.supports(&case, &params)?;
             let params = algorithm.chosen(&case, &params);
-            let made = self.embed(collective, algorithm, &params)?;
-            let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made.configured));
+            let made = self.registers(collective, algorithm, &params)?;
+            let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made));
             return Ok(Timed { algorithm, params, time, source: Source::Registers, estimate: None });
         }
         let unsupported = |reason: &str| {
@@ -160,11 +197,6 @@ impl Target for OnSwitches {
         let in_switches = in_switches(candidate.algorithm);
         let case = if in_switches { self.case(collective) } else { self.host_case(collective) };
         build(candidate.algorithm, &case, &candidate.params)
-    }
-
-    fn registers(&self, collective: Collective, candidate: &Timed) -> Result<Option<Registers>, PlanError> {
-        let made = || self.embed(collective, candidate.algorithm, &candidate.params);
-        in_switches(candidate.algorithm).then(made).transpose()
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {

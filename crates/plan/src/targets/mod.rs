@@ -6,11 +6,11 @@ mod network;
 mod wafer;
 
 use unisono_algorithms::{Info, Means};
-use unisono_lower::{File, Placement};
-use unisono_machine::{Machine, Shape};
+use unisono_lower::{File, Placement, VerifiedFile};
+use unisono_machine::{Description, Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{Asked, Part, PlanError, Target};
+use crate::{Asked, Part, PlanError, Run, RunError, RunOptions, Target};
 
 /// Opens a part of a machine.
 pub type Open = fn(&Asked) -> Option<Result<Box<dyn Target>, PlanError>>;
@@ -25,6 +25,10 @@ pub struct TargetKind {
     pub open: Open,
     /// Places a schedule of any origin.
     pub place: fn(&Placing) -> Result<Option<Placement>, PlanError>,
+    /// The name of the simulator, as in `--sim`.
+    pub simulator: &'static str,
+    /// Runs a proved schedule with the simulator of the kind.
+    pub simulate: fn(&VerifiedFile, &RunOptions) -> Result<Run, RunError>,
     /// The shape of the part that a schedule with this placement runs on; `None` where no shape names it.
     pub shape: fn(&File) -> Result<Option<Shape>, PlanError>,
 }
@@ -63,14 +67,24 @@ fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
+/// The machine of a file, whose kind chose what is done with it.
+fn machine_of<T: Description>(file: &File) -> &T {
+    file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
+}
+
 /// The shape of ranks in a row.
 fn line_of(file: &File) -> Result<Option<Shape>, PlanError> {
     Ok(Some(Shape::line(file.schedule.collective().ranks)))
 }
 
 /// The kind of a machine.
-fn kind_of(machine: &Machine) -> &'static TargetKind {
+pub(crate) fn kind_of(machine: &Machine) -> &'static TargetKind {
     TARGETS.iter().find(|kind| kind.name == machine.kind()).expect("every kind of machine has a target")
+}
+
+/// The name of a machine's simulator, as in `--sim`.
+pub fn simulator_of(machine: &Machine) -> &'static str {
+    kind_of(machine).simulator
 }
 
 /// Places a schedule of any origin on a machine: on the places or the shape that are given, else where it is already, else
@@ -108,6 +122,7 @@ impl TargetKind {
 pub const TARGETS: &[TargetKind] = &[endpoint::KIND, in_network::KIND, network::KIND, wafer::KIND];
 
 pub(crate) use network::prices;
+pub use wafer::measure_on_fabric;
 
 /// A part that the kind of machine does not have.
 fn no_part(asked: &Asked, accepted: &'static str) -> PlanError {

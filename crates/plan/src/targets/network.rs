@@ -1,20 +1,28 @@
 //! Networks: the algorithms among ranks, timed by the load that their messages put on the links.
 
-use std::any::Any;
+use std::{any::Any, time::Instant};
 
 use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
-use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
-use unisono_lower::{File, Placed, Placement};
+use unisono_cost::{
+    Time,
+    endpoint::{TICKS_PER_NS, schedule_terms},
+    network::NetworkPart,
+};
+use unisono_lower::{File, Placed, Placement, VerifiedFile, tasks::from_schedule};
 use unisono_machine::{
     Machine, Shape,
     network::{self, Network},
 };
 use unisono_schedule::Schedule;
+use unisono_sim::network::{self as packets, Interconnect};
 
-use super::{Placing, TargetKind, endpoint::of_libraries, line_of, no_part};
-use crate::{Asked, Part, Plan, PlanError, Prediction, Source, Target, Timed, candidates::build, target::Details};
+use super::{Placing, TargetKind, endpoint::of_libraries, line_of, machine_of, no_part};
+use crate::{
+    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
+    target::Details,
+};
 
 /// The one model of networks.
 const MODEL: &str = "links";
@@ -25,7 +33,8 @@ struct OnNetwork {
     extents: Extents,
 }
 
-pub const KIND: TargetKind = TargetKind { name: "network", offers: &[Means::Messages], open, place, shape };
+pub const KIND: TargetKind =
+    TargetKind { name: "network", offers: &[Means::Messages], open, place, simulator: run::NETWORK, simulate, shape };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let network = asked.machine.get::<Network>()?;
@@ -67,9 +76,26 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     Ok(Some(Placement::Nodes(nodes)))
 }
 
+const ONE_MODEL: &str = "queue_depth and noop_probability are a wafer's, and a network has one model; drop them";
+
+/// Packet by packet, where the schedule is placed.
+fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
+    if options.for_wafers() || options.model.is_some() {
+        return Err(RunError::Options(ONE_MODEL));
+    }
+    let network: &Network = machine_of(proven.file());
+    let places = proven.file().placement.as_ref().and_then(Placement::nodes).unwrap_or_default().to_vec();
+    let graph = from_schedule(proven.verified())?;
+    let begin = Instant::now();
+    let interconnect = Interconnect::new(network)?;
+    let options = packets::Options { hosts: options.in_ticks()?, places, ..packets::Options::default() };
+    let run = packets::run(&graph, &interconnect, &options)?;
+    Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
+}
+
 /// No shape where none names these accelerators.
 fn shape(file: &File) -> Result<Option<Shape>, PlanError> {
-    let network = file.machine.as_ref().and_then(Machine::get::<Network>).expect("the kind of the machine");
+    let network: &Network = machine_of(file);
     match file.placement.as_ref().and_then(Placement::nodes) {
         Some(nodes) => Ok(network::Part::shape(nodes, &network.topology(&network.name)?.extents())),
         None => line_of(file),

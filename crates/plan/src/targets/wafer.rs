@@ -1,6 +1,6 @@
 //! Wafers: rank k is PE k of a grid, times are cycles, a model turns the cost terms of phases into a time.
 
-use std::any::Any;
+use std::{any::Any, time::Instant};
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile};
 use unisono_base::{interrupt, limits, narrow};
@@ -9,14 +9,19 @@ use unisono_cost::{
     Time,
     wafer::{MODELS, Model, WaferPart, find_model, measure},
 };
-use unisono_lower::{Estimate, File, GridPlacement, OnGrid, Placed, Placement};
+use unisono_lower::{
+    Estimate, File, GridPlacement, OnGrid, Placed, Placement, VerifiedFile,
+    wafer::{WaferProgram, lower},
+};
 use unisono_machine::{Machine, Shape, Wafer};
 use unisono_schedule::Schedule;
+use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
-use super::{Placing, TargetKind, no_part};
+use super::{Placing, TargetKind, machine_of, no_part};
 use crate::{
-    Asked, Part, PhaseReport, Plan, PlanError, Prediction, Source, Target, Timed,
+    Asked, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed,
     candidates::{TIMING, build},
+    run,
     target::Details,
 };
 
@@ -28,7 +33,8 @@ struct OnWafer {
     model: &'static dyn Model,
 }
 
-pub const KIND: TargetKind = TargetKind { name: "wafer", offers: &[Means::Grid], open, place, shape };
+pub const KIND: TargetKind =
+    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: run::FABRIC, simulate, shape };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let wafer = asked.machine.get::<Wafer>()?;
@@ -64,6 +70,71 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
     let kept = kept.filter(|kept| kept.grid == shape.grid).cloned();
     Ok(Some(Placement::Grid(kept.unwrap_or_else(|| GridPlacement::new(shape.grid)))))
+}
+
+const RANKS_ONLY: &str = "model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability";
+/// The most PEs of a trace: more would be no picture and no file that a viewer opens.
+const MOST_TRACED: usize = 4096;
+
+/// On the fabric, wavelet by wavelet, with data through it.
+fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
+    let (program, wafer, options) = lowered(proven, options)?;
+    let begin = Instant::now();
+    let run = fabric::run(&program, &options)?;
+    let phases = proven.file().schedule.phases().to_vec();
+    Ok(Run::on_fabric(run, wafer.clock_mhz, phases, begin.elapsed().as_secs_f64()))
+}
+
+/// Measures a schedule on a wafer as the paper does ("Near-Optimal Wafer-Scale Reduce", section 8.3).
+///
+/// # Errors
+/// As [`crate::simulate`]; a machine that is not a wafer.
+pub fn measure_on_fabric(
+    proven: &VerifiedFile,
+    options: &RunOptions,
+    calibration: &Calibration,
+) -> Result<Measurement, RunError> {
+    if proven.file().machine.as_ref().and_then(Machine::get::<Wafer>).is_none() {
+        return Err(PlanError::NoMachine.into());
+    }
+    let (program, _, options) = lowered(proven, options)?;
+    Ok(fabric::measure(&program, &options, calibration)?)
+}
+
+/// The program of a schedule with the options of the fabric.
+fn lowered<'a>(
+    proven: &VerifiedFile<'a>,
+    options: &RunOptions,
+) -> Result<(WaferProgram, &'a Wafer, fabric::Options), RunError> {
+    if options.for_ranks() {
+        return Err(RunError::Options(RANKS_ONLY));
+    }
+    let file = proven.file();
+    let wafer: &Wafer = machine_of(file);
+    let no_placement = || PlanError::NoPlacement { machine: wafer.name.clone() };
+    let placement = file.placement.as_ref().and_then(Placement::grid).ok_or_else(no_placement)?;
+    if !(0.0..1.0).contains(&options.noop_probability) {
+        return Err(RunError::Probability { found: options.noop_probability });
+    }
+    let mut pes = options.traced.clone();
+    pes.sort_unstable();
+    pes.dedup();
+    if pes.len() > MOST_TRACED {
+        return Err(RunError::Traced { found: pes.len(), most: MOST_TRACED });
+    }
+    let nodes = file.schedule.node_count();
+    if let Some(&found) = pes.last().filter(|&&pe| pe as usize >= nodes) {
+        return Err(RunError::NoSuchPe { found, last: nodes - 1 });
+    }
+    let fabric = fabric::Options {
+        ramp_latency: wafer.ramp_latency_cycles,
+        queue_depth: options.queue_depth.unwrap_or(wafer.queue_depth),
+        noop_probability: options.noop_probability,
+        seed: options.seed,
+        trace: TraceRequest { pes },
+        ..fabric::Options::default()
+    };
+    Ok((lower(proven.verified(), placement, wafer)?, wafer, fabric))
 }
 
 fn shape(file: &File) -> Result<Option<Shape>, PlanError> {

@@ -1,4 +1,4 @@
-//! Switches that reduce, driven by their registers: packets of a collective flow through the trees (or chain) that these say.
+//! Switches that reduce: a schedule is lowered to their registers, and packets flow through the trees (or the chain) of these.
 //!
 //! A *unit* is one part of one switch's registers: its engine, or the copying of responses. It waits for a packet at all of its
 //! inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and lets the result go when all of
@@ -18,21 +18,18 @@ mod sweep;
 mod units;
 
 use unisono_base::{Diagnostic, narrow};
-use unisono_lower::switches::{Configured, check, check_together, loads};
+use unisono_lower::switches::{Configured, SwitchPlacement, check_together, loads, lower};
 use unisono_machine::{InNetwork, in_network::Layout};
+use unisono_schedule::verify::Verified;
 
 pub use data::{DataReport, Sample, digest, input};
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
-    #[error("the registers are wrong: {}", first(.0))]
-    Registers(Vec<Diagnostic>),
+    #[error("the switches of {machine} cannot run the schedule: {}", fault.message)]
+    Placement { machine: String, fault: Diagnostic },
     #[error("the run lasts longer than the 2^62 picoseconds that its clock counts")]
     Overflow,
-}
-
-fn first(found: &[Diagnostic]) -> String {
-    found.first().map_or_else(String::new, |d| d.message.clone())
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -49,29 +46,33 @@ pub struct Run {
     pub computed: u64,
     /// Directed links by the number of logical edges on them, from one on.
     pub link_loads: Vec<u64>,
+    /// Trees at the same time, each on an identifier of its own.
+    pub embeddings: usize,
     pub data: DataReport,
 }
 
-/// Runs one collective alone on the machine.
+/// Runs a schedule alone on the machine.
 ///
 /// # Errors
-/// Registers that the check refuses.
-pub fn run(machine: &InNetwork, layout: &Layout, configured: &Configured) -> Result<Run, EngineError> {
-    Ok(run_together(machine, layout, std::slice::from_ref(configured))?.remove(0))
+/// The machine's switches cannot run it where it is placed; the clock is too short.
+pub fn run(machine: &InNetwork, proven: &Verified, placement: &SwitchPlacement) -> Result<Run, EngineError> {
+    Ok(run_together(machine, &[(proven, placement)])?.remove(0))
 }
 
-/// Runs collectives that start at the same time, each configured beside the others.
+/// Runs schedules that start at the same time.
 ///
 /// # Errors
-/// Registers that the check refuses.
-pub fn run_together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
-    let mut found: Vec<Diagnostic> = all.iter().flat_map(|c| check(machine, layout, c)).collect();
-    found.extend(check_together(layout, all));
-    if !found.is_empty() {
-        return Err(EngineError::Registers(found));
+/// As [`run`], or two of them use one identifier at one switch.
+pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
+    let layout = machine.layout();
+    let wrong = |fault| EngineError::Placement { machine: machine.name.clone(), fault };
+    let lowered = all.iter().map(|(proven, placement)| lower(machine, &layout, proven, placement));
+    let all: Vec<Configured> = lowered.collect::<Result<_, _>>().map_err(wrong)?;
+    if let Some(clash) = check_together(&layout, &all).into_iter().next() {
+        return Err(wrong(clash));
     }
-    let shared = units::Shared::new(layout, all);
-    all.iter().map(|configured| one(machine, layout, configured, &shared)).collect()
+    let shared = units::Shared::new(&layout, &all);
+    all.iter().map(|configured| one(machine, &layout, configured, &shared)).collect()
 }
 
 fn one(
@@ -88,6 +89,7 @@ fn one(
         events: 0,
         computed: 0,
         link_loads: loads(layout, [configured]).histogram(),
+        embeddings: configured.embeddings.len(),
         data: data::flow(layout, configured),
     };
     let mut rank_of = vec![u32::MAX; layout.switches() as usize];

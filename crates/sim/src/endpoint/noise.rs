@@ -23,6 +23,18 @@ pub enum Noise {
 }
 
 impl Noise {
+    /// The same noise in another unit, `factor` of which make one of this.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        match self {
+            Noise::Uniform { most } => Noise::Uniform { most: most * factor },
+            Noise::Normal { mean, deviation } => Noise::Normal { mean: mean * factor, deviation: deviation * factor },
+            Noise::Exponential { mean } => Noise::Exponential { mean: mean * factor },
+        }
+    }
+}
+
+impl Noise {
     /// The ticks of one draw; `what` numbers the draws.
     pub(super) fn ticks(self, seed: u64, what: u64) -> u64 {
         // In (0, 1]: the logarithm of 0 is none.

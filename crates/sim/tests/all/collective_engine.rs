@@ -1,14 +1,14 @@
-//! Registers of every kind: made, checked, proved as schedules, and run; times against closed forms.
+//! Schedules on switches of every kind: made, proved, lowered to registers, and run; times against closed forms.
 
 use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, check, check_together, loads, schedule};
+use unisono_lower::switches::{Configured, SwitchPlacement, loads, lower, raise};
 use unisono_machine::{InNetwork, Machine};
 use unisono_schedule::{
     interpret,
     verify::{Method, Verified},
 };
-use unisono_sim::collective_engine::{digest, input, run};
+use unisono_sim::collective_engine::{Run, digest, input, run};
 
 fn preset(name: &str, nodes: u32) -> InNetwork {
     let m = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
@@ -32,6 +32,27 @@ fn embed(site: &Site, c: Collective, embeddings: u32) -> Configured {
     let case = Case::on_switches(c, site);
     unit.supports(&case, &params).unwrap();
     let Some(Profile::Registers(made)) = unit.profile(&case, &params) else { panic!("it has registers") };
+    made
+}
+
+/// The schedule and placement that the algorithm builds, which are those that its registers make.
+fn placed(site: &Site, c: Collective, embeddings: u32) -> (Verified<'static>, SwitchPlacement) {
+    let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
+    let built = unit.build(&Case::on_switches(c, site), &Params::new().with("embeddings", embeddings)).unwrap();
+    let (schedule, placement) = raise(&site.layout, &embed(site, c, embeddings)).unwrap();
+    assert_eq!((&built.schedule, built.placement.unwrap().switches()), (&schedule, Some(&placement)));
+    let proven = Verified::new(schedule, Method::Auto);
+    (proven.unwrap_or_else(|proof| panic!("{:?} {embeddings}: {:?}", c, proof.diagnostics)), placement)
+}
+
+fn ran(site: &Site, c: Collective, embeddings: u32) -> Run {
+    let (proven, placement) = placed(site, c, embeddings);
+    run(&site.machine, &proven, &placement).unwrap()
+}
+
+/// The embeddings that a schedule has: without those over no elements.
+fn carrying(mut made: Configured) -> Configured {
+    made.embeddings.retain(|e| e.elements > 0);
     made
 }
 
@@ -66,13 +87,11 @@ fn every_collective_is_checked_proved_and_right() {
                 let made = embed(site, c, embeddings);
                 let what =
                     format!("{kind} to {root} on {} ranks of {:?}, {embeddings}", site.ranks(), site.machine.node_dims);
-                assert_eq!(check(&site.machine, &site.layout, &made), [], "{what}");
-                assert_eq!(check_together(&site.layout, [&made]), [], "{what}");
-                let table = schedule(&site.layout, &made).unwrap();
-                let proved =
-                    Verified::new(table, Method::Auto).unwrap_or_else(|p| panic!("{what}: {:?}", p.diagnostics));
+                let (proved, placement) = placed(site, c, embeddings);
+                let lowered = lower(&site.machine, &site.layout, &proved, &placement);
+                assert_eq!(lowered, Ok(carrying(made)), "{what}: registers, schedule, registers");
                 assert!(proved.proof().repeatable, "{what}");
-                let run = run(&site.machine, &site.layout, &made).unwrap();
+                let run = run(&site.machine, &proved, &placement).unwrap();
                 assert!(run.data.result_correct, "{what}: {:?}", run.data.mismatch);
                 // The interpreter knows nothing of registers: its bits are the schedule's.
                 let inputs: Vec<Vec<f32>> = (0..c.ranks)
@@ -96,7 +115,7 @@ fn latency_keeps_eq_1_and_comes_near() {
     // 2 (50 D + 25 (D + 1) + 5 * 4 (2 D + 1)) ns
     for (nodes, eq1) in [(1, 90_000), (16, 320_000), (256, 550_000)] {
         let site = Site::all(&preset("piuma", nodes));
-        let ran = run(&site.machine, &site.layout, &embed(&site, of(Kind::Allreduce, &site, 1, 0), 1)).unwrap();
+        let ran = ran(&site, of(Kind::Allreduce, &site, 1, 0), 1);
         assert!((eq1 * 85 / 100..=eq1).contains(&ran.latency), "{nodes} nodes: {}", ran.latency);
         // Eq. 2: the element itself takes 1.25 ns.
         assert_eq!(ran.picoseconds, ran.latency + 1250);
@@ -108,7 +127,7 @@ fn latency_keeps_eq_1_and_comes_near() {
 fn long_vectors_are_alpha_and_beta() {
     let site = Site::all(&preset("piuma", 16));
     for elements in [16, 17, 1000, 32_768] {
-        let ran = run(&site.machine, &site.layout, &embed(&site, of(Kind::Allreduce, &site, elements, 0), 1)).unwrap();
+        let ran = ran(&site, of(Kind::Allreduce, &site, elements, 0), 1);
         assert_eq!(ran.picoseconds, ran.latency + 1250 * elements, "{elements}");
         assert!(ran.computed <= 100_000);
     }
@@ -122,9 +141,8 @@ fn several_embeddings_are_faster_where_links_are_the_limit() {
         let site = Site::all(&machine);
         let c = of(Kind::Allreduce, &site, 1 << 18, 0);
         let made = embed(&site, c, embeddings);
-        assert_eq!(check(&machine, &site.layout, &made), []);
         assert_eq!(loads(&site.layout, [&made]).most(), load);
-        let times = [embed(&site, c, 1), made].map(|m| run(&machine, &site.layout, &m).unwrap().picoseconds as f64);
+        let times = [1, embeddings].map(|embeddings| ran(&site, c, embeddings).picoseconds as f64);
         assert!(times[0] / times[1] > gain, "{}", times[0] / times[1]);
     }
 }

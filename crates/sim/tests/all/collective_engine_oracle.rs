@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::switches::{Configured, ENGINE, NONE, ports};
+use unisono_lower::switches::{Configured, ENGINE, NONE, ports, raise};
 use unisono_machine::{
     InNetwork, Machine,
     in_network::{LevelOf, MEMORY},
 };
+use unisono_schedule::verify::{Method, Verified};
 use unisono_sim::collective_engine::run;
 
 /// A place where a packet waits: the unit it is for and the port it came by.
@@ -265,7 +266,9 @@ proptest! {
         let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
         let profile = unit.profile(&Case::on_switches(c, &site), &Params::new());
         let Some(Profile::Registers(made)) = profile else { panic!("it has registers") };
-        let ran = run(&site.machine, &site.layout, &made).unwrap();
+        let (schedule, placement) = raise(&site.layout, &made).unwrap();
+        let proven = Verified::new(schedule, Method::Auto).unwrap();
+        let ran = run(&site.machine, &proven, &placement).unwrap();
         prop_assert_eq!(&ran.finish, &oracle(&site, &made));
         prop_assert!(ran.computed <= ran.events);
     }

@@ -1,0 +1,77 @@
+//! Binds a schedule to switches that reduce: nodes to cores and switches, streams to virtual channels.
+//!
+//! Two switches share at most one link, so the ports on the way of a stream follow from the nodes at its ends. Whether
+//! the machine can run the schedule there is for [`super::lower`].
+
+use unisono_base::Diagnostic;
+use unisono_schedule::Schedule;
+
+use super::lower::refused;
+
+/// The channel that a stream occupies on the links of its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VirtualChannel {
+    /// The replica of registers that the switches on the way use.
+    pub identifier: u8,
+    /// [`super::REQUEST`] towards the root, [`super::RESPONSE`] away from it.
+    pub channel: u8,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SwitchPlacement {
+    /// The core of each rank, then the switch of each other node of the schedule; cores and switches have the same numbers.
+    pub nodes: Vec<u32>,
+    /// The channel of each stream.
+    pub channels: Vec<VirtualChannel>,
+}
+
+impl SwitchPlacement {
+    /// Returns the cores of the ranks and the switches of the other nodes.
+    pub fn split(&self, ranks: u32) -> (&[u32], &[u32]) {
+        self.nodes.split_at(self.nodes.len().min(ranks as usize))
+    }
+
+    /// Checks that the placement has the size of the schedule.
+    ///
+    /// # Errors
+    /// It places another number of nodes or streams.
+    pub fn check_size(&self, schedule: &Schedule) -> Result<(), Diagnostic> {
+        let counts = [
+            ("nodes", self.nodes.len(), schedule.node_count()),
+            ("streams", self.channels.len(), schedule.stream_count()),
+        ];
+        match counts.into_iter().find(|(_, placed, count)| placed != count) {
+            None => Ok(()),
+            Some((what, placed, count)) => {
+                let message = format!("the schedule has {count} {what}, and {placed} are placed");
+                Err(refused("placement-size", None, None, message))
+            }
+        }
+    }
+
+    /// Returns the channels as `(channel, count)` of consecutive streams, the form in which files hold them.
+    pub(crate) fn channel_runs(&self) -> impl Iterator<Item = (VirtualChannel, usize)> {
+        self.channels.chunk_by(|a, b| a == b).map(|run| (run[0], run.len()))
+    }
+}
+
+/// Reads the channels of streams from such runs.
+///
+/// # Errors
+/// They are more or fewer than the schedule has streams.
+pub(crate) fn channels(
+    runs: impl IntoIterator<Item = (VirtualChannel, u64)>,
+    streams: usize,
+) -> Result<Vec<VirtualChannel>, String> {
+    let mut channels = Vec::new();
+    for (channel, count) in runs {
+        if count > (streams - channels.len()) as u64 {
+            return Err(format!("there are more channels than the {streams} streams"));
+        }
+        channels.extend((0..count).map(|_| channel));
+    }
+    if channels.len() < streams {
+        return Err(format!("there are {} channels for {streams} streams", channels.len()));
+    }
+    Ok(channels)
+}

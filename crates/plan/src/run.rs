@@ -1,0 +1,269 @@
+//! Simulated runs: one result and one set of options for the simulators of all kinds of machines.
+
+use unisono_base::{limits::OverLimit, rounded};
+use unisono_cost::endpoint::TICKS_PER_NS;
+use unisono_lower::{VerifiedFile, tasks::TaskError, wafer::LowerError};
+use unisono_machine::MachineError;
+use unisono_sim::{
+    collective_engine::{self, EngineError},
+    endpoint::{self, Noise, TraceRequest},
+    fabric, network,
+};
+
+use crate::{PlanError, targets::kind_of};
+
+/// The wishes of a user for a simulated run. A kind of machine refuses those that it has no use for.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunOptions {
+    /// Among ranks: the model of messages, where it is not the machine's own.
+    pub model: Option<String>,
+    /// Among ranks: when each rank begins, nanoseconds.
+    pub start_ns: Option<Vec<f64>>,
+    /// Among ranks: what lengthens the work of CPUs, in nanoseconds.
+    pub noise: Option<Noise>,
+    /// On a wafer: wavelets that wait at a router, per color and input, in place of the machine's own.
+    pub queue_depth: Option<u32>,
+    /// On a wafer: the share of cycles in which a PE idles.
+    pub noop_probability: f64,
+    pub seed: u64,
+    /// Nodes whose operations are recorded.
+    pub traced: Vec<u32>,
+}
+
+impl RunOptions {
+    pub(crate) fn for_wafers(&self) -> bool {
+        self.queue_depth.is_some() || self.noop_probability != 0.0
+    }
+
+    pub(crate) fn for_ranks(&self) -> bool {
+        self.model.is_some() || self.start_ns.is_some() || self.noise.is_some()
+    }
+
+    /// The options of the endpoint engine, whose clock has `ticks_per_ns`.
+    ///
+    /// # Errors
+    /// A rank that begins before the others or never.
+    pub fn of_ranks(&self, ticks_per_ns: f64) -> Result<endpoint::Options, RunError> {
+        let start = self.start_ns.as_deref().unwrap_or_default();
+        if let Some(&found) = start.iter().find(|t| !(0.0..=8.64e13).contains(*t)) {
+            return Err(RunError::Start { found });
+        }
+        let mut ranks = self.traced.clone();
+        ranks.sort_unstable();
+        ranks.dedup();
+        Ok(endpoint::Options {
+            start: start.iter().map(|t| rounded(t * ticks_per_ns)).collect(),
+            noise: self.noise.map(|noise| noise.scaled(ticks_per_ns)),
+            seed: self.seed,
+            trace: TraceRequest { ranks },
+            ..endpoint::Options::default()
+        })
+    }
+
+    pub(crate) fn in_ticks(&self) -> Result<endpoint::Options, RunError> {
+        self.of_ranks(TICKS_PER_NS)
+    }
+}
+
+/// Runs a proved schedule with the simulator of its machine.
+///
+/// # Errors
+/// A schedule without a machine, options that the kind of machine refuses, a run that gets stuck.
+pub fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
+    let machine = proven.file().machine.as_ref().ok_or(PlanError::NoMachine)?;
+    (kind_of(machine).simulate)(proven, options)
+}
+
+/// A run that was refused, or that did not end well.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    #[error(transparent)]
+    Fabric(#[from] fabric::SimError),
+    #[error(transparent)]
+    Messages(#[from] endpoint::SimError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
+    #[error("{0}")]
+    Options(&'static str),
+    #[error("noop_probability is {found}; accepted are 0 to below 1")]
+    Probability { found: f64 },
+    #[error("a rank begins at {found} ns; accepted are numbers from 0 on")]
+    Start { found: f64 },
+    #[error("a trace of {found} PEs was asked for; at most {most} are recorded: name some of them, or every n-th")]
+    Traced { found: usize, most: usize },
+    #[error("PE {found} does not exist; accepted are 0 to {last}")]
+    NoSuchPe { found: u32, last: usize },
+    #[error("{algorithm} runs on the cores of {machine}, where only plans have times; in-network can be simulated")]
+    OnCores { algorithm: String, machine: String },
+}
+
+impl RunError {
+    /// Whether the schedule needs more than the machine or the simulator has.
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Lower(e) => !matches!(e, LowerError::Wrong(_) | LowerError::OverLimit(_)),
+            Self::Fabric(e) => matches!(e, fabric::SimError::Unsupported { .. }),
+            _ => false,
+        }
+    }
+
+    /// The operations that wait for ever, where a run began and did not end.
+    pub fn stuck(&self) -> Option<Vec<String>> {
+        match self {
+            Self::Fabric(fabric::SimError::Deadlock { stuck, .. }) => {
+                Some(stuck.iter().map(ToString::to_string).collect())
+            }
+            Self::Fabric(fabric::SimError::OverLimit(_) | fabric::SimError::Unsupported { .. }) => None,
+            Self::Fabric(_) => Some(Vec::new()),
+            Self::Messages(endpoint::SimError::Deadlock { stuck, .. }) => {
+                Some(stuck.iter().map(ToString::to_string).collect())
+            }
+            Self::Messages(endpoint::SimError::Jammed { stuck, .. }) => Some(stuck.clone()),
+            _ => None,
+        }
+    }
+}
+
+// The names of the simulators, as in `--sim`.
+pub(crate) const FABRIC: &str = "fabric";
+pub(crate) const ENDPOINT: &str = "endpoint";
+pub(crate) const NETWORK: &str = "network";
+pub(crate) const COLLECTIVE_ENGINE: &str = "collective-engine";
+
+/// The value of a metric.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    Count(u64),
+    Number(f64),
+    Counts(Vec<u64>),
+    Text(String),
+}
+
+/// When the nodes were done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Finish {
+    Cycles(Vec<u32>),
+    Nanoseconds(Vec<f64>),
+}
+
+/// The operations of the traced nodes.
+#[derive(Clone, Debug)]
+pub enum Trace {
+    None,
+    Pes { events: Vec<fabric::TraceEvent>, phases: Vec<String> },
+    Ranks { events: Vec<endpoint::TraceEvent>, ticks_per_ns: f64 },
+}
+
+/// The result of a simulation on a machine of any kind. A value that its simulator does not have is `None`.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// As in `--sim`.
+    pub simulator: &'static str,
+    pub cycles: Option<u64>,
+    pub seconds: f64,
+    /// The same, as exact as the clock of the simulation.
+    pub nanoseconds: f64,
+    pub finish: Finish,
+    pub events: u64,
+    /// Cycles that wavelets waited at routers.
+    pub stalls: Option<u64>,
+    /// Whether the outputs equal plain arithmetic, and the first that does not; None where no data flowed.
+    pub checked: Option<(bool, Option<String>)>,
+    /// Everything else that the simulator counts: name, value, unit.
+    pub metrics: Vec<(&'static str, Value, &'static str)>,
+    pub trace: Trace,
+    pub wall_seconds: f64,
+}
+
+impl Run {
+    /// A run of the fabric of a wafer.
+    pub fn on_fabric(run: fabric::Run, clock_mhz: f64, phases: Vec<String>, wall_seconds: f64) -> Self {
+        Self {
+            simulator: FABRIC,
+            cycles: Some(run.cycles),
+            seconds: run.cycles as f64 / (clock_mhz * 1e6),
+            nanoseconds: run.cycles as f64 * 1e3 / clock_mhz,
+            finish: Finish::Cycles(run.finish),
+            events: run.events,
+            stalls: Some(run.stalls),
+            checked: Some((run.result_correct, run.mismatch)),
+            metrics: vec![
+                ("hops", Value::Count(run.hops), "wavelets over links"),
+                ("stalled_cycles", Value::Count(run.stalls), "cycles"),
+            ],
+            trace: Trace::Pes { events: run.trace, phases },
+            wall_seconds,
+        }
+    }
+
+    /// A run among ranks whose clock has `ticks_per_ns`.
+    pub fn among_ranks(run: endpoint::Run, ticks_per_ns: f64, wall_seconds: f64) -> Self {
+        let nanoseconds = run.makespan as f64 / ticks_per_ns;
+        Self {
+            simulator: ENDPOINT,
+            cycles: None,
+            seconds: nanoseconds / 1e9,
+            nanoseconds,
+            finish: Finish::Nanoseconds(run.finish.iter().map(|&t| t as f64 / ticks_per_ns).collect()),
+            events: run.events,
+            stalls: None,
+            checked: None,
+            metrics: vec![
+                ("messages", Value::Count(run.sends), "messages"),
+                ("unreceived_messages", Value::Count(run.left_over), "messages"),
+            ],
+            trace: Trace::Ranks { events: run.trace, ticks_per_ns },
+            wall_seconds,
+        }
+    }
+
+    /// A run on a network, of which one of `planes` was simulated.
+    pub fn on_network(run: network::Run, ticks_per_ns: f64, planes: u32, wall_seconds: f64) -> Self {
+        let mut made = Self::among_ranks(run.hosts, ticks_per_ns, wall_seconds);
+        made.simulator = NETWORK;
+        made.events = run.events;
+        made.metrics.extend([
+            ("planes", Value::Count(planes.into()), "planes that carry the same, of which one was simulated"),
+            ("packets", Value::Count(run.packets), "packets of one plane"),
+            ("hops", Value::Count(run.hops), "packets over links of one plane"),
+            ("link_packets", Value::Counts(run.link_packets), "packets over each link of one plane"),
+        ]);
+        made
+    }
+
+    /// A run of switches that reduce.
+    pub fn in_switches(run: collective_engine::Run, wall_seconds: f64) -> Self {
+        let nanoseconds = run.picoseconds as f64 / 1e3;
+        Self {
+            simulator: COLLECTIVE_ENGINE,
+            cycles: None,
+            seconds: nanoseconds / 1e9,
+            nanoseconds,
+            finish: Finish::Nanoseconds(run.finish.iter().map(|&t| t as f64 / 1e3).collect()),
+            events: run.events,
+            stalls: None,
+            checked: Some((run.data.result_correct, run.data.mismatch)),
+            metrics: vec![
+                ("latency", Value::Number(run.latency as f64 / 1e3), "ns until the first element is everywhere"),
+                ("embeddings", Value::Count(run.embeddings as u64), "embeddings"),
+                ("packets", Value::Count(run.packets), "packets of all embeddings"),
+                ("computed_events", Value::Count(run.computed), "events"),
+                ("link_loads", Value::Counts(run.link_loads), "links with 1, 2, ... logical edges"),
+                ("elements_flowed", Value::Count(run.data.elements.into()), "elements, from the first on"),
+                ("digest", Value::Text(format!("{:016x}", run.data.digest)), "hash of the bits of all outputs"),
+            ],
+            trace: Trace::None,
+            wall_seconds,
+        }
+    }
+}
