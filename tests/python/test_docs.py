@@ -76,8 +76,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["python.md", "tasks.md"])
-def test_examples_run(page: str) -> None:
-    """Every example of a page, in order, as one program."""
+def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every example of a page, in order, as one program, which may write files."""
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / page).read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert program

@@ -168,3 +168,31 @@ def test_vgg16_has_its_layers_and_overlaps() -> None:
     ran = call("workload", "vgg16", "--machine", "piuma-a100", "--nodes", "16", "--json")
     assert ran.code == 0
     assert ran.json["seconds"] == pytest.approx(over.seconds)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--queue-depth", "3"),
+        ("--noop-probability", "0.1"),
+        ("--noise", "uniform:3"),
+        ("--late", ",".join(["0"] * 128)),
+        ("--calibrated",),
+        ("--trace", "t.json"),
+        ("--timeline", "t.png"),
+        ("--sim", "fabric"),
+        ("--L", "3"),
+    ],
+)
+def test_switches_refuse_options_of_other_machines(option: tuple[str, ...], spawn: Spawn, tmp_path: Path) -> None:
+    ran = spawn("simulate", "allreduce", "--machine", "piuma", "--nodes", "1", "--elements", "4", *option)
+    assert ran.code == 2, ran.out
+    assert len(ran.err.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_schedule_in_switches_refuses_options_of_other_machines() -> None:
+    schedule = planned().schedule
+    for options in ({"queue_depth": 3}, {"noop_probability": 0.1}, {"late": [0.0] * schedule.ranks}, {"model": "logp"}):
+        with pytest.raises(un.InputError, match="not for switches that reduce"):
+            un.simulate(schedule, **options)
