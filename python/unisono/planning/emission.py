@@ -6,6 +6,7 @@ from pathlib import Path
 from unisono import _core
 from unisono._core import Schedule
 from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
+from unisono.base.reports import Diagnostic
 
 __all__ = ["check_registers", "check_target", "emit", "emit_files", "import_schedule", "write_target"]
 
