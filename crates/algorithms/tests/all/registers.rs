@@ -191,6 +191,27 @@ fn what_a_machine_lacks_is_one_sentence() {
 }
 
 #[test]
+fn registers_of_presets_are_those_of_their_schedule() {
+    for name in ["piuma", "piuma-a100", "piuma-wide"] {
+        let preset = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
+        for nodes in [1, 2, 16, 30] {
+            let site = Site::all(&preset.with_nodes(nodes).unwrap());
+            for kind in KINDS {
+                let chain = kind == Kind::Scan;
+                for embeddings in [1, 2, 4] {
+                    let one = chain || kind == Kind::Barrier;
+                    if (one && embeddings > 1) || (chain && nodes > 1) {
+                        continue;
+                    }
+                    let made = embed(&site, of(&site, kind), embeddings).unwrap();
+                    assert_eq!(fault(&site, &made), None, "{kind} on {nodes} nodes of {name}, {embeddings} embeddings");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_node_has_a_chain_through_all_cores() {
     for name in ["piuma", "piuma-a100", "piuma-wide"] {
         let m = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
