@@ -1,7 +1,8 @@
 //! `simulate` and `measure`: schedules on simulated machines.
 
 use pyo3::prelude::*;
-use unisono_plan::{RunError, RunOptions, measure_on_fabric, simulate as run};
+use unisono_lower::VerifiedFile;
+use unisono_plan::{PlanError, RunError, RunOptions, measure_on_fabric, simulate as run};
 use unisono_sim::fabric::Calibration;
 
 use crate::{
@@ -36,9 +37,17 @@ pub fn simulate(
         seed,
         traced: traced.unwrap_or_default(),
     };
-    let proven = schedule.verified(py)?;
+    let proven = ready(py, schedule)?;
     let done = detached(py, || run(&proven, &options))?;
     done.map(Simulation).map_err(|e| failed(py, e))
+}
+
+/// The schedule with its proof, where it has a machine.
+fn ready<'a>(py: Python<'_>, schedule: &'a Schedule) -> PyResult<VerifiedFile<'a>> {
+    if schedule.file().machine.is_none() {
+        return Err(plan_error(PlanError::NoMachine));
+    }
+    schedule.verified(py)
 }
 
 /// Measures a placed schedule as the paper does; the keys are those of `fabric::Measurement`.
@@ -56,7 +65,7 @@ pub fn measure<'py>(
     let queue_depth = queue_depth.map(|depth| index("queue_depth", depth)).transpose()?;
     let options = RunOptions { queue_depth, noop_probability, seed, ..RunOptions::default() };
     let calibration = Calibration { clock_skew, wanted_spread, ..Calibration::default() };
-    let proven = schedule.verified(py)?;
+    let proven = ready(py, schedule)?;
     let measured = detached(py, || measure_on_fabric(&proven, &options, &calibration))?;
     to_python(py, &measured.map_err(|e| failed(py, e))?)
 }
