@@ -206,6 +206,49 @@ def test_large_work_is_refused_or_served(name: str, tmp_path: Path) -> None:
     assert len(outcome) < 400
 
 
+def doubling(times: int) -> str:
+    """A schedule of a kilobyte in which each copy has twice the segments of the one before."""
+    lines = ["unisono-schedule 1", "collective allreduce ranks=1 elements=2 root=0 operator=sum dtype=f32"]
+    lines += ["phases p", "nodes 1", f"node 0: tmp={2 << times}", "  i0: in[1..2] -> tmp[0..1]"]
+    lines += ["  i1: in[0..1] -> tmp[1..2]"]
+    for k in range(times):
+        lines.append(f"  i{k + 2}: tmp[0..{2 << k}] -> tmp[{2 << k}..{4 << k}]")
+    return "\n".join([*lines, f"  i{times + 2}: in[0..2] -> out[0..2]"]) + "\n"
+
+
+def growing(ranks: int) -> str:
+    """A schedule of some kilobytes in which each of `ranks` others doubles the number of expressions on rank 0."""
+    lines = ["unisono-schedule 1", f"collective reduce ranks={ranks + 1} elements=1 root=0 operator=sum dtype=f32"]
+    lines += ["phases p", f"nodes {ranks + 1}", *(f"stream s{j}: {j + 1} -> 0" for j in range(ranks))]
+    programs = [[f"node 0: tmp={1 << ranks}", "in[0..1] -> tmp[0..1]"]]
+    programs[0] += [f"tmp[0..{1 << j}] + s{j} -> tmp[{1 << j}..{2 << j}]" for j in range(ranks)]
+    programs[0].append(f"tmp[{(1 << ranks) - 1}..{1 << ranks}] -> out[0..1]")
+    for j in range(ranks):
+        copies = [f"tmp[0..{1 << k}] -> tmp[{1 << k}..{2 << k}]" for k in range(j)]
+        programs.append([f"node {j + 1}: tmp={1 << j}", "in[0..1] -> tmp[0..1]", *copies, f"tmp[0..{1 << j}] -> s{j}"])
+    at = 0
+    for head, *instructions in programs:
+        lines.append(head)
+        for instruction in instructions:
+            lines.append(f"  i{at}: {instruction}")
+            at += 1
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("text", [doubling(26), doubling(30), growing(24)], ids=["copies-26", "copies-30", "sums-24"])
+def test_proofs_of_short_files_take_less_than_a_gigabyte(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "bomb.sched"
+    file.write_text(text)
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen([sys.executable, "-m", "unisono", "verify", str(file)], stdout=said, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 1
+    assert "needs more than" in (tmp_path / "said").read_text()
+    # Kilobytes on Linux.
+    assert usage.ru_maxrss * 1024 < 1e9
+
+
 def test_the_diameter_of_large_groups() -> None:
     """Local, global and local cables, and one at both ends."""
     topology = network('name = "dragonfly"\np = 1\na = 65535\nh = 1\ng = 256').topology

@@ -9,7 +9,7 @@ use unisono_base::limits;
 /// A schedule with no more instructions is short.
 const SHORT: usize = 1 << 16;
 /// Units of 8 bytes, and steps of about 3 ns, of the contents of a short schedule.
-const SHORT_UNITS: u64 = 11 << 23;
+const SHORT_UNITS: u64 = 10 << 23;
 const SHORT_STEPS: u64 = 1 << 33;
 
 #[derive(Clone, Copy)]
