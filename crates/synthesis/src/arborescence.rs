@@ -1,0 +1,336 @@
+//! Cheapest arborescences: trees of arcs that lead from a root to every node.
+
+use unisono_base::interrupt::poll;
+
+/// Prices of all ordered pairs of nodes, row by row; infinite where there is no arc.
+#[derive(Clone, Debug)]
+pub struct Prices<T> {
+    nodes: usize,
+    of: Vec<T>,
+}
+
+/// A price that sums and differences of arcs can have.
+pub trait Price: Copy + PartialOrd {
+    const ZERO: Self;
+    /// More than any price; sums with it stay so.
+    const NONE: Self;
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+}
+
+impl Price for f64 {
+    const ZERO: Self = 0.0;
+    const NONE: Self = f64::INFINITY;
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    fn minus(self, other: Self) -> Self {
+        self - other
+    }
+}
+
+/// Whole prices, for certificates. Sums of prices below 2^64 over fewer than 2^32 arcs stay below [`Price::NONE`].
+impl Price for u128 {
+    const ZERO: Self = 0;
+    const NONE: Self = u128::MAX >> 1;
+    fn plus(self, other: Self) -> Self {
+        if self == Self::NONE || other == Self::NONE { Self::NONE } else { self + other }
+    }
+    fn minus(self, other: Self) -> Self {
+        if self == Self::NONE { Self::NONE } else { self - other }
+    }
+}
+
+impl<T: Price> Prices<T> {
+    /// No arcs.
+    pub fn new(nodes: usize) -> Self {
+        Self { nodes, of: vec![T::NONE; nodes * nodes] }
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    pub fn get(&self, from: usize, to: usize) -> T {
+        self.of[from * self.nodes + to]
+    }
+
+    pub fn set(&mut self, from: usize, to: usize, price: T) {
+        self.of[from * self.nodes + to] = price;
+    }
+}
+
+/// No parent: that of the root.
+pub const NONE: usize = usize::MAX;
+
+/// The parents of a cheapest arborescence (Edmonds, 1967); `None` where a node cannot be reached.
+pub fn cheapest<T: Price>(prices: &Prices<T>, root: usize) -> Option<Vec<usize>> {
+    poll();
+    let n = prices.nodes;
+    let mut parent = vec![NONE; n];
+    for to in (0..n).filter(|&to| to != root) {
+        let mut best = T::NONE;
+        for from in (0..n).filter(|&from| from != to) {
+            let price = prices.get(from, to);
+            if price < best {
+                (best, parent[to]) = (price, from);
+            }
+        }
+        if parent[to] == NONE {
+            return None;
+        }
+    }
+    let Circles { of, count } = circles(&parent, root);
+    if count == 0 {
+        return Some(parent);
+    }
+    // Every circle becomes one node. An arc into it costs what it adds to the arc that it replaces.
+    let mut number = of.clone();
+    let mut nodes = count;
+    for at in number.iter_mut().filter(|at| **at == NONE) {
+        *at = nodes;
+        nodes += 1;
+    }
+    let mut smaller = Prices::new(nodes);
+    let mut arc = vec![(NONE, NONE); nodes * nodes];
+    for to in (0..n).filter(|&to| to != root) {
+        let replaced = if of[to] == NONE { T::ZERO } else { prices.get(parent[to], to) };
+        for from in (0..n).filter(|&from| number[from] != number[to]) {
+            let price = prices.get(from, to).minus(replaced);
+            let (a, b) = (number[from], number[to]);
+            if price < smaller.get(a, b) {
+                smaller.set(a, b, price);
+                arc[a * nodes + b] = (from, to);
+            }
+        }
+    }
+    let chosen = cheapest(&smaller, number[root])?;
+    for (to, from) in chosen.into_iter().enumerate().filter(|&(to, _)| to != number[root]) {
+        let (from, to) = arc[from * nodes + to];
+        parent[to] = from;
+    }
+    Some(parent)
+}
+
+struct Circles {
+    /// The circle of each node, or [`NONE`].
+    of: Vec<usize>,
+    count: usize,
+}
+
+/// The circles among the arcs from parents.
+fn circles(parent: &[usize], root: usize) -> Circles {
+    let (mut of, mut seen, mut count) = (vec![NONE; parent.len()], vec![NONE; parent.len()], 0);
+    for start in 0..parent.len() {
+        let mut at = start;
+        while at != root && seen[at] == NONE {
+            seen[at] = start;
+            at = parent[at];
+        }
+        if at != root && seen[at] == start && of[at] == NONE {
+            let first = at;
+            loop {
+                of[at] = count;
+                at = parent[at];
+                if at == first {
+                    break;
+                }
+            }
+            count += 1;
+        }
+    }
+    Circles { of, count }
+}
+
+/// The distance of every node from the root over its parents.
+pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
+    let mut depth = vec![u32::MAX; parent.len()];
+    depth[root] = 0;
+    let mut path = Vec::new();
+    for start in 0..parent.len() {
+        let mut at = start;
+        while depth[at] == u32::MAX {
+            path.push(at);
+            at = parent[at];
+        }
+        while let Some(below) = path.pop() {
+            depth[below] = depth[at] + 1;
+            at = below;
+        }
+    }
+    depth
+}
+
+/// An arborescence that is cheap among those no deeper than `most`. The cheapest of these is hard to find (it contains Steiner
+/// trees), so this one is grown like Prim's tree and then improved arc by arc. `None` where a node is farther than that.
+pub fn shallow(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
+    let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
+    improve(prices, root, most, &mut parent);
+    Some(parent)
+}
+
+/// Adds the cheapest arc to a new node until none is left; `None` where the depth forbids all.
+fn grown(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
+    let n = prices.nodes;
+    let (mut parent, mut depth) = (vec![NONE; n], vec![u32::MAX; n]);
+    depth[root] = 0;
+    // The cheapest arc to each node outside. Of equal prices the one from nearer to the root.
+    let mut by = vec![root; n];
+    for _ in 1..n {
+        poll();
+        let outside = (0..n).filter(|&to| depth[to] == u32::MAX && prices.get(by[to], to) < f64::INFINITY);
+        let key = |to: &usize| (prices.get(by[*to], *to), depth[by[*to]]);
+        let to = outside.min_by(|a, b| key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1)))?;
+        (parent[to], depth[to]) = (by[to], depth[by[to]] + 1);
+        if depth[to] < most {
+            for next in (0..n).filter(|&next| depth[next] == u32::MAX) {
+                let (new, old) = (prices.get(to, next), prices.get(by[next], next));
+                if new < old || (new <= old && depth[to] < depth[by[next]]) {
+                    by[next] = to;
+                }
+            }
+        }
+    }
+    Some(parent)
+}
+
+/// Every node at its distance from the root, by the cheapest arc from there.
+fn nearest(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
+    let n = prices.nodes;
+    let mut depth = vec![u32::MAX; n];
+    depth[root] = 0;
+    let mut queue = vec![root];
+    let mut k = 0;
+    while let Some(&at) = queue.get(k) {
+        k += 1;
+        for to in 0..n {
+            if depth[to] == u32::MAX && prices.get(at, to) < f64::INFINITY {
+                depth[to] = depth[at] + 1;
+                queue.push(to);
+            }
+        }
+    }
+    let mut parent = vec![NONE; n];
+    for to in (0..n).filter(|&to| to != root) {
+        if depth[to] > most {
+            return None;
+        }
+        let above = (0..n).filter(|&from| depth[from] + 1 == depth[to]);
+        parent[to] = above.min_by(|&a, &b| prices.get(a, to).total_cmp(&prices.get(b, to)))?;
+    }
+    Some(parent)
+}
+
+/// Replaces arcs by cheaper ones while the depth stays, the largest gain first.
+fn improve(prices: &Prices<f64>, root: usize, most: u32, parent: &mut [usize]) {
+    const LEAST_GAIN: f64 = 1e-11;
+    let n = prices.nodes;
+    loop {
+        poll();
+        let depth = depths(parent, root);
+        // Arcs below each node.
+        let mut height = vec![0; n];
+        for start in 0..n {
+            let (mut at, mut below) = (start, 0);
+            while at != root {
+                (at, below) = (parent[at], below + 1);
+                height[at] = height[at].max(below);
+            }
+        }
+        let mut best = (LEAST_GAIN, NONE, NONE);
+        for to in (0..n).filter(|&to| to != root) {
+            let paid = prices.get(parent[to], to);
+            for from in 0..n {
+                let gain = paid - prices.get(from, to);
+                let fits = depth[from] + 1 + height[to] <= most;
+                if gain > best.0 && fits && from != to && !is_below(parent, root, to, from) {
+                    best = (gain, from, to);
+                }
+            }
+        }
+        if best.1 == NONE {
+            return;
+        }
+        parent[best.2] = best.1;
+    }
+}
+
+/// Whether `node` is `above` or below it.
+fn is_below(parent: &[usize], root: usize, above: usize, node: usize) -> bool {
+    let mut at = node;
+    loop {
+        if at == above {
+            return true;
+        }
+        if at == root {
+            return false;
+        }
+        at = parent[at];
+    }
+}
+
+/// The price of all arcs from parents.
+pub fn price_of<T: Price>(prices: &Prices<T>, parent: &[usize]) -> T {
+    let arcs = parent.iter().enumerate().filter(|&(_, &from)| from != NONE);
+    arcs.map(|(to, &from)| prices.get(from, to)).fold(T::ZERO, T::plus)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// All choices of parents.
+    fn by_hand(prices: &Prices<u128>, root: usize) -> Option<u128> {
+        let n = prices.nodes();
+        let mut best: Option<u128> = None;
+        for code in 0..n.pow(u32::try_from(n).unwrap()) {
+            let parent: Vec<usize> = (0..n)
+                .map(|to| if to == root { NONE } else { code / n.pow(u32::try_from(to).unwrap()) % n })
+                .collect();
+            let reaches = |start: usize| {
+                let mut at = start;
+                for _ in 0..n {
+                    if at == root {
+                        return true;
+                    }
+                    at = parent[at];
+                }
+                false
+            };
+            let price = price_of(prices, &parent);
+            if (0..n).all(reaches) && price < u128::NONE {
+                best = Some(best.map_or(price, |b| b.min(price)));
+            }
+        }
+        best
+    }
+
+    proptest! {
+        #[test]
+        fn the_cheapest_is_the_cheapest_of_all(n in 2_usize..6, of in prop::collection::vec(0_u128..9, 36), root in 0_usize..6) {
+            let root = root % n;
+            let (mut whole, mut fractions) = (Prices::new(n), Prices::new(n));
+            for from in 0..n {
+                for to in (0..n).filter(|&to| to != from) {
+                    let price = of[from * 6 + to];
+                    // One price in nine stands for no arc.
+                    if price < 8 {
+                        whole.set(from, to, price);
+                        fractions.set(from, to, f64::from(u8::try_from(price).unwrap()));
+                    }
+                }
+            }
+            let found = cheapest(&whole, root).map(|parent| price_of(&whole, &parent));
+            prop_assert_eq!(found, by_hand(&whole, root));
+            for most in 1..u32::try_from(n).unwrap() {
+                let tree = shallow(&fractions, root, most);
+                if let Some(parent) = &tree {
+                    prop_assert!(depths(parent, root).into_iter().all(|d| d <= most));
+                }
+                prop_assert_eq!(tree.is_some(), nearest(&fractions, root, most).is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The largest flow between two nodes, by Dinic's algorithm (1970), with the cut that proves it.
+
+use unisono_base::interrupt::poll;
+
+/// A network of arcs with whole capacities. Arc `2k + 1` is arc `2k` turned round.
+pub(crate) struct Flow {
+    to: Vec<u32>,
+    /// Capacity left on each arc.
+    left: Vec<u128>,
+    /// Of arc `2k`, as it was added.
+    capacity: Vec<u128>,
+    at: Vec<Vec<u32>>,
+}
+
+impl Flow {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self { to: Vec::new(), left: Vec::new(), capacity: Vec::new(), at: vec![Vec::new(); nodes] }
+    }
+
+    pub(crate) fn arc(&mut self, from: usize, to: usize, capacity: u128) {
+        let number = u32::try_from(self.to.len()).expect("fewer arcs than 2^32");
+        self.at[from].push(number);
+        self.at[to].push(number + 1);
+        self.to.extend([u32::try_from(to).expect("fewer nodes than 2^32"), u32::try_from(from).expect("the same")]);
+        self.left.extend([capacity, 0]);
+        self.capacity.push(capacity);
+    }
+
+    /// The largest flow; all arcs are empty before.
+    pub(crate) fn largest(&mut self, from: usize, to: usize) -> u128 {
+        for (k, &capacity) in self.capacity.iter().enumerate() {
+            (self.left[2 * k], self.left[2 * k + 1]) = (capacity, 0);
+        }
+        let mut total = 0;
+        let mut level = Vec::new();
+        loop {
+            poll();
+            self.levels(from, &mut level);
+            if level[to] == u32::MAX {
+                return total;
+            }
+            let mut next = vec![0; self.at.len()];
+            loop {
+                let pushed = self.push(from, to, &level, &mut next);
+                if pushed == 0 {
+                    break;
+                }
+                total += pushed;
+            }
+        }
+    }
+
+    /// After [`Flow::largest`]: which nodes are on the side of `from` in a smallest cut.
+    pub(crate) fn side(&self, from: usize) -> Vec<bool> {
+        let mut level = Vec::new();
+        self.levels(from, &mut level);
+        level.into_iter().map(|l| l != u32::MAX).collect()
+    }
+
+    /// The distance of every node from `from` over arcs with capacity left.
+    fn levels(&self, from: usize, level: &mut Vec<u32>) {
+        level.clear();
+        level.resize(self.at.len(), u32::MAX);
+        level[from] = 0;
+        let mut queue = vec![from];
+        let mut k = 0;
+        while let Some(&at) = queue.get(k) {
+            k += 1;
+            for &arc in &self.at[at] {
+                let to = self.to[arc as usize] as usize;
+                if self.left[arc as usize] > 0 && level[to] == u32::MAX {
+                    level[to] = level[at] + 1;
+                    queue.push(to);
+                }
+            }
+        }
+    }
+
+    /// Pushes along one path that goes a level further with every arc; 0 where none is left.
+    fn push(&mut self, from: usize, to: usize, level: &[u32], next: &mut [usize]) -> u128 {
+        let mut path: Vec<u32> = Vec::new();
+        let mut at = from;
+        loop {
+            if at == to {
+                let pushed = path.iter().map(|&arc| self.left[arc as usize]).min().unwrap_or(0);
+                for &arc in &path {
+                    self.left[arc as usize] -= pushed;
+                    self.left[arc as usize ^ 1] += pushed;
+                }
+                return pushed;
+            }
+            if let Some(&arc) = self.at[at].get(next[at]) {
+                let end = self.to[arc as usize] as usize;
+                if self.left[arc as usize] > 0 && level[end] == level[at] + 1 {
+                    path.push(arc);
+                    at = end;
+                } else {
+                    next[at] += 1;
+                }
+            } else {
+                // A dead end: the arc that led here is not tried again.
+                let Some(arc) = path.pop() else { return 0 };
+                at = self.to[arc as usize ^ 1] as usize;
+                next[at] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Forests of the best throughput on any network, and the cuts that bound it.
+//!
+//! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to every
+//! rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and [`packing`] finds a
+//! forest that reaches it or comes near, with a limit on its depth. [`chunks`] rounds the forest to whole chunks.
+//! [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
+//!
+//! Times are those of a fluid: what the busiest link carries over its rate. Latency and finite messages are for simulators.
+//!
+//! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. The method of choice for
+//! large programs is HiGHS, but its bindings need a C++ compiler, CMake and libclang wherever Unisono is built, and the
+//! programs here have some thousand columns.
+
+// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
+pub mod arborescence;
+
+
+pub mod cut;
+
+mod flow;
+mod graph;
+pub mod packing;
+
+
+
+pub use graph::{Arc, Graph, Way};
