@@ -215,7 +215,7 @@ fn nearest(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
         if depth[to] > most {
             return None;
         }
-        let above = (0..n).filter(|&from| depth[from] + 1 == depth[to]);
+        let above = (0..n).filter(|&from| depth[from] == depth[to] - 1);
         parent[to] = above.min_by(|&a, &b| prices.get(a, to).total_cmp(&prices.get(b, to)))?;
     }
     Some(parent)
@@ -286,9 +286,8 @@ mod tests {
         let n = prices.nodes();
         let mut best: Option<u128> = None;
         for code in 0..n.pow(u32::try_from(n).unwrap()) {
-            let parent: Vec<usize> = (0..n)
-                .map(|to| if to == root { NONE } else { code / n.pow(u32::try_from(to).unwrap()) % n })
-                .collect();
+            let parent: Vec<usize> =
+                (0..n).map(|to| if to == root { NONE } else { code / n.pow(u32::try_from(to).unwrap()) % n }).collect();
             let reaches = |start: usize| {
                 let mut at = start;
                 for _ in 0..n {

@@ -50,6 +50,11 @@ impl Flow {
         }
     }
 
+    /// After [`Flow::largest`]: the flow on the arc that was added as number `added`.
+    pub(crate) fn carried(&self, added: usize) -> u128 {
+        self.left[2 * added + 1]
+    }
+
     /// After [`Flow::largest`]: which nodes are on the side of `from` in a smallest cut.
     pub(crate) fn side(&self, from: usize) -> Vec<bool> {
         let mut level = Vec::new();

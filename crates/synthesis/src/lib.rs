@@ -2,27 +2,30 @@
 //!
 //! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to every
 //! rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and [`packing`] finds a
-//! forest that reaches it or comes near, with a limit on its depth. [`chunks`] rounds the forest to whole chunks.
+//! forest that reaches it or comes near, with a limit on its depth. [`Forest`] has whole chunks, each on one tree.
 //! [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
 //!
 //! Times are those of a fluid: what the busiest link carries over its rate. Latency and finite messages are for simulators.
 //!
-//! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. The method of choice for
-//! large programs is HiGHS, but its bindings need a C++ compiler, CMake and libclang wherever Unisono is built, and the
-//! programs here have some thousand columns.
+//! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. HiGHS is faster on large
+//! programs, but its bindings need a C++ compiler, CMake and libclang wherever Unisono is built, and the programs here have
+//! some thousand columns.
 
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod arborescence;
-
-
+mod certificate;
 pub mod cut;
-
+mod fabric;
 mod flow;
+mod forest;
 mod graph;
 pub mod packing;
+mod rounding;
+mod translated;
 
-
-
+pub use certificate::{Certificate, CertificateError};
+pub use fabric::{Fabric, NoForest, Roots};
+pub use forest::Forest;
 pub use graph::{Arc, Graph, Way};

@@ -10,7 +10,7 @@
 //! cheapest arborescence over the cheapest ways between ranks. Prices are mixed with those of the best bound so far
 //! (Wentges, 1997), which takes far fewer rounds.
 
-use std::rc::Rc;
+use std::sync::Arc as Shared;
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use rustc_hash::FxHashMap;
@@ -38,10 +38,22 @@ pub struct Tree {
     pub depth: u32,
 }
 
+impl Tree {
+    /// Links from the root to the farthest rank.
+    pub fn links(&self) -> u32 {
+        let mut of = FxHashMap::default();
+        for edge in &self.edges {
+            let above: u32 = of.get(&edge.from).copied().unwrap_or(0);
+            of.insert(edge.to, above + narrow::<u32>(edge.way.len()));
+        }
+        of.into_values().max().unwrap_or(0)
+    }
+}
+
 /// Trees with the share of their root's block that each carries.
 #[derive(Clone, Debug)]
 pub struct Packing {
-    pub trees: Vec<(Rc<Tree>, f64)>,
+    pub trees: Vec<(Shared<Tree>, f64)>,
     /// What the busiest arc takes for blocks of one unit.
     pub time: f64,
 }
@@ -64,7 +76,7 @@ const CLOSE: f64 = 1e-8;
 
 /// A tree with the times that it uses each arc.
 struct Column {
-    tree: Rc<Tree>,
+    tree: Shared<Tree>,
     load: Vec<(u32, f64)>,
 }
 
@@ -139,7 +151,7 @@ impl<'a> Master<'a> {
         let price: f64 = load.iter().map(|&(arc, times)| times * self.prices[arc as usize]).sum();
         let cheaper = price < self.values[at] * (1.0 - 1e-9) - 1e-9;
         if cheaper {
-            self.columns.push((at, Column { tree: Rc::new(tree), load }));
+            self.columns.push((at, Column { tree: Shared::new(tree), load }));
         }
         cheaper
     }
@@ -192,7 +204,7 @@ impl<'a> Master<'a> {
         }
         let solution = solved(&problem)?;
         let share = |&((_, column), share): &(&&(usize, Column), _)| {
-            (Rc::clone(&column.tree), solution.var_value(share).max(0.0))
+            (Shared::clone(&column.tree), solution.var_value(share).max(0.0))
         };
         let pairs: Vec<_> = kept.iter().zip(shares.iter().copied()).collect();
         let trees = pairs.iter().map(share).filter(|&(_, share)| share > CLOSE).collect();
@@ -241,11 +253,8 @@ impl<'a> Pricing<'a> {
         }
         let mut order: Vec<usize> = (0..parent.len()).filter(|&rank| parent[rank] != NONE).collect();
         order.sort_by_key(|&rank| depth[rank]);
-        let edge = |to: usize| Edge {
-            from: narrow(parent[to]),
-            to: narrow(to),
-            way: self.ways[parent[to]][to].clone(),
-        };
+        let edge =
+            |to: usize| Edge { from: narrow(parent[to]), to: narrow(to), way: self.ways[parent[to]][to].clone() };
         let edges = order.into_iter().map(edge).collect();
         Ok((Tree { root, edges, depth: depth.into_iter().max().unwrap_or(0) }, least))
     }
@@ -291,6 +300,9 @@ mod tests {
             let all: Vec<u32> = (0..ranks).collect();
             for roots in [&all[..], &all[..1]] {
                 let bound = cut::largest(&graph, roots).time();
+                let cut = cut::largest(&graph, roots);
+                let (top, bottom) = crate::Certificate::of(&graph, &cut).bound(&graph, roots).unwrap();
+                prop_assert_eq!(top * u128::from(cut.rate), bottom * u128::from(cut.blocks));
                 let packing = pack(&graph, roots, None, bound).unwrap();
                 prop_assert!((packing.time - bound).abs() < 1e-6 * bound, "{} {bound}", packing.time);
                 let mut load = vec![0.0; graph.arcs().len()];

@@ -1,0 +1,286 @@
+//! The network of a group of ranks, with the cuts and forests that were computed for it.
+
+use std::sync::{Arc as Shared, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use unisono_base::limits::{self, OverLimit};
+
+use crate::{
+    Forest, Graph,
+    cut::{self, Cut},
+    forest::Trees,
+    packing::{NoPacking, Packing, pack},
+    rounding::rounded,
+    translated::Steps,
+};
+
+/// The ranks whose blocks travel to all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Roots {
+    All,
+    One(u32),
+}
+
+impl Roots {
+    pub fn list(self, ranks: u32) -> Vec<u32> {
+        match self {
+            Roots::All => (0..ranks).collect(),
+            Roots::One(root) => vec![root],
+        }
+    }
+}
+
+/// The reason why there is no forest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoForest {
+    Unreachable,
+    Solver(String),
+    TooLarge { ranks: u32 },
+    OverLimit(OverLimit),
+}
+
+impl std::fmt::Display for NoForest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoForest::Unreachable => f.write_str("a rank is farther from a root than the depth allows"),
+            NoForest::Solver(message) => write!(f, "the solver of linear programs failed: {message}"),
+            NoForest::TooLarge { ranks } => write!(
+                f,
+                "forests among {ranks} ranks are found where the network looks alike from all of them, and otherwise among at \
+                 most {MOST_PACKED}"
+            ),
+            NoForest::OverLimit(over) => over.fmt(f),
+        }
+    }
+}
+
+/// More ranks are packed only where the network looks alike from all: the work grows with the fourth power.
+pub const MOST_PACKED: u32 = 128;
+/// Exact cuts need a flow to every rank; for more ranks only the cuts around single ranks are known.
+const MOST_CUT: u32 = 256;
+
+/// Keys of forests: roots, the most depth, and chunks.
+type Key = (Roots, Option<u32>, u32);
+
+/// A graph with what is known of it. Answers are kept, since a plan asks for them again and again.
+pub struct Fabric {
+    graph: Graph,
+    /// Where all ranks see the same network.
+    steps: Option<Steps>,
+    cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
+    packings: Mutex<FxHashMap<(Roots, Option<u32>), Result<Shared<Packing>, NoForest>>>,
+    forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
+}
+
+impl std::fmt::Debug for Fabric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fabric").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}
+
+fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, key: K, make: impl FnOnce() -> V) -> V {
+    let lock = || of.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().get(&key) {
+        return found.clone();
+    }
+    let made = make();
+    lock().insert(key, made.clone());
+    made
+}
+
+impl Fabric {
+    /// `dims` are the extents over which ranks are numbered, row-major, where they are known.
+    pub fn new(graph: Graph, dims: &[u32]) -> Self {
+        let steps = Steps::find(&graph, dims);
+        Self { graph, steps, cuts: Mutex::default(), packings: Mutex::default(), forests: Mutex::default() }
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around one rank.
+    pub fn cut(&self, roots: Roots) -> Shared<Cut> {
+        kept(&self.cuts, roots, || {
+            let list = roots.list(self.graph.ranks());
+            let alike = self.steps.is_some() && roots == Roots::All;
+            // Around one rank is best where the forest of many chunks attains it.
+            let exact = self.graph.ranks() <= MOST_CUT && !alike;
+            Shared::new(if exact { cut::largest(&self.graph, &list) } else { cut::simple(&self.graph, &list) })
+        })
+    }
+
+    /// Whether a forest can be asked for without much work: one that any plan may consider.
+    pub fn is_cheap(&self, roots: Roots) -> bool {
+        self.alike(roots).is_some() || self.graph.ranks() <= 32
+    }
+
+    fn alike(&self, roots: Roots) -> Option<&Steps> {
+        self.steps.as_ref().filter(|_| roots == Roots::All)
+    }
+
+    /// The least depth of any forest; `None` where a rank is not connected.
+    pub fn least_depth(&self, roots: Roots) -> Option<u32> {
+        if let Some(steps) = &self.steps {
+            return Some(steps.depth());
+        }
+        let ranks = self.graph.ranks();
+        let mut most = 0;
+        for root in roots.list(ranks) {
+            // Ranks are levels; relays between them do not count.
+            let mut depth = vec![u32::MAX; self.graph.nodes() as usize];
+            depth[root as usize] = 0;
+            let mut level = vec![root];
+            let mut next = Vec::new();
+            while !level.is_empty() {
+                let at = depth[level[0] as usize];
+                let mut k = 0;
+                while let Some(&node) = level.get(k) {
+                    k += 1;
+                    for &arc in self.graph.leaving(node) {
+                        let to = self.graph.arcs()[arc as usize].to;
+                        if depth[to as usize] == u32::MAX {
+                            let relay = to >= ranks;
+                            depth[to as usize] = if relay { at } else { at + 1 };
+                            if relay { level.push(to) } else { next.push(to) }
+                        }
+                    }
+                }
+                level = std::mem::take(&mut next);
+            }
+            let farthest = depth[..ranks as usize].iter().copied().max().unwrap_or(0);
+            most = most.max(farthest);
+        }
+        (most != u32::MAX).then_some(most)
+    }
+
+    /// A forest of whole chunks no deeper than `depth`.
+    ///
+    /// # Errors
+    /// The ranks are too many or too far apart; the solver failed; the work is over a limit.
+    pub fn forest(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Shared<Forest>, NoForest> {
+        let key = (roots, depth, chunks);
+        let lock = || self.forests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = lock().get(&key) {
+            return Ok(Shared::clone(found));
+        }
+        let forest = Shared::new(self.make(roots, depth, chunks)?);
+        lock().insert(key, Shared::clone(&forest));
+        Ok(forest)
+    }
+
+    fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Forest, NoForest> {
+        if let Some(steps) = self.alike(roots) {
+            return if depth.is_some_and(|most| most < steps.depth()) {
+                Err(NoForest::Unreachable)
+            } else {
+                Ok(steps.forest(chunks))
+            };
+        }
+        let packing = self.packing(roots, depth)?;
+        let list = roots.list(self.graph.ranks());
+        let (of, time) = rounded(&self.graph, &packing, &list, chunks);
+        let trees = || of.iter().flatten();
+        let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
+        let links = trees().map(|tree| tree.links()).max().unwrap_or(0);
+        Ok(Forest { chunks, depth, links, time, trees: Trees::Listed { roots: list, of } })
+    }
+
+    /// The packing that forests are rounded from.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
+        let ranks = self.graph.ranks();
+        if ranks > MOST_PACKED {
+            return Err(NoForest::TooLarge { ranks });
+        }
+        kept(&self.packings, (roots, depth), || {
+            let list = roots.list(ranks);
+            // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
+            let work = 20_000 * list.len() as u128 * u128::from(ranks) * u128::from(ranks);
+            limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)?;
+            let enough = self.cut(roots).time();
+            match pack(&self.graph, &list, depth, enough) {
+                Ok(packing) => Ok(Shared::new(packing)),
+                Err(NoPacking::Unreachable) => Err(NoForest::Unreachable),
+                Err(NoPacking::Solver(message)) => Err(NoForest::Solver(message)),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Arc;
+
+    fn torus(dims: &[u32]) -> Fabric {
+        let ranks: u32 = dims.iter().product();
+        let mut arcs = Vec::new();
+        let mut stride = ranks;
+        for &dim in dims {
+            stride /= dim;
+            for from in 0..ranks {
+                let at = from / stride % dim;
+                for to in [(at + 1) % dim, (at + dim - 1) % dim] {
+                    arcs.push(Arc { from, to: from - at * stride + to * stride, rate: 400 });
+                }
+            }
+        }
+        Fabric::new(Graph::new(ranks, ranks, arcs), dims)
+    }
+
+    /// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the time.
+    fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
+        let graph = fabric.graph();
+        let ranks = graph.ranks();
+        let mut load = std::collections::BTreeMap::new();
+        for root in 0..ranks {
+            for chunk in 0..chunks {
+                let mut depth = vec![u32::MAX; ranks as usize];
+                depth[root as usize] = 0;
+                for (from, to) in forest.edges(root, chunk) {
+                    assert!(depth[from as usize] != u32::MAX && depth[to as usize] == u32::MAX);
+                    depth[to as usize] = depth[from as usize] + 1;
+                    *load.entry((from, to)).or_insert(0) += 1;
+                }
+                assert!(depth.into_iter().all(|d| d <= forest.depth));
+            }
+        }
+        let rate = |from, to| {
+            let arc = graph.leaving(from).iter().find(|&&arc| graph.arcs()[arc as usize].to == to);
+            graph.arcs()[*arc.expect("a link") as usize].rate as f64
+        };
+        let busiest = load.into_iter().map(|((from, to), n)| f64::from(n) / rate(from, to)).fold(0.0, f64::max);
+        assert!((busiest / f64::from(chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
+    }
+
+    fn ranks(fabric: &Fabric) -> u32 {
+        fabric.graph().ranks()
+    }
+
+    #[test]
+    fn tori_reach_their_cut_at_their_diameter() {
+        for (dims, chunks) in
+            [(&[4_u32, 4][..], 4), (&[4, 8], 4), (&[5, 7], 4), (&[3, 3, 3], 6), (&[2, 4, 8], 8), (&[9], 2)]
+        {
+            let fabric = torus(dims);
+            let forest = fabric.forest(Roots::All, None, chunks).unwrap();
+            let bound = fabric.cut(Roots::All).time();
+            assert!(forest.time >= bound * (1.0 - 1e-12));
+            assert!(forest.time <= bound * 1.05, "{dims:?} {} {bound}", forest.time);
+            assert_eq!(Some(forest.depth), fabric.least_depth(Roots::All));
+            check(&fabric, &forest, chunks);
+            // The same without the symmetry.
+            if ranks(&fabric) > 16 {
+                continue;
+            }
+            let plain = Fabric::new(fabric.graph().clone(), &[]);
+            let bound = plain.cut(Roots::All).time();
+            let listed = plain.forest(Roots::All, Some(forest.depth), chunks).unwrap();
+            check(&plain, &listed, chunks);
+            assert!(listed.time >= bound * (1.0 - 1e-9));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Whole chunks from shares: each root gives each of its chunks to one tree, so that the busiest arc ends early.
+
+use std::sync::Arc as Shared;
+
+use unisono_base::interrupt::poll;
+
+use crate::{
+    Graph,
+    packing::{Packing, Tree},
+};
+
+/// Rounds of exchanges after the first assignment.
+const MOST_ROUNDS: usize = 60;
+
+/// The trees of each root's chunks, and the time of the busiest arc for blocks of one unit.
+pub(crate) fn rounded(graph: &Graph, packing: &Packing, roots: &[u32], chunks: u32) -> (Vec<Vec<Shared<Tree>>>, f64) {
+    let mut choice = Choice::new(graph, packing, roots, chunks);
+    choice.fill();
+    for _ in 0..MOST_ROUNDS {
+        poll();
+        if !choice.exchange() {
+            break;
+        }
+    }
+    let time = choice.time() / f64::from(chunks);
+    let trees = choice.counts.iter().zip(&choice.options).map(|(counts, options)| {
+        let repeated = counts.iter().zip(options);
+        repeated.flat_map(|(&n, option)| std::iter::repeat_n(Shared::clone(&option.tree), n as usize)).collect()
+    });
+    (trees.collect(), time)
+}
+
+/// A tree that a root may use.
+struct Choosable {
+    tree: Shared<Tree>,
+    /// Chunks that the shares grant it.
+    wanted: f64,
+    /// Arcs, each as often as it is used.
+    arcs: Vec<u32>,
+}
+
+struct Choice<'a> {
+    graph: &'a Graph,
+    chunks: u32,
+    /// Of each root.
+    options: Vec<Vec<Choosable>>,
+    counts: Vec<Vec<u32>>,
+    /// Chunks on each arc.
+    load: Vec<f64>,
+    /// Busy time that no assignment avoids, so that loads are told apart near it.
+    scale: f64,
+}
+
+impl<'a> Choice<'a> {
+    fn new(graph: &'a Graph, packing: &Packing, roots: &[u32], chunks: u32) -> Self {
+        let options: Vec<Vec<Choosable>> = roots
+            .iter()
+            .map(|&root| {
+                let own = packing.trees.iter().filter(|(tree, _)| tree.root == root);
+                own.map(|(tree, share)| Choosable {
+                    tree: Shared::clone(tree),
+                    wanted: share * f64::from(chunks),
+                    arcs: tree.edges.iter().flat_map(|edge| edge.way.iter().copied()).collect(),
+                })
+                .collect()
+            })
+            .collect();
+        let counts = options.iter().map(|trees| vec![0; trees.len()]).collect();
+        let scale = (packing.time * f64::from(chunks)).max(f64::MIN_POSITIVE);
+        Self { graph, chunks, options, counts, load: vec![0.0; graph.arcs().len()], scale }
+    }
+
+    fn add(&mut self, root: usize, option: usize, chunks: f64) {
+        for &arc in &self.options[root][option].arcs {
+            self.load[arc as usize] += chunks;
+        }
+    }
+
+    fn busy(&self, arc: u32, more: f64) -> f64 {
+        (self.load[arc as usize] + more) / self.graph.arcs()[arc as usize].rate as f64
+    }
+
+    /// What a chunk more on a tree costs: steep in how busy its arcs then are.
+    fn cost(&self, option: &Choosable) -> f64 {
+        option.arcs.iter().map(|&arc| (self.busy(arc, 1.0) / self.scale).powi(24)).sum()
+    }
+
+    fn time(&self) -> f64 {
+        (0..).zip(&self.load).map(|(arc, _)| self.busy(arc, 0.0)).fold(0.0, f64::max)
+    }
+
+    /// The whole part of each share first, then one chunk after the other on the tree that costs least.
+    fn fill(&mut self) {
+        for root in 0..self.options.len() {
+            for option in 0..self.options[root].len() {
+                let whole = (self.options[root][option].wanted + 1e-6).floor();
+                self.counts[root][option] = unisono_base::narrow(unisono_base::rounded(whole));
+                self.add(root, option, whole);
+            }
+        }
+        // Roots take turns.
+        for round in (0..self.chunks).rev() {
+            for root in 0..self.options.len() {
+                let left = self.chunks - self.counts[root].iter().sum::<u32>();
+                if left > round {
+                    let best = self.cheapest(root).0;
+                    self.counts[root][best] += 1;
+                    self.add(root, best, 1.0);
+                }
+            }
+        }
+    }
+
+    /// The tree of a root that costs least, and its cost.
+    fn cheapest(&self, root: usize) -> (usize, f64) {
+        let costs = self.options[root].iter().map(|option| self.cost(option)).enumerate();
+        costs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("every root has a tree")
+    }
+
+    /// Takes a chunk from every tree of every root and gives it again; whether one moved.
+    fn exchange(&mut self) -> bool {
+        let mut moved = false;
+        for root in 0..self.options.len() {
+            poll();
+            for option in 0..self.options[root].len() {
+                if self.counts[root][option] == 0 {
+                    continue;
+                }
+                self.counts[root][option] -= 1;
+                self.add(root, option, -1.0);
+                let stay = self.cost(&self.options[root][option]);
+                let (best, cost) = self.cheapest(root);
+                let to = if cost < stay * (1.0 - 1e-9) { best } else { option };
+                moved |= to != option;
+                self.counts[root][to] += 1;
+                self.add(root, to, 1.0);
+            }
+        }
+        moved
+    }
+}

@@ -1,0 +1,248 @@
+//! Forests on networks that look alike from every rank, such as tori: one tree, moved to every root.
+//!
+//! On such a network (a Cayley graph of a product of cyclic groups) the arcs of a node differ by their *step*, the difference
+//! of the ranks that they join. Moved to all roots, a tree puts on every arc of a step as many blocks as it has arcs of that step.
+//! So the busiest arc is found by counting, and the program of [`crate::packing`] becomes a small one: every rank, at its
+//! distance from the root, takes each chunk over one of the steps from ranks that are nearer. Which ranks take which step is
+//! a flow from ranks to steps. All trees have the least depth, whatever the throughput.
+
+use rustc_hash::FxHashMap;
+use unisono_base::{interrupt::poll, narrow};
+
+use crate::{Forest, Graph, flow::Flow, forest::Trees};
+
+/// The steps of a network that looks alike from every rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Steps {
+    dims: Vec<u32>,
+    /// Coordinates of each step with the rate of its arcs.
+    of: Vec<(Vec<u32>, u64)>,
+    /// Distance of each rank from rank 0.
+    distance: Vec<u32>,
+}
+
+/// More steps than that are kept for no network.
+const MOST_STEPS: usize = 64;
+
+impl Steps {
+    /// The steps, where ranks in row-major order over `dims` all have the same; there are no relays.
+    pub(crate) fn find(graph: &Graph, dims: &[u32]) -> Option<Self> {
+        let ranks = graph.ranks();
+        let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
+        if graph.nodes() != ranks || product != u64::from(ranks) || ranks < 2 {
+            return None;
+        }
+        let known: FxHashMap<u32, u64> = graph
+            .leaving(0)
+            .iter()
+            .map(|&arc| (graph.arcs()[arc as usize].to, graph.arcs()[arc as usize].rate))
+            .collect();
+        if known.len() > MOST_STEPS {
+            return None;
+        }
+        for rank in 0..ranks {
+            poll();
+            let here = coordinates(rank, dims);
+            let same = |&arc: &u32| {
+                let arc = graph.arcs()[arc as usize];
+                known.get(&minus(arc.to, &here, dims)) == Some(&arc.rate)
+            };
+            if graph.leaving(rank).len() != known.len() || !graph.leaving(rank).iter().all(same) {
+                return None;
+            }
+        }
+        let mut of: Vec<(u32, u64)> = known.into_iter().collect();
+        of.sort_unstable();
+        let of = of.into_iter().map(|(to, rate)| (coordinates(to, dims), rate)).collect();
+        let mut steps = Self { dims: dims.to_vec(), of, distance: Vec::new() };
+        steps.distance = steps.distances(ranks);
+        (!steps.distance.contains(&u32::MAX)).then_some(steps)
+    }
+
+    fn distances(&self, ranks: u32) -> Vec<u32> {
+        let mut distance = vec![u32::MAX; ranks as usize];
+        distance[0] = 0;
+        let (mut queue, mut k) = (vec![0], 0);
+        while let Some(&at) = queue.get(k) {
+            k += 1;
+            let here = coordinates(at, &self.dims);
+            for (step, _) in &self.of {
+                let to = plus(&here, step, &self.dims);
+                if distance[to as usize] == u32::MAX {
+                    distance[to as usize] = distance[at as usize] + 1;
+                    queue.push(to);
+                }
+            }
+        }
+        distance
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.distance.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The forest of `chunks` chunks a root with the least time.
+    pub(crate) fn forest(&self, chunks: u32) -> Forest {
+        let groups = self.groups();
+        let (quotas, time) = self.quotas(&groups, chunks);
+        let ranks = self.distance.len();
+        let mut taken = vec![0_u8; ranks * chunks as usize];
+        for (group, quota) in groups.iter().zip(quotas) {
+            let slots: u64 = quota.iter().sum();
+            let mut used = vec![0_u64; quota.len()];
+            let mut at = 0_u64;
+            // Nearer ranks come first. Steps take turns in proportion, so every level of the tree uses all of them.
+            for &rank in &group.ranks {
+                poll();
+                for chunk in 0..chunks {
+                    at += 1;
+                    let behind = |k: &usize| i128::from(quota[*k]) * i128::from(at) - i128::from(used[*k] * slots);
+                    let open = (0..quota.len()).filter(|&k| used[k] < quota[k]);
+                    let step = open.max_by_key(behind).expect("as many slots as chunks");
+                    used[step] += 1;
+                    taken[(rank * chunks + chunk) as usize] = narrow(step);
+                }
+            }
+        }
+        let mut order: Vec<u32> = (0..narrow(ranks)).collect();
+        order.sort_by_key(|&rank| self.distance[rank as usize]);
+        let depth = self.depth();
+        let trees = Translated { steps: self.clone(), chunks, taken, order };
+        Forest { chunks, depth, links: depth, time, trees: Trees::Translated(trees) }
+    }
+
+    /// Ranks by the steps that may reach them, nearer ranks first.
+    fn groups(&self) -> Vec<Group> {
+        let mut groups: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
+        for rank in 1..narrow::<u32>(self.distance.len()) {
+            poll();
+            let here = coordinates(rank, &self.dims);
+            let nearer = |(step, _): &(Vec<u32>, u64)| {
+                let from = less(&here, step, &self.dims);
+                self.distance[from as usize] + 1 == self.distance[rank as usize]
+            };
+            let mask = self.of.iter().enumerate().filter(|(_, step)| nearer(step)).fold(0, |m, (k, _)| m | 1 << k);
+            groups.entry(mask).or_default().push(rank);
+        }
+        let mut groups: Vec<Group> = groups.into_iter().map(|(steps, ranks)| Group { steps, ranks }).collect();
+        groups.sort_by_key(|group| group.steps);
+        for group in &mut groups {
+            group.ranks.sort_by_key(|&rank| self.distance[rank as usize]);
+        }
+        groups
+    }
+
+    /// How many chunks each group takes over each step so that the busiest ends earliest, and the time of that.
+    fn quotas(&self, groups: &[Group], chunks: u32) -> (Vec<Vec<u64>>, f64) {
+        let steps = self.of.len();
+        let (source, sink) = (groups.len() + steps, groups.len() + steps + 1);
+        let all: u64 = groups.iter().map(|g| g.ranks.len() as u64 * u64::from(chunks)).sum();
+        let rates: u64 = self.of.iter().map(|(_, rate)| rate).sum();
+        // Chunks over each step in a time of `top / bottom`, rounded down; the least time that lets all pass is sought.
+        let (mut top, mut bottom) = (u128::from(all), u128::from(rates));
+        loop {
+            poll();
+            let most: Vec<u128> = self.of.iter().map(|&(_, rate)| u128::from(rate) * top / bottom).collect();
+            let mut flow = Flow::new(sink + 1);
+            for (at, group) in groups.iter().enumerate() {
+                let slots = group.ranks.len() as u128 * u128::from(chunks);
+                flow.arc(source, at, slots);
+                for step in (0..steps).filter(|step| group.steps >> step & 1 == 1) {
+                    flow.arc(at, groups.len() + step, slots);
+                }
+            }
+            for (step, &most) in most.iter().enumerate() {
+                flow.arc(groups.len() + step, sink, most);
+            }
+            if flow.largest(source, sink) == u128::from(all) {
+                let mut arc = 0;
+                let mut quotas = vec![vec![0; steps]; groups.len()];
+                for (group, quota) in groups.iter().zip(&mut quotas) {
+                    arc += 1;
+                    for step in (0..steps).filter(|step| group.steps >> step & 1 == 1) {
+                        quota[step] = narrow(flow.carried(arc));
+                        arc += 1;
+                    }
+                }
+                let time = (0..steps).map(|step| {
+                    let carried: u64 = quotas.iter().map(|quota| quota[step]).sum();
+                    carried as f64 / self.of[step].1 as f64
+                });
+                let time = time.fold(0.0, f64::max) / f64::from(chunks);
+                return (quotas, time);
+            }
+            // The steps on the side of the source are all full: together they need more, and the next time is the earliest at
+            // which one of them carries one chunk more.
+            let side = flow.side(source);
+            let full = (0..steps).filter(|step| side[groups.len() + step]);
+            let next = full.map(|step| (most[step] + 1, u128::from(self.of[step].1)));
+            let least = next.reduce(|a, b| if b.0 * a.1 < a.0 * b.1 { b } else { a });
+            (top, bottom) = least.expect("a step that limits the flow");
+        }
+    }
+}
+
+/// Ranks that the same steps reach.
+struct Group {
+    /// A bit a step.
+    steps: u64,
+    ranks: Vec<u32>,
+}
+
+/// The trees of rank 0, which every root has, moved to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Translated {
+    steps: Steps,
+    chunks: u32,
+    /// The step over which each rank gets each chunk of rank 0.
+    taken: Vec<u8>,
+    /// Ranks by their distance from rank 0.
+    order: Vec<u32>,
+}
+
+impl Translated {
+    pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<(u32, u32)> {
+        let dims = &self.steps.dims;
+        let root = coordinates(root, dims);
+        let edge = |&rank: &u32| {
+            let step = &self.steps.of[usize::from(self.taken[(rank * self.chunks + chunk) as usize])].0;
+            let here = coordinates(rank, dims);
+            let from = coordinates(less(&here, step, dims), dims);
+            (plus(&from, &root, dims), plus(&here, &root, dims))
+        };
+        self.order[1..].iter().map(edge).collect()
+    }
+}
+
+/// Row-major: the last dimension varies first.
+fn coordinates(rank: u32, dims: &[u32]) -> Vec<u32> {
+    let mut left = rank;
+    let mut at: Vec<u32> = dims
+        .iter()
+        .rev()
+        .map(|&dim| {
+            let here = left % dim;
+            left /= dim;
+            here
+        })
+        .collect();
+    at.reverse();
+    at
+}
+
+fn number(at: impl Iterator<Item = u32>, dims: &[u32]) -> u32 {
+    at.zip(dims).fold(0, |rank, (c, &dim)| rank * dim + c)
+}
+
+fn plus(a: &[u32], b: &[u32], dims: &[u32]) -> u32 {
+    number(a.iter().zip(b).zip(dims).map(|((&a, &b), &dim)| (a + b) % dim), dims)
+}
+
+fn less(a: &[u32], b: &[u32], dims: &[u32]) -> u32 {
+    number(a.iter().zip(b).zip(dims).map(|((&a, &b), &dim)| (a + dim - b) % dim), dims)
+}
+
+/// The difference of a rank and coordinates.
+fn minus(rank: u32, from: &[u32], dims: &[u32]) -> u32 {
+    less(&coordinates(rank, dims), from, dims)
+}
