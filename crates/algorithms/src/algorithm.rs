@@ -2,8 +2,9 @@
 
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Estimate, Exchange, Placed, Round, switches::Configured};
+use unisono_lower::{Estimate, Exchange, Placed, Round, Trees, switches::Configured};
 use unisono_machine::{Grid, in_network::Site};
+use unisono_synthesis::Fabric;
 
 use crate::{AlgorithmError, Params, line::LineTree, ranks::Extents};
 
@@ -14,6 +15,8 @@ pub enum Means {
     Grid,
     /// Messages between any two ranks.
     Messages,
+    /// The links of a network, known one by one.
+    Links,
     /// Switches that reduce and multicast.
     ReducingSwitches,
 }
@@ -24,6 +27,7 @@ impl Means {
         match self {
             Means::Grid => "a grid of PEs (a wafer)",
             Means::Messages => "messages between ranks",
+            Means::Links => "the links of a network",
             Means::ReducingSwitches => "switches that reduce",
         }
     }
@@ -61,8 +65,8 @@ impl Info {
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
 
     /// Returns whether the algorithm makes a collective where a means is offered.
-    pub fn serves(&self, kind: Kind, offered: Means) -> bool {
-        self.needs.contains(&offered) && self.collectives.contains(&kind)
+    pub fn serves(&self, kind: Kind, offered: &[Means]) -> bool {
+        self.needs.iter().any(|means| offered.contains(means)) && self.collectives.contains(&kind)
     }
 }
 
@@ -81,6 +85,8 @@ pub enum Place<'a> {
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that all reach each other by messages.
     Ranks(Ranks),
+    /// Ranks that reach each other by messages over links that are known.
+    Network { ranks: Ranks, fabric: &'a Fabric },
     /// Cores whose switches reduce.
     Switches(&'a Site),
 }
@@ -111,16 +117,21 @@ impl<'a> Case<'a> {
         Self { collective, place: Place::Ranks(ranks) }
     }
 
+    pub fn on_network(collective: Collective, ranks: Ranks, fabric: &'a Fabric) -> Self {
+        Self { collective, place: Place::Network { ranks, fabric } }
+    }
+
     pub fn on_switches(collective: Collective, site: &'a Site) -> Self {
         Self { collective, place: Place::Switches(site) }
     }
 
     /// The means that the place offers.
-    pub fn offers(&self) -> Means {
+    pub fn offers(&self) -> &'static [Means] {
         match self.place {
-            Place::Grid { .. } => Means::Grid,
-            Place::Ranks(_) => Means::Messages,
-            Place::Switches(_) => Means::ReducingSwitches,
+            Place::Grid { .. } => &[Means::Grid],
+            Place::Ranks(_) => &[Means::Messages],
+            Place::Network { .. } => &[Means::Messages, Means::Links],
+            Place::Switches(_) => &[Means::ReducingSwitches],
         }
     }
 
@@ -128,14 +139,14 @@ impl<'a> Case<'a> {
     pub fn grid(&self) -> Grid {
         match self.place {
             Place::Grid { grid, .. } => grid,
-            Place::Ranks(_) | Place::Switches(_) => Grid::new(1, self.collective.ranks),
+            Place::Ranks(_) | Place::Network { .. } | Place::Switches(_) => Grid::new(1, self.collective.ranks),
         }
     }
 
     pub fn depth_cycles(&self) -> f64 {
         match self.place {
             Place::Grid { depth_cycles, .. } => depth_cycles,
-            Place::Ranks(_) | Place::Switches(_) => 0.0,
+            Place::Ranks(_) | Place::Network { .. } | Place::Switches(_) => 0.0,
         }
     }
 
@@ -143,7 +154,15 @@ impl<'a> Case<'a> {
     pub fn ranks(&self) -> Ranks {
         match self.place {
             Place::Grid { .. } | Place::Switches(_) => Ranks::default(),
-            Place::Ranks(ranks) => ranks,
+            Place::Ranks(ranks) | Place::Network { ranks, .. } => ranks,
+        }
+    }
+
+    /// The links, where they are known.
+    pub fn fabric(&self) -> Option<&'a Fabric> {
+        match self.place {
+            Place::Network { fabric, .. } => Some(fabric),
+            Place::Grid { .. } | Place::Ranks(_) | Place::Switches(_) => None,
         }
     }
 
@@ -182,6 +201,8 @@ pub enum Profile {
     Rounds(Vec<Round>),
     /// Among ranks on a network: the sizes, senders and receivers of messages.
     Exchanges(Vec<Exchange>),
+    /// On the links of a network: trees that fill them.
+    Trees(Trees),
     /// In switches: the registers that the schedule stands for.
     Registers(Configured),
 }

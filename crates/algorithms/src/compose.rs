@@ -69,13 +69,14 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
 /// The place must offer what the algorithm needs.
 fn check_place(algorithm: &dyn Algorithm, case: &Case) -> Result<(), AlgorithmError> {
     let info = algorithm.info();
-    if info.needs.contains(&case.offers()) { Ok(()) } else { Err(lacks(info, case.offers())) }
+    if info.needs.iter().any(|means| case.offers().contains(means)) { Ok(()) } else { Err(lacks(info, case.offers())) }
 }
 
 /// The error of an algorithm that needs something else than the machine offers.
-pub(crate) fn lacks(info: &Info, offered: Means) -> AlgorithmError {
-    let needs = info.needs.iter().map(|means| means.phrase()).collect::<Vec<_>>().join(" or ");
-    let reason = format!("it needs {needs}; the machine offers {}", offered.phrase());
+pub(crate) fn lacks(info: &Info, offered: &[Means]) -> AlgorithmError {
+    let phrases = |means: &[Means], with: &str| means.iter().map(|m| m.phrase()).collect::<Vec<_>>().join(with);
+    let (needs, offered) = (phrases(info.needs, " or "), phrases(offered, " and "));
+    let reason = format!("it needs {needs}; the machine offers {offered}");
     AlgorithmError::Unsupported { algorithm: info.name, reason }
 }
 

@@ -16,7 +16,7 @@ mod terms;
 mod text;
 pub mod wafer;
 
-pub use exchange::{Exchange, Flow};
+pub use exchange::{Exchange, Flow, Trees};
 pub use grid_placement::{ANY_COLOR, Distances, GridPlacement};
 pub use json::{from_json, to_json};
 pub use placed::{File, FileError, OnGrid, Placed, VerifiedFile};

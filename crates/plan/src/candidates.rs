@@ -21,6 +21,8 @@ pub enum Source {
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed over it.
     Exchanges,
+    /// On a network: what trees put on its links, in closed form.
+    Trees,
     /// On a network: the messages of the schedule in rounds, routed over it.
     Messages,
     /// On switches that reduce: alpha and beta of their registers.

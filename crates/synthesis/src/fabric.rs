@@ -154,6 +154,21 @@ impl Fabric {
         (most != u32::MAX).then_some(most)
     }
 
+    /// The limit on the depth where none is given.
+    pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
+        if self.alike(roots).is_some() { least } else { 2 * least }
+    }
+
+    /// Limits on the depth that are worth a forest: the least, and one at which the time comes nearer to the cut.
+    pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
+        const NEAR: f64 = 1.001;
+        let reached = |depth| {
+            let bound = self.cut(roots).time();
+            self.packing(roots, Some(depth)).is_ok_and(|packing| packing.time <= bound * NEAR)
+        };
+        if self.alike(roots).is_some() || reached(least) { vec![least] } else { vec![least, 2 * least] }
+    }
+
     /// A forest of whole chunks no deeper than `depth`.
     ///
     /// # Errors
@@ -183,7 +198,10 @@ impl Fabric {
         let trees = || of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
         let links = trees().map(|tree| tree.links()).max().unwrap_or(0);
-        Ok(Forest { chunks, depth, links, time, trees: Trees::Listed { roots: list, of } })
+        let mut sends = vec![0_u64; self.graph.ranks() as usize];
+        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
+        let most_sends = sends.into_iter().max().unwrap_or(0);
+        Ok(Forest { chunks, depth, links, time, most_sends, trees: Trees::Listed { roots: list, of } })
     }
 
     /// The packing that forests are rounded from.

@@ -15,6 +15,8 @@ pub struct Forest {
     pub links: u32,
     /// The time in which the busiest arc carries its share of blocks of one unit.
     pub time: f64,
+    /// Chunks that a rank sends, each to every rank below it, the most of all ranks.
+    pub most_sends: u64,
     pub(crate) trees: Trees,
 }
 

@@ -108,7 +108,8 @@ impl Steps {
         order.sort_by_key(|&rank| self.distance[rank as usize]);
         let depth = self.depth();
         let trees = Translated { steps: self.clone(), chunks, taken, order };
-        Forest { chunks, depth, links: depth, time, trees: Trees::Translated(trees) }
+        let most_sends = (ranks as u64 - 1) * u64::from(chunks);
+        Forest { chunks, depth, links: depth, time, most_sends, trees: Trees::Translated(trees) }
     }
 
     /// Ranks by the steps that may reach them, nearer ranks first.

@@ -39,7 +39,7 @@ impl Algorithm for InNetwork {
         let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         let c = &case.collective;
         let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
-        if case.offers() != Means::ReducingSwitches {
+        if !case.offers().contains(&Means::ReducingSwitches) {
             return Err(lacks(&INFO, case.offers()));
         }
         if c.operator == Operator::Ordered && c.kind.reduces() && c.kind != Kind::Scan {

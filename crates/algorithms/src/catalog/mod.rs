@@ -11,6 +11,7 @@ mod dissemination;
 mod dual_rings;
 mod elimination;
 mod flood;
+mod forest;
 mod hierarchical;
 mod in_network;
 mod kd_tree;
@@ -58,6 +59,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(dual_rings::DualRings),
     &Among(elimination::Elimination),
     &flood::Flood,
+    &Among(forest::Forest),
     &Among(hierarchical::Hierarchical),
     &in_network::InNetwork,
     &kd_tree::KdTree,

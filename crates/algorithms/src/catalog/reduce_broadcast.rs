@@ -56,7 +56,7 @@ fn part<'a>(
         });
     }
     let mut rest = params.only(|k| !["root", "reduce", "broadcast"].contains(&k));
-    if case.offers() != Means::Grid {
+    if !case.offers().contains(&Means::Grid) {
         // Two parts may have different parameters.
         let own = find(name)?.info().params;
         rest = rest.only(|k| own.iter().any(|p| p.name == k));
@@ -72,10 +72,10 @@ fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm
 }
 
 fn reduce_part<'a>(case: &Case<'a>, params: &Params) -> Result<Part<'a>, AlgorithmError> {
-    let default = match case.offers() {
-        Means::Grid if case.grid().is_line() => "auto-gen",
-        Means::Grid => "x-y",
-        Means::Messages | Means::ReducingSwitches => "binomial",
+    let default = match case.offers().contains(&Means::Grid) {
+        true if case.grid().is_line() => "auto-gen",
+        true => "x-y",
+        false => "binomial",
     };
     part(case, params, Kind::Reduce, "reduce", default)
 }
@@ -96,7 +96,7 @@ impl Algorithm for ReduceBroadcast {
             return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         }
         reduce_part(case, params)?;
-        if case.offers() != Means::Grid {
+        if !case.offers().contains(&Means::Grid) {
             return broadcast_part(case, params).map(|_| ());
         }
         match params.get("broadcast") {
@@ -151,14 +151,14 @@ impl Algorithm for ReduceBroadcast {
                 rounds.extend(more);
                 Some(Profile::Rounds(rounds))
             }
-            Profile::Exchanges(_) | Profile::Registers(_) => None,
+            Profile::Exchanges(_) | Profile::Trees(_) | Profile::Registers(_) => None,
         }
     }
 
     fn size(&self, case: &Case, params: &Params) -> Size {
         let Ok((reduce, inner, rest)) = reduce_part(case, params) else { return Size::default() };
         let reduce = reduce.size(&inner, &rest);
-        let broadcast = broadcast_part(case, params).ok().filter(|_| case.offers() == Means::Messages);
+        let broadcast = broadcast_part(case, params).ok().filter(|_| case.offers().contains(&Means::Messages));
         let more = broadcast.and_then(|(broadcast, inner, rest)| broadcast.size(&inner, &rest).instructions);
         let instructions = reduce.instructions.zip(more).map(|(a, b)| a + b);
         Size { instructions, profile_steps: reduce.profile_steps }
@@ -169,7 +169,7 @@ impl Algorithm for ReduceBroadcast {
         for reduce in parts(case, Kind::Reduce) {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
                 let rest = rest.with("reduce", reduce.name());
-                if case.offers() != Means::Grid {
+                if !case.offers().contains(&Means::Grid) {
                     // Ranks are alike, so the root may be any. What suits the vector for the reduce does for the
                     // broadcast of the same name; where there is none, all are worth a try.
                     let same = |b: &&dyn Algorithm| b.name() == reduce.name();

@@ -170,7 +170,7 @@ impl Algorithm for Ring {
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        if case.offers() != Means::Grid {
+        if !case.offers().contains(&Means::Grid) {
             return ranks::supports(&RankRing, case, params);
         }
         let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
@@ -191,7 +191,7 @@ impl Algorithm for Ring {
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        if case.offers() != Means::Grid {
+        if !case.offers().contains(&Means::Grid) {
             return ranks::build(&RankRing, case, params);
         }
         let line: Vec<NodeId> = (0..case.collective.ranks).map(NodeId).collect();
@@ -202,7 +202,7 @@ impl Algorithm for Ring {
     }
 
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        if case.offers() != Means::Grid {
+        if !case.offers().contains(&Means::Grid) {
             return ranks::profile(&RankRing, case, params);
         }
         let c = case.collective;
@@ -215,7 +215,7 @@ impl Algorithm for Ring {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.offers() != Means::Grid {
+        if !case.offers().contains(&Means::Grid) {
             return vec![Params::new()];
         }
         ["line", "fold"].map(|m| Params::new().with("mapping", m)).to_vec()

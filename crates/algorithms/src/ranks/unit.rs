@@ -2,7 +2,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Exchange, Placed, Round};
+use unisono_lower::{Exchange, Placed, Round, Trees};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{Algorithm, AlgorithmError, Case, Info, Means, Params, Profile, Size, catalog::too_large, compose::lacks};
@@ -46,6 +46,11 @@ pub trait RankAlgorithm: Sync {
     /// Where all ranks do alike: who sends how much to whom, so that networks can be timed without the schedule. There
     /// are at least two ranks.
     fn exchanges(&self, _case: &Case, _params: &Params) -> Option<Vec<Exchange>> {
+        None
+    }
+
+    /// Where messages follow trees over known links: what these take. There are at least two ranks.
+    fn trees(&self, _case: &Case, _params: &Params) -> Option<Trees> {
         None
     }
 
@@ -97,7 +102,7 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = &case.collective;
     let info = unit.info();
-    if case.offers() != Means::Messages {
+    if !case.offers().contains(&Means::Messages) {
         return Err(lacks(info, case.offers()));
     }
     let no = |reason| Err(AlgorithmError::Unsupported { algorithm: info.name, reason });
@@ -139,8 +144,11 @@ pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<P
 pub fn profile(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Profile> {
     let alone = case.collective.ranks == 1;
     if case.ranks().extents.is_some() {
-        let exchanges = if alone { Some(Vec::new()) } else { unit.exchanges(case, params) };
-        exchanges.map(Profile::Exchanges)
+        if alone {
+            return Some(Profile::Exchanges(Vec::new()));
+        }
+        let exchanges = unit.exchanges(case, params).map(Profile::Exchanges);
+        exchanges.or_else(|| unit.trees(case, params).map(Profile::Trees))
     } else {
         let rounds = if alone { Some(Vec::new()) } else { unit.rounds(case, params) };
         rounds.map(Profile::Rounds)

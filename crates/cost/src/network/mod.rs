@@ -12,23 +12,28 @@ use unisono_machine::{
 };
 
 pub use model::NetworkModel;
+use unisono_synthesis::{Fabric, Graph};
 
 /// The part of a network that runs a collective: its accelerators, and the model of their messages.
 pub struct NetworkPart {
     pub network: Network,
     pub topology: Box<dyn Topology>,
     pub model: NetworkModel,
+    /// The links between the ranks.
+    pub fabric: Fabric,
 }
 
 impl NetworkPart {
-    /// Places rank k on accelerator `nodes[k]`.
+    /// Places rank k on accelerator `nodes[k]`; ranks are numbered row-major over `extents`.
     ///
     /// # Errors
     /// An accelerator that does not exist or has two ranks; a topology that does not close or is too large.
-    pub fn new(network: &Network, nodes: Vec<u32>) -> Result<Self, MachineError> {
+    pub fn new(network: &Network, nodes: Vec<u32>, extents: &[u32]) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         network.check_nodes(&*topology, &nodes)?;
         let model = NetworkModel::new(network, nodes)?;
-        Ok(Self { network: network.clone(), topology, model })
+        let graph = Graph::of_plane(model.plane(), model.places(), network.planes, |_| network.link_gbps);
+        let fabric = Fabric::new(graph, extents);
+        Ok(Self { network: network.clone(), topology, model, fabric })
     }
 }

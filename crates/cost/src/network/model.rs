@@ -16,7 +16,7 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
-use unisono_lower::{Exchange, Flow};
+use unisono_lower::{Exchange, Flow, Trees};
 use unisono_machine::{
     MachineError,
     network::{Network, Plane, Routing},
@@ -108,6 +108,14 @@ impl NetworkModel {
         let transfer = loads.busiest(&messages) * scale * self.ns_per_byte;
         let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
         transfer.max(exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
+    }
+
+    /// Nanoseconds of messages along trees: what the busiest link takes, and the latency of the deepest tree.
+    pub fn trees_ns(&self, trees: &Trees) -> f64 {
+        let hosts = trees.messages_of_rank as f64 * self.overhead_ns / 2.0;
+        let transfer = trees.busiest_ns.max(trees.reduced as f64 * self.reduce_ns_per_byte).max(hosts);
+        let head = f64::from(trees.links) * self.alpha_ns + f64::from(trees.messages) * self.overhead_ns;
+        transfer + head + trees.filling_bytes as f64 * self.ns_per_byte
     }
 
     fn message_ns(&self, hops: u32) -> f64 {

@@ -33,8 +33,15 @@ struct OnNetwork {
     extents: Extents,
 }
 
-pub const KIND: TargetKind =
-    TargetKind { name: "network", offers: &[Means::Messages], open, place, simulator: run::NETWORK, simulate, shape };
+pub const KIND: TargetKind = TargetKind {
+    name: "network",
+    offers: &[Means::Messages, Means::Links],
+    open,
+    place,
+    simulator: run::NETWORK,
+    simulate,
+    shape,
+};
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let network = asked.machine.get::<Network>()?;
@@ -52,7 +59,7 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
     };
-    Ok(OnNetwork { part: NetworkPart::new(network, nodes)?, extents })
+    Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, extents })
 }
 
 /// On the places that are given, in the part that a shape names, where it is on this machine, or on the first accelerators.
@@ -167,7 +174,7 @@ impl Target for OnNetwork {
     }
 
     fn case(&self, collective: Collective) -> Case<'_> {
-        Case::on_ranks(collective, prices(&self.part, self.extents))
+        Case::on_network(collective, prices(&self.part, self.extents), &self.part.fabric)
     }
 
     /// Returns whether the candidate must be built to be timed and its schedule is huge.
@@ -186,9 +193,13 @@ impl Target for OnNetwork {
     ) -> Result<Timed, PlanError> {
         let case = self.case(collective);
         let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
-        if let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) {
-            let time = Time::from_ns(self.part.model.exchanges_ns(&exchanges));
+        let profile = algorithm.profile(&case, &params);
+        if let Some(Profile::Exchanges(exchanges)) = &profile {
+            let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
             return Ok(timed(params, time, Source::Exchanges));
+        }
+        if let Some(Profile::Trees(trees)) = profile {
+            return Ok(timed(params, Time::from_ns(self.part.model.trees_ns(&trees)), Source::Trees));
         }
         let schedule = build(algorithm, &case, &params)?.schedule;
         let time = self.schedule_time(&schedule, algorithm.name())?;

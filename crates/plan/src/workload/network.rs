@@ -22,7 +22,7 @@ impl OnNetwork {
     pub fn new(workload: &Workload, network: &Network) -> Result<Self, PlanError> {
         let topology = network.topology(&network.name)?;
         let places = places(workload, &network.name, &topology.extents())?;
-        Ok(Self { part: NetworkPart::new(network, places)? })
+        Ok(Self { part: NetworkPart::new(network, places, &[])? })
     }
 
     pub fn places(&self) -> &[u32] {

@@ -2,6 +2,7 @@
 
 mod bisection;
 mod board_edges;
+mod cut;
 mod injection;
 mod latency;
 
@@ -10,14 +11,17 @@ use unisono_machine::network::{Network, Topology};
 
 pub use bisection::Bisection;
 pub use board_edges::BoardEdges;
+pub use cut::Cut;
 pub use injection::Injection;
 pub use latency::Latency;
+
+use unisono_synthesis::Fabric;
 
 use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[&Bisection, &BoardEdges, &Injection, &Latency];
+pub(crate) const BOUNDS: &[&dyn Bound] = &[&Bisection, &BoardEdges, &Cut, &Injection, &Latency];
 
 /// A collective on the accelerators of a network.
 pub struct NetworkCase<'a> {
@@ -25,14 +29,15 @@ pub struct NetworkCase<'a> {
     pub network: &'a Network,
     pub topology: &'a dyn Topology,
     pub model: &'a NetworkModel,
+    pub fabric: &'a Fabric,
 }
 
 impl<'a> NetworkCase<'a> {
     /// Returns the case of a problem on a network.
     fn of(problem: &CostProblem<'a>) -> Option<Self> {
         let part: &NetworkPart = problem.on()?;
-        let NetworkPart { network, topology, model } = part;
-        Some(Self { collective: problem.collective, network, topology: &**topology, model })
+        let NetworkPart { network, topology, model, fabric } = part;
+        Some(Self { collective: problem.collective, network, topology: &**topology, model, fabric })
     }
 
     fn injection_ns_per_byte(&self) -> f64 {

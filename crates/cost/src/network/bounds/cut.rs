@@ -1,0 +1,50 @@
+//! Cut: every block on one side of a cut goes over its links at least once.
+//!
+//! An allgather of blocks of n bytes takes (blocks inside) n / (rate of the links that leave), for the cut where this is
+//! largest; a reduce-scatter the same, turned round. A broadcast or a reduce of S bytes takes S over the smallest cut between the
+//! root and another rank. Of an allreduce S bytes cross any cut between two ranks, in each direction. The ratio is exact
+//! where ranks are few ([`unisono_synthesis::cut`]). Source: Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
+
+use unisono_collective::Kind;
+use unisono_synthesis::Roots;
+
+use super::NetworkCase;
+use crate::{Bound, CostProblem, Time};
+
+pub struct Cut;
+
+impl Bound for Cut {
+    fn name(&self) -> &'static str {
+        "cut"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Edmonds, 1973; Zhao et al.: ForestColl, arXiv 2402.06787"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "bytes not compressed, nothing reduced or copied in switches"
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
+    }
+}
+
+impl Cut {
+    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+        let c = &case.collective;
+        let roots = match c.kind {
+            Kind::Allgather | Kind::ReduceScatter => Roots::All,
+            Kind::Broadcast | Kind::Reduce => Roots::One(c.root),
+            // Of a vector that starts at rank 0 alone, all must cross a cut between it and any rank.
+            Kind::Allreduce => Roots::One(0),
+            _ => return None,
+        };
+        if c.is_local() {
+            return Some(0.0);
+        }
+        let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        Some(case.fabric.cut(roots).time() * block / case.fabric.graph().bytes_per_ns())
+    }
+}
