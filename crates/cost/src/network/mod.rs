@@ -5,6 +5,7 @@ pub mod bounds;
 mod loads;
 mod model;
 mod schedule;
+mod speeds;
 
 use unisono_machine::{
     MachineError,
@@ -12,6 +13,7 @@ use unisono_machine::{
 };
 
 pub use model::NetworkModel;
+pub use speeds::Speeds;
 
 /// The part of a network that runs a collective: its accelerators, and the model of their messages.
 pub struct NetworkPart {

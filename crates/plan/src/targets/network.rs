@@ -121,7 +121,7 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message between any two ranks goes half of the longest way.
     let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
     Ranks {
-        latency_ns: hops * part.model.alpha_ns + part.model.overhead_ns / 2.0,
+        latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0,
         issue_ns: part.model.overhead_ns / 2.0,
         ns_per_byte: 1.0 / part.network.injection_bytes_per_ns(&*part.topology),
         reduce_ns_per_byte: part.model.reduce_ns_per_byte,
