@@ -35,18 +35,14 @@ pub struct Exchange {
     pub reduced: u64,
 }
 
-/// The facts of messages along trees that share links, where every link is busy most of the time.
+/// The facts of messages along trees that share links.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trees {
-    /// Until the busiest link has carried all that goes over it.
-    pub busiest_ns: f64,
-    /// Messages from the first to the last of a chain, and the links that they go over.
+    /// Until the last message is there, by a timetable of all links.
+    pub end_ns: f64,
+    /// Messages of a chain from the first to the last.
     pub messages: u32,
-    pub links: u32,
-    /// Bytes that pass the links of the deepest tree one after the other before the busiest link has all of its work; with
-    /// trees from all ranks it always has some.
-    pub filling_bytes: u64,
-    /// Messages that a rank sends or receives, the most of all ranks.
+    /// Messages that a rank sends and receives, the most of all ranks.
     pub messages_of_rank: u64,
     /// Bytes that a rank reduces, the most of all ranks.
     pub reduced: u64,

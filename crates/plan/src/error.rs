@@ -38,6 +38,8 @@ pub enum PlanError {
     NoPlaces { machine: String, kind: &'static str },
     #[error("the schedule has {nodes} nodes; the part of the machine has {found} {places}")]
     OtherSize { nodes: u64, found: u64, places: &'static str },
+    #[error("{0}")]
+    NoCertificate(String),
     #[error("{part} is not a part of {machine}; accepted is {accepted}")]
     Part { part: String, machine: String, accepted: &'static str },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]

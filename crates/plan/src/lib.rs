@@ -6,6 +6,7 @@
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
+mod bound_certificate;
 mod candidates;
 mod error;
 pub mod exchange;
@@ -19,6 +20,7 @@ mod target;
 mod targets;
 pub mod workload;
 
+pub use bound_certificate::BoundCertificate;
 pub use candidates::{Source, Timed};
 pub use error::PlanError;
 pub use plan::{Plan, plan};

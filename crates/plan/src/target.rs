@@ -8,7 +8,7 @@ use unisono_lower::{Placed, Placement, Terms};
 use unisono_machine::Machine;
 use unisono_schedule::Schedule;
 
-use crate::{PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
+use crate::{BoundCertificate, PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
@@ -96,6 +96,17 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// It is larger than its tables can hold.
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
+
+    /// The certificate of a bound, from which the bound can be checked with the machine alone.
+    ///
+    /// # Errors
+    /// The machine has no such bounds, or they do not apply to the collective.
+    fn certificate(&self, collective: Collective) -> Result<BoundCertificate, PlanError> {
+        let (kind, machine) = (collective.kind, self.machine_name());
+        Err(PlanError::NoCertificate(format!(
+            "no bound of {kind} on {machine} has a certificate; those on networks have"
+        )))
+    }
 
     /// Returns whether MPI programs can run plans for the machine.
     fn runs_mpi(&self) -> bool {

@@ -74,6 +74,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::check_bound, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::encode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::prove_plan, m)?)?;

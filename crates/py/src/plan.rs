@@ -7,7 +7,10 @@ use pyo3::{
 use serde::Serialize;
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::Kind;
-use unisono_plan::{PlanReport, Problem, TARGETS, bounds as bounds_of, plan as plan_of, sweep_point as point_of};
+use unisono_plan::{
+    BoundCertificate, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, plan as plan_of,
+    sweep_point as point_of,
+};
 
 use crate::{
     convert::{self, Request},
@@ -86,6 +89,13 @@ impl Plan {
         Ok(Schedule::new(file))
     }
 
+    /// A certificate of the bound `cut` as JSON: prices of links, from which the bound can be checked with the machine alone.
+    fn certificate(&self, py: Python<'_>) -> PyResult<String> {
+        let problem = &self.plan.problem;
+        let made = detached(py, || problem.target.certificate(problem.collective))?.map_err(plan_error)?;
+        Ok(made.to_json())
+    }
+
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report)
     }
@@ -124,6 +134,27 @@ pub fn plan(
         Ok(Plan { plan, report })
     })?;
     made.map_err(plan_error)
+}
+
+/// Computes a bound from its certificate and the links of a machine: the collective, the ranks, and the bound in seconds or
+/// the reason why it does not hold.
+#[pyfunction]
+pub fn check_bound(
+    py: Python<'_>,
+    text: &str,
+    machine: &Machine,
+) -> PyResult<(String, usize, Option<f64>, Option<String>)> {
+    let found = detached(py, || {
+        let certificate = BoundCertificate::parse(text)?;
+        let checked = certificate.check(machine.description())?;
+        Ok::<_, PlanError>((certificate, checked))
+    })?;
+    let (certificate, checked) = found.map_err(plan_error)?;
+    let (collective, ranks) = (certificate.collective, certificate.places.len());
+    Ok(match checked {
+        Ok(seconds) => (collective, ranks, Some(seconds), None),
+        Err(reason) => (collective, ranks, None, Some(reason)),
+    })
 }
 
 /// `[{name, cycles, seconds, reference, source, assumes}]` of all bounds that apply.

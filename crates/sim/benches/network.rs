@@ -72,7 +72,7 @@ fn flow_name(machine: &str) -> String {
 
 fn flows(machine: &str) {
     let net = interconnect(machine);
-    let injection = f64::from(net.planes) * net.plane.leaving(0).len() as f64 / net.timing.ps_per_byte;
+    let injection = f64::from(net.planes) * net.plane.leaving(0).len() as f64 / net.timing.links[0].ps_per_byte;
     let begin = cpu_seconds();
     let alltoall = flow::alltoall(&net, MI).unwrap();
     let seconds = cpu_seconds() - begin;

@@ -65,6 +65,8 @@ type Key = (Roots, Option<u32>, u32);
 /// A graph with what is known of it. Answers are kept, since a plan asks for them again and again.
 pub struct Fabric {
     graph: Graph,
+    /// Nanoseconds that a link adds to a message.
+    hop_ns: f64,
     /// Where all ranks see the same network.
     steps: Option<Steps>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
@@ -89,14 +91,19 @@ fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, k
 }
 
 impl Fabric {
-    /// `dims` are the extents over which ranks are numbered, row-major, where they are known.
-    pub fn new(graph: Graph, dims: &[u32]) -> Self {
+    /// `dims` are the extents over which ranks are numbered, row-major, where they are known; a link adds `hop_ns` to a message.
+    pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
-        Self { graph, steps, cuts: Mutex::default(), packings: Mutex::default(), forests: Mutex::default() }
+        Self { graph, hop_ns, steps, cuts: Mutex::default(), packings: Mutex::default(), forests: Mutex::default() }
     }
 
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The time that a link adds to a message of so many bytes, in units of the message on a link of rate 1.
+    pub fn hop(&self, bytes: u64) -> f64 {
+        self.hop_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64
     }
 
     /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around one rank.
@@ -156,7 +163,12 @@ impl Fabric {
 
     /// The limit on the depth where none is given.
     pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
-        if self.alike(roots).is_some() { least } else { 2 * least }
+        if self.alike(roots).is_some() { least } else { self.twice(least) }
+    }
+
+    /// No tree is deeper than all other ranks in a row.
+    fn twice(&self, least: u32) -> u32 {
+        (2 * least).min(self.graph.ranks() - 1)
     }
 
     /// Limits on the depth that are worth a forest: the least, and one at which the time comes nearer to the cut.
@@ -166,7 +178,11 @@ impl Fabric {
             let bound = self.cut(roots).time();
             self.packing(roots, Some(depth)).is_ok_and(|packing| packing.time <= bound * NEAR)
         };
-        if self.alike(roots).is_some() || reached(least) { vec![least] } else { vec![least, 2 * least] }
+        let mut depths = vec![least];
+        if self.alike(roots).is_none() && self.twice(least) > least && !reached(least) {
+            depths.push(self.twice(least));
+        }
+        depths
     }
 
     /// A forest of whole chunks no deeper than `depth`.
@@ -197,11 +213,10 @@ impl Fabric {
         let (of, time) = rounded(&self.graph, &packing, &list, chunks);
         let trees = || of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
-        let links = trees().map(|tree| tree.links()).max().unwrap_or(0);
         let mut sends = vec![0_u64; self.graph.ranks() as usize];
         trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
         let most_sends = sends.into_iter().max().unwrap_or(0);
-        Ok(Forest { chunks, depth, links, time, most_sends, trees: Trees::Listed { roots: list, of } })
+        Ok(Forest { chunks, depth, time, most_sends, trees: Trees::Listed { roots: list, of } })
     }
 
     /// The packing that forests are rounded from.
@@ -246,7 +261,7 @@ mod tests {
                 }
             }
         }
-        Fabric::new(Graph::new(ranks, ranks, arcs), dims)
+        Fabric::new(Graph::new(ranks, ranks, arcs), dims, 0.0)
     }
 
     /// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the time.
@@ -294,7 +309,7 @@ mod tests {
             if ranks(&fabric) > 16 {
                 continue;
             }
-            let plain = Fabric::new(fabric.graph().clone(), &[]);
+            let plain = Fabric::new(fabric.graph().clone(), &[], 0.0);
             let bound = plain.cut(Roots::All).time();
             let listed = plain.forest(Roots::All, Some(forest.depth), chunks).unwrap();
             check(&plain, &listed, chunks);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc as Shared;
 
-use crate::{packing::Tree, translated::Translated};
+use unisono_base::interrupt::poll;
+
+use crate::{Graph, packing::Tree, timetable::Jobs, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -11,8 +13,6 @@ pub struct Forest {
     pub chunks: u32,
     /// Edges from a root to the farthest rank, the most of all trees.
     pub depth: u32,
-    /// Links from a root to the farthest rank, the most of all trees.
-    pub links: u32,
     /// The time in which the busiest arc carries its share of blocks of one unit.
     pub time: f64,
     /// Chunks that a rank sends, each to every rank below it, the most of all ranks.
@@ -28,6 +28,25 @@ pub(crate) enum Trees {
     Translated(Translated),
 }
 
+/// One message of a forest: a chunk of a root's block, from one rank to another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Message {
+    /// In units of [`Forest::time`] for one chunk.
+    pub begin: f64,
+    pub root: u32,
+    pub chunk: u32,
+    pub from: u32,
+    pub to: u32,
+}
+
+/// The messages of a forest in the order in which they begin.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Timetable {
+    pub messages: Vec<Message>,
+    /// When the last one is there.
+    pub end: f64,
+}
+
 impl Forest {
     /// The edges of a chunk's tree, from one rank to another. No edge comes before the one that reaches its start.
     pub fn edges(&self, root: u32, chunk: u32) -> Vec<(u32, u32)> {
@@ -37,6 +56,56 @@ impl Forest {
                 of[at][chunk as usize].edges.iter().map(|edge| (edge.from, edge.to)).collect()
             }
             Trees::Translated(trees) => trees.edges(root, chunk),
+        }
+    }
+
+    /// When all messages are there if a chunk is one unit, and a link adds `hop` to its messages.
+    pub fn end(&self, graph: &Graph, hop: f64) -> f64 {
+        let (jobs, rates) = self.jobs(graph);
+        jobs.begins(&rates, hop).1
+    }
+
+    /// The messages of all roots, where a link adds `hop` to a message of one unit.
+    pub fn timetable(&self, graph: &Graph, hop: f64) -> Timetable {
+        let (jobs, rates) = self.jobs(graph);
+        let (begins, end) = jobs.begins(&rates, hop);
+        let roots: Vec<u32> = match &self.trees {
+            Trees::Listed { roots, .. } => roots.clone(),
+            Trees::Translated(_) => (0..graph.ranks()).collect(),
+        };
+        let mut messages = Vec::with_capacity(roots.len() * self.chunks as usize * (graph.ranks() as usize - 1));
+        let mut at = 0;
+        for root in roots {
+            if matches!(self.trees, Trees::Translated(_)) {
+                // Every root has the times of rank 0.
+                at = 0;
+            }
+            for chunk in 0..self.chunks {
+                for (from, to) in self.edges(root, chunk) {
+                    poll();
+                    messages.push(Message { begin: begins[at], root, chunk, from, to });
+                    at += 1;
+                }
+            }
+        }
+        messages.sort_by(|a, b| a.begin.total_cmp(&b.begin));
+        Timetable { messages, end }
+    }
+
+    /// The messages in the order of roots, chunks and edges, and the rates of their links; of alike roots those of rank 0.
+    fn jobs(&self, graph: &Graph) -> (Jobs, Vec<f64>) {
+        match &self.trees {
+            Trees::Listed { of, .. } => {
+                let mut jobs = Jobs::default();
+                for tree in of.iter().flatten() {
+                    let mut brings = vec![None; graph.ranks() as usize];
+                    for edge in &tree.edges {
+                        brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], edge.way.iter().copied()));
+                    }
+                }
+                (jobs, graph.arcs().iter().map(|arc| arc.rate as f64).collect())
+            }
+            Trees::Translated(trees) => trees.jobs(),
         }
     }
 }

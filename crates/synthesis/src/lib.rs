@@ -23,9 +23,10 @@ mod forest;
 mod graph;
 pub mod packing;
 mod rounding;
+mod timetable;
 mod translated;
 
 pub use certificate::{Certificate, CertificateError};
 pub use fabric::{Fabric, NoForest, Roots};
-pub use forest::Forest;
+pub use forest::{Forest, Message, Timetable};
 pub use graph::{Arc, Graph, Way};

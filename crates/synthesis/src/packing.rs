@@ -38,18 +38,6 @@ pub struct Tree {
     pub depth: u32,
 }
 
-impl Tree {
-    /// Links from the root to the farthest rank.
-    pub fn links(&self) -> u32 {
-        let mut of = FxHashMap::default();
-        for edge in &self.edges {
-            let above: u32 = of.get(&edge.from).copied().unwrap_or(0);
-            of.insert(edge.to, above + narrow::<u32>(edge.way.len()));
-        }
-        of.into_values().max().unwrap_or(0)
-    }
-}
-
 /// Trees with the share of their root's block that each carries.
 #[derive(Clone, Debug)]
 pub struct Packing {

@@ -9,7 +9,7 @@
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
 
-use crate::{Forest, Graph, flow::Flow, forest::Trees};
+use crate::{Forest, Graph, flow::Flow, forest::Trees, timetable::Jobs};
 
 /// The steps of a network that looks alike from every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,7 +109,7 @@ impl Steps {
         let depth = self.depth();
         let trees = Translated { steps: self.clone(), chunks, taken, order };
         let most_sends = (ranks as u64 - 1) * u64::from(chunks);
-        Forest { chunks, depth, links: depth, time, most_sends, trees: Trees::Translated(trees) }
+        Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
     }
 
     /// Ranks by the steps that may reach them, nearer ranks first.
@@ -202,6 +202,21 @@ pub(crate) struct Translated {
 }
 
 impl Translated {
+    /// The messages of rank 0's block. Moved to all roots, they load every link of a step alike, so a step stands for a link.
+    pub(crate) fn jobs(&self) -> (Jobs, Vec<f64>) {
+        let dims = &self.steps.dims;
+        let mut jobs = Jobs::default();
+        for chunk in 0..self.chunks {
+            let mut brings = vec![None; self.order.len()];
+            for &rank in &self.order[1..] {
+                let step = self.taken[(rank * self.chunks + chunk) as usize];
+                let from = less(&coordinates(rank, dims), &self.steps.of[usize::from(step)].0, dims);
+                brings[rank as usize] = Some(jobs.add(brings[from as usize], [u32::from(step)]));
+            }
+        }
+        (jobs, self.steps.of.iter().map(|&(_, rate)| rate as f64).collect())
+    }
+
     pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<(u32, u32)> {
         let dims = &self.steps.dims;
         let root = coordinates(root, dims);

@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 __all__ = [
     "AllocationReport",
     "Bound",
+    "BoundProof",
     "Candidate",
     "Communication",
     "Diagnostic",
@@ -76,6 +77,20 @@ class Bound(TypedDict):
     reference: str
     source: str
     assumes: str | None
+
+
+class BoundProof(TypedDict):
+    """The check of a certificate of a bound."""
+
+    holds: bool
+    method: str
+    error_probability: float
+    #: Why it does not hold.
+    reason: str | None
+    collective: str
+    ranks: int
+    #: The bound that the prices prove, where it holds.
+    seconds: float | None
 
 
 def in_cycles(time: PredictedTime | Bound) -> float:

@@ -40,8 +40,13 @@ _SHOWN = 10
     metavar="FIRST-LAST|all",
     help="Of a .plan: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any [the size planned for].",
 )
+@click.option(
+    "--certificate", metavar="OUT", help="Write prices of links that prove the bound of a network to this file."
+)
 @limit_options
-def plan(as_json: bool, show_all: bool, output: str | None, serve: str | None, **options: Any) -> None:
+def plan(
+    as_json: bool, show_all: bool, output: str | None, serve: str | None, certificate: str | None, **options: Any
+) -> None:
     """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
     if output is not None:
         if not output.endswith((".json", ".sched", ".plan")):
@@ -51,8 +56,12 @@ def plan(as_json: bool, show_all: bool, output: str | None, serve: str | None, *
         check_writable(output)
     if serve is not None and (output is None or not output.endswith(".plan")):
         raise InputError("--serve says which sizes a .plan serves; name one with -o FILE.plan")
+    if certificate is not None:
+        check_writable(certificate)
     made = Request(**options).plan()
     report = made.report()
+    if certificate is not None:
+        write(certificate, made.certificate())
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and output.endswith(".plan"):
@@ -63,8 +72,9 @@ def plan(as_json: bool, show_all: bool, output: str | None, serve: str | None, *
         print_json(report)
         return
     print_report(report, None if show_all else _SHOWN)
-    if output is not None:
-        print_lines("", f"wrote {output}")
+    wrote = [file for file in (output, certificate) if file is not None]
+    if wrote:
+        print_lines("", f"wrote {' and '.join(wrote)}")
 
 
 def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:

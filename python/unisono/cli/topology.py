@@ -74,12 +74,19 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
         [
             ("family", report["family"]),
             ("accelerators", f"{report['accelerators']:,}" + (f" ({shape})" if len(report["extents"]) > 1 else "")),
-            ("injection", f"{number(report['injection_gbps'])} Gb/s an accelerator"),
+            ("injection", _injection(report)),
             ("diameter", f"{report['diameter']} cables"),
             ("bisection", f"{100 * share:.2f} % of injection" if share is not None else "not known"),
         ]
     )
     plane = report["plane"]
+    if plane["unlike_links"]:
+        print_lines("")
+        print_table(
+            ["cables with their own speed, a plane", "Gb/s", "ns"],
+            [[f"{u['cables']:,}", number(u["gbps"]), number(u["latency_ns"])] for u in plane["unlike_links"]],
+            right=["cables with their own speed, a plane", "Gb/s", "ns"],
+        )
     rows = [
         [what, f"{one:,}", f"{every:,}"]
         for what, one, every in [
@@ -98,6 +105,11 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
         print_lines("", _routing(report["routing"]))
     if "file" in report:
         print_lines("", f"wrote {report['file']}")
+
+
+def _injection(report: dict[str, Any]) -> str:
+    least, most = number(report["injection_gbps_least"]), number(report["injection_gbps"])
+    return f"{most} Gb/s an accelerator" if least == most else f"{least} to {most} Gb/s an accelerator"
 
 
 def _dollars(amount: float | None) -> str:

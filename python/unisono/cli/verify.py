@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from unisono import InputError, Proof, Schedule, certificate_checker
+from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
 from unisono.base.files import check_regular, check_writable, write
 from unisono.cli._failures import NO
-from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
+from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
 from unisono.planning.emission import check_registers
 
@@ -18,7 +18,7 @@ _SHOWN = 20
 
 
 @click.command()
-@file_or_plan_options
+@maybe_file_or_plan_options
 @click.option(
     "--method",
     type=click.Choice(["auto", "exact", "fingerprint"]),
@@ -31,12 +31,16 @@ _SHOWN = 20
     metavar="HEX",
     help="Repeats a proof with the seed that it printed (default: drawn from the operating system).",
 )
-@click.option("--certificate", metavar="OUT", help="Write the certificate of a proof that holds to this file.")
+@click.option(
+    "--certificate",
+    metavar="OUT",
+    help="Write the certificate of a proof that holds to this file, or read that of a bound.",
+)
 @click.option("--check", metavar="CERTIFICATE", help="Prove nothing; check a certificate of FILE, independently.")
 @json_option
 @limit_options
 def verify(
-    file_or_collective: str,
+    file_or_collective: str | None,
     machine: str | None,
     method: str,
     seed: str | None,
@@ -45,7 +49,12 @@ def verify(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races."""
+    """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races.
+
+    Without FILE and COLLECTIVE, --certificate FILE and --machine check the prices of a bound.
+    """
+    if file_or_collective is None:
+        return _check_bound(certificate, machine, as_json)
     if check is not None:
         if certificate is not None:
             raise InputError("--certificate writes a certificate and --check reads one; give one of them")
@@ -69,6 +78,23 @@ def verify(
         if written is not None:
             print_lines(f"wrote {written}")
     return 0 if proof.holds else NO
+
+
+def _check_bound(certificate: str | None, machine: str | None, as_json: bool) -> int:
+    """Checks prices of links against the machine."""
+    if certificate is None or machine is None:
+        raise InputError(
+            "name a file of a schedule or a collective to prove it, or --certificate FILE and --machine to check a bound"
+        )
+    found = check_bound(certificate, machine)
+    if as_json:
+        print_json(found)
+    elif found["seconds"] is not None:
+        time = f"{found['seconds'] * 1e6:.3f} µs"
+        print_lines(f"accepted: {found['collective']} on {found['ranks']} ranks takes at least {time}")
+    else:
+        print_lines(f"refused: {found['reason']}")
+    return 0 if found["holds"] else NO
 
 
 def _check_target(what: str, certificate: str) -> None:

@@ -5,16 +5,16 @@
 //! does one after the other, block by block. A block is cut into `chunks`, each on a tree of its own, and a rank passes
 //! a chunk on when it has all of it.
 //!
-//! T = (time of the busiest link) + (latency of the deepest tree). Source: packings of arborescences, Edmonds (1973);
+//! T = end of the timetable of all messages ([`unisono_synthesis::Forest::timetable`]). Source: packings of arborescences, Edmonds (1973);
 //! ForestColl, Zhao et al., arXiv 2402.06787, whose optimum this reaches with a limit on the depth.
 
 use std::sync::Arc;
 
-use unisono_base::{NodeId, Span};
+use unisono_base::{InstrId, NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
-use unisono_synthesis::{self as synthesis, Fabric, Roots};
+use unisono_synthesis::{self as synthesis, Fabric, Roots, Timetable};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
@@ -33,15 +33,17 @@ const INFO: Info = Info {
             name: "depth",
             values: "the most messages from a root to a rank (default: the least where all ranks see the same network, else twice that)",
         },
-        Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 64 (default: 1)" },
+        Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 1024 (default: 1)" },
     ],
     needs: &[Means::Links],
     ..Info::AMONG_RANKS
 };
 
-const MOST_CHUNKS: u32 = 64;
-/// Numbers of chunks that a plan considers.
+const MOST_CHUNKS: u32 = 1024;
+/// Numbers of chunks that a plan considers. With blocks from all ranks the links are busy with few; the block of one root
+/// must be in many places at once.
 const CHUNKS: [u32; 4] = [1, 2, 4, 8];
+const CHUNKS_OF_ONE: [u32; 5] = [1, 4, 16, 64, 256];
 
 fn roots(case: &Case) -> Roots {
     if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
@@ -68,6 +70,11 @@ fn forest(case: &Case, params: &Params) -> Result<Arc<synthesis::Forest>, Algori
     fabric.forest(roots, Some(most), chunks).map_err(|e| unsupported(e.to_string()))
 }
 
+/// The longest message of a forest.
+fn message_bytes(case: &Case, forest: &synthesis::Forest) -> u64 {
+    case.bytes(blocks(case).block(0).len.div_ceil(forest.chunks))
+}
+
 /// The vector that every root's tree carries: a rank's block, or of an allreduce one block of the vector.
 fn blocks(case: &Case) -> Blocks {
     let c = &case.collective;
@@ -77,54 +84,108 @@ fn blocks(case: &Case) -> Blocks {
     }
 }
 
-/// One tree of a forest, and the lane that it has on every rank.
-struct Tree {
-    root: NodeId,
-    edges: Vec<(u32, u32)>,
-    /// Of each rank, the ranks below.
-    below: Vec<Vec<NodeId>>,
-    lane: u32,
-    len: u32,
+/// Messages of a forest as instructions. A rank sends in the order of the timetable, all from one lane, so that each link has
+/// its next message when it is free; what it receives from one rank has a lane of its own.
+struct Messages<'a> {
+    case: &'a Case<'a>,
+    forest: &'a synthesis::Forest,
+    /// Of each rank, the ranks that it receives from, by lane.
+    senders: Vec<Vec<u32>>,
 }
 
-impl Tree {
-    fn new(forest: &synthesis::Forest, root: u32, chunk: u32, ranks: u32, lane: u32, len: u32) -> Self {
-        let edges = forest.edges(root, chunk);
-        let mut below = vec![Vec::new(); ranks as usize];
-        edges.iter().for_each(|&(from, to)| below[from as usize].push(NodeId(to)));
-        Self { root: NodeId(root), edges, below, lane, len }
+/// The lane of sends; the sender's place in [`Messages::senders`] follows.
+const SENDS: u32 = 0;
+
+impl Messages<'_> {
+    /// The elements of a chunk: where they are in the vector that its root owns, and in the vector of all blocks.
+    fn span(&self, root: u32, chunk: u32) -> (Span, u32) {
+        let c = &self.case.collective;
+        let blocks = blocks(self.case);
+        let block = if c.kind == Kind::Allreduce { blocks.block(root) } else { blocks.block(0) };
+        let part = Blocks::new(block.len, self.forest.chunks).block(chunk);
+        let own = block.start + part.start;
+        let all = match c.kind {
+            Kind::Allgather | Kind::ReduceScatter => root * c.elements + own,
+            _ => own,
+        };
+        (Span::new(own, part.len), all)
     }
 
-    /// The root combines `sources` into `sinks` and sends the result down; every other rank writes it to `out`.
-    fn spread(&self, b: &mut Builder, sources: &[Operand], sinks: &[Operand], out: Operand) {
-        let mut from = vec![None; self.below.len()];
-        let nodes = [(self.root, sources, sinks)];
-        let others = self.edges.iter().map(|&(_, to)| NodeId(to));
-        for (node, root_sources, own) in nodes.into_iter().chain(others.map(|node| (node, &[][..], &[][..]))) {
-            let below = &self.below[node.index()];
-            let down = (!below.is_empty()).then(|| Operand::Stream(b.stream(node, below)));
-            below.iter().for_each(|to| from[to.index()] = down);
-            let arrives = from[node.index()];
-            let sources: Vec<Operand> = root_sources.iter().copied().chain(arrives).collect();
-            let kept = arrives.map(|_| out);
-            let sinks: Vec<Operand> = own.iter().copied().chain(kept).chain(down).collect();
-            if !sinks.is_empty() {
-                b.combine(node, self.lane, self.len, &sources, &sinks);
+    fn lane(&mut self, at: u32, from: u32) -> u32 {
+        let senders = &mut self.senders[at as usize];
+        let place = senders.iter().position(|&sender| sender == from).unwrap_or_else(|| {
+            senders.push(from);
+            senders.len() - 1
+        });
+        SENDS + 1 + narrow::<u32>(place)
+    }
+
+    /// The place of a chunk on a rank in tables.
+    fn index(&self, root: u32, chunk: u32, rank: u32) -> usize {
+        let turn = if self.case.collective.kind.has_root() { 0 } else { root };
+        (turn * self.forest.chunks + chunk) as usize * self.case.collective.ranks as usize + rank as usize
+    }
+
+    fn table<T: Clone>(&self, empty: T) -> Vec<T> {
+        let c = &self.case.collective;
+        let roots = if c.kind.has_root() { 1 } else { c.ranks };
+        vec![empty; (roots * self.forest.chunks) as usize * c.ranks as usize]
+    }
+
+    /// Every root's chunks go down its trees. `made` are the instructions that make them where they are not its input.
+    fn spread(&mut self, b: &mut Builder, table: &Timetable, made: Option<&[Option<InstrId>]>) {
+        let mut received = self.table(None);
+        for m in &table.messages {
+            let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+            if len == 0 {
+                continue;
+            }
+            let (from, to) = (NodeId(m.from), NodeId(m.to));
+            let at_root = m.from == m.root;
+            let source = if at_root && made.is_none() { Operand::In(own) } else { Operand::Out(all) };
+            let stream = Operand::Stream(b.stream(from, &[to]));
+            let sent = b.combine(from, SENDS, len, &[source], &[stream]);
+            let before = self.index(m.root, m.chunk, m.from);
+            let earlier = if at_root { made.and_then(|made| made[before]) } else { received[before] };
+            if let Some(earlier) = earlier {
+                b.after(sent, earlier);
+            }
+            let lane = self.lane(m.to, m.from);
+            let index = self.index(m.root, m.chunk, m.to);
+            received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
+        }
+    }
+
+    /// The timetable backwards: every rank combines its part of each chunk with those from below and sends the sum up. Returns
+    /// the instructions that end the chunks at their roots.
+    fn collect(&mut self, b: &mut Builder, table: &Timetable) -> Vec<Option<InstrId>> {
+        let mut arrived: Vec<Vec<Operand>> = self.table(Vec::new());
+        let mut below = self.table(0_u32);
+        for m in &table.messages {
+            below[self.index(m.root, m.chunk, m.from)] += 1;
+        }
+        let mut ends = self.table(None);
+        for m in table.messages.iter().rev() {
+            let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+            if len == 0 {
+                continue;
+            }
+            let (node, above) = (NodeId(m.to), NodeId(m.from));
+            let up = Operand::Stream(b.stream(node, &[above]));
+            let mut sources = vec![Operand::In(all)];
+            sources.append(&mut arrived[self.index(m.root, m.chunk, m.to)]);
+            b.combine(node, SENDS, len, &sources, &[up]);
+            let index = self.index(m.root, m.chunk, m.from);
+            arrived[index].push(up);
+            below[index] -= 1;
+            if m.from == m.root && below[index] == 0 {
+                let mut sources = vec![Operand::In(all)];
+                sources.append(&mut arrived[index]);
+                let lane = self.lane(m.root, m.root);
+                ends[index] = Some(b.combine(above, lane, len, &sources, &[Operand::Out(own)]));
             }
         }
-    }
-
-    /// Every rank combines its part at `input` with what comes from below and sends it up. Returns the sources of the root.
-    fn collect(&self, b: &mut Builder, input: Operand) -> Vec<Operand> {
-        let mut arrive: Vec<Vec<Operand>> = vec![vec![input]; self.below.len()];
-        for &(above, node) in self.edges.iter().rev() {
-            let (node, above) = (NodeId(node), NodeId(above));
-            let up = Operand::Stream(b.stream(node, &[above]));
-            let sources = std::mem::take(&mut arrive[node.index()]);
-            b.combine(node, self.lane, self.len, &sources, &[up]);
-            arrive[above.index()].push(up);
-        }
-        std::mem::take(&mut arrive[self.root.index()])
+        ends
     }
 }
 
@@ -138,71 +199,53 @@ impl RankAlgorithm for Forest {
         if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { forest(case, params).map(|_| ()) }
     }
 
-    /// One a rank and chunk of every root's block, twice for an allreduce.
+    /// For each message that goes down a send and a receive, for each that goes up one.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
         let roots = if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
-        let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
-        ways * roots * u64::from(chunks.min(c.elements)) * u64::from(c.ranks - 1)
+        let each = match c.kind {
+            Kind::Allreduce => 3,
+            Kind::Allgather | Kind::Broadcast => 2,
+            _ => 1,
+        };
+        each * roots * u64::from(chunks.min(c.elements)) * u64::from(c.ranks - 1)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
-        let (forest, blocks) = (forest(case, params)?, blocks(case));
-        let reduces = c.kind.reduces();
-        for (turn, root) in (0..).zip(roots(case).list(c.ranks)) {
-            // Elements of the root's block in the vector that all ranks have, and in an input or output of all blocks.
-            let block = if c.kind == Kind::Allreduce { blocks.block(root) } else { blocks.block(0) };
-            let place = match c.kind {
-                Kind::Allgather | Kind::ReduceScatter => root * c.elements,
-                _ => 0,
-            };
-            let parts = Blocks::new(block.len, forest.chunks);
-            for chunk in 0..forest.chunks {
-                let Span { start, len } = parts.block(chunk);
-                if len == 0 {
-                    continue;
+        let (forest, fabric) = (forest(case, params)?, fabric(case)?);
+        let table = forest.timetable(fabric.graph(), fabric.hop(message_bytes(case, &forest)));
+        let mut messages = Messages { case, forest: &forest, senders: vec![Vec::new(); c.ranks as usize] };
+        match c.kind {
+            Kind::Broadcast => messages.spread(b, &table, None),
+            Kind::Allgather => {
+                for rank in 0..c.ranks {
+                    let out = Operand::Out(rank * c.elements);
+                    b.combine(NodeId(rank), SENDS, c.elements, &[Operand::In(0)], &[out]);
                 }
-                let (own, all) = (block.start + start, block.start + start + place);
-                let tree = Tree::new(&forest, root, chunk, c.ranks, turn * forest.chunks + chunk, len);
-                match c.kind {
-                    Kind::Broadcast => tree.spread(b, &[Operand::In(own)], &[], Operand::Out(own)),
-                    Kind::Allgather => {
-                        tree.spread(b, &[Operand::In(own)], &[Operand::Out(all)], Operand::Out(all));
-                    }
-                    Kind::Allreduce => {
-                        let sources = tree.collect(b, Operand::In(own));
-                        tree.spread(b, &sources, &[Operand::Out(own)], Operand::Out(own));
-                    }
-                    _ => {
-                        let sources = tree.collect(b, Operand::In(all));
-                        b.combine(tree.root, tree.lane, len, &sources, &[Operand::Out(own)]);
-                    }
-                }
+                messages.spread(b, &table, None);
             }
+            Kind::Allreduce => {
+                let made = messages.collect(b, &table);
+                messages.spread(b, &table, Some(&made));
+            }
+            _ => drop(messages.collect(b, &table)),
         }
-        debug_assert!(reduces || c.kind == Kind::Broadcast || c.kind == Kind::Allgather);
         Ok(())
     }
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let c = &case.collective;
-        let forest = forest(case, params).ok()?;
-        let block = blocks(case).block(0).len;
-        let bytes = case.bytes(block);
+        let (forest, fabric) = (forest(case, params).ok()?, case.fabric()?);
         let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
-        let rate = fabric(case).ok()?.graph().bytes_per_ns();
-        let message_bytes = case.bytes(block.div_ceil(forest.chunks));
-        let one_root = c.kind.has_root();
-        let roots = if one_root { 1 } else { u64::from(c.ranks) };
-        let filling = if one_root { u64::from(forest.depth - 1) * message_bytes } else { 0 };
+        let message_bytes = message_bytes(case, &forest);
+        let end = forest.end(fabric.graph(), fabric.hop(message_bytes));
+        let received = u64::from(forest.chunks) * if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
         Some(Trees {
-            busiest_ns: f64::from(ways) * forest.time * bytes as f64 / rate,
+            end_ns: f64::from(ways) * end * message_bytes as f64 / fabric.graph().bytes_per_ns(),
             messages: ways * forest.depth,
-            links: ways * forest.links,
-            filling_bytes: filling,
-            messages_of_rank: u64::from(ways) * (roots * u64::from(forest.chunks) + forest.most_sends),
+            messages_of_rank: u64::from(ways) * (received + forest.most_sends),
             reduced: if c.kind.reduces() { forest.most_sends * message_bytes } else { 0 },
         })
     }
@@ -213,7 +256,8 @@ impl RankAlgorithm for Forest {
         let block = blocks(case).block(0).len;
         let mut found = Vec::new();
         for depth in fabric.depths(roots, least) {
-            for chunks in CHUNKS.into_iter().filter(|&chunks| chunks <= block.max(1)) {
+            let counts: &[u32] = if case.collective.kind.has_root() { &CHUNKS_OF_ONE } else { &CHUNKS };
+            for chunks in counts.iter().copied().filter(|&chunks| chunks <= block.max(1)) {
                 found.push(Params::new().with("depth", depth.to_string()).with("chunks", chunks.to_string()));
             }
         }

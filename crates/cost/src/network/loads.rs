@@ -1,4 +1,4 @@
-//! What messages of one time put on each link of a plane.
+//! What messages of one time put on each link of a plane, as the time that a link of the machine's own rate would take, in bytes.
 //!
 //! A message is cut into equal parts, and each part goes step by step over one of the hops that the routing allows. Packets that
 //! follow credits spread over equal hops only as far as one of them is busy, so messages are routed twice, and the less busy
@@ -9,6 +9,8 @@
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
+
+use super::Speeds;
 
 /// Of a message with a choice; more even out the loads better and take longer.
 const PARTS: u32 = 8;
@@ -27,6 +29,8 @@ pub struct Sent {
 pub struct Loads<'a> {
     plane: &'a Plane,
     routing: &'a dyn Routing,
+    speeds: &'a Speeds,
+    /// Of each link, times the weight of its rate.
     bytes: Vec<f64>,
     touched: Vec<u32>,
     hops: Vec<Hop>,
@@ -34,14 +38,14 @@ pub struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    pub fn new(plane: &'a Plane, routing: &'a dyn Routing) -> Self {
+    pub fn new(plane: &'a Plane, routing: &'a dyn Routing, speeds: &'a Speeds) -> Self {
         let bytes = vec![0.0; plane.links().len()];
-        Self { plane, routing, bytes, touched: Vec::new(), hops: Vec::new(), way: Vec::new() }
+        Self { plane, routing, speeds, bytes, touched: Vec::new(), hops: Vec::new(), way: Vec::new() }
     }
 
-    /// The bytes of the busiest link while these messages travel.
+    /// The bytes of the link that is busiest while these messages travel: so many as take as long at the machine's own rate.
     pub fn busiest(&mut self, messages: &[Sent]) -> f64 {
-        let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max);
+        let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max) * self.speeds.least_weight();
         let mut chose = false;
         for m in messages {
             chose |= self.add(m, 0.0);
@@ -56,14 +60,14 @@ impl<'a> Loads<'a> {
         even.min(self.take())
     }
 
-    /// The links of the longest of the ways that a message may take.
-    pub fn links_between(&mut self, from: u32, to: u32) -> u32 {
+    /// Returns the latency of the longest of the ways that a message may take.
+    pub fn latency_ns(&mut self, from: u32, to: u32) -> f64 {
         let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
         let of = |way| {
             self.walk(from, to, way, 0.0, 0.0);
-            narrow::<u32>(self.way.len())
+            self.speeds.way_ns(self.way.iter().map(|&link| self.plane.link(link).speed))
         };
-        choices.into_iter().map(of).max().unwrap_or(0)
+        choices.into_iter().map(of).fold(0.0, f64::max)
     }
 
     /// Adds a message; whether it had a choice.
@@ -84,13 +88,18 @@ impl<'a> Loads<'a> {
                 if self.bytes[link as usize] == 0.0 {
                     self.touched.push(link);
                 }
-                self.bytes[link as usize] += share;
+                self.bytes[link as usize] += share * self.weight(link);
             }
             if !any {
                 break;
             }
         }
         any
+    }
+
+    #[inline]
+    fn weight(&self, link: u32) -> f64 {
+        if self.speeds.is_even() { 1.0 } else { self.speeds.weight(self.plane.link(link).speed) }
     }
 
     /// One way from end to end for a part of a message, into `self.way`; whether there was any other.
@@ -102,8 +111,13 @@ impl<'a> Loads<'a> {
             self.hops.clear();
             self.routing.hops(at, header, &mut self.hops);
             chose |= self.hops.len() > 1;
-            let on = |hop: &&Hop| self.bytes[hop.link as usize];
-            let roomy = self.hops.iter().find(|hop| on(hop) + share <= room * (1.0 + 1e-9));
+            // With the part on it, if that makes a difference.
+            let on = |hop: &&Hop| {
+                let more = if self.speeds.is_even() { 0.0 } else { share * self.weight(hop.link) };
+                self.bytes[hop.link as usize] + more
+            };
+            let part = if self.speeds.is_even() { share } else { 0.0 };
+            let roomy = self.hops.iter().find(|hop| on(hop) + part <= room * (1.0 + 1e-9));
             let least = roomy.or_else(|| self.hops.iter().min_by(|a, b| on(a).total_cmp(&on(b))));
             let hop = *least.expect("a routing leads to every accelerator");
             self.way.push(hop.link);

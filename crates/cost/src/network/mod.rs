@@ -5,13 +5,16 @@ pub mod bounds;
 mod loads;
 mod model;
 mod schedule;
+mod speeds;
 
 use unisono_machine::{
     MachineError,
     network::{Network, Topology},
 };
 
+pub use bounds::cut_roots;
 pub use model::NetworkModel;
+pub use speeds::Speeds;
 use unisono_synthesis::{Fabric, Graph};
 
 /// The part of a network that runs a collective: its accelerators, and the model of their messages.
@@ -32,8 +35,10 @@ impl NetworkPart {
         let topology = network.topology(&network.name)?;
         network.check_nodes(&*topology, &nodes)?;
         let model = NetworkModel::new(network, nodes)?;
-        let graph = Graph::of_plane(model.plane(), model.places(), network.planes, |_| network.link_gbps);
-        let fabric = Fabric::new(graph, extents);
+        let graph = Graph::of_plane(model.plane(), model.places(), network.planes, |link| {
+            network.link_speed(model.plane(), link).gbps
+        });
+        let fabric = Fabric::new(graph, extents, model.speeds().mean_ns());
         Ok(Self { network: network.clone(), topology, model, fabric })
     }
 }

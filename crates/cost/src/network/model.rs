@@ -1,8 +1,9 @@
 //! The time of a collective on a network, from who sends how much to whom.
 //!
-//! T = latency of the slowest part + sum over exchanges of bytes of the busiest link x beta, where
+//! T = latency of the slowest part + sum over exchanges of the time that the bytes of the busiest link take, where
 //! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
-//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end;
+//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end; unlike links have each their own
+//!   alpha;
 //! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the longest
 //!   sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
@@ -26,6 +27,7 @@ use unisono_schedule::Schedule;
 use super::{
     loads::{Loads, Sent},
     schedule::{Message, MessageRound, message_rounds},
+    speeds::Speeds,
 };
 
 /// Messages that are routed for one time; of more, every n-th flow or exchange stands for its neighbors.
@@ -36,9 +38,9 @@ pub struct NetworkModel {
     plane: Plane,
     routing: Box<dyn Routing>,
     places: Vec<u32>,
-    pub alpha_ns: f64,
+    speeds: Speeds,
     pub overhead_ns: f64,
-    /// Of one link, for the bytes of the whole vector: planes share them.
+    /// Of a link of the machine's own speed, for the bytes of the whole vector: planes share them.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
 }
@@ -48,12 +50,13 @@ impl NetworkModel {
     /// The topology does not close, or is too large.
     pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
+        let plane = topology.plane()?;
         let planes = f64::from(network.planes);
         Ok(Self {
-            plane: topology.plane()?,
+            speeds: Speeds::new(network, &plane),
+            plane,
             routing: topology.routing(),
             places,
-            alpha_ns: network.output_latency_ns + network.link_latency_ns + network.input_latency_ns,
             overhead_ns: 2.0 * network.host_overhead_ns,
             ns_per_byte: 8.0 / network.link_gbps / planes,
             reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
@@ -72,11 +75,19 @@ impl NetworkModel {
         &self.plane
     }
 
+    pub fn speeds(&self) -> &Speeds {
+        &self.speeds
+    }
+
+    fn loads(&self) -> Loads<'_> {
+        Loads::new(&self.plane, &*self.routing, &self.speeds)
+    }
+
     /// Nanoseconds of exchanges that follow each other.
     pub fn exchanges_ns(&self, exchanges: &[Exchange]) -> f64 {
         let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
         let every = narrow::<usize>(messages.div_ceil(MOST_ROUTED).max(1));
-        let mut loads = Loads::new(&self.plane, &*self.routing);
+        let mut loads = self.loads();
         // Many short exchanges stand for each other, or else the many flows of one.
         let (outer, inner) = if exchanges.len() >= every { (every, 1) } else { (1, every) };
         let routed = exchanges.iter().step_by(outer);
@@ -99,8 +110,8 @@ impl NetworkModel {
             };
             let first = messages.len();
             messages.extend((0..self.ranks()).map(sent));
-            let hops: Vec<u32> = messages[first..].iter().map(|m| loads.links_between(m.from, m.to)).collect();
-            latency[part] += self.chain_ns(flow, &hops);
+            let ways: Vec<f64> = messages[first..].iter().map(|m| loads.latency_ns(m.from, m.to)).collect();
+            latency[part] += self.chain_ns(flow, &ways);
         }
         let all: f64 = exchange.flows.iter().map(bytes).sum();
         let routed: f64 = flows().map(bytes).sum();
@@ -110,21 +121,22 @@ impl NetworkModel {
         transfer.max(exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
     }
 
-    /// Nanoseconds of messages along trees: what the busiest link takes, and the latency of the deepest tree.
+    /// Nanoseconds of messages along trees: by their timetable, unless hosts or reductions take longer.
     pub fn trees_ns(&self, trees: &Trees) -> f64 {
         let hosts = trees.messages_of_rank as f64 * self.overhead_ns / 2.0;
-        let transfer = trees.busiest_ns.max(trees.reduced as f64 * self.reduce_ns_per_byte).max(hosts);
-        let head = f64::from(trees.links) * self.alpha_ns + f64::from(trees.messages) * self.overhead_ns;
-        transfer + head + trees.filling_bytes as f64 * self.ns_per_byte
+        let reduced = trees.reduced as f64 * self.reduce_ns_per_byte;
+        trees.end_ns.max(reduced).max(hosts) + f64::from(trees.messages) * self.overhead_ns
     }
 
-    fn message_ns(&self, hops: u32) -> f64 {
-        if hops == 0 { 0.0 } else { f64::from(hops) * self.alpha_ns + self.overhead_ns }
+    /// Of a way with this latency; a message from a rank to itself takes none.
+    fn message_ns(&self, from: u32, to: u32, way_ns: f64) -> f64 {
+        if from == to { 0.0 } else { way_ns + self.overhead_ns }
     }
 
     /// The longest sum of latencies along `repeat` messages that follow each other, by doubling their number.
-    fn chain_ns(&self, flow: &Flow, hops: &[u32]) -> f64 {
-        let mut step: Vec<(u32, f64)> = (0..).zip(hops).map(|(r, &h)| (flow.to(r), self.message_ns(h))).collect();
+    fn chain_ns(&self, flow: &Flow, ways: &[f64]) -> f64 {
+        let message = |(r, &way): (u32, &f64)| (flow.to(r), self.message_ns(r, flow.to(r), way));
+        let mut step: Vec<(u32, f64)> = (0..).zip(ways).map(message).collect();
         let mut chain: Vec<(u32, f64)> = (0..self.ranks()).map(|r| (r, 0.0)).collect();
         let mut left = flow.repeat;
         while left > 0 {
@@ -150,11 +162,12 @@ impl NetworkModel {
     /// The schedule is not well-formed, in one sentence.
     pub fn schedule_ns(&self, schedule: &Schedule) -> Result<f64, String> {
         let place = |rank: u32| self.places[rank as usize];
-        let mut loads = Loads::new(&self.plane, &*self.routing);
-        let known = RefCell::new((Loads::new(&self.plane, &*self.routing), FxHashMap::default()));
+        let mut loads = self.loads();
+        let known = RefCell::new((self.loads(), FxHashMap::default()));
         let latency = |from: u32, to: u32| {
-            let (ways, hops) = &mut *known.borrow_mut();
-            self.message_ns(*hops.entry((from, to)).or_insert_with(|| ways.links_between(place(from), place(to))))
+            let (ways, known) = &mut *known.borrow_mut();
+            let way_ns = *known.entry((from, to)).or_insert_with(|| ways.latency_ns(place(from), place(to)));
+            self.message_ns(from, to, way_ns)
         };
         let (rounds, longest) = message_rounds(schedule, latency)?;
         let transfer_ns = |round: &MessageRound| {

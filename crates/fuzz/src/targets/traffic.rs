@@ -35,6 +35,9 @@ const TOPOLOGIES: &[&str] = &[
     "name = \"dragonfly\"\np = 2\na = 4\nh = 2\ng = 3\n",
     "name = \"fattree\"\naccelerators = 16\nlevels = 2\ndown = 4\nup = 4\n",
     "name = \"graph\"\naccelerators = 3\nedges = [[0, 1], [1, 2], [2, 0]]\n",
+    "name = \"graph\"\naccelerators = 3\nedges = \"\"\"\n0 3 gbps=1e-9\n1 3 gbps=1e15 ns=0\n2 3 ns=1e300\n0 1 gbps=7 count=3\n\"\"\"\n",
+    "name = \"graph\"\naccelerators = 4\nedges = \"\"\"\n0 4 gbps=1600\n1 4 gbps=1600\n2 5 gbps=100 ns=5\n3 5 gbps=33.3\n\
+     4 5 count=2\n4 5 gbps=50 ns=700\n\"\"\"\n",
 ];
 
 fn run(input: &[u8]) -> bool {

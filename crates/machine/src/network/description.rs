@@ -1,9 +1,14 @@
 //! A network as a machine file describes it.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
-use super::{FAMILIES, SWITCH_PORTS, Topology};
+use super::{FAMILIES, Plane, SWITCH_PORTS, Speed, Topology};
 use crate::{Description, MachineError, Shape, Source};
+
+/// Rates of links that are accepted.
+pub(super) const RATES_GBPS: RangeInclusive<f64> = 1e-9..=1e15;
 
 /// What is bought, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -85,7 +90,7 @@ impl Network {
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {
         let wrong =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
-        if !(1e-9..=1e15).contains(&self.link_gbps) {
+        if !RATES_GBPS.contains(&self.link_gbps) {
             let accepted = "a number above 0, from 1e-9 to 1e15";
             return wrong("link_gbps", self.link_gbps.to_string(), accepted);
         }
@@ -123,9 +128,29 @@ impl Network {
         }
     }
 
-    /// Bytes that one accelerator can send on all links of all planes together in a nanosecond.
+    /// Bytes that one accelerator can send on all links of all planes together in a nanosecond; the most where accelerators differ.
     pub fn injection_bytes_per_ns(&self, topology: &dyn Topology) -> f64 {
-        self.link_gbps * f64::from(topology.ports()) * f64::from(self.planes) / 8.0
+        self.injection_gbps(topology)[1] / 8.0
+    }
+
+    /// Returns the rate of all links of an accelerator on all planes together: the least and the most of all accelerators.
+    pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
+        topology.injection().map(|links| self.link_gbps * links * f64::from(self.planes))
+    }
+
+    /// Returns the speed of links that state none.
+    pub fn own_speed(&self) -> Speed {
+        Speed { gbps: self.link_gbps, latency_ns: self.link_latency_ns }
+    }
+
+    /// Returns the speeds of a plane's links by [`super::Link::speed`], with the machine's own in its place.
+    pub fn speeds(&self, plane: &Plane) -> Vec<Speed> {
+        plane.speeds().iter().map(|speed| speed.unwrap_or(self.own_speed())).collect()
+    }
+
+    /// Returns the rate and the latency of one link of a plane.
+    pub fn link_speed(&self, plane: &Plane, link: u32) -> Speed {
+        plane.speeds()[usize::from(plane.link(link).speed)].unwrap_or(self.own_speed())
     }
 
     /// Checks the accelerator of each rank.
@@ -161,7 +186,7 @@ impl Network {
                 families: FAMILIES.iter().map(|f| f.name).collect::<Vec<_>>().join(", "),
             });
         };
-        (family.read)(&table, origin)
+        (family.read)(&table, origin, self.own_speed())
     }
 
     /// What all planes cost, in dollars; nothing where a switch has more ports than any that is sold.

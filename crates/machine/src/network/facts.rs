@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Network, Topology};
+use super::{Network, Speed, Topology};
 use crate::MachineError;
 
 /// Of all planes where nothing else is said.
@@ -15,8 +15,10 @@ pub struct Facts {
     pub planes: u32,
     /// Of an accelerator in one plane.
     pub ports: u32,
-    /// Of an accelerator.
+    /// Of an accelerator; the most where accelerators differ.
     pub injection_gbps: f64,
+    /// Of the accelerator that has least.
+    pub injection_gbps_least: f64,
     pub switches: u64,
     pub cables: Cables,
     /// Nothing where a switch is larger than any that is sold.
@@ -41,6 +43,16 @@ pub struct PlaneFacts {
     pub cost_usd: Option<f64>,
     /// Of the largest switch.
     pub switch_ports: u32,
+    /// Links that have another speed than the machine's own.
+    pub unlike_links: Vec<UnlikeLinks>,
+}
+
+/// The cables of one speed.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct UnlikeLinks {
+    pub gbps: f64,
+    pub latency_ns: f64,
+    pub cables: u64,
 }
 
 impl Network {
@@ -50,6 +62,8 @@ impl Network {
         let topology: &dyn Topology = &*self.topology(&self.name)?;
         let (bill, planes) = (topology.bill(), u64::from(self.planes));
         let cost_usd = self.cost_usd(topology);
+        let [injection_gbps_least, injection_gbps] = self.injection_gbps(topology);
+        let unlike = topology.unlike().into_iter();
         let cables = |planes| Cables { dac: planes * bill.dac, aoc: planes * bill.aoc };
         Ok(Facts {
             name: self.name.clone(),
@@ -58,7 +72,8 @@ impl Network {
             extents: topology.extents(),
             planes: self.planes,
             ports: topology.ports(),
-            injection_gbps: self.link_gbps * f64::from(topology.ports()) * f64::from(self.planes),
+            injection_gbps,
+            injection_gbps_least,
             switches: planes * bill.switches,
             cables: cables(planes),
             cost_usd,
@@ -69,6 +84,9 @@ impl Network {
                 cables: cables(1),
                 cost_usd: cost_usd.map(|all| all / f64::from(self.planes)),
                 switch_ports: bill.switch_ports,
+                unlike_links: unlike
+                    .map(|(Speed { gbps, latency_ns }, cables)| UnlikeLinks { gbps, latency_ns, cables })
+                    .collect(),
             },
         })
     }

@@ -1,5 +1,8 @@
 //! One plane of a network: accelerators and switches, and the links between them.
+//!
+//! A link has the machine's own rate and latency, `link_gbps` and `link_latency_ns`, or those of a [`Speed`] of its plane.
 
+use serde::Serialize;
 use unisono_base::{interrupt::poll, limits, narrow};
 
 use crate::MachineError;
@@ -16,6 +19,19 @@ pub enum Cable {
     Aoc,
 }
 
+/// The rate and the latency of one direction of a cable.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Speed {
+    pub gbps: f64,
+    pub latency_ns: f64,
+}
+
+impl Speed {
+    pub fn bytes_per_ns(self) -> f64 {
+        self.gbps / 8.0
+    }
+}
+
 /// One direction of a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
@@ -24,16 +40,22 @@ pub struct Link {
     /// The other direction.
     pub back: u32,
     pub cable: Cable,
+    /// Index into [`Plane::speeds`]; 0 is the machine's own speed.
+    pub speed: u8,
 }
+
+const _: () = assert!(size_of::<Link>() == 16);
 
 /// Accelerators are the nodes `0..accelerators`, switches follow. Links are sorted by the node they leave, in the order of
 /// its ports; several may join the same two nodes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Plane {
     accelerators: u32,
     /// First link of each node, and one past the last.
     first: Vec<u32>,
     links: Vec<Link>,
+    /// The first is `None`.
+    speeds: Vec<Option<Speed>>,
 }
 
 impl Plane {
@@ -55,6 +77,16 @@ impl Plane {
 
     pub fn link(&self, id: u32) -> Link {
         self.links[id as usize]
+    }
+
+    /// Returns the speeds of links by [`Link::speed`]. The first is `None`, the machine's own.
+    pub fn speeds(&self) -> &[Option<Speed>] {
+        &self.speeds
+    }
+
+    /// Returns whether all links have the machine's own speed.
+    pub fn is_uniform(&self) -> bool {
+        self.speeds.len() == 1
     }
 
     /// The links that leave a node: one a port.
@@ -79,7 +111,9 @@ pub struct PlaneBuilder {
     accelerators: u32,
     /// Ports of each node so far.
     ports: Vec<u32>,
-    cables: Vec<([End; 2], Cable)>,
+    cables: Vec<([End; 2], Cable, u8)>,
+    /// The first is `None`.
+    speeds: Vec<Option<Speed>>,
 }
 
 /// A node and one of its ports.
@@ -108,23 +142,42 @@ impl PlaneBuilder {
             32 * (u128::from(cables) + nodes),
         )?;
         let cables = Vec::with_capacity(narrow(cables));
-        Ok(Self { accelerators, ports: vec![0; nodes as usize], cables })
+        Ok(Self { accelerators, ports: vec![0; nodes as usize], cables, speeds: vec![None] })
     }
 
-    /// Between the next port of each.
+    /// Returns the index of a speed for [`PlaneBuilder::cable_at`], or `None` if the plane already has 255 others.
+    pub fn speed(&mut self, speed: Speed) -> Option<u8> {
+        let known = self.speeds.iter().position(|&known| known == Some(speed));
+        let index = u8::try_from(known.unwrap_or(self.speeds.len())).ok()?;
+        if known.is_none() {
+            self.speeds.push(Some(speed));
+        }
+        Some(index)
+    }
+
+    /// Between the next port of each, at the machine's own speed.
     pub fn cable(&mut self, a: u32, b: u32, cable: Cable) {
-        self.join((a, self.ports[a as usize]), (b, self.ports[b as usize]), cable);
+        self.cable_at(a, b, cable, 0);
+    }
+
+    /// Between the next port of each, at a speed that [`PlaneBuilder::speed`] returned.
+    pub fn cable_at(&mut self, a: u32, b: u32, cable: Cable, speed: u8) {
+        self.add((a, self.ports[a as usize]), (b, self.ports[b as usize]), cable, speed);
     }
 
     /// Between two ports that the caller numbers, so that a routing finds a link by arithmetic. The ports of every node
     /// are numbered from 0 without a gap.
     pub fn join(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable) {
+        self.add(a, b, cable, 0);
+    }
+
+    fn add(&mut self, a: End, b: End, cable: Cable, speed: u8) {
         poll();
         for (node, port) in [a, b] {
             let ports = &mut self.ports[node as usize];
             *ports = (*ports).max(port + 1);
         }
-        self.cables.push(([a, b], cable));
+        self.cables.push(([a, b], cable, speed));
     }
 
     /// # Errors
@@ -146,15 +199,15 @@ impl PlaneBuilder {
         }
         assert_eq!(count as usize, 2 * self.cables.len(), "a port has no cable, or two");
         const FREE: u32 = u32::MAX;
-        let mut links = vec![Link { from: 0, to: 0, back: FREE, cable: Cable::Board }; count as usize];
-        for &([a, b], cable) in &self.cables {
+        let mut links = vec![Link { from: 0, to: 0, back: FREE, cable: Cable::Board, speed: 0 }; count as usize];
+        for &([a, b], cable, speed) in &self.cables {
             poll();
             let [there, back] = [a, b].map(|(node, port)| first[node as usize] + port);
             let free = links[there as usize].back == FREE && links[back as usize].back == FREE && there != back;
             assert!(free, "a port of the cable {a:?} to {b:?} has another cable");
-            links[there as usize] = Link { from: a.0, to: b.0, back, cable };
-            links[back as usize] = Link { from: b.0, to: a.0, back: there, cable };
+            links[there as usize] = Link { from: a.0, to: b.0, back, cable, speed };
+            links[back as usize] = Link { from: b.0, to: a.0, back: there, cable, speed };
         }
-        Ok(Plane { accelerators: self.accelerators, first, links })
+        Ok(Plane { accelerators: self.accelerators, first, links, speeds: self.speeds })
     }
 }

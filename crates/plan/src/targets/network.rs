@@ -20,8 +20,8 @@ use unisono_sim::network::{self as packets, Interconnect};
 
 use super::{Placing, TargetKind, endpoint::of_libraries, line_of, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
-    target::Details,
+    Asked, BoundCertificate, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed,
+    candidates::build, run, target::Details,
 };
 
 /// The one model of networks.
@@ -128,7 +128,7 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message between any two ranks goes half of the longest way.
     let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
     Ranks {
-        latency_ns: hops * part.model.alpha_ns + part.model.overhead_ns / 2.0,
+        latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0,
         issue_ns: part.model.overhead_ns / 2.0,
         ns_per_byte: 1.0 / part.network.injection_bytes_per_ns(&*part.topology),
         reduce_ns_per_byte: part.model.reduce_ns_per_byte,
@@ -209,6 +209,12 @@ impl Target for OnNetwork {
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         let placed = build(candidate.algorithm, &self.case(collective), &candidate.params)?;
         Ok(Placed { placement: Some(Placement::Nodes(self.part.model.places().to_vec())), ..placed })
+    }
+
+    fn certificate(&self, collective: Collective) -> Result<BoundCertificate, PlanError> {
+        BoundCertificate::of(&collective, &self.part).ok_or_else(|| {
+            PlanError::NoCertificate(format!("the bound with a certificate does not apply to {}", collective.kind))
+        })
     }
 
     fn runs_mpi(&self) -> bool {

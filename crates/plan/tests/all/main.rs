@@ -4,6 +4,7 @@ mod common;
 mod every_algorithm;
 mod every_rank_algorithm;
 mod exchange;
+mod forest;
 mod large;
 mod lowering;
 mod mutations;

@@ -62,10 +62,15 @@ fn the_formulas_of_the_paper_come_out() {
     }
 }
 
+/// Two boxes of three accelerators on a fast switch, and links of other speeds between the boxes and in one.
+const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbps=1600 ns=10\n1 6 gbps=1600 ns=10\n\
+    2 6 gbps=1600 ns=10\n3 7 gbps=1600 ns=10\n4 7 gbps=1600 ns=10\n5 7 gbps=800 ns=10\n6 7 gbps=200 ns=250 count=2\n\
+    6 7\n0 1 gbps=100\n'''";
+
 #[test]
 fn no_time_is_below_a_bound() {
     for (topology, ranks) in
-        [("name = 'torus'\ndims = [4, 4]", 16), ("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]", 24)]
+        [("name = 'torus'\ndims = [4, 4]", 16), ("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]", 24), (UNLIKE, 6)]
     {
         let network = network(topology);
         for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
@@ -136,6 +141,61 @@ fn the_best_algorithm_changes_with_the_length() {
     assert!(ns(&long, 1 << 18, "bucket") < ns(&long, 1 << 18, "dual-rings"));
     let small = best(1 << 18);
     assert!(["bucket", "swing"].contains(&small), "{small}");
+}
+
+/// Rank 0 on a switch by 800 Gb/s, ranks 1 and 2 by 100, all with 100 ns to the switch and 40 ns a hop more; rank 3 by 400 and
+/// 10 ns.
+fn star() -> Machine {
+    network(
+        "name = 'graph'\naccelerators = 4\nedges = '''\n0 4 gbps=800 ns=100\n1 4 gbps=100 ns=100\n2 4 gbps=100 ns=100\n\
+             3 4 ns=10\n'''",
+    )
+}
+
+#[test]
+fn unlike_links_have_their_closed_forms() {
+    let star = star();
+    // One message from accelerator 3 to 0: 50 + 140 ns of latency, and its bytes over the link of 400.
+    let pair = Asked::new(Kind::Broadcast, &star, Part::Places(vec![3, 0]), 1 << 18);
+    let message = plan_of(Problem::new(&pair).unwrap(), Some("binomial"), &Params::new()).unwrap();
+    let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
+    close(message.best().time.nanoseconds(), 190.0 + f64::from(1 << 20) * 8.0 / 400.0);
+    // The ring: 3 rounds of S bytes a rank, as slow as the links of 100, and the latency of the slowest chain: of the four ranks
+    // one each is 3's. 0 to 1, 1 to 2 and 2 to 3 take 280, 280 and 190 ns, 3 to 0 190 ns.
+    let s = f64::from(1 << 20);
+    let ring = plan(&star, Kind::Allgather, 1 << 20, Some("ring"), &Params::new()).best().time.nanoseconds();
+    close(ring, (280.0 + 280.0 + 190.0) + 3.0 * s * 8.0 / 100.0);
+}
+
+#[test]
+fn unlike_accelerators_bound_what_they_must_send() {
+    let star = star();
+    let bound = |kind, name: &str| {
+        let found = bounds(&problem(&star, kind, 1 << 20));
+        found.iter().find(|b| b.name == name).unwrap().seconds * 1e9
+    };
+    let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
+    let s = f64::from(1 << 20);
+    // Every rank receives the blocks of all others; the slowest needs longest. What rank 0 gives passes its own link.
+    close(bound(Kind::Allgather, "injection"), 3.0 * s * 0.08);
+    close(bound(Kind::Gather, "injection"), (3.0 * s * 0.01).max(s * 0.08));
+    close(bound(Kind::Broadcast, "injection"), s * 0.08);
+    // All ranks together send 6 vectors by 1400 Gb/s, and the slowest its own by 100.
+    close(bound(Kind::Allreduce, "injection"), s * 0.08);
+    // To the farthest rank: 140 ns to the switch and as much behind it.
+    close(bound(Kind::Allgather, "latency"), 280.0);
+    close(bound(Kind::Message, "latency"), 190.0);
+    // Half of the ranks is 1 and 2: their four blocks to the others pass 200 Gb/s.
+    close(bound(Kind::Alltoall, "bisection"), 4.0 * s * 8.0 / 200.0);
+}
+
+/// Ways of equal length in cables count with their latencies, and the way of the least latency may have more cables.
+#[test]
+fn the_latency_bound_is_that_of_the_fastest_way() {
+    let ring = network("name = 'graph'\naccelerators = 4\nedges = '''\n0 1 ns=1\n1 2 ns=2\n2 3 ns=3\n3 0 ns=400\n'''");
+    let found = bounds(&problem(&ring, Kind::Message, 1 << 10));
+    let latency = found.iter().find(|b| b.name == "latency").unwrap().seconds * 1e9;
+    assert!((latency - (1.0 + 2.0 + 3.0 + 3.0 * 40.0)).abs() < 1e-6, "{latency}");
 }
 
 /// The shares of "HammingMesh": small Hx2 26.6 %, Hx4 14.3 % of the injection for an alltoall.

@@ -5,12 +5,12 @@ use unisono_cost::endpoint::{Prices, Receive, Send};
 
 use super::Timing;
 
-pub(super) struct HostPrices {
-    pub timing: Timing,
+pub(super) struct HostPrices<'a> {
+    pub timing: &'a Timing,
     pub ps_per_calc: u64,
 }
 
-impl Prices for HostPrices {
+impl Prices for HostPrices<'_> {
     fn send(&self, _from: u32, _to: u32, _bytes: u64) -> Send {
         Send { cpu: self.timing.host_overhead_ps, nic: 0, flight: 0 }
     }

@@ -10,13 +10,16 @@
 //!   packet without length. A packet is made when it is its turn, not before.
 //! * **Links.** A packet that starts on a link at t holds it until t + length / bandwidth. Its head can go on at the
 //!   other end at t + output, link and input latency, also while its tail is still coming (Kermani, Kleinrock, "Virtual
-//!   cut-through", 1979).
+//!   cut-through", 1979). Each link has the bandwidth and the latency of its [`unisono_machine::network::Link::speed`].
+//! * **Faster links.** Where the next link is faster, a packet waits for so much of itself that no gap is left: it joins the
+//!   queue of that link as much later than its head as it holds the link before longer than this one. So a slow link never
+//!   holds a fast one.
 //! * **Credits.** Each input of a node has a buffer of `buffer_bytes` for each virtual channel, in places of one packet. A
 //!   packet starts only when there is a place free for it at the other end. Its place is free again when its tail has left, and
 //!   the other end of the link knows so a link latency later.
 //! * **Choice.** When its head is there, a packet takes of the hops that its routing allows the one whose link has the fewest
-//!   packets before it: those that wait for the link, and those that went over it and have not given their place back. Among equals it
-//!   takes the first.
+//!   packets before it: those that wait for the link, and those that went over it and have not given their place back. Between
+//!   unlike links the time of so many full packets and one more on the link decides. Among equals it takes the first.
 //! * **Order.** Packets that wait for a link form a queue for each input and virtual channel that they will be on. When the
 //!   link is free, virtual channels with a packet and a credit take turns, and within one the inputs do. Nothing waits behind
 //!   a packet that waits for another link.
@@ -37,20 +40,35 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::{
     MachineError,
-    network::{Network, Plane, Routing},
+    network::{Link, Network, Plane, Routing, Speed},
 };
 
 use crate::endpoint::{self, engine};
 pub use crate::endpoint::{SimError, Stuck, TraceEvent};
 
-/// What a plane's links and packets take, and what its hosts do. Picoseconds.
+/// The times of a link, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Timing {
+pub struct LinkTiming {
     /// From the start of a packet on a link until its head may go on: output, link and input latency.
     pub hop_ps: u64,
     /// Of a credit on its way back.
     pub link_ps: u64,
     pub ps_per_byte: f64,
+}
+
+impl LinkTiming {
+    /// How long a packet holds the link.
+    #[inline]
+    pub fn serialization_ps(&self, bytes: u32) -> u64 {
+        rounded(f64::from(bytes) * self.ps_per_byte)
+    }
+}
+
+/// What a plane's links and packets take, and what its hosts do. Picoseconds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Timing {
+    /// By [`unisono_machine::network::Link::speed`]; the first is the machine's own.
+    pub links: Vec<LinkTiming>,
     pub packet_bytes: u32,
     /// Packets that the buffer of one input and virtual channel holds.
     pub places: u32,
@@ -59,13 +77,16 @@ pub struct Timing {
 }
 
 impl Timing {
-    pub fn new(network: &Network) -> Self {
+    pub fn new(network: &Network, plane: &Plane) -> Self {
         let ps = |ns: f64| rounded(ns * 1e3);
+        let link = |speed: Speed| LinkTiming {
+            hop_ps: ps(network.output_latency_ns + speed.latency_ns + network.input_latency_ns),
+            link_ps: ps(speed.latency_ns),
+            ps_per_byte: 8e3 / speed.gbps,
+        };
         let places = network.buffer_bytes / u64::from(network.packet_bytes.max(1));
         Self {
-            hop_ps: ps(network.output_latency_ns + network.link_latency_ns + network.input_latency_ns),
-            link_ps: ps(network.link_latency_ns),
-            ps_per_byte: 8e3 / network.link_gbps,
+            links: network.speeds(plane).into_iter().map(link).collect(),
             packet_bytes: network.packet_bytes.max(1),
             places: u32::try_from(places).unwrap_or(u32::MAX).max(1),
             host_overhead_ps: ps(network.host_overhead_ns),
@@ -74,10 +95,10 @@ impl Timing {
         }
     }
 
-    /// How long a packet holds a link.
+    /// The times of a link.
     #[inline]
-    pub fn serialization_ps(&self, bytes: u32) -> u64 {
-        rounded(f64::from(bytes) * self.ps_per_byte)
+    pub fn of(&self, link: Link) -> &LinkTiming {
+        &self.links[usize::from(link.speed)]
     }
 }
 
@@ -95,12 +116,8 @@ impl Interconnect {
     /// The topology does not close, or is too large.
     pub fn new(network: &Network) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
-        Ok(Self {
-            plane: topology.plane()?,
-            routing: topology.routing(),
-            timing: Timing::new(network),
-            planes: network.planes,
-        })
+        let plane = topology.plane()?;
+        Ok(Self { timing: Timing::new(network, &plane), plane, routing: topology.routing(), planes: network.planes })
     }
 }
 
@@ -147,7 +164,7 @@ pub struct Run {
 /// A deadlock, of tasks or of packets, with what is stuck; options that do not fit.
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
-    let prices = hosts::HostPrices { timing: interconnect.timing, ps_per_calc: options.ps_per_calc };
+    let prices = hosts::HostPrices { timing: &interconnect.timing, ps_per_calc: options.ps_per_calc };
     let (hosts, packets) =
         engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(interconnect, options))?;
     let (count, hops, link_packets) = packets.counts();
@@ -182,12 +199,11 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
         return no("links x virtual channels", channels.to_string(), format!("less than {}", 1 << 30));
     }
     let timing = &interconnect.timing;
-    let full = timing.serialization_ps(timing.packet_bytes);
-    for (what, ps) in [
-        ("the latency of a link", timing.hop_ps.max(timing.link_ps)),
-        ("the time of a packet on a link", full),
-        ("the overhead of a host", timing.host_overhead_ps),
-    ] {
+    let of_links = timing.links.iter().flat_map(|link| {
+        let full = link.serialization_ps(timing.packet_bytes);
+        [("the latency of a link", link.hop_ps.max(link.link_ps)), ("the time of a packet on a link", full)]
+    });
+    for (what, ps) in of_links.chain([("the overhead of a host", timing.host_overhead_ps)]) {
         if ps > MOST_PS {
             return no(what, format!("{ps} ps"), format!("at most {MOST_PS} ps"));
         }

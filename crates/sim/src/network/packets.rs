@@ -51,9 +51,11 @@ impl Packet {
     }
 }
 
-/// How long packets hold a link, by the class of their length; class 0 is full packets.
+/// How long packets hold a link, by the class of their length and the speed of the link; class 0 is full packets.
 struct Lengths {
+    /// A row a class, of 2^`shift` places of which the first are speeds.
     ps: Vec<u64>,
+    shift: u32,
     classes: FxHashMap<u32, u8>,
 }
 
@@ -62,8 +64,16 @@ const UNCLASSED: u8 = u8::MAX;
 
 impl Lengths {
     fn new(timing: &Timing) -> Self {
-        let full = timing.packet_bytes;
-        Self { ps: vec![timing.serialization_ps(full)], classes: FxHashMap::from_iter([(full, 0)]) }
+        let shift = timing.links.len().next_power_of_two().trailing_zeros();
+        let mut lengths = Self { ps: Vec::new(), shift, classes: FxHashMap::default() };
+        lengths.class(timing.packet_bytes, timing);
+        lengths
+    }
+
+    /// Nothing for a length without a class.
+    #[inline]
+    fn ps(&self, class: u8, speed: u8) -> Option<u64> {
+        self.ps.get(usize::from(class) << self.shift | usize::from(speed)).copied()
     }
 
     #[expect(
@@ -74,11 +84,12 @@ impl Lengths {
         if let Some(&class) = self.classes.get(&bytes) {
             return class;
         }
-        if self.ps.len() == usize::from(UNCLASSED) {
+        if self.classes.len() == usize::from(UNCLASSED) {
             return UNCLASSED;
         }
-        let class = self.ps.len() as u8;
-        self.ps.push(timing.serialization_ps(bytes));
+        let class = self.classes.len() as u8;
+        self.ps.extend(timing.links.iter().map(|link| link.serialization_ps(bytes)));
+        self.ps.resize((usize::from(class) + 1) << self.shift, 0);
         self.classes.insert(bytes, class);
         class
     }
@@ -99,6 +110,8 @@ struct Output {
     busy: bool,
     /// The virtual channel whose turn it is.
     turn: u8,
+    /// Of the link.
+    speed: u8,
     /// Packets that wait for it, and packets that it sent whose places are not free again.
     ahead: u32,
     sent: u64,
@@ -148,7 +161,9 @@ struct Interface {
 pub(super) struct Packets<'a> {
     plane: &'a Plane,
     routing: &'a dyn Routing,
-    timing: Timing,
+    timing: &'a Timing,
+    /// Links have unlike speeds.
+    is_unlike: bool,
     planes: u64,
     vcs: u8,
     seed: u64,
@@ -191,7 +206,7 @@ impl Carrier for Packets<'_> {
         // Also a message without bytes is a packet.
         let packets = bytes.div_ceil(full).max(1);
         let last_bytes = (bytes - (packets - 1) * full) as u32;
-        let length = self.lengths.class(last_bytes, &self.timing);
+        let length = self.lengths.class(last_bytes, self.timing);
         // As checked before the run.
         let packets = u32::try_from(packets).expect("the packets of a message are at most 2^32 - 1");
         let message =
@@ -214,6 +229,9 @@ impl Carrier for Packets<'_> {
             }
             match what {
                 Happening::Arrival(link, packet) => self.arrive(now, link, packet),
+                Happening::Ready(link, hop, packet) => {
+                    self.offer(now, hop, packet, Some(link));
+                }
                 Happening::Free(link) => {
                     self.outputs[link as usize].busy = false;
                     self.start_waiting(now, link);
@@ -268,17 +286,18 @@ impl<'a> Packets<'a> {
         Self {
             plane,
             routing: routing.as_ref(),
-            timing: *timing,
+            timing,
+            is_unlike: timing.links.len() > 1,
             planes: u64::from((*planes).max(1)),
             vcs,
             seed: options.hosts.seed,
             places: &options.places,
             lengths: Lengths::new(timing),
             wires,
-            outputs: vec![Output::default(); links],
+            outputs: plane.links().iter().map(|link| Output { speed: link.speed, ..Output::default() }).collect(),
             channels: vec![Channel { credits: timing.places, ring: Ring::EMPTY }; links * usize::from(vcs)],
             waiting,
-            events: Events::new(timing.hop_ps),
+            events: Events::new(timing),
             messages: Vec::new(),
             unused: NONE,
             interfaces: (0..plane.accelerators()).map(|_| Interface { ..idle }).collect(),
@@ -299,7 +318,9 @@ impl<'a> Packets<'a> {
     /// The node at which something happens.
     fn place_of(&self, what: Happening) -> u32 {
         match what {
-            Happening::Arrival(link, _) | Happening::Free(link) => self.plane.link(link).from,
+            Happening::Arrival(link, _) | Happening::Ready(link, ..) | Happening::Free(link) => {
+                self.plane.link(link).from
+            }
             Happening::Credit(channel) => self.plane.link(channel / u32::from(self.vcs)).from,
             Happening::Posted(message) | Happening::Delivered(message) => self.messages[message as usize].from,
         }
@@ -377,14 +398,22 @@ impl<'a> Packets<'a> {
             return;
         }
         if let Some(hop) = self.choose(node, packet) {
+            if self.is_unlike {
+                let [before, next] = [link, hop.link].map(|link| self.serialization_ps(link, packet));
+                if before > next {
+                    self.events.ready(now, before - next, link, hop, packet);
+                    return;
+                }
+            }
             self.offer(now, hop, packet, Some(link));
         }
     }
 
     /// A packet is where it was sent to.
     fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
-        let ps = self.serialization_ps(packet);
-        self.events.credit(now, ps + self.timing.link_ps, link * u32::from(self.vcs) + u32::from(packet.vc()));
+        let ps = self.serialization_ps(link, packet);
+        let back_ps = self.credit_ps(link);
+        self.events.credit(now, ps + back_ps, link * u32::from(self.vcs) + u32::from(packet.vc()));
         self.under_way -= 1;
         let message = &mut self.messages[packet.message as usize];
         message.latest = message.latest.max(now + ps);
@@ -394,12 +423,26 @@ impl<'a> Packets<'a> {
         }
     }
 
+    /// The index of a link's times.
     #[inline]
-    fn serialization_ps(&self, packet: Packet) -> u64 {
-        match self.lengths.ps.get(usize::from(packet.length())) {
-            Some(&ps) => ps,
-            None => self.timing.serialization_ps(self.messages[packet.message as usize].last_bytes),
-        }
+    fn speed(&self, link: u32) -> u8 {
+        // Where links are alike, no table of links is looked at.
+        if self.is_unlike { self.outputs[link as usize].speed } else { 0 }
+    }
+
+    #[inline]
+    fn serialization_ps(&self, link: u32, packet: Packet) -> u64 {
+        let speed = self.speed(link);
+        self.lengths.ps(packet.length(), speed).unwrap_or_else(|| {
+            let bytes = self.messages[packet.message as usize].last_bytes;
+            self.timing.links[usize::from(speed)].serialization_ps(bytes)
+        })
+    }
+
+    /// Of a credit of a link on its way back.
+    #[inline]
+    fn credit_ps(&self, link: u32) -> u64 {
+        self.timing.links[usize::from(self.speed(link))].link_ps
     }
 
     #[inline]
@@ -407,8 +450,13 @@ impl<'a> Packets<'a> {
         self.candidates.clear();
         self.routing.hops(node, packet.header(), &mut self.candidates);
         let ahead = |hop: &&Hop| self.outputs[hop.link as usize].ahead;
+        let through_ps = |hop: &&Hop| {
+            let full = self.lengths.ps(0, self.speed(hop.link)).unwrap_or(0);
+            (u64::from(ahead(hop)) + 1).saturating_mul(full)
+        };
         let best = match &self.candidates[..] {
             [only] => Some(*only),
+            several if self.is_unlike => several.iter().min_by_key(through_ps).copied(),
             several => several.iter().min_by_key(ahead).copied(),
         };
         if best.is_none() {
@@ -448,11 +496,13 @@ impl<'a> Packets<'a> {
         output.sent += 1;
         self.hops += 1;
         self.channels[(hop.link * vcs + u32::from(hop.vc)) as usize].credits -= 1;
-        let ps = self.serialization_ps(packet);
-        self.events.arrival(now, hop.link, packet.on(hop.vc));
+        let ps = self.serialization_ps(hop.link, packet);
+        let speed = self.speed(hop.link);
+        self.events.arrival(now, speed, hop.link, packet.on(hop.vc));
         self.events.free(now, ps, hop.link);
         if let Some(link) = from {
-            self.events.credit(now, ps + self.timing.link_ps, link * vcs + u32::from(packet.vc()));
+            let back_ps = self.credit_ps(link);
+            self.events.credit(now, ps + back_ps, link * vcs + u32::from(packet.vc()));
         }
     }
 

@@ -5,7 +5,7 @@
 //! root and another rank. Of an allreduce S bytes cross any cut between two ranks, in each direction. The ratio is exact
 //! where ranks are few ([`unisono_synthesis::cut`]). Source: Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
 
-use unisono_collective::Kind;
+use unisono_collective::{Collective, Kind};
 use unisono_synthesis::Roots;
 
 use super::NetworkCase;
@@ -31,16 +31,21 @@ impl Bound for Cut {
     }
 }
 
+/// The ranks whose blocks must reach all others, or come from all others; `None` where the bound does not apply.
+pub fn cut_roots(collective: &Collective) -> Option<Roots> {
+    match collective.kind {
+        Kind::Allgather | Kind::ReduceScatter => Some(Roots::All),
+        Kind::Broadcast | Kind::Reduce => Some(Roots::One(collective.root)),
+        // What rank 0 adds to the vector must cross a cut between it and any rank.
+        Kind::Allreduce => Some(Roots::One(0)),
+        _ => None,
+    }
+}
+
 impl Cut {
     fn nanoseconds(case: &NetworkCase) -> Option<f64> {
         let c = &case.collective;
-        let roots = match c.kind {
-            Kind::Allgather | Kind::ReduceScatter => Roots::All,
-            Kind::Broadcast | Kind::Reduce => Roots::One(c.root),
-            // Of a vector that starts at rank 0 alone, all must cross a cut between it and any rank.
-            Kind::Allreduce => Roots::One(0),
-            _ => return None,
-        };
+        let roots = cut_roots(c)?;
         if c.is_local() {
             return Some(0.0);
         }

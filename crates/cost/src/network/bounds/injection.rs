@@ -1,7 +1,13 @@
-//! Injection: what some accelerator must send, or receive, over all of its links.
+//! Injection: the bytes that some accelerator must send, or receive, over all of its links.
 //!
 //! An allreduce of S over k links of price beta: 2 S beta / k x (P-1)/P. Sources: "HammingMesh", section 4; the least bytes
 //! of each collective as in the bound `bandwidth` among endpoints (Patarasuk, Yuan, 2009, Theorem 1).
+//!
+//! Where the accelerators of the ranks have unlike rates, each rank has a bound of its own: the bytes that it must send, or receive,
+//! whatever the others do, at its own rate. Of an allreduce each rank sends and receives at least its vector once, and all ranks
+//! together send 2(P-1) S over the sum of their rates.
+
+use unisono_collective::{Collective, Kind};
 
 use super::NetworkCase;
 use crate::endpoint::bounds::bandwidth::least_bytes;
@@ -33,6 +39,31 @@ impl Injection {
             return Some(0.0);
         }
         let (sent, received) = least_bytes(&case.collective)?;
-        Some(sent.max(received) as f64 * case.injection_ns_per_byte())
+        let rates = case.rank_injections();
+        if rates.iter().all(|rate| *rate == rates[0]) {
+            return Some(sent.max(received) as f64 * (1.0 / rates[0]));
+        }
+        let c = &case.collective;
+        let own = |(rank, rate): (u32, &f64)| own_bytes(c, rank) as f64 / rate;
+        let slowest = (0..).zip(&rates).map(own).fold(0.0, f64::max);
+        let together = match c.kind {
+            Kind::Allreduce => 2.0 * f64::from(c.ranks - 1) * (u64::from(c.elements) * c.dtype.bytes()) as f64,
+            _ => 0.0,
+        };
+        Some(slowest.max(together / rates.iter().sum::<f64>()))
     }
+}
+
+/// Returns the bytes that a rank must at least send, or receive, whichever is more.
+fn own_bytes(c: &Collective, rank: u32) -> u64 {
+    let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
+    let elements = match c.kind {
+        Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan => n,
+        Kind::Message if rank == c.root || rank == c.sender() => n,
+        Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter => n * others,
+        Kind::Gather | Kind::Scatter if rank == c.root => n * others,
+        Kind::Gather | Kind::Scatter => n,
+        Kind::Message | Kind::Barrier => 0,
+    };
+    elements * c.dtype.bytes()
 }

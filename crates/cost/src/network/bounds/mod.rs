@@ -11,7 +11,7 @@ use unisono_machine::network::{Network, Topology};
 
 pub use bisection::Bisection;
 pub use board_edges::BoardEdges;
-pub use cut::Cut;
+pub use cut::{Cut, cut_roots};
 pub use injection::Injection;
 pub use latency::Latency;
 
@@ -40,7 +40,16 @@ impl<'a> NetworkCase<'a> {
         Some(Self { collective: problem.collective, network, topology: &**topology, model, fabric })
     }
 
+    /// Of the accelerator that has most.
     fn injection_ns_per_byte(&self) -> f64 {
         1.0 / self.network.injection_bytes_per_ns(self.topology)
+    }
+
+    /// Returns the bytes that each rank can send in a nanosecond on all links of all planes.
+    fn rank_injections(&self) -> Vec<f64> {
+        let (network, model) = (self.network, self.model);
+        let links = |place: &u32| model.speeds().injection(model.plane(), *place);
+        let rate = |links: f64| network.link_gbps * links * f64::from(network.planes) / 8.0;
+        model.places().iter().map(links).map(rate).collect()
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use unisono_base::interrupt::poll;
 
 use super::super::{
-    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
+    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
     spread::Spread,
     topology::{self, SWITCH_PORTS},
 };
@@ -51,7 +51,7 @@ pub struct Dragonfly {
     routing: Way,
 }
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let fly: Dragonfly = topology::parse(table, origin)?;
     let Dragonfly { p, a, h, g, .. } = fly;
     topology::accelerators(&[p, a, g], origin)?;

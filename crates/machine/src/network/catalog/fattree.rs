@@ -12,7 +12,7 @@ mod routing;
 use serde::Deserialize;
 
 use super::super::{
-    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
+    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
     spread::Spread,
     topology::{self, SWITCH_PORTS},
 };
@@ -62,7 +62,7 @@ pub struct FatTree {
     top_ports: u32,
 }
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let Keys { accelerators, levels, down, up, top } = topology::parse(table, origin)?;
     let refused = |message: String| Err(topology::refused(origin, message));
     topology::accelerators(&[accelerators], origin)?;

@@ -1,9 +1,11 @@
 //! Any graph, from a list of cables.
 //!
-//! A cable is a line `A B [dac|aoc|board]`; `#` begins a comment. Nodes below `accelerators` are accelerators, all others
-//! switches. A cable that says no kind is copper at an accelerator and optical between switches. Accelerators forward packets.
+//! A cable is a line `A B` and then, in any order, its kind `dac`, `aoc` or `board`, its rate `gbps=NUMBER`, its latency
+//! `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#` begins a comment. Nodes below `accelerators` are
+//! accelerators, all others switches. A cable without a kind is copper at an accelerator and optical between switches. A cable
+//! without a rate or a latency has the machine's own, `link_gbps` or `link_latency_ns`. Accelerators forward packets.
 //!
-//! Routing: `shortest` takes all shortest ways; the virtual channel is the number of cables still to go, so it falls with
+//! Routing: `shortest` takes all ways of the fewest cables, whatever their speeds; the virtual channel is the number of cables still to go, so it falls with
 //! every hop (Günther, 1981, turned around). `up-down` directs every cable towards the root of a breadth-first tree and goes
 //! up before down, which needs one virtual channel (Autonet: Schroeder et al., 1991); ways may be longer.
 
@@ -13,7 +15,7 @@ mod routing;
 use serde::Deserialize;
 use unisono_base::narrow;
 
-use super::super::{Bill, Cable, Family, Plane, PlaneBuilder, Routing, Topology, cut, topology};
+use super::super::{Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut, topology};
 use crate::MachineError;
 use edges::Edge;
 
@@ -54,10 +56,12 @@ enum Way {
     UpDown,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
     accelerators: u32,
     plane: Plane,
+    /// Of links that state none.
+    own: Speed,
     routing: Way,
     root: u32,
     /// Of accelerators, with all nodes on the way.
@@ -67,7 +71,7 @@ pub struct Graph {
 /// Tables hold an entry for every node and every end.
 const MOST_ENTRIES: u64 = 1 << 26;
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let Keys { accelerators, edges, file, routing, root } = topology::parse(table, origin)?;
     let refused = |message: String| topology::refused(origin, message);
     topology::accelerators(&[accelerators], origin)?;
@@ -89,20 +93,37 @@ fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineE
     if u64::from(root) >= nodes {
         return Err(refused(format!("root is {root}; accepted are the nodes 0 to {}", nodes - 1)));
     }
-    let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators, edges.len() as u64)?;
+    let cables = edges.iter().map(|edge| u64::from(edge.count)).sum();
+    let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators, cables)?;
     for edge in &edges {
         if edge.a == edge.b {
             return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));
         }
         let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
-        plane.cable(edge.a, edge.b, edge.cable.unwrap_or(usual));
+        let stated =
+            Speed { gbps: edge.gbps.unwrap_or(own.gbps), latency_ns: edge.latency_ns.unwrap_or(own.latency_ns) };
+        // A cable that states the machine's own numbers is like one that states none.
+        let speed = if stated == own { Some(0) } else { plane.speed(stated) };
+        let Some(speed) = speed else {
+            return Err(refused("the cables have more than 255 speeds beside the machine's own".to_owned()));
+        };
+        let cable = edge.cable.unwrap_or(usual);
+        (0..edge.count).for_each(|_| plane.cable_at(edge.a, edge.b, cable, speed));
     }
-    let mut graph = Graph { accelerators, plane: plane.finish()?, routing, root, diameter: 0 };
+    let mut graph = Graph { accelerators, plane: plane.finish()?, own, routing, root, diameter: 0 };
     graph.diameter = graph.measure().map_err(refused)?;
     Ok(Box::new(graph))
 }
 
 impl Graph {
+    /// Returns the rate of all links of a node over the machine's own rate of one link.
+    fn rate(&self, node: u32) -> f64 {
+        let mut links = vec![0_u32; self.plane.speeds().len()];
+        self.plane.leaving(node).for_each(|id| links[usize::from(self.plane.link(id).speed)] += 1);
+        let rate = |speed: &Option<Speed>| speed.map_or(1.0, |speed| speed.gbps / self.own.gbps);
+        links.iter().zip(self.plane.speeds()).map(|(&links, speed)| f64::from(links) * rate(speed)).sum()
+    }
+
     /// The diameter.
     ///
     /// # Errors
@@ -143,6 +164,18 @@ impl Topology for Graph {
         (0..self.accelerators).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
     }
 
+    fn injection(&self) -> [f64; 2] {
+        let rates = || (0..self.accelerators).map(|node| self.rate(node));
+        [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)]
+    }
+
+    fn unlike(&self) -> Vec<(Speed, u64)> {
+        let mut links = vec![0_u64; self.plane.speeds().len()];
+        self.plane.links().iter().for_each(|link| links[usize::from(link.speed)] += 1);
+        let speeds = self.plane.speeds().iter().zip(links);
+        speeds.filter_map(|(speed, links)| Some(((*speed)?, links / 2))).collect()
+    }
+
     fn bill(&self) -> Bill {
         let cables = |kind| self.plane.links().iter().filter(|link| link.cable == kind).count() as u64 / 2;
         let switches = self.accelerators..self.plane.nodes();
@@ -160,7 +193,7 @@ impl Topology for Graph {
 
     /// Known where all halves can be tried.
     fn bisection_share(&self) -> Option<f64> {
-        cut::bisection_share(&self.plane, self.ports())
+        cut::bisection_share(&self.plane, self.own, self.injection()[1])
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {

@@ -12,7 +12,7 @@ mod routing;
 use serde::Deserialize;
 
 use super::super::{
-    Bill, Boards, Cable, Family, Plane, PlaneBuilder, Routing, Topology,
+    Bill, Boards, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
     spread::Spread,
     topology::{self, SWITCH_PORTS},
 };
@@ -105,7 +105,7 @@ pub struct HxMesh {
     dims: [Dimension; 2],
 }
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let keys: Keys = topology::parse(table, origin)?;
     let dims = [0, 1].map(|d| Dimension { board: keys.board[d], boards: keys.boards[d] });
     topology::accelerators(&[keys.board[0], keys.board[1], keys.boards[0], keys.boards[1]], origin)?;

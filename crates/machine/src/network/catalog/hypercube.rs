@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::super::{Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology, topology};
+use super::super::{Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology, topology};
 use crate::MachineError;
 
 pub const FAMILY: Family = Family {
@@ -29,7 +29,7 @@ pub struct Hypercube {
     board_dimensions: u32,
 }
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let cube: Hypercube = topology::parse(table, origin)?;
     let Hypercube { dimensions, board_dimensions } = cube;
     if !(1..=MOST_DIMENSIONS).contains(&dimensions) {

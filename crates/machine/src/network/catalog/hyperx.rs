@@ -9,7 +9,7 @@ use serde::Deserialize;
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
+    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
     lattice::{self, Coordinates, Lattice},
     topology,
 };
@@ -47,7 +47,7 @@ pub struct HyperX {
     cables: Vec<u32>,
 }
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let Keys { dims, terminals, mut cables } = topology::parse(table, origin)?;
     let most = usize::from(u8::MAX);
     if dims.is_empty() || dims.len() > most || dims.iter().any(|&d| d < 2) {

@@ -6,7 +6,7 @@
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
+    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
     lattice::{Coordinates, Lattice},
 };
 use crate::MachineError;
@@ -22,7 +22,7 @@ pub const FAMILY: Family = Family {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mesh(Lattice);
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     Ok(Box::new(Mesh(Lattice::read(table, origin, 1)?)))
 }
 

@@ -7,7 +7,7 @@
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Topology,
+    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
     lattice::{Coordinates, Lattice},
 };
 use crate::MachineError;
@@ -23,7 +23,7 @@ pub const FAMILY: Family = Family {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Torus(Lattice);
 
-fn read(table: &toml::Table, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     // With 3 the two neighbors differ.
     Ok(Box::new(Torus(Lattice::read(table, origin, 3)?)))
 }

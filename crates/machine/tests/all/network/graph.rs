@@ -1,6 +1,9 @@
 //! Graphs from lists, some of them known as another family.
 
-use unisono_machine::network::{Cable, Plane};
+use unisono_machine::{
+    Machine,
+    network::{Cable, Network, Plane, Speed},
+};
 
 use crate::network::oracle;
 
@@ -67,13 +70,26 @@ fn cables_without_a_kind_are_copper_at_accelerators() {
 
 #[test]
 fn lists_that_do_not_close_are_refused() {
-    let line =
-        |found| format!("line 1 of the cables is '{found}'; accepted is 'A B', two nodes, and then dac, aoc or board");
+    let line = |found| {
+        format!(
+            "line 1 of the cables is '{found}'; accepted is 'A B', two nodes, and then dac, aoc or board, gbps=NUMBER, \
+             ns=NUMBER and count=NUMBER"
+        )
+    };
     for (lines, said) in [
         ("edges = [[0, 2]]", "node 1 is not connected with node 0; every node needs a way to every other".to_owned()),
         ("edges = [[0, 0], [0, 1]]", "the cable 0 0 has both ends at one node".to_owned()),
         ("edges = '0 1 tin'", line("0 1 tin")),
         ("edges = '0 -1'", line("0 -1")),
+        ("edges = '0 1 dac aoc'", line("0 1 dac aoc")),
+        ("edges = '0 1 gbps=0'", line("0 1 gbps=0")),
+        ("edges = '0 1 gbps=1e16'", line("0 1 gbps=1e16")),
+        ("edges = '0 1 gbps=nan'", line("0 1 gbps=nan")),
+        ("edges = '0 1 gbps=5 gbps=5'", line("0 1 gbps=5 gbps=5")),
+        ("edges = '0 1 ns=-1'", line("0 1 ns=-1")),
+        ("edges = '0 1 ns=inf'", line("0 1 ns=inf")),
+        ("edges = '0 1 count=0'", line("0 1 count=0")),
+        ("edges = '0 1 GBPS=5'", line("0 1 GBPS=5")),
         ("edges = '0 1'\nroot = 2", "root is 2; accepted are the nodes 0 to 1".to_owned()),
         ("file = 'a.graph'", "the file 'a.graph' was not read; list its lines as edges".to_owned()),
         ("", "a graph has either edges or a file".to_owned()),
@@ -81,6 +97,11 @@ fn lists_that_do_not_close_are_refused() {
         let e = oracle::read(&format!("name = 'graph'\naccelerators = 2\n{lines}")).unwrap_err();
         assert_eq!(e, format!("test, topology: {said}"));
     }
+    let many: String = (0..257).map(|n| format!("0 1 ns={n}.5\\n")).collect();
+    let e = oracle::read(&format!("name = 'graph'\naccelerators = 2\nedges = \"{many}\"")).unwrap_err();
+    assert_eq!(e, "test, topology: the cables have more than 255 speeds beside the machine's own");
+    let e = oracle::read("name = 'graph'\naccelerators = 2\nedges = '0 1 count=4000000000'").unwrap_err();
+    assert!(e.contains("4000000000"), "{e}");
     let e = oracle::read("name = 'graph'\naccelerators = 2\nedges = [[0, 4000000000]]").unwrap_err();
     assert!(e.contains("4000000001 nodes and 2 accelerators"), "{e}");
 }
@@ -91,4 +112,44 @@ fn long_ways_need_up_and_down() {
     let e = oracle::read(&text(301, "", &far)).unwrap_err();
     assert!(e.contains("300 cables") && e.contains("up-down"), "{e}");
     oracle::is_connected_as_stated(&text(301, "routing = 'up-down'", &far));
+}
+
+#[test]
+fn cables_state_their_speed_and_count() {
+    let own = "0 2 count=3 # like the machine\n1 2 gbps=400 ns=40\n";
+    let topology =
+        oracle::topology(&text(2, "", &format!("{own}0 1 ns=7.5 board gbps=25 count=2\n0 2 gbps=25\n1 2 ns=7.5\n")));
+    let plane = topology.plane().unwrap();
+    oracle::is_sound(&plane);
+    let (slow, near) = (Speed { gbps: 25.0, ..oracle::OWN }, Speed { latency_ns: 7.5, ..oracle::OWN });
+    let both = Speed { gbps: 25.0, latency_ns: 7.5 };
+    assert_eq!(plane.speeds(), [None, Some(both), Some(slow), Some(near)]);
+    let speeds = |node| plane.leaving(node).map(|id| plane.link(id).speed).collect::<Vec<_>>();
+    assert_eq!([speeds(0), speeds(1), speeds(2)], [vec![0, 0, 0, 1, 1, 2], vec![0, 1, 1, 3], vec![0, 0, 0, 0, 2, 3]]);
+    assert_eq!(topology.unlike(), [(both, 2), (slow, 1), (near, 1)]);
+    // Node 0 has three links of 400 and three of 25; node 1 two of 400 and two of 25.
+    assert_eq!(topology.injection(), [2.125, 3.1875]);
+    // The cut between the halves is all links of the slower accelerator.
+    assert_eq!(topology.bisection_share(), Some(2.125 / 3.1875));
+    assert_eq!(topology.bill().dac, 6);
+}
+
+#[test]
+fn a_machine_file_says_the_speed_of_each_cable() {
+    let file = "name = 'box'\nkind = 'network'\nplanes = 2\nlink_gbps = 200\nlink_latency_ns = 30\ninput_latency_ns = 0\n\
+                output_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n[topology]\nname = 'graph'\naccelerators = 2\n\
+                edges = '''\n0 2\n1 2 gbps=50 ns=200 count=2\n'''";
+    let machine = Machine::from_toml(file, "box.toml").unwrap();
+    assert_eq!(Machine::from_toml(&machine.to_toml(), "printed").unwrap(), machine);
+    let network: &Network = machine.get().unwrap();
+    let plane = network.topology("box").unwrap().plane().unwrap();
+    let speeds: Vec<Speed> = (0..6).map(|link| network.link_speed(&plane, link)).collect();
+    let (own, slow) = (Speed { gbps: 200.0, latency_ns: 30.0 }, Speed { gbps: 50.0, latency_ns: 200.0 });
+    assert_eq!(speeds, [own, slow, slow, own, slow, slow]);
+    assert_eq!(network.speeds(&plane), [own, slow]);
+    assert_eq!((own.bytes_per_ns(), slow.bytes_per_ns()), (25.0, 6.25));
+    let facts = network.facts().unwrap();
+    assert_eq!((facts.injection_gbps, facts.injection_gbps_least), (400.0, 200.0));
+    let unlike: Vec<_> = facts.plane.unlike_links.iter().map(|l| (l.gbps, l.latency_ns, l.cables)).collect();
+    assert_eq!(unlike, [(50.0, 200.0, 2)]);
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use unisono_machine::network::{Cable, FAMILIES, Header, Plane, Routing, Topology, cut, deadlock};
+use unisono_machine::network::{Cable, FAMILIES, Header, Plane, Routing, Speed, Topology, cut, deadlock};
+
+/// The speed of links that state none.
+pub const OWN: Speed = Speed { gbps: 400.0, latency_ns: 40.0 };
 
 /// A topology from the lines of its table.
 pub fn topology(text: &str) -> Box<dyn Topology> {
@@ -13,7 +16,7 @@ pub fn read(text: &str) -> Result<Box<dyn Topology>, String> {
     let mut table: toml::Table = text.parse().unwrap();
     let name = table.remove("name").unwrap();
     let family = FAMILIES.iter().find(|f| Some(f.name) == name.as_str()).unwrap();
-    (family.read)(&table, "test").map_err(|e| e.to_string())
+    (family.read)(&table, "test", OWN).map_err(|e| e.to_string())
 }
 
 /// Cables from every node to one.
@@ -50,7 +53,7 @@ pub fn is_sound(plane: &Plane) {
             let link = plane.link(id);
             let back = plane.link(link.back);
             assert_eq!((link.from, back.back), (node, id));
-            assert_eq!((back.from, back.to, back.cable), (link.to, link.from, link.cable));
+            assert_eq!((back.from, back.to, back.cable, back.speed), (link.to, link.from, link.cable, link.speed));
         }
     }
 }
@@ -115,7 +118,7 @@ pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
 pub fn is_bisected_as_stated(text: &str) {
     let topology = topology(text);
     let plane = topology.plane().unwrap();
-    let found = cut::bisection_share(&plane, topology.ports()).unwrap();
+    let found = cut::bisection_share(&plane, OWN, f64::from(topology.ports())).unwrap();
     let stated = topology.bisection_share().unwrap();
     assert!((found - stated).abs() < 1e-12, "{text}: {found}, stated {stated}");
 }

@@ -1,4 +1,4 @@
-//! Max-min fair rates of flows over links of bandwidth 1, by progressive filling.
+//! Max-min fair rates of flows over links, by progressive filling.
 //!
 //! All rates rise together until a link is full; the flows over it keep their rate, and the others rise on (Bertsekas,
 //! Gallager, "Data networks", section 6.5.2). A flow of rate r puts its share times r on each of its links.
@@ -9,6 +9,8 @@ use unisono_base::{interrupt::poll, narrow};
 
 /// Flows and the shares of them on links.
 pub(super) struct Flows {
+    /// The bandwidth of each link.
+    bandwidths: Vec<f64>,
     /// The flows over each link.
     over: Vec<Vec<u32>>,
     /// Where the shares of each flow begin, and one past the last.
@@ -20,8 +22,8 @@ pub(super) struct Flows {
 const NOTHING: f64 = 1e-9;
 
 impl Flows {
-    pub fn new(links: usize) -> Self {
-        Self { over: vec![Vec::new(); links], first: vec![0], shares: Vec::new() }
+    pub fn new(bandwidths: Vec<f64>) -> Self {
+        Self { over: vec![Vec::new(); bandwidths.len()], bandwidths, first: vec![0], shares: Vec::new() }
     }
 
     /// Adds a flow; a link may be named several times.
@@ -53,7 +55,7 @@ impl Flows {
                 weight[link as usize] += share;
             }
         }
-        let mut left = vec![1.0_f64; self.over.len()];
+        let mut left = self.bandwidths.clone();
         // Real numbers that are not negative are ordered as their bits are.
         let level = |left: f64, weight: f64| (left.max(0.0) / weight).to_bits();
         let mut heap: BinaryHeap<_> = (0..self.over.len())
@@ -94,7 +96,7 @@ mod tests {
     /// three flows, the others leave 2/3 for their own.
     #[test]
     fn a_long_flow_takes_what_its_narrowest_link_gives() {
-        let mut flows = Flows::new(3);
+        let mut flows = Flows::new(vec![1.0; 3]);
         for flow in [&[(0, 1.0), (1, 1.0), (2, 1.0)][..], &[(0, 1.0)], &[(1, 1.0)], &[(1, 1.0)], &[(2, 1.0)]] {
             flows.push(flow);
         }
@@ -106,10 +108,21 @@ mod tests {
         close(flows.rates(|flow| flow != 2), [0.5, 0.5, 0.0, 0.5, 0.5]);
     }
 
+    /// A link of 4 and one of 1 in a row, a flow over both and two over the first: the flow over both gets 1, and the others
+    /// share the 3 that are left.
+    #[test]
+    fn wide_links_give_more() {
+        let mut flows = Flows::new(vec![4.0, 1.0]);
+        for flow in [&[(0, 1.0), (1, 1.0)][..], &[(0, 1.0)], &[(0, 1.0)]] {
+            flows.push(flow);
+        }
+        assert_eq!(flows.rates(|_| true), [1.0, 1.5, 1.5]);
+    }
+
     /// Half of a flow goes over each of two links; one of them has a flow of its own.
     #[test]
     fn a_split_flow_uses_both_ways() {
-        let mut flows = Flows::new(2);
+        let mut flows = Flows::new(vec![1.0; 2]);
         flows.push(&[(0, 0.5), (1, 0.5)]);
         flows.push(&[(0, 1.0)]);
         let rates = flows.rates(|_| true);

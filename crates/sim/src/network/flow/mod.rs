@@ -34,7 +34,7 @@ pub struct Fluid {
     pub makespan_ps: f64,
     /// Of each accelerator, or of an even sample of them.
     pub finish_ps: Vec<f64>,
-    /// Bytes over the busiest link of one plane.
+    /// Bytes over the link of one plane that its bytes keep busy longest.
     pub busiest_bytes: f64,
 }
 
@@ -69,21 +69,27 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     }
     let mut loads = vec![0.0; net.plane.links().len()];
     let mut spread = Spread::new(net);
-    let mut hops = 0;
+    let mut latency = 0;
     let sources = |to: u32| (0..accelerators).filter(move |&from| from != to);
     for to in 0..accelerators {
-        hops = hops.max(spread.add(to, sources(to), |link, share| loads[link as usize] += share));
+        latency = latency.max(spread.add(to, sources(to), |link, share| loads[link as usize] += share));
     }
     let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
-    let ps = |load: f64| if load > 0.0 { load * bytes * net.timing.ps_per_byte + latency_ps(net, hops) } else { 0.0 };
-    let busiest = loads.iter().copied().fold(0.0, f64::max);
+    // Loads as those of a link of the machine's own bandwidth that is busy as long.
+    let bandwidths = bandwidths(net);
+    loads.iter_mut().zip(&bandwidths).for_each(|(load, bandwidth)| *load /= bandwidth);
+    let own = net.timing.links[0].ps_per_byte;
+    let ps = |load: f64| if load > 0.0 { load * bytes * own + ends_ps(net, latency) } else { 0.0 };
+    let busiest = (0..loads.len()).max_by(|&a, &b| loads[a].total_cmp(&loads[b]).then(b.cmp(&a)));
     let every = accelerators.div_ceil(MOST_TIMED).max(1) as usize;
     let finish_ps = (0..accelerators).step_by(every).map(|to| {
         let mut own: f64 = 0.0;
         spread.add(to, sources(to), |link, _| own = own.max(loads[link as usize]));
         ps(own)
     });
-    Ok(Fluid { finish_ps: finish_ps.collect(), makespan_ps: ps(busiest), busiest_bytes: busiest * bytes })
+    let busiest_bytes = busiest.map_or(0.0, |link| loads[link] * bandwidths[link] * bytes);
+    let makespan_ps = ps(busiest.map_or(0.0, |link| loads[link]));
+    Ok(Fluid { finish_ps: finish_ps.collect(), makespan_ps, busiest_bytes })
 }
 
 /// Accelerator k sends `bytes` to accelerator `to[k]`, each to another.
@@ -105,12 +111,13 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
         limits::admit(WHAT, bytes, STEPS * (ROUNDS + 4) * shares)?;
     }
     let mut spread = Spread::new(net);
-    let mut flows = max_min::Flows::new(net.plane.links().len());
-    let mut hops = Vec::with_capacity(to.len());
+    let bandwidths = bandwidths(net);
+    let mut flows = max_min::Flows::new(bandwidths.clone());
+    let mut latencies = Vec::with_capacity(to.len());
     let mut way = Vec::new();
     for (from, &to) in (0..).zip(to) {
         way.clear();
-        hops.push(if from == to {
+        latencies.push(if from == to {
             0
         } else {
             spread.add(to, [from].into_iter(), |link, share| way.push((link, share)))
@@ -118,8 +125,9 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
         flows.push(&way);
     }
     let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
-    let all_ps = bytes * net.timing.ps_per_byte;
-    // Shares of a flow that are left, and times by the packet's own clock: a link takes 1 in `all_ps`.
+    let all_ps = bytes * net.timing.links[0].ps_per_byte;
+    // Shares of a flow that are left, and times by the packet's own clock: a link of the machine's own bandwidth takes 1 in
+    // `all_ps`.
     let mut left: Vec<f64> = to.iter().zip(0..).map(|(&to, from)| if to == from { 0.0 } else { 1.0 }).collect();
     let mut ended = vec![0.0; to.len()];
     let mut now = 0.0;
@@ -142,13 +150,21 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     let mut finish_ps = vec![0.0; to.len()];
     for (from, &to) in to.iter().enumerate() {
         if narrow::<u32>(from) != to {
-            finish_ps[to as usize] = ended[from] * all_ps + latency_ps(net, hops[from]);
+            finish_ps[to as usize] = ended[from] * all_ps + ends_ps(net, latencies[from]);
         }
     }
-    let busiest = flows.loads().fold(0.0, f64::max) * bytes;
-    Ok(Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes: busiest })
+    let longest = flows.loads().zip(&bandwidths).max_by(|(a, of_a), (b, of_b)| (a / *of_a).total_cmp(&(b / *of_b)));
+    let busiest_bytes = longest.map_or(0.0, |(load, _)| load * bytes);
+    Ok(Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes })
 }
 
-fn latency_ps(net: &Interconnect, hops: u32) -> f64 {
-    f64::from(hops) * net.timing.hop_ps as f64 + 2.0 * net.timing.host_overhead_ps as f64
+/// The bandwidths of all links over the machine's own.
+fn bandwidths(net: &Interconnect) -> Vec<f64> {
+    let own = net.timing.links[0].ps_per_byte;
+    net.plane.links().iter().map(|&link| own / net.timing.of(link).ps_per_byte).collect()
+}
+
+/// The latency of a way, with the overheads of both hosts.
+fn ends_ps(net: &Interconnect, latency_ps: u64) -> f64 {
+    latency_ps as f64 + 2.0 * net.timing.host_overhead_ps as f64
 }

@@ -12,8 +12,8 @@ struct State {
     /// Hops that lead here and are not followed yet.
     pending: u32,
     share: f64,
-    /// Hops from the farthest source.
-    depth: u32,
+    /// Latency of the longest way from a source.
+    latency_ps: u64,
     first_edge: u32,
     edges: u32,
 }
@@ -45,8 +45,8 @@ impl<'a> Spread<'a> {
         Self { net, vcs, known, round: 0, states, edges, ready, sources, hops }
     }
 
-    /// Follows a flow of 1 from each source; gives the hops of the longest way.
-    pub fn add(&mut self, to: u32, from: impl Iterator<Item = u32>, mut load: impl FnMut(u32, f64)) -> u32 {
+    /// Follows a flow of 1 from each source; returns the latency of the longest way.
+    pub fn add(&mut self, to: u32, from: impl Iterator<Item = u32>, mut load: impl FnMut(u32, f64)) -> u64 {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();
         for from in from {
@@ -64,7 +64,7 @@ impl<'a> Spread<'a> {
     }
 
     /// Sources that chose the same: nothing about a packet differs but where it is.
-    fn follow(&mut self, to: u32, sources: &[(u32, u32, f64)], load: &mut impl FnMut(u32, f64)) -> u32 {
+    fn follow(&mut self, to: u32, sources: &[(u32, u32, f64)], load: &mut impl FnMut(u32, f64)) -> u64 {
         self.round += 1;
         self.states.clear();
         self.edges.clear();
@@ -77,18 +77,19 @@ impl<'a> Spread<'a> {
         let mut longest = 0;
         while let Some(at) = self.ready.pop() {
             poll();
-            let State { share, depth, first_edge, edges, .. } = self.states[at as usize];
+            let State { share, latency_ps, first_edge, edges, .. } = self.states[at as usize];
             let share = share / f64::from(edges.max(1));
             for edge in first_edge..first_edge + edges {
                 let (link, behind) = self.edges[edge as usize];
                 load(link, share);
-                longest = longest.max(depth + 1);
+                let latency_ps = latency_ps + self.net.timing.of(self.net.plane.link(link)).hop_ps;
+                longest = longest.max(latency_ps);
                 if behind == END {
                     continue;
                 }
                 let next = &mut self.states[behind as usize];
                 next.share += share;
-                next.depth = next.depth.max(depth + 1);
+                next.latency_ps = next.latency_ps.max(latency_ps);
                 next.pending -= 1;
                 if next.pending == 0 {
                     self.ready.push(behind);
@@ -126,7 +127,7 @@ impl<'a> Spread<'a> {
         let known = &mut self.known[node as usize * self.vcs + usize::from(vc)];
         if known.1 != self.round {
             *known = (narrow::<u32>(self.states.len()), self.round);
-            self.states.push(State { node, vc, pending: 0, share: 0.0, depth: 0, first_edge: 0, edges: 0 });
+            self.states.push(State { node, vc, pending: 0, share: 0.0, latency_ps: 0, first_edge: 0, edges: 0 });
         }
         known.0
     }

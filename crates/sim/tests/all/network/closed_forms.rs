@@ -5,7 +5,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::tasks::{draft, pattern};
 use unisono_sim::network::{Options, run};
 
-use crate::network::common::{interconnect, network, simulate, traffic};
+use crate::network::common::{TOPOLOGIES, interconnect, network, simulate, traffic};
 
 const NS: u64 = 1000;
 
@@ -131,4 +131,83 @@ fn an_alltoall_keeps_the_bound_of_its_ports() {
     let share = injection / run.hosts.makespan as f64;
     let bound = 0.25 * 63.0 / (64.0 - 16.0);
     assert!(share < bound && share > 0.75 * bound, "{share} of {bound}");
+}
+
+/// A chain of links, each with its gbps and ns; a hop takes 40 ns more than its latency.
+fn chain(links: &[(u32, u32)]) -> unisono_sim::network::Interconnect {
+    let line = |(at, (gbps, ns)): (usize, &(u32, u32))| format!("{at} {} gbps={gbps} ns={ns}\n", at + 1);
+    let lines: String = links.iter().enumerate().map(line).collect();
+    interconnect(&format!("name = 'graph'\naccelerators = {}\nedges = \"\"\"\n{lines}\"\"\"", links.len() + 1))
+}
+
+/// A packet of n bytes takes 8 n / gbps ns on a link. Over slower and slower links its tail is as late as the last link makes
+/// it. Before a faster link it waits for the difference, and is as short as the fast link makes it again afterwards.
+#[test]
+fn a_packet_crosses_unlike_links() {
+    let fast_slow = chain(&[(800, 10), (400, 40), (100, 100)]);
+    assert_eq!(simulate(&fast_slow, &[(0, 3, 1000)]).hosts.makespan, (50 + 80 + 140 + 80) * NS);
+    // Backwards 80 ns on the first link, 20 on the second, 10 on the third: the packet waits 60 and then 10.
+    assert_eq!(simulate(&fast_slow, &[(3, 0, 1000)]).hosts.makespan, (140 + 60 + 80 + 10 + 50 + 10) * NS);
+    // The wait is that of the packet's own length.
+    assert_eq!(simulate(&fast_slow, &[(3, 0, 500)]).hosts.makespan, (140 + 30 + 80 + 5 + 50 + 5) * NS);
+    assert_eq!(simulate(&fast_slow, &[(3, 0, 0)]).hosts.makespan, (140 + 80 + 50) * NS);
+    let narrow_inside = chain(&[(800, 10), (100, 40), (800, 10)]);
+    assert_eq!(simulate(&narrow_inside, &[(0, 3, 1000)]).hosts.makespan, (50 + 80 + 70 + 50 + 10) * NS);
+}
+
+/// The narrowest link of a way sets the rate: 100 packets leave it 80 ns after each other.
+#[test]
+fn a_stream_runs_at_the_rate_of_its_narrowest_link() {
+    let net = chain(&[(800, 10), (100, 40), (800, 10)]);
+    let run = simulate(&net, &[(0, 3, 100_000)]);
+    assert_eq!(run.hosts.makespan, (50 + 80 + 99 * 80 + 70 + 50 + 10) * NS);
+}
+
+/// Eight slow accelerators send to one behind a link of their rates together: each packet waits for its tail, and no packet
+/// for another, so a slow link does not slow the fast one.
+#[test]
+fn slow_links_fill_a_fast_one() {
+    let lines: String = (0..8).map(|a| format!("{a} 9 gbps=50 ns=10\n")).collect();
+    let net = interconnect(&format!("name = 'graph'\naccelerators = 9\nedges = \"\"\"\n{lines}8 9 ns=10\n\"\"\""));
+    let messages: Vec<_> = (0..8).map(|from| (from, 8, 100_000)).collect();
+    let run = simulate(&net, &messages);
+    // Packets of 160 ns on a slow link and 20 on the fast one. The first are ready after 50 + 140 and take turns from then on.
+    assert_eq!(run.hosts.makespan, (50 + 140 + 800 * 20 + 50) * NS);
+}
+
+/// Two ways of one hop: of 30 packets the link of 400 takes as many as it sends in the time of the others on that of 100.
+#[test]
+fn packets_choose_the_link_that_is_through_first() {
+    let net = interconnect("name = 'graph'\naccelerators = 2\nedges = \"\"\"\n0 1 gbps=100\n0 1\n\"\"\"");
+    let run = simulate(&net, &[(0, 1, 30_000)]);
+    assert!(run.link_packets[0] * 3 <= run.link_packets[1], "{:?}", run.link_packets);
+    assert!(run.link_packets[0] > 0);
+}
+
+/// A plane whose cables state the machine's own numbers takes the same picoseconds as one whose cables state none.
+#[test]
+fn the_own_speed_stated_changes_nothing() {
+    for topology in TOPOLOGIES.iter().filter(|t| !t.contains("gbps")) {
+        let plane = interconnect(topology).plane;
+        let lines = |speed: &str| -> String {
+            let once = plane.links().iter().zip(0..).filter(|(link, id)| link.back > *id);
+            once.map(|(link, _)| format!("{} {}{speed}\n", link.from, link.to)).collect()
+        };
+        let ranks = plane.accelerators();
+        let graph = pattern::linear_alltoall(ranks, 3500).unwrap();
+        let ran = [lines(""), lines(" gbps=400 ns=40")].map(|lines| {
+            let net = interconnect(&format!("name = 'graph'\naccelerators = {ranks}\nedges = \"\"\"\n{lines}\"\"\""));
+            assert!(net.plane.is_uniform());
+            run(&graph, &net, &Options::default()).unwrap()
+        });
+        assert_eq!(ran[0], ran[1], "{topology}");
+        // Nor does a class of its own whose numbers are those of the machine.
+        let mut net = interconnect(&format!(
+            "name = 'graph'\naccelerators = {ranks}\nedges = \"\"\"\n{}\"\"\"",
+            lines(" gbps=100 ns=1")
+        ));
+        net.timing = interconnect(topology).timing;
+        net.timing.links.push(net.timing.links[0]);
+        assert_eq!(run(&graph, &net, &Options::default()).unwrap(), ran[0], "{topology}");
+    }
 }

@@ -16,10 +16,16 @@ pub const TOPOLOGIES: &[&str] = &[
     "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5",
     "name = 'fattree'\naccelerators = 30\nlevels = 2\ndown = 4\nup = 3\ntop = 8",
     "name = 'graph'\naccelerators = 5\nedges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]",
+    UNLIKE,
     "name = 'hypercube'\ndimensions = 4",
     "name = 'hyperx'\ndims = [3, 3]",
     "name = 'mesh'\ndims = [3, 4]",
 ];
+
+/// Two boxes of three accelerators on a fast switch, and links of other speeds between the boxes.
+pub const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbps=1600 ns=10\n1 6 gbps=1600 ns=10\n\
+    2 6 gbps=1600 ns=10\n3 7 gbps=1600 ns=10\n4 7 gbps=1600 ns=10\n5 7 gbps=1600 ns=10\n6 7 gbps=200 ns=250 count=2\n\
+    6 7\n0 1 gbps=100\n'''";
 
 /// One whose sources choose at random.
 pub const VALIANT: &str = "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5\nrouting = 'valiant'";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use unisono_machine::network::{Header, Hop};
-use unisono_sim::network::Interconnect;
+use unisono_sim::network::{Interconnect, LinkTiming};
 
 #[derive(Clone, Copy, Debug)]
 struct Packet {
@@ -15,6 +15,7 @@ struct Packet {
 #[derive(Debug)]
 enum Event {
     Arrive(u32, Packet),
+    Ready(u32, Hop, Packet),
     Free(u32),
     Credit(u32, u8),
     Post(usize),
@@ -116,11 +117,14 @@ impl Straight<'_> {
                     self.start(now, link);
                 }
             }
+            Event::Ready(link, hop, packet) => {
+                self.join(now, hop, packet, Some(link));
+            }
             Event::Arrive(link, packet) => {
                 let node = self.net.plane.link(link).to;
-                let ps = self.length(packet);
+                let ps = self.length(link, packet);
                 if node == self.messages[packet.message].1 {
-                    self.add(now + ps + self.net.timing.link_ps, Event::Credit(link, packet.vc));
+                    self.add(now + ps + self.times(link).link_ps, Event::Credit(link, packet.vc));
                     let m = packet.message;
                     self.latest[m] = self.latest[m].max(now + ps);
                     self.missing[m] -= 1;
@@ -128,7 +132,13 @@ impl Straight<'_> {
                         self.add(self.latest[m], Event::Deliver(m));
                     }
                 } else {
-                    self.send(now, node, packet, Some(link));
+                    let hop = self.choose(node, packet);
+                    let next = self.length(hop.link, packet);
+                    if next < ps {
+                        self.add(now + ps - next, Event::Ready(link, hop, packet));
+                    } else {
+                        self.join(now, hop, packet, Some(link));
+                    }
                 }
             }
         }
@@ -145,7 +155,9 @@ impl Straight<'_> {
         let from = self.messages[message].0;
         match self.unmade[message].pop_front() {
             Some(bytes) => {
-                if self.send(now, from, Packet { message, bytes, vc: 0 }, None) {
+                let packet = Packet { message, bytes, vc: 0 };
+                let hop = self.choose(from, packet);
+                if self.join(now, hop, packet, None) {
                     self.next_packet(now, message);
                 }
             }
@@ -153,8 +165,12 @@ impl Straight<'_> {
         }
     }
 
-    fn length(&self, packet: Packet) -> u64 {
-        self.net.timing.serialization_ps(packet.bytes)
+    fn times(&self, link: u32) -> LinkTiming {
+        self.net.timing.links[self.net.plane.link(link).speed as usize]
+    }
+
+    fn length(&self, link: u32, packet: Packet) -> u64 {
+        self.times(link).serialization_ps(packet.bytes)
     }
 
     fn is_busy(&self, link: u32) -> bool {
@@ -173,11 +189,17 @@ impl Straight<'_> {
         waiting.map(|(_, packets)| packets.len()).sum::<usize>() + taken.sum::<usize>()
     }
 
-    fn send(&mut self, now: u64, node: u32, packet: Packet, input: Input) -> bool {
+    fn choose(&self, node: u32, packet: Packet) -> Hop {
         let mut hops = Vec::new();
         let to = self.messages[packet.message].1;
         self.net.routing.hops(node, Header { to, vc: packet.vc, way: 0 }, &mut hops);
-        let Hop { link, vc } = *hops.iter().min_by_key(|hop| self.ahead(hop.link)).unwrap();
+        let full = self.net.timing.packet_bytes;
+        let through = |hop: &&Hop| (self.ahead(hop.link) as u64 + 1) * self.times(hop.link).serialization_ps(full);
+        *hops.iter().min_by_key(through).unwrap()
+    }
+
+    /// Whether the packet starts at once.
+    fn join(&mut self, now: u64, Hop { link, vc }: Hop, packet: Packet, input: Input) -> bool {
         if !self.is_busy(link) && self.has_credit(link, vc) {
             self.depart(now, Hop { link, vc }, packet, input);
             return true;
@@ -191,14 +213,14 @@ impl Straight<'_> {
     }
 
     fn depart(&mut self, now: u64, Hop { link, vc }: Hop, packet: Packet, input: Input) {
-        let (ps, timing) = (self.length(packet), self.net.timing);
+        let ps = self.length(link, packet);
         self.busy.insert(link, true);
         self.turn.insert(link, (vc + 1) % self.net.routing.virtual_channels());
         *self.taken.entry((link, vc)).or_default() += 1;
-        self.add(now + timing.hop_ps, Event::Arrive(link, Packet { vc, ..packet }));
+        self.add(now + self.times(link).hop_ps, Event::Arrive(link, Packet { vc, ..packet }));
         self.add(now + ps, Event::Free(link));
         if let Some(from) = input {
-            self.add(now + ps + timing.link_ps, Event::Credit(from, packet.vc));
+            self.add(now + ps + self.times(from).link_ps, Event::Credit(from, packet.vc));
         }
     }
 

@@ -3,13 +3,17 @@
 use unisono_base::excerpt;
 
 use super::Cable;
+use crate::network::description::RATES_GBPS;
 
-/// A cable between two nodes, with its kind where a line says one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Equal cables between two nodes, with their kind, rate and latency where a line states them.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Edge {
     pub a: u32,
     pub b: u32,
     pub cable: Option<Cable>,
+    pub gbps: Option<f64>,
+    pub latency_ns: Option<f64>,
+    pub count: u32,
 }
 
 /// A graph of more nodes could not be routed.
@@ -17,12 +21,12 @@ const MOST_NODES: u32 = 1 << 26;
 
 impl Edge {
     pub fn of([a, b]: [u32; 2]) -> Self {
-        Self { a, b, cable: None }
+        Self { a, b, cable: None, gbps: None, latency_ns: None, count: 1 }
     }
 }
 
 /// # Errors
-/// A line that is no cable; the message says which.
+/// A line that is not a cable; the message names the line.
 pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
     let mut edges = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -30,7 +34,8 @@ pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
         if !said.is_empty() {
             let wrong = || {
                 format!(
-                    "line {number} of the cables is '{}'; accepted is 'A B', two nodes, and then dac, aoc or board",
+                    "line {number} of the cables is '{}'; accepted is 'A B', two nodes, and then dac, aoc or board, gbps=NUMBER, \
+                     ns=NUMBER and count=NUMBER",
                     excerpt(line.trim())
                 )
             };
@@ -42,13 +47,36 @@ pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
 
 fn edge(said: &[&str]) -> Option<Edge> {
     let node = |text: &str| text.parse().ok().filter(|&n: &u32| n < MOST_NODES);
-    let (ends, kind) = said.split_at_checked(2)?;
-    let cable = match kind {
-        [] => None,
-        ["dac"] => Some(Cable::Dac),
-        ["aoc"] => Some(Cable::Aoc),
-        ["board"] => Some(Cable::Board),
-        _ => return None,
-    };
-    Some(Edge { a: node(ends[0])?, b: node(ends[1])?, cable })
+    let (ends, words) = said.split_at_checked(2)?;
+    let mut edge = Edge::of([node(ends[0])?, node(ends[1])?]);
+    let mut count = None;
+    for word in words {
+        match word.split_once('=') {
+            None => put(&mut edge.cable, cable(word)?)?,
+            Some(("gbps", rate)) => put(&mut edge.gbps, number(rate).filter(|rate| RATES_GBPS.contains(rate))?)?,
+            Some(("ns", latency)) => put(&mut edge.latency_ns, number(latency).filter(|&latency| latency >= 0.0)?)?,
+            Some(("count", cables)) => put(&mut count, cables.parse().ok().filter(|&cables: &u32| cables > 0)?)?,
+            Some(_) => return None,
+        }
+    }
+    edge.count = count.unwrap_or(1);
+    Some(edge)
+}
+
+fn cable(word: &str) -> Option<Cable> {
+    match word {
+        "dac" => Some(Cable::Dac),
+        "aoc" => Some(Cable::Aoc),
+        "board" => Some(Cable::Board),
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Returns `None` if the place already holds a value.
+fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.replace(value).is_none().then_some(())
 }

@@ -1,0 +1,79 @@
+//! The latencies and rates of the links of a plane, as the model and its bounds use them.
+
+use unisono_machine::network::{Network, Plane};
+
+/// Indices are those of [`unisono_machine::network::Link::speed`].
+pub struct Speeds {
+    /// Output, link and input latency of a link.
+    alphas_ns: Vec<f64>,
+    /// The time of a byte on a link over the time at the machine's own rate.
+    weights: Vec<f64>,
+    /// The latency of every link, if it is the same.
+    same_ns: Option<f64>,
+    /// Sum over all links, by their number.
+    mean_ns: f64,
+}
+
+impl Speeds {
+    pub fn new(network: &Network, plane: &Plane) -> Self {
+        let speeds = network.speeds(plane);
+        let alphas_ns: Vec<f64> =
+            speeds.iter().map(|s| network.output_latency_ns + s.latency_ns + network.input_latency_ns).collect();
+        let links = plane.links().len().max(1) as f64;
+        let same = alphas_ns.iter().all(|alpha| *alpha == alphas_ns[0]);
+        let alpha = |link: &unisono_machine::network::Link| alphas_ns[usize::from(link.speed)];
+        Self {
+            same_ns: same.then_some(alphas_ns[0]),
+            mean_ns: if same { alphas_ns[0] } else { plane.links().iter().map(alpha).sum::<f64>() / links },
+            weights: speeds.iter().map(|s| network.link_gbps / s.gbps).collect(),
+            alphas_ns,
+        }
+    }
+
+    /// Returns the latency of a way over links of these speeds. It does not depend on their order where all latencies are the
+    /// same.
+    pub fn way_ns(&self, speeds: impl ExactSizeIterator<Item = u8>) -> f64 {
+        match self.same_ns {
+            Some(alpha) => speeds.len() as f64 * alpha,
+            None => speeds.map(|speed| self.alpha_ns(speed)).sum(),
+        }
+    }
+
+    #[inline]
+    pub fn alpha_ns(&self, speed: u8) -> f64 {
+        self.alphas_ns[usize::from(speed)]
+    }
+
+    /// Returns the latency of all links, if it is the same.
+    pub fn same_ns(&self) -> Option<f64> {
+        self.same_ns
+    }
+
+    /// Returns the mean latency of the links.
+    pub fn mean_ns(&self) -> f64 {
+        self.mean_ns
+    }
+
+    #[inline]
+    pub fn weight(&self, speed: u8) -> f64 {
+        self.weights[usize::from(speed)]
+    }
+
+    /// Returns the rate of all links of a node over the machine's own rate of one link.
+    pub fn injection(&self, plane: &Plane, node: u32) -> f64 {
+        if self.is_even() {
+            return plane.leaving(node).len() as f64;
+        }
+        plane.leaving(node).map(|id| 1.0 / self.weight(plane.link(id).speed)).sum()
+    }
+
+    /// Returns whether all links have the machine's own rate.
+    pub fn is_even(&self) -> bool {
+        self.weights.len() == 1
+    }
+
+    /// Returns the weight of the fastest link.
+    pub fn least_weight(&self) -> f64 {
+        self.weights.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}

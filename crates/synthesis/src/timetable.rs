@@ -1,0 +1,143 @@
+//! When each message of a forest begins.
+//!
+//! The links of a forest are busy nearly all the time, so what each sends first decides how long others wait. Messages
+//! begin as soon as their links are free and their data is there; of those that wait for a link, the one with the longest chain
+//! of messages behind it goes first (list scheduling by critical paths, Graham, 1969). A schedule that sends in the order of
+//! these times keeps all links busy.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use unisono_base::{interrupt::poll, narrow};
+
+/// One message.
+pub(crate) struct Job {
+    /// The message that brings its data; earlier in the list.
+    pub after: Option<u32>,
+    /// First of [`Jobs::links`].
+    pub first: u32,
+}
+
+/// Messages with the links that each goes over, none of which has two messages at once.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    pub list: Vec<Job>,
+    pub links: Vec<u32>,
+}
+
+impl Jobs {
+    pub(crate) fn add(&mut self, after: Option<u32>, links: impl IntoIterator<Item = u32>) -> u32 {
+        let job = Job { after, first: narrow(self.links.len()) };
+        self.links.extend(links);
+        self.list.push(job);
+        narrow::<u32>(self.list.len()) - 1
+    }
+
+    fn links_of(&self, job: usize) -> &[u32] {
+        let end = self.list.get(job + 1).map_or(self.links.len(), |next| next.first as usize);
+        &self.links[self.list[job].first as usize..end]
+    }
+
+    /// Begins and the last end. A message of one unit holds a link for 1 over its rate, and is there `hop` a link later.
+    pub(crate) fn begins(&self, rates: &[f64], hop: f64) -> (Vec<f64>, f64) {
+        let count = self.list.len();
+        let takes: Vec<f64> = (0..count)
+            .map(|job| {
+                let slowest = self.links_of(job).iter().map(|&l| rates[l as usize]).fold(f64::INFINITY, f64::min);
+                1.0 / slowest + hop * self.links_of(job).len() as f64
+            })
+            .collect();
+        // The longest chain from the begin of each message, and the messages that it brings data for.
+        let mut chain = takes.clone();
+        let mut behind = vec![Vec::new(); count];
+        for job in (0..count).rev() {
+            poll();
+            if let Some(before) = self.list[job].after {
+                let longer = takes[before as usize] + chain[job];
+                chain[before as usize] = chain[before as usize].max(longer);
+                behind[before as usize].push(narrow::<u32>(job));
+            }
+        }
+        // A message waits at the busiest of its links.
+        let mut busy = vec![0.0; rates.len()];
+        self.links.iter().for_each(|&link| busy[link as usize] += 1.0 / rates[link as usize]);
+        let waits_at = |job: usize| {
+            let links = self.links_of(job).iter();
+            *links.max_by(|&&a, &&b| busy[a as usize].total_cmp(&busy[b as usize])).expect("a message has a link")
+        };
+        let mut free = vec![0.0; rates.len()];
+        let mut waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>> = vec![BinaryHeap::new(); rates.len()];
+        let mut events: BinaryHeap<Reverse<(Ordered, Event)>> = BinaryHeap::new();
+        for job in (0..count).filter(|&job| self.list[job].after.is_none()) {
+            events.push(Reverse((Ordered(0.0), Event::Ready(narrow(job)))));
+        }
+        let (mut begins, mut last) = (vec![0.0; count], 0.0_f64);
+        while let Some(Reverse((Ordered(now), event))) = events.pop() {
+            poll();
+            let link = match event {
+                Event::Ready(job) => {
+                    let link = waits_at(job as usize);
+                    waiting[link as usize].push((Ordered(chain[job as usize]), Reverse(job)));
+                    // What else is ready now is weighed before the link is given away.
+                    events.push(Reverse((Ordered(now.max(free[link as usize])), Event::Free(link))));
+                    continue;
+                }
+                Event::Free(link) => link,
+            };
+            let (number, link) = (link, link as usize);
+            if waiting[link].is_empty() {
+                continue;
+            }
+            if free[link] > now {
+                // A message that waits at another link has taken this one.
+                events.push(Reverse((Ordered(free[link]), Event::Free(number))));
+                continue;
+            }
+            let Some((_, Reverse(job))) = waiting[link].pop() else { continue };
+            let job = job as usize;
+            let begin = self.links_of(job).iter().map(|&l| free[l as usize]).fold(now, f64::max);
+            for &l in self.links_of(job) {
+                free[l as usize] = begin + 1.0 / rates[l as usize];
+            }
+            begins[job] = begin;
+            let end = begin + takes[job];
+            last = last.max(end);
+            events.extend(behind[job].iter().map(|&next| Reverse((Ordered(end), Event::Ready(next)))));
+            events.push(Reverse((Ordered(free[link]), Event::Free(narrow(link)))));
+        }
+        (begins, last)
+    }
+}
+
+/// At one time all messages become ready before any link is given to one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Ready(u32),
+    Free(u32),
+}
+
+/// A time that is a number.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Ordered(f64);
+
+impl Eq for Ordered {}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_chain_goes_first() {
+        let mut jobs = Jobs::default();
+        // Two messages over link 0; the second one is followed by one over link 1.
+        jobs.add(None, [0]);
+        let first = jobs.add(None, [0]);
+        jobs.add(Some(first), [1]);
+        assert_eq!(jobs.begins(&[1.0, 0.5], 0.25), (vec![1.0, 0.0, 1.25], 3.5));
+    }
+}
