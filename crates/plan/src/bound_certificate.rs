@@ -89,7 +89,7 @@ impl BoundCertificate {
         let kind = kind.ok_or_else(|| refused(format!("'{}' is no collective", self.collective)))?;
         let ranks = u32::try_from(self.places.len()).map_err(|_| refused("too many ranks".to_owned()))?;
         // The elements do not matter: bytes count.
-        let collective = Collective::new(kind, ranks, 1, self.root, Operator::Sum, Dtype::F32)?;
+        let collective = Collective::new(kind, ranks, 1, u64::from(self.root), Operator::Sum, Dtype::F32)?;
         let part = NetworkPart::new(network, self.places.clone(), &[])?;
         let proved = match self.proved(&collective, &part) {
             Ok(seconds) => seconds,
