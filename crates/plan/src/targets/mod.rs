@@ -41,9 +41,9 @@ pub struct Placing<'a> {
     pub shape: Option<Shape>,
     /// The accelerator of each rank.
     pub places: Option<&'a [u32]>,
-    /// The placement so far, and whether it is for this machine.
+    /// The placement so far, and the machine that it is for.
     pub kept: Option<&'a Placement>,
-    pub same_machine: bool,
+    pub before: Option<&'a Machine>,
 }
 
 impl Placing<'_> {
@@ -98,9 +98,9 @@ pub fn place(
     shape: Option<Shape>,
     places: Option<&[u32]>,
 ) -> Result<Option<Placement>, PlanError> {
-    let same_machine = file.machine.as_ref() == Some(machine);
+    let before = file.machine.as_ref();
     let (schedule, kept) = (&file.schedule, file.placement.as_ref());
-    (kind_of(machine).place)(&Placing { schedule, machine, shape, places, kept, same_machine })
+    (kind_of(machine).place)(&Placing { schedule, machine, shape, places, kept, before })
 }
 
 /// The shape of the part that a file's schedule runs on; `None` where no shape names it, or there is no machine.
