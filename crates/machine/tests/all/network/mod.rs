@@ -1,7 +1,9 @@
 //! Topologies against what a plane itself says: breadth-first search, least cuts, and every channel of every routing.
 
+mod boxes;
 mod cut;
 mod dragonfly;
+mod failures;
 mod fattree;
 mod faults;
 mod graph;
