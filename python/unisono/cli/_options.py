@@ -187,7 +187,7 @@ fail_option = click.option(
     "--fail",
     multiple=True,
     metavar="A-B|N",
-    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are not there; repeatable.",
+    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are gone; repeatable.",
 )
 
 shape_options = _stack(

@@ -8,6 +8,7 @@ pub mod deadlock;
 mod description;
 mod facts;
 mod failures;
+pub mod import;
 mod lattice;
 mod part;
 mod plane;

@@ -10,7 +10,7 @@ mod hyperx;
 mod mesh;
 mod torus;
 
-pub(super) use graph::{Graph, Way};
+pub(super) use graph::{Graph, Way, parse};
 
 use super::Family;
 

@@ -10,6 +10,7 @@ mod graph;
 mod hxmesh;
 mod hypercube;
 mod hyperx;
+mod import;
 mod mesh;
 mod oracle;
 mod presets;
