@@ -57,7 +57,7 @@ impl Placing<'_> {
     }
 }
 
-/// Ranks that no machine tells apart need no placement.
+/// Returns no placement. Refuses a list of places, and a shape whose number of ranks is not that of the schedule.
 fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     let ranks = u64::from(placing.schedule.collective().ranks);

@@ -39,7 +39,7 @@ pub struct Phase {
     pub begin: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// What it was held back by communication.
+    /// Time from the end of the previous step's compute to the begin of this step, which waits for communication.
     pub waited_seconds: f64,
     pub communication: Vec<Communicated>,
 }
