@@ -194,7 +194,7 @@ pub struct Endpoint {
 /// Keys of a machine beside its parameters, and those of a level.
 const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "fit"];
 const LEVEL_KEYS: &[&str] = &["name", "size"];
-/// Parameters of a rank whoever it talks to, which no level can change.
+/// Parameters that a rank has for all messages. Levels cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
 /// A day in nanoseconds: what is longer is no latency.
 const DAY_NS: f64 = 8.64e13;

@@ -44,7 +44,7 @@ pub struct Phase {
     pub communication: Vec<Communicated>,
 }
 
-/// One iteration. Seconds are compute_seconds and exposed_seconds: communication that nothing hides.
+/// One iteration. `seconds` is the sum of `compute_seconds` and `exposed_seconds`, the communication time that no compute hides.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Iteration {
     pub seconds: f64,
