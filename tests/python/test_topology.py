@@ -283,5 +283,5 @@ def test_files_that_are_no_topology_are_refused(text: str, source: str, tmp_path
     done = call("machines", "import", str(file), "--from", source, "-o", str(out))
     assert done.code == 2
     assert done.err.count("\n") == 1
-    assert done.err.startswith("error: topo.xml")
+    assert done.err.startswith(f"error: {file}")
     assert not out.exists()

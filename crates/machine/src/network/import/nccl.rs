@@ -272,24 +272,22 @@ impl Server {
 
     /// GPUs first, by rank where all are unlike, else by device, else in the order of the file; then all others.
     fn numbers(&self) -> Vec<usize> {
-        let mut gpus: Vec<(usize, Option<i64>, Option<i64>)> = Vec::new();
+        let mut gpus: Vec<usize> = Vec::new();
+        let (mut ranks, mut devices) = (Vec::new(), Vec::new());
         for (node, kind) in self.kinds.iter().enumerate() {
-            if let Kind::Gpu(rank, dev) = *kind {
-                gpus.push((node, rank, dev));
+            if let Kind::Gpu(rank, device) = *kind {
+                gpus.push(node);
+                ranks.push(rank);
+                devices.push(device);
             }
         }
-        let are_unlike = |key: &dyn Fn(&(usize, Option<i64>, Option<i64>)) -> Option<i64>| {
-            let mut keys: Vec<_> = gpus.iter().map(key).collect();
-            keys.sort_unstable();
-            keys.iter().all(Option::is_some) && keys.windows(2).all(|pair| pair[0] != pair[1])
-        };
-        if are_unlike(&|gpu| gpu.1) {
-            gpus.sort_unstable_by_key(|gpu| gpu.1);
-        } else if are_unlike(&|gpu| gpu.2) {
-            gpus.sort_unstable_by_key(|gpu| gpu.2);
+        if let Some(keys) = [ranks, devices].into_iter().find(|keys| are_unlike(keys)) {
+            let mut keyed: Vec<_> = keys.into_iter().zip(gpus).collect();
+            keyed.sort_unstable();
+            gpus = keyed.into_iter().map(|(_, node)| node).collect();
         }
         let others = (0..self.kinds.len()).filter(|&node| !matches!(self.kinds[node], Kind::Gpu(..)));
-        let order: Vec<usize> = gpus.iter().map(|gpu| gpu.0).chain(others).collect();
+        let order: Vec<usize> = gpus.into_iter().chain(others).collect();
         let mut numbers = vec![0; self.kinds.len()];
         order.iter().enumerate().for_each(|(number, &node)| numbers[node] = number);
         numbers
@@ -338,6 +336,13 @@ impl Server {
             format!("{boxes}{gpus} GPUs, from a topology of NCCL; latencies, packets and buffers are assumed");
         network(asked, summary, fastest, topology)
     }
+}
+
+/// Returns whether all keys are stated and no two are equal.
+fn are_unlike(keys: &[Option<i64>]) -> bool {
+    let mut sorted = keys.to_vec();
+    sorted.sort_unstable();
+    sorted.iter().all(Option::is_some) && sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 /// A bus without its case and its leading zeros of the domain, which has 4 or 8 digits.
