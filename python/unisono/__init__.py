@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from unisono.base.limits import limits as limits
     from unisono.discovery import discover as discover
     from unisono.machines import allocate as allocate
+    from unisono.machines import import_machine as import_machine
     from unisono.machines import machine as machine
     from unisono.machines import submesh as submesh
     from unisono.mpi.exports import export as export

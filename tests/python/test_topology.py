@@ -25,6 +25,7 @@ buffer_bytes = 65536
 """
 #: One of each family, small and whole.
 SMALL = {
+    "boxes": 'name = "boxes"\nboxes = 2\naccelerators = 2\ninside = """0 2\n1 2\n0 3 gbps=25"""\nuplinks = "3 0"',
     "dragonfly": 'name = "dragonfly"\np = 2\na = 4\nh = 2\ng = 9\nrouting = "valiant"',
     "fattree": 'name = "fattree"\naccelerators = 100\nlevels = 3\ndown = 2\nup = 1',
     "graph": 'name = "graph"\naccelerators = 4\nedges = [[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]]',
@@ -185,3 +186,102 @@ def test_json_has_no_numbers_that_json_lacks() -> None:
     assert report["cost_usd"] is None
     assert json.dumps(report, allow_nan=False)
     assert "512 ports is not sold" in call("topology", "fattree-tapered50-large-artifact").out
+
+
+def test_failures_are_left_out() -> None:
+    whole, left = (
+        json_of("topology", "hx2mesh-small"),
+        json_of("topology", "hx2mesh-small", "--fail", "0-1", "--fail", "7"),
+    )
+    assert (whole["failed"], whole["kept"]) == ([], None)
+    assert left["failed"] == ["0-1", "7"]
+    assert left["accelerators"] == 1023
+    assert left["kept"] == [n for n in range(1024) if n != 7]
+    assert left["cost_usd"] == whole["cost_usd"]
+    assert left == un.machine("hx2mesh-small", failed=["0-1", 7]).topology
+    slower = un.plan("allreduce", un.machine("torus2d-small", failed=["0-1"]), bytes="1MiB")
+    assert slower.predicted["seconds"] > un.plan("allreduce", "torus2d-small", bytes="1MiB").predicted["seconds"]
+    note = slower.report()["note"]
+    assert note is not None
+    assert "shortest ways that are left" in note
+
+
+def test_failures_stay_with_a_schedule(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.sched")
+    asked = ("allreduce", "--machine", "hx2mesh-small", "--shape", "4x4", "--bytes", "64KiB", "--algorithm", "bucket")
+    call("schedule", *asked, "--fail", "0-1", "-o", file)
+    planned = json_of("simulate", *asked, "--fail", "0-1")
+    saved = json_of("simulate", file)
+    assert saved["seconds"] == planned["seconds"]
+    loaded = un.load(file)
+    assert loaded.machine is not None
+    assert loaded.machine.describe()["failed"] == ["0-1"]
+    # The schedule that was planned without failures keeps its places on the degraded machine.
+    call("schedule", *asked, "-o", file)
+    assert json_of("simulate", file, "--fail", "0-1")["seconds"] == planned["seconds"]
+    assert json_of("simulate", file)["seconds"] < planned["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("fail", "said"),
+    [
+        ("0-3", "hx2mesh-small: cables between the nodes 0 and 3 failed, and there are 0"),
+        ("2000", "hx2mesh-small: the failure 2000 names node 2000; the nodes are 0 to 1087"),
+        ("x", "hx2mesh-small: 'x' is not a failure; accepted are A-B for all cables between two nodes"),
+    ],
+)
+def test_failures_that_are_not_there_are_refused(fail: str, said: str) -> None:
+    done = call("bound", "allreduce", "--machine", "hx2mesh-small", "--bytes", "1KiB", "--fail", fail)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_what_is_cut_off_is_refused() -> None:
+    text = HEAD + 'name = "mesh"\ndims = [4]'
+    with pytest.raises(un.InputError, match=r"without what failed \(1-2\) the accelerators are cut off: 2, 3;"):
+        un.Machine.from_toml(text, "row").degraded(["2-1"])
+
+
+IMPORTS = ROOT / "crates" / "fuzz" / "corpus" / "machine-import"
+
+
+@pytest.mark.parametrize("name", ["dgx-a100", "dgx1-v100", "h100", "mi250", "pcie-v100"])
+def test_a_topology_of_nccl_becomes_a_machine(name: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "mine.toml")
+    report = json_of("machines", "import", str(IMPORTS / f"{name}.xml"), "-o", out)
+    assert (report["name"], report["kind"], report["file"]) == (name, "network", out)
+    machine = un.machine(out)
+    assert machine.to_toml() == un.import_machine(IMPORTS / f"{name}.xml").to_toml()
+    assert check_routing(machine)["deadlock_free"]
+    plan = un.plan("allgather", machine, bytes="64KiB")
+    assert un.simulate(plan.schedule).seconds >= max(
+        b["seconds"] for b in un.bounds("allgather", machine, bytes="64KiB")
+    )
+
+
+def test_several_boxes_of_a_topology(tmp_path: Path) -> None:
+    out = str(tmp_path / "mine.toml")
+    call("machines", "import", str(IMPORTS / "h100.xml"), "--boxes", "4", "-o", out)
+    facts = un.machine(out).topology
+    assert facts is not None
+    assert (facts["family"], facts["extents"]) == ("boxes", [4, 8])
+
+
+def test_a_list_of_cables_becomes_a_machine(tmp_path: Path) -> None:
+    out = str(tmp_path / "mine.toml")
+    ring = str(IMPORTS / "ring.edges")
+    call("machines", "import", ring, "--accelerators", "2", "-o", out)
+    assert un.machine(out).shape == (2,)
+    assert un.import_machine(ring, "edges", name="ring").shape == (4,)
+
+
+@pytest.mark.parametrize("text", ["", "hello", "<graphs/>", "<system/>", '{"a": 1}', "0 1 tin"])
+@pytest.mark.parametrize("source", ["nccl-topo", "edges"])
+def test_files_that_are_no_topology_are_refused(text: str, source: str, tmp_path: Path) -> None:
+    file, out = tmp_path / "topo.xml", tmp_path / "mine.toml"
+    file.write_text(text)
+    done = call("machines", "import", str(file), "--from", source, "-o", str(out))
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert done.err.startswith(f"error: {file}")
+    assert not out.exists()

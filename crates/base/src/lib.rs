@@ -9,6 +9,7 @@ mod mix;
 mod narrow;
 mod span;
 mod units;
+pub mod xml;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use excerpt::excerpt;

@@ -70,6 +70,12 @@ impl ImportError {
     }
 }
 
+impl From<unisono_base::xml::XmlError> for ImportError {
+    fn from(error: unisono_base::xml::XmlError) -> Self {
+        Self { line: error.line, message: error.message }
+    }
+}
+
 /// One input format.
 pub trait Importer: Sync {
     fn name(&self) -> &'static str;

@@ -16,6 +16,10 @@ pub enum MachineError {
         "{machine} is of kind {kind}; nodes and subsets are for machines that are made of nodes with several ranks"
     )]
     NoNodes { machine: String, kind: &'static str },
+    #[error("{machine}: {message}")]
+    Failed { machine: String, message: String },
+    #[error("{machine} is of kind {kind}; links and nodes fail on machines of kind network")]
+    NoFailures { machine: String, kind: &'static str },
     #[error("{machine} has ranks, not a shape {shape}; say how many")]
     RanksOnly { machine: String, shape: String },
     #[error("'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each at least 1")]

@@ -33,6 +33,14 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
         Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
     }
 
+    /// The same machine without links and nodes that failed, beside those that failed before.
+    ///
+    /// # Errors
+    /// Such machines have no links or nodes that can fail, or not these.
+    fn with_failures(&self, _failed: &[String]) -> Result<Self, MachineError> {
+        Err(MachineError::NoFailures { machine: self.name().to_owned(), kind: Self::KIND })
+    }
+
     /// The shape of all ranks of some nodes.
     ///
     /// # Errors
@@ -87,6 +95,7 @@ trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn summary(&self) -> &str;
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
     fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError>;
+    fn with_failures(&self, failed: &[String]) -> Result<Machine, MachineError>;
     fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError>;
     fn equals(&self, other: &dyn Erased) -> bool;
     fn as_any(&self) -> &dyn Any;
@@ -111,6 +120,10 @@ impl<T: Description> Erased for T {
 
     fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError> {
         Description::with_nodes(self, nodes).map(Machine::from)
+    }
+
+    fn with_failures(&self, failed: &[String]) -> Result<Machine, MachineError> {
+        Description::with_failures(self, failed).map(Machine::from)
     }
 
     fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
@@ -231,6 +244,14 @@ impl Machine {
     /// The machine is not sized by nodes, or there are too many.
     pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         self.0.with_nodes(nodes)
+    }
+
+    /// As [`Description::with_failures`].
+    ///
+    /// # Errors
+    /// The machine has no links or nodes that can fail, or not these.
+    pub fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
+        self.0.with_failures(failed)
     }
 
     /// As [`Description::shape_of`].

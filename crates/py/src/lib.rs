@@ -101,6 +101,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(multiplying::multiplying_fan_out, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_schedules, m)?)?;
     m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
+    m.add_function(wrap_pyfunction!(network::import_network, m)?)?;
+    m.add_function(wrap_pyfunction!(network::network_formats, m)?)?;
     m.add_function(wrap_pyfunction!(network::places, m)?)?;
     m.add_function(wrap_pyfunction!(network::plane, m)?)?;
     m.add_function(wrap_pyfunction!(network::topologies, m)?)?;

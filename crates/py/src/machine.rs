@@ -102,6 +102,12 @@ impl Machine {
         Ok(Self { description, shape: self.shape, subset })
     }
 
+    /// The same machine without links and nodes that failed.
+    fn degraded(&self, py: Python<'_>, failed: Vec<String>) -> PyResult<Self> {
+        let description = detached(py, || self.description.with_failures(&failed))?.map_err(input)?;
+        Ok(Self { description, shape: self.shape, subset: self.subset.clone() })
+    }
+
     #[getter]
     fn name(&self) -> &str {
         self.description.name()

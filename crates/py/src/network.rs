@@ -4,7 +4,10 @@ use numpy::PyArray1;
 use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
     MachineError,
-    network::{FAMILIES, Network, Part, deadlock},
+    network::{
+        FAMILIES, Network, Part, deadlock,
+        import::{Asked, FORMATS},
+    },
 };
 
 use crate::{
@@ -47,6 +50,32 @@ pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyD
     dict.set_item("b", PyArray1::from_iter(py, once().map(|link| link.to)))?;
     dict.set_item("kind", PyArray1::from_iter(py, once().map(|link| link.cable as u8)))?;
     Ok(dict)
+}
+
+/// `[{name, reference, summary}]` of the formats that [`import_network`] reads.
+#[pyfunction]
+pub fn network_formats(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, FORMATS)
+}
+
+/// The network in the text of a file of another program, as a machine of that name.
+#[pyfunction]
+pub fn import_network(
+    py: Python<'_>,
+    text: &str,
+    origin: &str,
+    source: &str,
+    name: &str,
+    boxes: u32,
+    accelerators: Option<u32>,
+) -> PyResult<Machine> {
+    let Some(found) = FORMATS.iter().find(|f| f.name == source) else {
+        let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
+        return Err(input(format!("'{source}' is no format of topologies; accepted are {}", names.join(", "))));
+    };
+    let asked = Asked { name, boxes, accelerators };
+    let network = detached(py, || found.read(text, origin, &asked))?.map_err(input)?;
+    Machine::new(network.into(), None)
 }
 
 /// Whether packets can block each other for ever: `{name, virtual_channels, deadlock_free, channels, dependencies, fault}`.

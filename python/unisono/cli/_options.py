@@ -40,6 +40,7 @@ class Request:
     model: str | None = None
     nodes: int | None = None
     subset: list[int] | None = None
+    fail: tuple[str, ...] = ()
 
     def count(self) -> int:
         """Elements asked for."""
@@ -47,7 +48,8 @@ class Request:
 
     def sized_machine(self) -> Machine:
         """The machine, in the shape asked for."""
-        return unisono.machine(self.machine, asked_shape(self.shape, self.ranks), nodes=self.nodes, subset=self.subset)
+        shape = asked_shape(self.shape, self.ranks)
+        return unisono.machine(self.machine, shape, nodes=self.nodes, subset=self.subset, failed=self.fail)
 
     def plan(self) -> Plan:
         """The best schedule of what was asked for."""
@@ -91,13 +93,22 @@ def plan_or_file(what: str, machine: str | None, options: dict[str, Any], verb: 
         )
     schedule = unisono.load(what)
     if machine is None:
-        return schedule
+        return _degraded(schedule, options["fail"])
     known = schedule.machine.shape if schedule.machine is not None else None
     if known is not None and prod(known) != schedule.ranks:
         # No shape names the accelerators of the ranks; on the same machine they stay where they are.
         known = None
     shape = asked_shape(options["shape"], options["ranks"]) or known
-    return schedule.on(unisono.machine(machine, shape, nodes=options["nodes"]))
+    return schedule.on(unisono.machine(machine, shape, nodes=options["nodes"], failed=options["fail"]))
+
+
+def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:
+    """The schedule on its machine, without the links and nodes that failed."""
+    if not fail:
+        return schedule
+    if schedule.machine is None:
+        raise InputError("--fail says what failed of a machine, and the file has none; give --machine too")
+    return schedule.on(schedule.machine.degraded(list(fail)))
 
 
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
@@ -172,6 +183,13 @@ machine_option = click.option(
 
 shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or rows x columns.")
 
+fail_option = click.option(
+    "--fail",
+    multiple=True,
+    metavar="A-B|N",
+    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are gone; repeatable.",
+)
+
 shape_options = _stack(
     shape_option,
     click.option(
@@ -179,6 +197,7 @@ shape_options = _stack(
     ),
     click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce."),
     click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
+    fail_option,
 )
 
 size_options = _stack(

@@ -1,21 +1,49 @@
-"""`unisono machines`: the presets, or the parameters of one machine."""
+"""`unisono machines`: the presets, the parameters of one machine, or a machine from another program's file."""
+
+from typing import Any
 
 import click
 
 import unisono
-from unisono import parse_shape
+from unisono import InputError, parse_shape
+from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, shape_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table
 
 __all__ = ["machines"]
 
+#: The word before the name of a file to import.
+_IMPORT = "import"
+_HOW = "to import a machine, say 'unisono machines import FILE -o MACHINE.toml'"
+
 
 @click.command()
 @click.argument("name", required=False)
+@click.argument("file", required=False)
 @shape_option
+@click.option("--from", "source", metavar="FORMAT", help="Of an import: nccl-topo or edges [by the name of FILE].")
+@click.option("-o", "--output", metavar="FILE.toml", help="Of an import: where the machine is written.")
+@click.option(
+    "--boxes", type=int, metavar="N", help="Of an import: boxes of which a topology of NCCL describes one [1]."
+)
+@click.option(
+    "--accelerators", type=int, metavar="N", help="Of a list of cables: nodes below N are accelerators [all nodes]."
+)
 @json_option
-def machines(name: str | None, shape: str | None, as_json: bool) -> None:
-    """Lists the machine presets, or the parameters of machine NAME (a preset or a TOML file)."""
+def machines(
+    name: str | None, file: str | None, shape: str | None, output: str | None, as_json: bool, **options: Any
+) -> None:
+    """Lists the machine presets, or the parameters of machine NAME (a preset or a TOML file).
+
+    `unisono machines import FILE -o MACHINE.toml` writes the machine that another program's FILE describes.
+    """
+    if name == _IMPORT:
+        _import(file, output, shape, options, as_json)
+        return
+    if file is not None:
+        raise click.UsageError(f"'{name}' and '{file}' are two names; {_HOW}")
+    if output is not None or any(value is not None for value in options.values()):
+        raise click.UsageError(f"--from, -o, --boxes and --accelerators go with an import; {_HOW}")
     if name is None:
         presets = unisono.machine_presets()
         if as_json:
@@ -29,6 +57,23 @@ def machines(name: str | None, shape: str | None, as_json: bool) -> None:
         return
     print_lines(f"{machine.name}: {machine.summary}", "")
     print_fields([(key, _text(value)) for key, value in machine.describe().items() if key not in ("name", "summary")])
+
+
+def _import(file: str | None, output: str | None, shape: str | None, options: dict[str, Any], as_json: bool) -> None:
+    if file is None or output is None:
+        raise click.UsageError(_HOW)
+    if shape is not None:
+        raise click.UsageError("--shape is a part of a machine, and an import makes a whole one; drop it")
+    if not output.endswith(".toml"):
+        raise InputError(f"'{output}' is no machine file; accepted are names that end in .toml")
+    check_writable(output, file)
+    source = options["source"]
+    machine = unisono.import_machine(file, source, boxes=options["boxes"] or 1, accelerators=options["accelerators"])
+    write(output, machine.to_toml())
+    if as_json:
+        print_json({**machine.describe(), "file": output, "format": source})
+        return
+    print_lines(f"wrote {output}: {machine.summary}")
 
 
 def _text(value: object) -> str:

@@ -168,7 +168,9 @@ def _subject(
     if given.goal is not None:
         if what is not None:
             raise click.UsageError("--goal brings its own program; drop the rest")
-        return None, None if machine is None else unisono.machine(machine)
+        if machine is None and options["fail"]:
+            raise click.UsageError("--fail says what failed of a machine; give --machine too")
+        return None, None if machine is None else unisono.machine(machine, failed=options["fail"])
     if what is None:
         raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
     if given.parameters or given.zero_byte is not None:

@@ -8,23 +8,26 @@ import unisono
 from unisono import InputError, Machine
 from unisono.base.files import check_writable, write
 from unisono.cli._failures import NO
-from unisono.cli._options import json_option, limit_options
+from unisono.cli._options import fail_option, json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.machines import check_routing
 
 __all__ = ["topology"]
 
+_SOLD_PORTS = 64
+
 
 @click.command()
 @click.argument("name", required=False)
+@fail_option
 @click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
 @click.option("--plot", metavar="FILE.png|svg", help="Draw the network, or a part of it where it is large.")
 @json_option
 @limit_options
-def topology(name: str | None, check: bool, plot: str | None, as_json: bool) -> int:
+def topology(name: str | None, fail: tuple[str, ...], check: bool, plot: str | None, as_json: bool) -> int:
     """Tells what network NAME (a preset or a TOML file) is made of, and its price; lists the families without NAME."""
     if name is None:
-        if check or plot is not None:
+        if check or fail or plot is not None:
             raise InputError("say which network: a preset (see 'unisono machines') or a TOML file")
         _families(as_json)
         return 0
@@ -32,7 +35,7 @@ def topology(name: str | None, check: bool, plot: str | None, as_json: bool) -> 
         if not plot.endswith((".png", ".svg")):
             raise InputError(f"'{plot}' is no name of a picture; accepted are names that end in .png or .svg")
         check_writable(plot)
-    machine = unisono.machine(name)
+    machine = unisono.machine(name, failed=fail)
     facts = machine.topology
     if facts is None:
         raise InputError(f"{machine.name} is of kind {machine.kind}; this needs a network")
@@ -75,6 +78,7 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
             ("family", report["family"]),
             ("accelerators", f"{report['accelerators']:,}" + (f" ({shape})" if len(report["extents"]) > 1 else "")),
             ("injection", _injection(report)),
+            ("failed", ", ".join(report["failed"])),
             ("diameter", f"{report['diameter']} cables"),
             ("bisection", f"{100 * share:.2f} % of injection" if share is not None else "not known"),
         ]
@@ -99,8 +103,10 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
     one, every = "a plane", "the plane" if report["planes"] == 1 else f"all {report['planes']} planes"
     print_lines("")
     print_table(["", one, every], rows, right=[one, every])
-    if report["cost_usd"] is None:
+    if report["cost_usd"] is None and plane["switch_ports"] > _SOLD_PORTS:
         print_lines("", f"no price: a switch of {plane['switch_ports']} ports is not sold, those that are have 64")
+    elif report["cost_usd"] is None:
+        print_lines("", "no price: the machine file states none")
     if "routing" in report:
         print_lines("", _routing(report["routing"]))
     if "file" in report:

@@ -8,7 +8,7 @@ import unisono
 from unisono import Traffic
 from unisono.base.files import check_writable, write
 from unisono.base.inputs import parse_bytes
-from unisono.cli._options import json_option, limit_options, machine_option
+from unisono.cli._options import fail_option, json_option, limit_options, machine_option
 from unisono.cli._output import params_text, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._types import Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
@@ -19,6 +19,7 @@ __all__ = ["traffic"]
 @click.command()
 @click.argument("pattern", metavar="|".join(PATTERNS))
 @machine_option
+@fail_option
 @click.option(
     "--bytes",
     "sizes",
@@ -41,6 +42,7 @@ __all__ = ["traffic"]
 def traffic(
     pattern: str,
     machine: str,
+    fail: tuple[str, ...],
     sizes: list[str],
     algorithm: str | None,
     param: tuple[tuple[str, str], ...],
@@ -56,7 +58,7 @@ def traffic(
     """
     if plot is not None:
         check_writable(plot)
-    network = unisono.machine(machine)
+    network = unisono.machine(machine, failed=fail)
     lengths = [parse_bytes(size) for size in sizes]
     points: list[Traffic] = []
     with progress(f"{pattern} on {network.name}") as on_point:

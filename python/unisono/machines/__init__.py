@@ -3,5 +3,16 @@
 from unisono._core import check_routing
 from unisono.machines.allocation import TRACE, allocate, submesh
 from unisono.machines.descriptions import Shape, machine, shape_of, with_shape
+from unisono.machines.imports import import_machine
 
-__all__ = ["TRACE", "Shape", "allocate", "check_routing", "machine", "shape_of", "submesh", "with_shape"]
+__all__ = [
+    "TRACE",
+    "Shape",
+    "allocate",
+    "check_routing",
+    "import_machine",
+    "machine",
+    "shape_of",
+    "submesh",
+    "with_shape",
+]

@@ -1,7 +1,7 @@
 """Machines by the name of a preset, or from a TOML file."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -37,17 +37,24 @@ def machine(
     *,
     nodes: SupportsIndex | None = None,
     subset: Sequence[SupportsIndex] | None = None,
+    failed: Iterable[SupportsIndex | str] | None = None,
 ) -> Machine:
     """The machine of that name: a preset such as ``"wse2"``, or the path of a TOML file.
 
     ``shape`` chooses or replaces the machine's size, where its kind has one. A machine whose switches reduce has so
-    many ``nodes``, of which those of ``subset`` take part (all by default).
+    many ``nodes``, of which those of ``subset`` take part (all by default). On a network ``failed`` lists links and
+    nodes that are not there, in every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of them,
+    ``17`` for a node. Accelerators behind one that failed are numbered one lower.
 
     Raises:
-        InputError: no such preset or file, a damaged file, or a shape beyond the machine.
+        InputError: no such preset or file, a damaged file, a shape beyond the machine, or failures that are not there
+            or that cut off accelerators.
 
     """
     made = _machine(name, shape_of(shape))
+    listed_failures = _failures(failed)
+    if listed_failures:
+        made = made.degraded(listed_failures)
     if nodes is None and subset is None:
         return made
     count = None if nodes is None else _node("nodes", nodes)
@@ -55,6 +62,16 @@ def machine(
         return made.sized(count, None)
     listed = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
     return made.sized(count, [_node("a node of the subset", node) for node in listed])
+
+
+def _failures(failed: Iterable[SupportsIndex | str] | None) -> list[str]:
+    if failed is None:
+        return []
+    what = "failed must be a list of links, as in '3-17', and nodes"
+    return [
+        failure if isinstance(failure, str) else str(_node("a node that failed", failure))
+        for failure in items(failed, f"{what}; {shown(failed)} is not")
+    ]
 
 
 def _node(what: str, value: SupportsIndex) -> int:

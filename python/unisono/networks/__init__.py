@@ -16,6 +16,7 @@ Draw = Callable[[Canvas, Machine, Mapping[str, Any]], str]
 
 #: The function that draws a family, from the machine and its table `topology`; it returns which part it drew.
 DRAWN: dict[str, Draw] = {
+    "boxes": graph.draw,
     "dragonfly": dragonfly.draw,
     "fattree": fattree.draw,
     "graph": graph.draw,

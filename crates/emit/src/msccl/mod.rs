@@ -32,7 +32,6 @@ mod program;
 mod unit;
 mod waits;
 mod write;
-mod xml;
 
 pub use import::import;
 pub use unit::MscclXml;

@@ -1,13 +1,15 @@
 //! A file as a program: its elements and attributes, each with its range. What only msccl-tools leave out has the
 //! executor's meaning.
 
-use unisono_base::narrow;
+use unisono_base::{
+    narrow,
+    xml::{self, Element, short},
+};
 
 use super::{
     limits,
     ops::{Buffer, Place},
     program::{Block, COLLECTIVES, Gpu, Meaning, Program, Step, Type},
-    xml::{self, Element, short},
 };
 use crate::ImportError;
 
@@ -16,7 +18,7 @@ use crate::ImportError;
 /// # Errors
 /// One sentence with the line.
 pub fn program(text: &str) -> Result<Program, ImportError> {
-    let algo = xml::parse(text)?;
+    let algo = xml::parse(text, "algo")?;
     if algo.name != "algo" {
         return Err(ImportError::new(algo.line, format!("<{}> is not <algo>", short(&algo.name))));
     }

@@ -5,6 +5,7 @@ mod goal;
 mod jobs;
 mod library_table;
 mod machine;
+mod machine_import;
 mod msccl_xml;
 mod multiplying;
 mod plan_file;
@@ -29,6 +30,7 @@ pub const TARGETS: &[&Target] = &[
     &jobs::TARGET,
     &library_table::TARGET,
     &machine::TARGET,
+    &machine_import::TARGET,
     &msccl_xml::TARGET,
     &multiplying::TARGET,
     &plan_file::TARGET,

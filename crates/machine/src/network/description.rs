@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
+use unisono_base::excerpt;
 
-use super::{FAMILIES, Plane, SWITCH_PORTS, Speed, Topology};
+use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, Topology, failures::Degraded};
 use crate::{Description, MachineError, Shape, Source};
 
 /// Rates of links that are accepted.
@@ -51,6 +52,9 @@ pub struct Network {
     /// Reduction of one byte of one operand.
     #[serde(default)]
     pub gamma_ns_per_byte: f64,
+    /// Links and nodes that are not there, in every plane: [`Failure`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
     #[serde(default)]
     pub prices: Prices,
     /// `name` of a family, and its keys.
@@ -81,6 +85,12 @@ impl Description for Network {
             Some(shape) => Ok(Some(shape)),
             None => Ok(Some(Shape::line(self.topology(&self.name)?.accelerators()))),
         }
+    }
+
+    fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
+        let network = Self { failed: [&self.failed[..], failed].concat(), ..self.clone() };
+        network.topology(&network.name)?;
+        Ok(network)
     }
 }
 
@@ -172,11 +182,28 @@ impl Network {
         Ok(())
     }
 
-    /// One plane's topology.
+    /// One plane's topology, without what failed.
+    ///
+    /// # Errors
+    /// An unknown family, sizes that do not close, or failures that are not there or cut off accelerators.
+    pub fn topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+        let whole = self.whole_topology(origin)?;
+        if self.failed.is_empty() {
+            return Ok(whole);
+        }
+        let refused = |message: String| MachineError::Failed { machine: origin.to_owned(), message };
+        let parsed = self.failed.iter().map(|text| {
+            text.parse::<Failure>().map_err(|e| refused(format!("'{}' is not a failure; {e}", excerpt(text))))
+        });
+        let failures = parsed.collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(Degraded::new(&*whole, &failures, self.own_speed()).map_err(refused)?))
+    }
+
+    /// One plane's topology as if nothing had failed.
     ///
     /// # Errors
     /// An unknown family, or sizes that do not close.
-    pub fn topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+    pub fn whole_topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
         let mut table = self.topology.clone();
         let name = table.remove("name").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
         let Some(family) = FAMILIES.iter().find(|f| f.name == name) else {
@@ -189,10 +216,11 @@ impl Network {
         (family.read)(&table, origin, self.own_speed())
     }
 
-    /// What all planes cost, in dollars; nothing where a switch has more ports than any that is sold.
+    /// What all planes cost, in dollars; nothing where a switch has more ports than any that is sold, or all prices are 0.
     pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
         let (bill, p) = (topology.bill(), self.prices);
         let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;
-        (bill.switch_ports <= SWITCH_PORTS).then_some(f64::from(self.planes) * plane)
+        let is_known = bill.switch_ports <= SWITCH_PORTS && (p.switch_usd, p.dac_usd, p.aoc_usd) != (0.0, 0.0, 0.0);
+        is_known.then_some(f64::from(self.planes) * plane)
     }
 }

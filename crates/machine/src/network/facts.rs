@@ -26,6 +26,10 @@ pub struct Facts {
     pub diameter: u32,
     /// Nothing where no form gives it and the plane is too large to try all halves.
     pub bisection_share: Option<f64>,
+    /// Links and nodes that are not there.
+    pub failed: Vec<String>,
+    /// The numbers without failures of accelerators, if one failed.
+    pub kept: Option<Vec<u32>>,
     /// One of them.
     pub plane: PlaneFacts,
 }
@@ -79,6 +83,8 @@ impl Network {
             cost_usd,
             diameter: topology.diameter(),
             bisection_share: topology.bisection_share(),
+            failed: self.failed.clone(),
+            kept: topology.kept().map(<[u32]>::to_vec),
             plane: PlaneFacts {
                 switches: bill.switches,
                 cables: cables(1),

@@ -1,5 +1,8 @@
 //! Where a packet may go next.
 
+/// Virtual channels of a link on which packets are simulated.
+pub const MOST_SIMULATED_CHANNELS: u8 = 64;
+
 /// A link that a packet may take, and the virtual channel it then is on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Hop {

@@ -63,6 +63,16 @@ pub trait Topology: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Returns the root of the tree by which a graph is routed, if it is.
+    fn tree_root(&self) -> Option<u32> {
+        None
+    }
+
+    /// Returns the number that each accelerator has without failures, if an accelerator failed.
+    fn kept(&self) -> Option<&[u32]> {
+        None
+    }
+
     /// # Errors
     /// It is larger than the tables hold.
     fn plane(&self) -> Result<Plane, MachineError>;

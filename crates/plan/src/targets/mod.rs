@@ -41,9 +41,9 @@ pub struct Placing<'a> {
     pub shape: Option<Shape>,
     /// The accelerator of each rank.
     pub places: Option<&'a [u32]>,
-    /// The placement so far, and whether it is for this machine.
+    /// The placement so far, and the machine that it is for.
     pub kept: Option<&'a Placement>,
-    pub same_machine: bool,
+    pub before: Option<&'a Machine>,
 }
 
 impl Placing<'_> {
@@ -57,7 +57,7 @@ impl Placing<'_> {
     }
 }
 
-/// Ranks that no machine tells apart need no placement.
+/// Returns no placement. Refuses a list of places, and a shape whose number of ranks is not that of the schedule.
 fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     let ranks = u64::from(placing.schedule.collective().ranks);
@@ -67,7 +67,8 @@ fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
-/// The machine of a file, whose kind chose what is done with it.
+/// Returns the machine of a file as the type of its kind. Only for the functions of a [`TargetKind`], which are called for files on
+/// machines of their own kind.
 fn machine_of<T: Description>(file: &File) -> &T {
     file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
 }
@@ -98,9 +99,9 @@ pub fn place(
     shape: Option<Shape>,
     places: Option<&[u32]>,
 ) -> Result<Option<Placement>, PlanError> {
-    let same_machine = file.machine.as_ref() == Some(machine);
+    let before = file.machine.as_ref();
     let (schedule, kept) = (&file.schedule, file.placement.as_ref());
-    (kind_of(machine).place)(&Placing { schedule, machine, shape, places, kept, same_machine })
+    (kind_of(machine).place)(&Placing { schedule, machine, shape, places, kept, before })
 }
 
 /// The shape of the part that a file's schedule runs on; `None` where no shape names it, or there is no machine.

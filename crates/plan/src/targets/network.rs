@@ -13,7 +13,7 @@ use unisono_cost::{
 use unisono_lower::{File, Placed, Placement, VerifiedFile, tasks::from_schedule};
 use unisono_machine::{
     Machine, Shape,
-    network::{self, Network},
+    network::{self, Network, Topology},
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::{self as packets, Interconnect};
@@ -70,7 +70,7 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let ranks = placing.schedule.collective().ranks;
     let nodes = match (placing.places, placing.shape, placing.kept) {
         (Some(places), _, _) => places.to_vec(),
-        (None, None, Some(Placement::Nodes(kept))) if placing.same_machine => {
+        (None, None, Some(Placement::Nodes(kept))) if keeps_places(placing.before, network, &*topology)? => {
             return Ok(Some(Placement::Nodes(kept.clone())));
         }
         (None, None, _) => (0..ranks).collect(),
@@ -82,6 +82,20 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     network.check_nodes(&*topology, &nodes)?;
     Ok(Some(Placement::Nodes(nodes)))
 }
+
+/// Returns whether accelerators have the numbers that they have on the machine before: the same one, as far as links and switches
+/// did not fail.
+fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topology) -> Result<bool, PlanError> {
+    let Some(before) = before.and_then(Machine::get::<Network>) else { return Ok(false) };
+    if before == network {
+        return Ok(true);
+    }
+    let whole = |network: &Network| Network { failed: Vec::new(), ..network.clone() };
+    Ok(whole(before) == whole(network) && before.topology(&before.name)?.kept() == topology.kept())
+}
+
+const FAILED: &str =
+    "links or nodes of the machine failed, in every plane; packets take the shortest ways that are left";
 
 const ONE_MODEL: &str = "queue_depth and noop_probability are a wafer's, and a network has one model; drop them";
 
@@ -222,9 +236,10 @@ impl Target for OnNetwork {
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
-        // What is timed by its exchanges may be too large to be built for its terms.
+        // A candidate that was timed by its exchanges may be too large to be built for its terms.
         let built = (plan.best().source == Source::Messages).then(|| plan.schedule().ok()).flatten();
-        Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
+        let note = (!self.part.network.failed.is_empty()).then_some(FAILED);
+        Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), note, ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {

@@ -40,7 +40,7 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::{
     MachineError,
-    network::{Link, Network, Plane, Routing, Speed},
+    network::{Link, MOST_SIMULATED_CHANNELS, Network, Plane, Routing, Speed},
 };
 
 use crate::endpoint::{self, engine};
@@ -191,8 +191,8 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
         return no("the number of send machines", "0".to_owned(), "at least 1".to_owned());
     }
     let vcs = interconnect.routing.virtual_channels();
-    if vcs > packets::MOST_CHANNELS {
-        return no("the number of virtual channels", vcs.to_string(), format!("at most {}", packets::MOST_CHANNELS));
+    if vcs > MOST_SIMULATED_CHANNELS {
+        return no("the number of virtual channels", vcs.to_string(), format!("at most {MOST_SIMULATED_CHANNELS}"));
     }
     let channels = plane.links().len() as u64 * u64::from(vcs);
     if channels >= 1 << 30 {

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, mix, narrow};
-use unisono_machine::network::{Header, Hop, Plane, Routing};
+use unisono_machine::network::{Header, Hop, MOST_SIMULATED_CHANNELS, Plane, Routing};
 
 use super::{
     Interconnect, Options, SimError, Timing,
@@ -16,26 +16,25 @@ use crate::endpoint::{STUCK_KEPT, engine::Carrier};
 pub(super) struct Packet {
     pub message: u32,
     to: u32,
-    /// From the lowest: 4 bits the virtual channel it came on, 8 bits the class of its length, 20 bits what its source chose.
+    /// From the lowest: 6 bits the virtual channel it came on, 8 bits the class of its length, 18 bits what its source chose.
     rest: u32,
 }
 
-/// Virtual channels of a link.
-pub(super) const MOST_CHANNELS: u8 = 16;
 /// What a source may choose among.
-const MOST_WAYS: u32 = 1 << 20;
+const MOST_WAYS: u32 = 1 << 18;
+const _: () = assert!(MOST_SIMULATED_CHANNELS == 1 << 6);
 
 impl Packet {
     pub fn new(message: u32, to: u32, length: u8, way: u32) -> Self {
-        Self { message, to, rest: way << 12 | u32::from(length) << 4 }
+        Self { message, to, rest: way << 14 | u32::from(length) << 6 }
     }
 
     fn vc(self) -> u8 {
-        (self.rest & 0xf) as u8
+        (self.rest & 0x3f) as u8
     }
 
     fn on(self, vc: u8) -> Self {
-        Self { rest: self.rest & !0xf | u32::from(vc), ..self }
+        Self { rest: self.rest & !0x3f | u32::from(vc), ..self }
     }
 
     #[expect(
@@ -43,11 +42,11 @@ impl Packet {
         reason = "the hot loop; fields of a packet, and tables whose sizes are checked before"
     )]
     fn length(self) -> u8 {
-        (self.rest >> 4) as u8
+        (self.rest >> 6) as u8
     }
 
     fn header(self) -> Header {
-        Header { to: self.to, vc: self.vc(), way: self.rest >> 12 }
+        Header { to: self.to, vc: self.vc(), way: self.rest >> 14 }
     }
 }
 

@@ -17,7 +17,7 @@ use unisono_base::narrow;
 
 use super::super::{Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut, topology};
 use crate::MachineError;
-use edges::Edge;
+pub use edges::{Edge, parse};
 
 pub const FAMILY: Family = Family {
     name: "graph",
@@ -36,7 +36,7 @@ struct Keys {
     /// Where the lines are; a caller that may open files puts them in the place of this key.
     file: Option<String>,
     #[serde(default)]
-    routing: Way,
+    routing: Rule,
     /// Of `up-down`.
     root: Option<u32>,
 }
@@ -50,20 +50,26 @@ enum Listed {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Way {
+pub enum Rule {
     #[default]
     Shortest,
     UpDown,
 }
 
+/// The rule by which packets find their way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    Shortest,
+    /// Over a tree from this node; from the first switch, or the first accelerator where there is none, by default.
+    UpDown(Option<u32>),
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
-    accelerators: u32,
     plane: Plane,
     /// Of links that state none.
     own: Speed,
-    routing: Way,
-    root: u32,
+    way: Way,
     /// Of accelerators, with all nodes on the way.
     diameter: u32,
 }
@@ -76,46 +82,95 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     let refused = |message: String| topology::refused(origin, message);
     topology::accelerators(&[accelerators], origin)?;
     let edges = match (edges, file) {
-        (Some(Listed::Text(text)), None) => edges::parse(&text).map_err(refused)?,
+        (Some(Listed::Text(text)), None) => parse(&text).map_err(refused)?,
         (Some(Listed::Pairs(pairs)), None) => pairs.into_iter().map(Edge::of).collect(),
         (None, Some(file)) => return Err(refused(format!("the file '{file}' was not read; list its lines as edges"))),
         _ => return Err(refused("a graph has either edges or a file".to_owned())),
     };
-    let highest = edges.iter().map(|e| e.a.max(e.b)).max().unwrap_or(0);
-    let nodes = u64::from(highest.max(accelerators - 1)) + 1;
-    if nodes * u64::from(accelerators) > MOST_ENTRIES {
-        return Err(refused(format!(
-            "{nodes} nodes and {accelerators} accelerators need {} entries of a table; accepted are at most {MOST_ENTRIES}",
-            nodes * u64::from(accelerators)
-        )));
+    let wiring = Wiring { accelerators, edges: &edges, own, rule: routing, root };
+    Ok(Box::new(Graph::wired(&wiring, origin)?))
+}
+
+/// Cables between numbered nodes, of which the first are accelerators.
+pub struct Wiring<'a> {
+    pub accelerators: u32,
+    pub edges: &'a [Edge],
+    /// Of cables that state none.
+    pub own: Speed,
+    pub rule: Rule,
+    /// Of `up-down`.
+    pub root: Option<u32>,
+}
+
+/// # Errors
+/// Its tables would be too large.
+pub fn check_size(nodes: u64, accelerators: u32) -> Result<(), String> {
+    let entries = nodes * u64::from(accelerators);
+    if entries > MOST_ENTRIES {
+        return Err(format!(
+            "{nodes} nodes and {accelerators} accelerators need {entries} entries of a table; accepted are at most {MOST_ENTRIES}"
+        ));
     }
-    let root = root.unwrap_or(if nodes > u64::from(accelerators) { accelerators } else { 0 });
-    if u64::from(root) >= nodes {
-        return Err(refused(format!("root is {root}; accepted are the nodes 0 to {}", nodes - 1)));
-    }
-    let cables = edges.iter().map(|edge| u64::from(edge.count)).sum();
-    let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators, cables)?;
-    for edge in &edges {
-        if edge.a == edge.b {
-            return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));
-        }
-        let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
-        let stated =
-            Speed { gbps: edge.gbps.unwrap_or(own.gbps), latency_ns: edge.latency_ns.unwrap_or(own.latency_ns) };
-        // A cable that states the machine's own numbers is like one that states none.
-        let speed = if stated == own { Some(0) } else { plane.speed(stated) };
-        let Some(speed) = speed else {
-            return Err(refused("the cables have more than 255 speeds beside the machine's own".to_owned()));
-        };
-        let cable = edge.cable.unwrap_or(usual);
-        (0..edge.count).for_each(|_| plane.cable_at(edge.a, edge.b, cable, speed));
-    }
-    let mut graph = Graph { accelerators, plane: plane.finish()?, own, routing, root, diameter: 0 };
-    graph.diameter = graph.measure().map_err(refused)?;
-    Ok(Box::new(graph))
+    Ok(())
 }
 
 impl Graph {
+    /// # Errors
+    /// The plane is too large for the tables of the routing, or a node cannot be reached.
+    pub fn new(plane: Plane, own: Speed, way: Way) -> Result<Self, String> {
+        check_size(u64::from(plane.nodes()), plane.accelerators())?;
+        let diameter = measure(&plane)?;
+        Ok(Self { plane, own, way, diameter })
+    }
+
+    /// # Errors
+    /// The cables make no graph that can be routed.
+    pub fn wired(wiring: &Wiring, origin: &str) -> Result<Self, MachineError> {
+        let &Wiring { accelerators, edges, own, rule, root } = wiring;
+        let refused = |message: String| topology::refused(origin, message);
+        let highest = edges.iter().map(|e| e.a.max(e.b)).max().unwrap_or(0);
+        let nodes = u64::from(highest.max(accelerators - 1)) + 1;
+        check_size(nodes, accelerators).map_err(refused)?;
+        if let Some(root) = root.filter(|&root| u64::from(root) >= nodes) {
+            return Err(refused(format!("root is {root}; accepted are the nodes 0 to {}", nodes - 1)));
+        }
+        let cables = edges.iter().map(|edge| u64::from(edge.count)).sum();
+        let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators, cables)?;
+        for edge in edges {
+            if edge.a == edge.b {
+                return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));
+            }
+            let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
+            let stated =
+                Speed { gbps: edge.gbps.unwrap_or(own.gbps), latency_ns: edge.latency_ns.unwrap_or(own.latency_ns) };
+            // A cable that states the machine's own numbers is like one that states none.
+            let speed = if stated == own { Some(0) } else { plane.speed(stated) };
+            let Some(speed) = speed else {
+                return Err(refused("the cables have more than 255 speeds beside the machine's own".to_owned()));
+            };
+            let cable = edge.cable.unwrap_or(usual);
+            (0..edge.count).for_each(|_| plane.cable_at(edge.a, edge.b, cable, speed));
+        }
+        let way = match rule {
+            Rule::Shortest => Way::Shortest,
+            Rule::UpDown => Way::UpDown(root),
+        };
+        let graph = Graph::new(plane.finish()?, own, way).map_err(refused)?;
+        if way == Way::Shortest && graph.diameter > u32::from(u8::MAX) {
+            return Err(refused(format!(
+                "the longest of the shortest ways has {} cables, each with a virtual channel of its own; accepted are at most {}: \
+                 use routing = \"up-down\"",
+                graph.diameter,
+                u8::MAX
+            )));
+        }
+        Ok(graph)
+    }
+
+    pub fn routed(self, way: Way) -> Self {
+        Self { way, ..self }
+    }
+
     /// Returns the rate of all links of a node over the machine's own rate of one link.
     fn rate(&self, node: u32) -> f64 {
         let mut links = vec![0_u32; self.plane.speeds().len()];
@@ -124,30 +179,25 @@ impl Graph {
         links.iter().zip(self.plane.speeds()).map(|(&links, speed)| f64::from(links) * rate(speed)).sum()
     }
 
-    /// The diameter.
-    ///
-    /// # Errors
-    /// A node that cannot be reached, or ways longer than virtual channels can be counted.
-    fn measure(&self) -> Result<u32, String> {
-        let mut most = 0;
-        for to in 0..self.accelerators {
-            let distances = routing::distances(&self.plane, to);
-            if let Some(node) = distances.iter().position(|&d| d == u32::MAX) {
-                return Err(format!(
-                    "node {node} is not connected with node {to}; every node needs a way to every other"
-                ));
-            }
-            most = distances[..self.accelerators as usize].iter().copied().fold(most, u32::max);
-        }
-        if self.routing == Way::Shortest && most > u32::from(u8::MAX) {
-            return Err(format!(
-                "the longest of the shortest ways has {most} cables, each with a virtual channel of its own; accepted are at most {}: \
-                 use routing = \"up-down\"",
-                u8::MAX
-            ));
-        }
-        Ok(most)
+    fn root(&self, root: Option<u32>) -> u32 {
+        root.unwrap_or(if self.plane.switches() > 0 { self.plane.accelerators() } else { 0 })
     }
+}
+
+/// Returns the diameter.
+///
+/// # Errors
+/// A node that cannot be reached.
+fn measure(plane: &Plane) -> Result<u32, String> {
+    let mut most = 0;
+    for to in 0..plane.accelerators() {
+        let distances = routing::distances(plane, to);
+        if let Some(node) = distances.iter().position(|&d| d == u32::MAX) {
+            return Err(format!("node {node} is not connected with node {to}; every node needs a way to every other"));
+        }
+        most = distances[..plane.accelerators() as usize].iter().copied().fold(most, u32::max);
+    }
+    Ok(most)
 }
 
 impl Topology for Graph {
@@ -156,16 +206,16 @@ impl Topology for Graph {
     }
 
     fn accelerators(&self) -> u32 {
-        self.accelerators
+        self.plane.accelerators()
     }
 
     /// Of the accelerator that has most.
     fn ports(&self) -> u32 {
-        (0..self.accelerators).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
+        (0..self.plane.accelerators()).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
     }
 
     fn injection(&self) -> [f64; 2] {
-        let rates = || (0..self.accelerators).map(|node| self.rate(node));
+        let rates = || (0..self.plane.accelerators()).map(|node| self.rate(node));
         [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)]
     }
 
@@ -178,7 +228,7 @@ impl Topology for Graph {
 
     fn bill(&self) -> Bill {
         let cables = |kind| self.plane.links().iter().filter(|link| link.cable == kind).count() as u64 / 2;
-        let switches = self.accelerators..self.plane.nodes();
+        let switches = self.plane.accelerators()..self.plane.nodes();
         Bill {
             switches: u64::from(self.plane.switches()),
             dac: cables(Cable::Dac),
@@ -196,14 +246,21 @@ impl Topology for Graph {
         cut::bisection_share(&self.plane, self.own, self.injection()[1])
     }
 
+    fn tree_root(&self) -> Option<u32> {
+        match self.way {
+            Way::Shortest => None,
+            Way::UpDown(root) => Some(self.root(root)),
+        }
+    }
+
     fn plane(&self) -> Result<Plane, MachineError> {
         Ok(self.plane.clone())
     }
 
     fn routing(&self) -> Box<dyn Routing> {
-        match self.routing {
+        match self.way {
             Way::Shortest => Box::new(routing::Table::shortest(&self.plane)),
-            Way::UpDown => Box::new(routing::Table::up_down(&self.plane, self.root)),
+            Way::UpDown(root) => Box::new(routing::Table::up_down(&self.plane, self.root(root))),
         }
     }
 }

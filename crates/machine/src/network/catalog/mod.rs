@@ -1,5 +1,6 @@
 //! Topologies, one a file; the registry is [`FAMILIES`].
 
+mod boxes;
 mod dragonfly;
 mod fattree;
 mod graph;
@@ -9,10 +10,13 @@ mod hyperx;
 mod mesh;
 mod torus;
 
+pub(super) use graph::{Graph, Way, parse};
+
 use super::Family;
 
 /// Sorted by name.
 pub const FAMILIES: &[Family] = &[
+    boxes::FAMILY,
     dragonfly::FAMILY,
     fattree::FAMILY,
     graph::FAMILY,

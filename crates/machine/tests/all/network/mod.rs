@@ -1,13 +1,16 @@
 //! Topologies against what a plane itself says: breadth-first search, least cuts, and every channel of every routing.
 
+mod boxes;
 mod cut;
 mod dragonfly;
+mod failures;
 mod fattree;
 mod faults;
 mod graph;
 mod hxmesh;
 mod hypercube;
 mod hyperx;
+mod import;
 mod mesh;
 mod oracle;
 mod presets;

@@ -23,14 +23,14 @@ fn small_ones_are_free_of_deadlock() {
     }
 }
 
-/// From some accelerators: their kinds of place repeat.
+/// From some accelerators of large networks, whose kinds of place repeat; from all of a small one.
 #[test]
 fn no_way_is_longer_than_the_diameter_and_one_is_as_long() {
     for (name, topology) in networks() {
         let plane = topology.plane().unwrap();
         let n = plane.accelerators();
         let farthest = |from| oracle::distances(&plane, from)[..n as usize].iter().copied().max().unwrap();
-        let most = (0..n.min(1024)).step_by(37).map(farthest).max().unwrap();
+        let most = (0..n.min(1024)).step_by(if n <= 64 { 1 } else { 37 }).map(farthest).max().unwrap();
         assert_eq!(most, topology.diameter(), "{name}");
     }
 }

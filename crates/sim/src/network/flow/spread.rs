@@ -82,7 +82,7 @@ impl<'a> Spread<'a> {
             for edge in first_edge..first_edge + edges {
                 let (link, behind) = self.edges[edge as usize];
                 load(link, share);
-                let latency_ps = latency_ps + self.net.timing.of(self.net.plane.link(link)).hop_ps;
+                let latency_ps = latency_ps.saturating_add(self.net.timing.of(self.net.plane.link(link)).hop_ps);
                 longest = longest.max(latency_ps);
                 if behind == END {
                     continue;

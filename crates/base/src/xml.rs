@@ -1,9 +1,19 @@
-//! Reads the part of XML that the format uses: elements with attributes, comments, no text. The executor's own parser
-//! reads less (no tabs, one space between attributes), which the writer keeps to.
+//! Reads the part of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, comments, no text.
 
-use unisono_base::narrow;
+use crate::narrow;
 
-use crate::ImportError;
+/// What is wrong with a text, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct XmlError {
+    pub line: u32,
+    pub message: String,
+}
+
+impl XmlError {
+    fn new(line: u32, message: impl Into<String>) -> Self {
+        Self { line, message: message.into() }
+    }
+}
 
 /// An element with its attributes in order, and the line it starts on.
 #[derive(Debug)]
@@ -17,11 +27,11 @@ pub struct Element {
 /// More nesting than any file of the format has.
 const DEEPEST: usize = 16;
 
-/// The only element outside all others.
+/// The only element outside all others, which should have the name `root`.
 ///
 /// # Errors
 /// What is no XML, with its line.
-pub fn parse(text: &str) -> Result<Element, ImportError> {
+pub fn parse(text: &str, root_name: &str) -> Result<Element, XmlError> {
     let mut reader = Reader { rest: text, line: 1 };
     let mut open: Vec<Element> = Vec::new();
     let mut root = None;
@@ -30,9 +40,9 @@ pub fn parse(text: &str) -> Result<Element, ImportError> {
         let line = reader.line;
         if reader.rest.is_empty() {
             return match (open.last(), root) {
-                (Some(e), _) => Err(ImportError::new(e.line, format!("<{}> is never closed", e.name))),
+                (Some(e), _) => Err(XmlError::new(e.line, format!("<{}> is never closed", e.name))),
                 (None, Some(root)) => Ok(root),
-                (None, None) => Err(ImportError::new(line, "there is no <algo> element")),
+                (None, None) => Err(XmlError::new(line, format!("there is no <{root_name}> element"))),
             };
         }
         if reader.skip("<!--") {
@@ -45,7 +55,7 @@ pub fn parse(text: &str) -> Result<Element, ImportError> {
             reader.expect(">")?;
             let closed = open.pop().filter(|e| e.name == name);
             let Some(closed) = closed else {
-                return Err(ImportError::new(line, format!("</{name}> closes nothing that is open")));
+                return Err(XmlError::new(line, format!("</{name}> closes nothing that is open")));
             };
             place(closed, &mut open, &mut root)?;
         } else if reader.skip("<") {
@@ -53,23 +63,23 @@ pub fn parse(text: &str) -> Result<Element, ImportError> {
             if is_closed {
                 place(element, &mut open, &mut root)?;
             } else if open.len() == DEEPEST {
-                return Err(ImportError::new(line, format!("elements are nested more than {DEEPEST} deep")));
+                return Err(XmlError::new(line, format!("elements are nested more than {DEEPEST} deep")));
             } else {
                 open.push(element);
             }
         } else {
             let found: String = reader.rest.chars().take(20).take_while(|c| *c != '<' && *c != '\n').collect();
-            return Err(ImportError::new(line, format!("'{found}' stands where an element is expected")));
+            return Err(XmlError::new(line, format!("'{found}' stands where an element is expected")));
         }
     }
 }
 
-fn place(element: Element, open: &mut [Element], root: &mut Option<Element>) -> Result<(), ImportError> {
+fn place(element: Element, open: &mut [Element], root: &mut Option<Element>) -> Result<(), XmlError> {
     match open.last_mut() {
         Some(parent) => parent.children.push(element),
         None if root.is_none() => *root = Some(element),
         None => {
-            return Err(ImportError::new(element.line, format!("<{}> stands beside the root element", element.name)));
+            return Err(XmlError::new(element.line, format!("<{}> stands beside the root element", element.name)));
         }
     }
     Ok(())
@@ -99,32 +109,32 @@ impl Reader<'_> {
         is_next
     }
 
-    fn expect(&mut self, what: &str) -> Result<(), ImportError> {
+    fn expect(&mut self, what: &str) -> Result<(), XmlError> {
         if self.skip(what) {
             return Ok(());
         }
         let found = self.rest.chars().next().map_or("the end of the file".to_owned(), |c| format!("'{c}'"));
-        Err(ImportError::new(self.line, format!("'{what}' is expected, found {}", found.replace('\n', "a line break"))))
+        Err(XmlError::new(self.line, format!("'{what}' is expected, found {}", found.replace('\n', "a line break"))))
     }
 
-    fn skip_past(&mut self, what: &str, otherwise: &str) -> Result<(), ImportError> {
-        let at = self.rest.find(what).ok_or_else(|| ImportError::new(self.line, otherwise))?;
+    fn skip_past(&mut self, what: &str, otherwise: &str) -> Result<(), XmlError> {
+        let at = self.rest.find(what).ok_or_else(|| XmlError::new(self.line, otherwise))?;
         self.advance(at + what.len());
         Ok(())
     }
 
-    fn name(&mut self) -> Result<String, ImportError> {
+    fn name(&mut self) -> Result<String, XmlError> {
         let end = self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.:".contains(c)));
         let name = self.rest[..end.unwrap_or(self.rest.len())].to_owned();
         if name.is_empty() {
-            return Err(ImportError::new(self.line, "a name is expected"));
+            return Err(XmlError::new(self.line, "a name is expected"));
         }
         self.advance(name.len());
         Ok(name)
     }
 
     /// What follows `<`, and whether the element closes itself.
-    fn element(&mut self, line: u32) -> Result<(Element, bool), ImportError> {
+    fn element(&mut self, line: u32) -> Result<(Element, bool), XmlError> {
         let name = self.name()?;
         let mut attributes: Vec<(String, String)> = Vec::new();
         loop {
@@ -135,7 +145,7 @@ impl Reader<'_> {
             }
             let key = self.name()?;
             if attributes.iter().any(|(k, _)| *k == key) {
-                return Err(ImportError::new(self.line, format!("<{name}> has the attribute {key} twice")));
+                return Err(XmlError::new(self.line, format!("<{name}> has the attribute {key} twice")));
             }
             self.skip_space();
             self.expect("=")?;
@@ -157,8 +167,8 @@ impl Element {
     ///
     /// # Errors
     /// It is not there.
-    pub fn text(&self, key: &str) -> Result<&str, ImportError> {
-        let missing = || ImportError::new(self.line, format!("<{}> has no attribute {key}", self.name));
+    pub fn text(&self, key: &str) -> Result<&str, XmlError> {
+        let missing = || XmlError::new(self.line, format!("<{}> has no attribute {key}", self.name));
         self.find(key).ok_or_else(missing)
     }
 
@@ -170,13 +180,13 @@ impl Element {
     ///
     /// # Errors
     /// It is missing, no number, or outside.
-    pub fn number(&self, key: &str, from: i64, to: i64) -> Result<i64, ImportError> {
+    pub fn number(&self, key: &str, from: i64, to: i64) -> Result<i64, XmlError> {
         let text = self.text(key)?;
         let number = text.trim().parse::<i64>().ok().filter(|n| (from..=to).contains(n));
         number.ok_or_else(|| {
             let message =
                 format!("{key}=\"{}\" of <{}>; accepted are whole numbers from {from} to {to}", short(text), self.name);
-            ImportError::new(self.line, message)
+            XmlError::new(self.line, message)
         })
     }
 }

@@ -1,0 +1,28 @@
+//! Files of other programs that describe a machine.
+
+use unisono_machine::{
+    Machine,
+    network::import::{Asked, FORMATS},
+};
+
+use crate::{Target, uses};
+
+pub const TARGET: Target =
+    Target::new("machine-import", "reads topologies of other programs; their machine reads back as it prints", run);
+
+fn run(input: &[u8]) -> bool {
+    let text = uses::text(input);
+    let mut any = false;
+    for format in FORMATS {
+        for boxes in [1, 3] {
+            let asked = Asked { name: "imported", boxes, accelerators: None };
+            let Some(network) = uses::read(format.read(&text, "fuzz", &asked)) else { continue };
+            any = true;
+            drop(network.facts());
+            let machine = Machine::from(network);
+            let printed = Machine::from_toml(&machine.to_toml(), "printed").expect("a machine reads as it prints");
+            assert!(printed == machine, "the machine that was read back differs");
+        }
+    }
+    any
+}

@@ -1,0 +1,137 @@
+//! Equal boxes of accelerators, joined by shared switches: servers of a cluster.
+//!
+//! `inside` lists the cables of one box as a [`super::graph`] does: nodes below `accelerators` are its accelerators, all others its
+//! own switches and network interfaces. `uplinks` lists cables from a node of every box to a shared switch, `A S`, and `outside`
+//! those between shared switches, which are numbered from 0. Accelerators are numbered box by box, then come the other nodes of
+//! the boxes, box by box, then the shared switches. Routing is that of a graph.
+
+use serde::Deserialize;
+use unisono_base::limits;
+
+use super::{
+    super::{Bill, Family, Plane, Routing, Speed, Topology, topology},
+    graph::{self, Edge, Graph, Rule, Wiring},
+};
+use crate::MachineError;
+
+pub const FAMILY: Family = Family {
+    name: "boxes",
+    summary: "equal boxes of any cables, joined by shared switches",
+    reference: "NVIDIA DGX SuperPOD reference architecture; ForestColl, 2024",
+    keys: &["boxes", "accelerators", "inside", "uplinks", "outside", "routing", "root"],
+    read,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    boxes: u32,
+    /// Of a box.
+    accelerators: u32,
+    inside: String,
+    #[serde(default)]
+    uplinks: String,
+    #[serde(default)]
+    outside: String,
+    #[serde(default)]
+    routing: Rule,
+    root: Option<u32>,
+}
+
+/// Of a cable in a list.
+const CABLE_BYTES: u128 = size_of::<Edge>() as u128;
+
+#[derive(Debug)]
+struct Boxes {
+    graph: Graph,
+    extents: Vec<u32>,
+}
+
+fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
+    let Keys { boxes, accelerators, inside, uplinks, outside, routing, root } = topology::parse(table, origin)?;
+    let all = topology::accelerators(&[boxes, accelerators], origin)?;
+    let refused = |message: String| topology::refused(origin, message);
+    let lines = |key: &str, text: &str| {
+        graph::parse(text).map_err(|message| topology::refused(&format!("{origin}, {key}"), message))
+    };
+    let [inside, uplinks, outside] =
+        [lines("inside", &inside)?, lines("uplinks", &uplinks)?, lines("outside", &outside)?];
+    let found = u64::from(boxes) * (inside.len() + uplinks.len()) as u64 + outside.len() as u64;
+    limits::admit("the list of the cables of all boxes", CABLE_BYTES * u128::from(found), u128::from(found))?;
+    let of_box = inside.iter().flat_map(|edge| [edge.a, edge.b]).max().map_or(0, |last| last + 1).max(accelerators);
+    if let Some(edge) = uplinks.iter().find(|edge| edge.a >= of_box) {
+        let last = of_box - 1;
+        return Err(refused(format!("an uplink begins at node {}; the nodes of a box are 0 to {last}", edge.a)));
+    }
+    let others = u64::from(of_box - accelerators);
+    let first_shared = u64::from(all) + u64::from(boxes) * others;
+    let last_shared = uplinks.iter().map(|edge| edge.b).chain(outside.iter().flat_map(|edge| [edge.a, edge.b])).max();
+    graph::check_size(first_shared + last_shared.map_or(0, |last| u64::from(last) + 1), all).map_err(refused)?;
+    // Numbers beyond 32 bits are far beyond what a graph accepts.
+    let node = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let place = |of: u32, at: u32| match at.checked_sub(accelerators) {
+        None => of * accelerators + at,
+        Some(other) => node(u64::from(all) + u64::from(of) * others + u64::from(other)),
+    };
+    let shared = |at: u32| node(first_shared + u64::from(at));
+    let mut edges = Vec::new();
+    for of in 0..boxes {
+        edges.extend(inside.iter().map(|edge| Edge { a: place(of, edge.a), b: place(of, edge.b), ..*edge }));
+        edges.extend(uplinks.iter().map(|edge| Edge { a: place(of, edge.a), b: shared(edge.b), ..*edge }));
+    }
+    edges.extend(outside.iter().map(|edge| Edge { a: shared(edge.a), b: shared(edge.b), ..*edge }));
+    let graph = Graph::wired(&Wiring { accelerators: all, edges: &edges, own, rule: routing, root }, origin)?;
+    let extents = if boxes > 1 { vec![boxes, accelerators] } else { vec![accelerators] };
+    Ok(Box::new(Boxes { graph, extents }))
+}
+
+impl Topology for Boxes {
+    fn name(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.graph.accelerators()
+    }
+
+    fn ports(&self) -> u32 {
+        self.graph.ports()
+    }
+
+    fn injection(&self) -> [f64; 2] {
+        self.graph.injection()
+    }
+
+    fn unlike(&self) -> Vec<(Speed, u64)> {
+        self.graph.unlike()
+    }
+
+    fn bill(&self) -> Bill {
+        self.graph.bill()
+    }
+
+    fn diameter(&self) -> u32 {
+        self.graph.diameter()
+    }
+
+    fn bisection_share(&self) -> Option<f64> {
+        self.graph.bisection_share()
+    }
+
+    /// Boxes, and accelerators of a box.
+    fn extents(&self) -> Vec<u32> {
+        self.extents.clone()
+    }
+
+    fn tree_root(&self) -> Option<u32> {
+        self.graph.tree_root()
+    }
+
+    fn plane(&self) -> Result<Plane, MachineError> {
+        self.graph.plane()
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        self.graph.routing()
+    }
+}

@@ -1,0 +1,292 @@
+//! Links and nodes that failed: the plane without them, routed by shortest ways.
+//!
+//! A failure is `A-B`, all cables between two nodes, `A-B:N`, so many of them, or `N`, a node with all of its cables. Nodes are those of the
+//! plane without failures: accelerators first, then switches. Planes are equal, so a failure is one in every plane.
+//!
+//! The rules by which regular families route do not know failures. What is left is a graph: packets take all of its shortest
+//! ways, or go up and down a tree where shortest ways need more virtual channels than packets can be simulated on. Accelerators
+//! that did not fail are numbered without a gap, in their order.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
+
+use unisono_base::{interrupt::poll, narrow};
+
+use super::{
+    Bill, Plane, PlaneBuilder, Routing, Speed, Topology,
+    catalog::{Graph, Way},
+    routing::MOST_SIMULATED_CHANNELS,
+};
+
+/// Cables or a node that failed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Failure {
+    /// Between two nodes, the lower one first; `None` is all of them.
+    Cables([u32; 2], Option<u32>),
+    Node(u32),
+}
+
+impl FromStr for Failure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| -> Option<u32> { text.parse().ok().filter(|_| !text.starts_with('+')) };
+        let found = match text.split_once('-') {
+            None => number(text).map(Failure::Node),
+            Some((a, rest)) => {
+                let (b, count) = rest.split_once(':').map_or((rest, None), |(b, count)| (b, Some(count)));
+                let count = count.map_or(Some(None), |count| number(count).filter(|&n| n > 0).map(Some));
+                let ends = number(a).zip(number(b)).filter(|(a, b)| a != b);
+                ends.zip(count).map(|((a, b), count)| Failure::Cables([a.min(b), a.max(b)], count))
+            }
+        };
+        found.ok_or_else(|| {
+            "accepted are A-B for all cables between two nodes, A-B:N for N of them, and N for a node".to_owned()
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Cables([a, b], None) => write!(f, "{a}-{b}"),
+            Self::Cables([a, b], Some(count)) => write!(f, "{a}-{b}:{count}"),
+            Self::Node(node) => write!(f, "{node}"),
+        }
+    }
+}
+
+/// A topology without what failed.
+#[derive(Debug)]
+pub struct Degraded {
+    graph: Graph,
+    bill: Bill,
+    extents: Vec<u32>,
+    /// The number without failures of each accelerator, if one failed.
+    kept: Option<Vec<u32>>,
+}
+
+/// Accelerators that a message lists.
+const MOST_LISTED: usize = 16;
+
+impl Degraded {
+    /// # Errors
+    /// A link or a node that is not there, or accelerators that are cut off, in one sentence.
+    pub fn new(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Result<Self, String> {
+        let plane = whole.plane().map_err(|e| e.to_string())?;
+        let left = Left::new(&plane, failures)?;
+        left.check_connected(failures)?;
+        let (plane, new) = left.plane(own)?;
+        let way = match whole.tree_root() {
+            Some(root) => Way::UpDown(new[root as usize]),
+            None => Way::Shortest,
+        };
+        let mut graph = Graph::new(plane, own, way)?;
+        if way == Way::Shortest && graph.diameter() > u32::from(MOST_SIMULATED_CHANNELS) {
+            graph = graph.routed(Way::UpDown(None));
+        }
+        let kept: Vec<u32> = (0..whole.accelerators()).filter(|&node| !left.failed[node as usize]).collect();
+        let extents = if kept.len() as u64 == u64::from(whole.accelerators()) {
+            whole.extents()
+        } else {
+            vec![graph.accelerators()]
+        };
+        let kept = (kept.len() as u64 != u64::from(whole.accelerators())).then_some(kept);
+        Ok(Self { graph, bill: whole.bill(), extents, kept })
+    }
+}
+
+/// A plane, and what of it did not fail.
+struct Left<'a> {
+    plane: &'a Plane,
+    /// Of each node.
+    failed: Vec<bool>,
+    /// Of each link.
+    gone: Vec<bool>,
+}
+
+impl<'a> Left<'a> {
+    fn new(plane: &'a Plane, failures: &[Failure]) -> Result<Self, String> {
+        let last = plane.nodes() - 1;
+        let check = |failure: &Failure, node: u32| {
+            if node > last {
+                return Err(format!("the failure {failure} names node {node}; the nodes are 0 to {last}"));
+            }
+            Ok(())
+        };
+        let mut left =
+            Self { plane, failed: vec![false; plane.nodes() as usize], gone: vec![false; plane.links().len()] };
+        // Cables that are named several times are added up, and all of them include the others.
+        let mut cables: BTreeMap<[u32; 2], Option<u64>> = BTreeMap::new();
+        for failure in failures {
+            match *failure {
+                Failure::Node(node) => {
+                    check(failure, node)?;
+                    left.failed[node as usize] = true;
+                }
+                Failure::Cables(ends, count) => {
+                    ends.iter().try_for_each(|&node| check(failure, node))?;
+                    let known = cables.entry(ends).or_insert(Some(0));
+                    *known = known.zip(count).map(|(known, count)| known + u64::from(count));
+                }
+            }
+        }
+        for ([a, b], count) in cables {
+            let between = plane.leaving(a).filter(|&id| plane.link(id).to == b);
+            let found = between.clone().count() as u64;
+            if found == 0 || count.is_some_and(|count| count > found) {
+                let wanted = count.map_or(String::new(), |count| format!("{count} of the "));
+                return Err(format!("{wanted}cables between the nodes {a} and {b} failed, and there are {found}"));
+            }
+            for id in between.take(narrow(count.unwrap_or(found))) {
+                left.gone[id as usize] = true;
+                left.gone[plane.link(id).back as usize] = true;
+            }
+        }
+        for (id, link) in plane.links().iter().enumerate() {
+            left.gone[id] |= left.failed[link.from as usize] || left.failed[link.to as usize];
+        }
+        Ok(left)
+    }
+
+    /// # Errors
+    /// Accelerators that are not connected with the most.
+    fn check_connected(&self, failures: &[Failure]) -> Result<(), String> {
+        let plane = self.plane;
+        let mut island = vec![None; plane.nodes() as usize];
+        let mut islands: Vec<Vec<u32>> = Vec::new();
+        for first in (0..plane.accelerators()).filter(|&node| !self.failed[node as usize]) {
+            if island[first as usize].is_some() {
+                continue;
+            }
+            let number = islands.len();
+            let (mut open, mut members) = (vec![first], Vec::new());
+            island[first as usize] = Some(number);
+            while let Some(node) = open.pop() {
+                poll();
+                if node < plane.accelerators() {
+                    members.push(node);
+                }
+                for id in plane.leaving(node).filter(|&id| !self.gone[id as usize]) {
+                    let next = plane.link(id).to;
+                    if island[next as usize].is_none() {
+                        island[next as usize] = Some(number);
+                        open.push(next);
+                    }
+                }
+            }
+            islands.push(members);
+        }
+        // The first of the largest.
+        let Some(most) = islands.iter().map(Vec::len).max() else {
+            return Err("all accelerators failed".to_owned());
+        };
+        let main = islands.iter().position(|members| members.len() == most);
+        let cut: BTreeSet<u32> =
+            islands.iter().enumerate().filter(|(at, _)| Some(*at) != main).flat_map(|(_, m)| m).copied().collect();
+        if cut.is_empty() {
+            return Ok(());
+        }
+        let (is, them) = if cut.len() == 1 { (" is", "it") } else { ("s are", "them") };
+        Err(format!(
+            "without what failed ({}) the accelerator{is} cut off: {}; fail {them} too to plan for the others",
+            listed(failures),
+            listed(&cut)
+        ))
+    }
+
+    /// Returns the plane of what is left, with the new number of each node that has one.
+    fn plane(&self, own: Speed) -> Result<(Plane, Vec<Option<u32>>), String> {
+        let plane = self.plane;
+        let mut next = 0_u32;
+        let mut accelerators = 0;
+        let mut new = Vec::with_capacity(plane.nodes() as usize);
+        for node in 0..plane.nodes() {
+            // A switch without links is not there: no packet needs a way to it.
+            let linked = plane.leaving(node).any(|id| !self.gone[id as usize]);
+            let here = !self.failed[node as usize] && (node < plane.accelerators() || linked);
+            new.push(here.then_some(next));
+            next += u32::from(here);
+            if node + 1 == plane.accelerators() {
+                accelerators = next;
+            }
+        }
+        let cables = self.gone.iter().filter(|&&gone| !gone).count() as u64 / 2;
+        let mut builder = PlaneBuilder::new(accelerators, next - accelerators, cables).map_err(|e| e.to_string())?;
+        for (id, link) in plane.links().iter().enumerate() {
+            if !self.gone[id] && link.back as usize > id {
+                let speed = match plane.speeds()[usize::from(link.speed)] {
+                    Some(speed) if speed != own => builder.speed(speed),
+                    _ => Some(0),
+                };
+                let ends = new[link.from as usize].zip(new[link.to as usize]);
+                let (a, b) = ends.expect("a link that is left has both of its ends");
+                builder.cable_at(a, b, link.cable, speed.expect("the speeds of a plane"));
+            }
+        }
+        Ok((builder.finish().map_err(|e| e.to_string())?, new))
+    }
+}
+
+fn listed<T: fmt::Display>(things: impl IntoIterator<Item = T>) -> String {
+    let all: Vec<String> = things.into_iter().map(|thing| thing.to_string()).collect();
+    match all.len() {
+        0..=MOST_LISTED => all.join(", "),
+        n => format!("{} and {} more", all[..MOST_LISTED].join(", "), n - MOST_LISTED),
+    }
+}
+
+impl Topology for Degraded {
+    /// It is drawn and routed as a graph.
+    fn name(&self) -> &'static str {
+        self.graph.name()
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.graph.accelerators()
+    }
+
+    fn ports(&self) -> u32 {
+        self.graph.ports()
+    }
+
+    fn injection(&self) -> [f64; 2] {
+        self.graph.injection()
+    }
+
+    fn unlike(&self) -> Vec<(Speed, u64)> {
+        self.graph.unlike()
+    }
+
+    /// What failed was bought.
+    fn bill(&self) -> Bill {
+        self.bill
+    }
+
+    fn diameter(&self) -> u32 {
+        self.graph.diameter()
+    }
+
+    fn bisection_share(&self) -> Option<f64> {
+        self.graph.bisection_share()
+    }
+
+    fn extents(&self) -> Vec<u32> {
+        self.extents.clone()
+    }
+
+    fn kept(&self) -> Option<&[u32]> {
+        self.kept.as_deref()
+    }
+
+    fn plane(&self) -> Result<Plane, crate::MachineError> {
+        self.graph.plane()
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        self.graph.routing()
+    }
+}

@@ -1,0 +1,84 @@
+//! Networks from files that other programs write; the registry is [`FORMATS`].
+
+mod edges;
+mod nccl;
+
+use serde::Serialize;
+
+use super::{Network, Prices};
+use crate::{Description, MachineError};
+
+/// How a file is read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked<'a> {
+    /// Of the machine.
+    pub name: &'a str,
+    /// Equal boxes of which the file describes one.
+    pub boxes: u32,
+    /// Nodes below it are accelerators, where the file does not say it.
+    pub accelerators: Option<u32>,
+}
+
+/// A format of files.
+#[derive(Serialize)]
+pub struct Format {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub reference: &'static str,
+    #[serde(skip)]
+    read: fn(&str, &Asked) -> Result<Network, Refusal>,
+}
+
+/// Sorted by name.
+pub const FORMATS: &[Format] = &[edges::FORMAT, nccl::FORMAT];
+
+/// What is wrong with a file; the line where one line is at fault.
+struct Refusal {
+    line: Option<u32>,
+    message: String,
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self { line: None, message }
+    }
+}
+
+impl Format {
+    /// Returns the network that a text describes; `origin` opens the message of an error.
+    ///
+    /// # Errors
+    /// The text has another format, or describes a network that does not close.
+    pub fn read(&self, text: &str, origin: &str, asked: &Asked) -> Result<Network, MachineError> {
+        let network = (self.read)(text, asked).map_err(|refusal| {
+            let place = refusal.line.map_or(String::new(), |line| format!(", line {line}"));
+            MachineError::Toml { origin: format!("{origin}{place}"), message: refusal.message }
+        })?;
+        network.check(origin)?;
+        Ok(network)
+    }
+}
+
+/// Latency of a cable where a file states none: that of NVLink to a switch in TE-CCL, 0.35 us.
+const ASSUMED_NS: f64 = 350.0;
+
+/// A network of one plane, whose packets and buffers are those of the presets of servers.
+fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table) -> Network {
+    Network {
+        name: asked.name.to_owned(),
+        kind: Network::KIND.to_owned(),
+        summary,
+        planes: 1,
+        link_gbps,
+        link_latency_ns: ASSUMED_NS,
+        input_latency_ns: 0.0,
+        output_latency_ns: 0.0,
+        packet_bytes: 4096,
+        buffer_bytes: 1 << 22,
+        host_overhead_ns: 0.0,
+        gamma_ns_per_byte: 0.0025,
+        failed: Vec::new(),
+        prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
+        topology,
+    }
+}

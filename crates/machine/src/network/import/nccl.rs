@@ -1,0 +1,405 @@
+//! A topology of NCCL or RCCL, as `NCCL_TOPO_DUMP_FILE` writes it.
+//!
+//! ```text
+//! <system> <cpu numaid arch vendor familyid modelid host_hash>
+//!   <pci busid class link_speed link_width> ...                       switches of PCIe, nested
+//!     <pci ...><gpu dev sm rank gcn><nvlink target count tclass/></gpu></pci>     or <xgmi .../>, <c2c bw count/>
+//!     <pci ...><nic><net name dev speed/></nic></pci>
+//! ```
+//!
+//! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are switches. All
+//! NVSwitches of a host are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of NCCL and RCCL: GB/s of an
+//! NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by `gcn` (24, MI200 36, MI300 48), of PCIe by
+//! generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a network interface by `speed`. The file has no latencies.
+//!
+//! Several boxes are joined by their network interfaces: the k-th of every box is on shared switch k.
+//!
+//! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use unisono_base::{
+    narrow,
+    xml::{self, Element, XmlError},
+};
+
+use super::{Asked, Format, Network, Refusal, network};
+
+pub const FORMAT: Format = Format {
+    name: "nccl-topo",
+    summary: "a topology of NCCL or RCCL (NCCL_TOPO_DUMP_FILE)",
+    reference: "NVIDIA/nccl, src/graph/topo.cc",
+    read,
+};
+
+/// CPUs are linked all with all; NCCL itself takes 256 nodes.
+const MOST_CPUS: usize = 1024;
+const MOST_LINKS: i64 = 1 << 16;
+
+impl From<XmlError> for Refusal {
+    fn from(error: XmlError) -> Self {
+        Self { line: Some(error.line), message: error.message }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    /// Rank and device, where they are stated.
+    Gpu(Option<i64>, Option<i64>),
+    /// GB/s of its ports.
+    Nic(f64),
+    Pci,
+    Cpu,
+    NvSwitch,
+}
+
+/// Nodes of a box, and its cables with their GB/s.
+#[derive(Default)]
+struct Server {
+    kinds: Vec<Kind>,
+    cables: Vec<(usize, usize, f64)>,
+}
+
+fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
+    if asked.accelerators.is_some() {
+        return Err("a topology of NCCL says itself which nodes are accelerators".to_owned().into());
+    }
+    let system = xml::parse(text, "system")?;
+    if system.name != "system" {
+        let message =
+            format!("<{}> is not <system>; accepted are files of NCCL_TOPO_DUMP_FILE", xml::short(&system.name));
+        return Err(Refusal { line: Some(system.line), message });
+    }
+    let found = Reader::read(&system)?.without_dead_ends(asked.boxes > 1);
+    let gpus = found.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
+    if gpus == 0 {
+        return Err("the topology has no GPUs; run the program that writes it on all of them".to_owned().into());
+    }
+    let nics = found.kinds.iter().filter(|kind| matches!(kind, Kind::Nic(_))).count();
+    if asked.boxes > 1 && nics == 0 {
+        return Err("the topology has no network interfaces that could join several boxes".to_owned().into());
+    }
+    Ok(found.network(asked, gpus))
+}
+
+/// What is known while elements are read.
+#[derive(Default)]
+struct Reader {
+    found: Server,
+    /// By host and bus.
+    gpus: BTreeMap<(String, String), usize>,
+    nvswitches: BTreeMap<String, usize>,
+}
+
+/// An element that links a GPU, the GPU, its CPU and its host.
+struct Linked<'a> {
+    element: &'a Element,
+    gpu: usize,
+    gpu_element: &'a Element,
+    cpu: usize,
+    host: &'a str,
+}
+
+impl Reader {
+    fn read(system: &Element) -> Result<Server, Refusal> {
+        let mut reader = Self::default();
+        let mut linked = Vec::new();
+        let mut hosts: BTreeMap<&str, Vec<(usize, f64)>> = BTreeMap::new();
+        for cpu in system.children.iter().filter(|e| e.name == "cpu") {
+            let host = cpu.find("host_hash").unwrap_or("");
+            let node = reader.found.node(Kind::Cpu);
+            let cpus = hosts.entry(host).or_default();
+            cpus.push((node, between_cpus(cpu)));
+            if cpus.len() > MOST_CPUS {
+                let message = format!("the topology has more than {MOST_CPUS} <cpu> of one host");
+                return Err(Refusal { line: Some(cpu.line), message });
+            }
+            for child in &cpu.children {
+                reader.device(child, node, node, host, &mut linked)?;
+            }
+        }
+        for cpus in hosts.values() {
+            for (at, &(cpu, rate)) in cpus.iter().enumerate() {
+                reader.found.cables.extend(cpus[at + 1..].iter().map(|&(other, _)| (cpu, other, rate)));
+            }
+        }
+        reader.links(&linked)?;
+        Ok(reader.found)
+    }
+
+    /// A device below a CPU or a switch of PCIe. Elements are nested no deeper than the reader of XML admits.
+    fn device<'a>(
+        &mut self,
+        element: &'a Element,
+        parent: usize,
+        cpu: usize,
+        host: &'a str,
+        linked: &mut Vec<Linked<'a>>,
+    ) -> Result<(), Refusal> {
+        if element.name == "nic" {
+            let node = self.nic(element)?;
+            let rate = self.found.rate_of(node);
+            self.found.cables.push((parent, node, rate));
+        }
+        if element.name != "pci" {
+            return Ok(());
+        }
+        let rate = pcie(element);
+        let child = |name: &str| element.children.iter().find(|e| e.name == name);
+        if let Some(gpu) = child("gpu") {
+            let whole = |key: &str| gpu.find(key).and_then(|text| text.trim().parse().ok());
+            let node = self.found.node(Kind::Gpu(whole("rank"), whole("dev")));
+            self.found.cables.push((parent, node, rate));
+            let bus = bus(element.text("busid")?);
+            if self.gpus.insert((host.to_owned(), bus), node).is_some() {
+                let message = format!("two GPUs have the busid {}", xml::short(element.text("busid")?));
+                return Err(Refusal { line: Some(element.line), message });
+            }
+            linked.extend(gpu.children.iter().map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
+        } else if let Some(nic) = child("nic") {
+            let node = self.nic(nic)?;
+            self.found.cables.push((parent, node, rate));
+        } else {
+            let node = self.found.node(Kind::Pci);
+            self.found.cables.push((parent, node, rate));
+            for child in &element.children {
+                self.device(child, node, cpu, host, linked)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn nic(&mut self, nic: &Element) -> Result<usize, Refusal> {
+        let mut rate = 0.0;
+        for net in nic.children.iter().filter(|e| e.name == "net") {
+            // Megabits a second; NCCL takes 10 Gb/s where a plugin states none.
+            let speed = if net.find("speed").is_some() { net.number("speed", 0, 1 << 40)? } else { 0 };
+            rate += if speed > 0 { speed as f64 / 8000.0 } else { 1.25 };
+        }
+        Ok(self.found.node(Kind::Nic(rate)))
+    }
+
+    /// NVLinks and their like, once all GPUs are known. Those between two GPUs stand at both, and count once.
+    fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
+        let mut between: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for &Linked { element, gpu, gpu_element, cpu, host } in linked {
+            let each = match element.name.as_str() {
+                "nvlink" => nvlink(gpu_element),
+                "xgmi" => xgmi(gpu_element),
+                // Megabytes a second.
+                "c2c" => element.number("bw", 0, 1 << 40)? as f64 / 1000.0,
+                _ => continue,
+            };
+            let rate = each * element.number("count", 0, MOST_LINKS)? as f64;
+            if rate == 0.0 {
+                continue;
+            }
+            let target = element.find("target").map(bus).unwrap_or_default();
+            let class = element.find("tclass").unwrap_or("");
+            let known = self.gpus.get(&(host.to_owned(), target)).copied();
+            let other = match known {
+                Some(other) => other,
+                None if element.name == "c2c" || class == "0x068001" => cpu,
+                None if class.starts_with("0x0680") => {
+                    let found = &mut self.found;
+                    *self.nvswitches.entry(host.to_owned()).or_insert_with(|| found.node(Kind::NvSwitch))
+                }
+                // A GPU that the file does not have.
+                None => continue,
+            };
+            let to_gpu = known.is_some();
+            if other == gpu {
+                continue;
+            }
+            let sum = between.entry((gpu.min(other), gpu.max(other))).or_default();
+            *sum = if to_gpu { sum.max(rate) } else { *sum + rate };
+        }
+        self.found.cables.extend(between.into_iter().map(|((a, b), rate)| (a, b, rate)));
+        Ok(())
+    }
+}
+
+impl Server {
+    fn node(&mut self, kind: Kind) -> usize {
+        self.kinds.push(kind);
+        self.kinds.len() - 1
+    }
+
+    fn rate_of(&self, node: usize) -> f64 {
+        match self.kinds[node] {
+            Kind::Nic(rate) => rate,
+            _ => 0.0,
+        }
+    }
+
+    /// Leaves out switches with one cable or none, again and again, and network interfaces where nothing is behind them.
+    fn without_dead_ends(self, with_nics: bool) -> Self {
+        let stays = |kind: &Kind| match kind {
+            Kind::Gpu(..) => true,
+            Kind::Nic(rate) => with_nics && *rate > 0.0,
+            _ => false,
+        };
+        let mut degree = vec![0_u32; self.kinds.len()];
+        let mut at_node: Vec<Vec<usize>> = vec![Vec::new(); self.kinds.len()];
+        for &(a, b, _) in &self.cables {
+            degree[a] += 1;
+            degree[b] += 1;
+            at_node[a].push(b);
+            at_node[b].push(a);
+        }
+        let mut gone = vec![false; self.kinds.len()];
+        let mut open: Vec<usize> = (0..self.kinds.len()).collect();
+        while let Some(node) = open.pop() {
+            let is_idle = matches!(self.kinds[node], Kind::Nic(_)) || degree[node] <= 1;
+            if gone[node] || stays(&self.kinds[node]) || !is_idle {
+                continue;
+            }
+            gone[node] = true;
+            for &other in at_node[node].iter().filter(|&&other| !gone[other]) {
+                degree[other] -= 1;
+                open.push(other);
+            }
+        }
+        let mut new = vec![usize::MAX; self.kinds.len()];
+        let mut left = Self::default();
+        for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
+            new[node] = left.node(self.kinds[node]);
+        }
+        let stay = self.cables.into_iter().filter(|&(a, b, _)| !gone[a] && !gone[b]);
+        left.cables = stay.map(|(a, b, rate)| (new[a], new[b], rate)).collect();
+        left
+    }
+
+    /// GPUs first, by rank where all are unlike, else by device, else in the order of the file; then all others.
+    fn numbers(&self) -> Vec<usize> {
+        let mut gpus: Vec<usize> = Vec::new();
+        let (mut ranks, mut devices) = (Vec::new(), Vec::new());
+        for (node, kind) in self.kinds.iter().enumerate() {
+            if let Kind::Gpu(rank, device) = *kind {
+                gpus.push(node);
+                ranks.push(rank);
+                devices.push(device);
+            }
+        }
+        if let Some(keys) = [ranks, devices].into_iter().find(|keys| are_unlike(keys)) {
+            let mut keyed: Vec<_> = keys.into_iter().zip(gpus).collect();
+            keyed.sort_unstable();
+            gpus = keyed.into_iter().map(|(_, node)| node).collect();
+        }
+        let others = (0..self.kinds.len()).filter(|&node| !matches!(self.kinds[node], Kind::Gpu(..)));
+        let order: Vec<usize> = gpus.into_iter().chain(others).collect();
+        let mut numbers = vec![0; self.kinds.len()];
+        order.iter().enumerate().for_each(|(number, &node)| numbers[node] = number);
+        numbers
+    }
+
+    fn network(&self, asked: &Asked, gpus: usize) -> Network {
+        let numbers = self.numbers();
+        let mut inside = String::new();
+        for (node, kind) in self.kinds.iter().enumerate() {
+            let name = match kind {
+                Kind::Gpu(..) => continue,
+                Kind::Nic(_) => "a network interface",
+                Kind::Pci => "a switch of PCIe",
+                Kind::Cpu => "a CPU",
+                Kind::NvSwitch => "the NVSwitches",
+            };
+            let _ = writeln!(inside, "# {} is {name}", numbers[node]);
+        }
+        for &(a, b, rate) in &self.cables {
+            let _ = writeln!(inside, "{} {} gbps={} board", numbers[a], numbers[b], 8.0 * rate);
+        }
+        let mut uplinks = String::new();
+        let mut nics = 0;
+        for (node, kind) in self.kinds.iter().enumerate() {
+            if let Kind::Nic(rate) = kind {
+                let _ = writeln!(uplinks, "{} {nics} gbps={} aoc", numbers[node], 8.0 * rate);
+                nics += 1;
+            }
+        }
+        let mut topology = toml::Table::new();
+        let count = i64::from(narrow::<u32>(gpus));
+        if asked.boxes == 1 {
+            topology.insert("name".to_owned(), "graph".into());
+            topology.insert("accelerators".to_owned(), count.into());
+            topology.insert("edges".to_owned(), inside.into());
+        } else {
+            topology.insert("name".to_owned(), "boxes".into());
+            topology.insert("boxes".to_owned(), i64::from(asked.boxes).into());
+            topology.insert("accelerators".to_owned(), count.into());
+            topology.insert("inside".to_owned(), inside.into());
+            topology.insert("uplinks".to_owned(), uplinks.into());
+        }
+        let fastest = self.cables.iter().map(|cable| 8.0 * cable.2).fold(1.0, f64::max);
+        let boxes = if asked.boxes == 1 { String::new() } else { format!("{} boxes of ", asked.boxes) };
+        let summary =
+            format!("{boxes}{gpus} GPUs, from a topology of NCCL; latencies, packets and buffers are assumed");
+        network(asked, summary, fastest, topology)
+    }
+}
+
+/// Returns whether all keys are stated and no two are equal.
+fn are_unlike(keys: &[Option<i64>]) -> bool {
+    let mut sorted = keys.to_vec();
+    sorted.sort_unstable();
+    sorted.iter().all(Option::is_some) && sorted.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// A bus without its case and its leading zeros of the domain, which has 4 or 8 digits.
+fn bus(text: &str) -> String {
+    let text = text.trim().to_ascii_lowercase();
+    text.trim_start_matches('0').to_owned()
+}
+
+/// GB/s: lanes times 100 Mb/s of a lane. NCCL takes the third generation and 16 lanes where nothing is stated.
+fn pcie(element: &Element) -> f64 {
+    let speed = element.find("link_speed").unwrap_or("").split_whitespace().next().unwrap_or("");
+    let lane = match speed {
+        "2.5" => 15.0,
+        "5" | "5.0" => 30.0,
+        "16" | "16.0" => 120.0,
+        "32" | "32.0" => 240.0,
+        "64" | "64.0" => 480.0,
+        _ => 60.0,
+    };
+    let width = element.find("link_width").and_then(|text| text.trim().parse::<u16>().ok()).filter(|&n| n > 0);
+    f64::from(width.unwrap_or(16)) * lane / 80.0
+}
+
+/// GB/s of one NVLink.
+fn nvlink(gpu: &Element) -> f64 {
+    match gpu.find("sm").and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(80) {
+        100.. => 40.1,
+        90..100 => 20.6,
+        86 => 12.0,
+        60..70 => 18.0,
+        _ => 20.0,
+    }
+}
+
+/// GB/s of one xGMI link. Files name the architecture as `gfx90a` or as 910.
+fn xgmi(gpu: &Element) -> f64 {
+    let gcn = gpu.find("gcn").unwrap_or("").trim_start_matches("gfx");
+    match gcn {
+        "90a" | "910" => 36.0,
+        _ if gcn.starts_with("94") || gcn.starts_with("95") => 48.0,
+        _ => 24.0,
+    }
+}
+
+/// GB/s between two CPUs.
+fn between_cpus(cpu: &Element) -> f64 {
+    let number = |key: &str| cpu.find(key).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+    match (cpu.find("arch").unwrap_or(""), cpu.find("vendor").unwrap_or("")) {
+        ("ppc64", _) => 32.0,
+        ("arm64", _) => 6.0,
+        (_, "GenuineIntel") => match number("modelid") {
+            0xCF => 40.0,
+            0x8F => 22.0,
+            0x55.. => 10.0,
+            _ => 6.0,
+        },
+        (_, "AuthenticAMD" | "AMD") => 16.0,
+        _ => 6.0,
+    }
+}

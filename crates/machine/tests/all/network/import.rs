@@ -1,0 +1,166 @@
+//! Networks from files that other programs write. The files are modelled on files that users posted; each names its source.
+
+use unisono_machine::{
+    Machine,
+    network::{
+        Network, Topology,
+        import::{Asked, FORMATS},
+    },
+};
+
+use crate::network::oracle;
+
+const A100: &str = include_str!("../../../../fuzz/corpus/machine-import/dgx-a100.xml");
+const DGX1: &str = include_str!("../../../../fuzz/corpus/machine-import/dgx1-v100.xml");
+const MI250: &str = include_str!("../../../../fuzz/corpus/machine-import/mi250.xml");
+const PCIE: &str = include_str!("../../../../fuzz/corpus/machine-import/pcie-v100.xml");
+const H100: &str = include_str!("../../../../fuzz/corpus/machine-import/h100.xml");
+const RING: &str = include_str!("../../../../fuzz/corpus/machine-import/ring.edges");
+
+fn read_as(format: &str, text: &str, boxes: u32, accelerators: Option<u32>) -> Result<Network, String> {
+    let format = FORMATS.iter().find(|f| f.name == format).unwrap();
+    let read = format.read(text, "file", &Asked { name: "mine", boxes, accelerators });
+    let network = read.map_err(|e| e.to_string())?;
+    let machine = Machine::from(network.clone());
+    assert_eq!(Machine::from_toml(&machine.to_toml(), "printed").unwrap(), machine);
+    Ok(network)
+}
+
+fn nccl(text: &str) -> (Network, Box<dyn Topology>) {
+    let network = read_as("nccl-topo", text, 1, None).unwrap();
+    let topology = network.topology("mine").unwrap();
+    oracle::is_sound(&topology.plane().unwrap());
+    (network, topology)
+}
+
+/// GB/s between two nodes.
+fn between(network: &Network, topology: &dyn Topology, a: u32, b: u32) -> f64 {
+    let plane = topology.plane().unwrap();
+    let links = plane.leaving(a).filter(|&id| plane.link(id).to == b);
+    links.map(|id| network.link_speed(&plane, id).bytes_per_ns()).sum()
+}
+
+#[test]
+fn an_a100_box_has_one_nvswitch_and_its_tree_of_pcie() {
+    let (network, topology) = nccl(A100);
+    let plane = topology.plane().unwrap();
+    // Of five CPUs one has no GPU, but links to all others. A switch of PCIe a GPU, four CPUs with GPUs, the CPU, the NVSwitch.
+    assert_eq!((plane.accelerators(), plane.switches()), (8, 8 + 5 + 1));
+    let nvswitch = plane.nodes() - 1;
+    for gpu in 0..8 {
+        // 12 links of 20 GB/s.
+        assert_eq!(between(&network, &*topology, gpu, nvswitch), 240.0);
+        // 16 lanes of the fourth generation.
+        let rates: Vec<f64> = plane.leaving(gpu).map(|id| network.link_speed(&plane, id).bytes_per_ns()).collect();
+        assert_eq!(rates, [24.0, 240.0]);
+    }
+    assert_eq!((network.link_gbps, topology.diameter()), (8.0 * 240.0, 2));
+}
+
+#[test]
+fn h100_boxes_join_by_their_interfaces() {
+    let (network, topology) = nccl(H100);
+    let nvswitch = topology.plane().unwrap().nodes() - 1;
+    // 18 links of 20.6 GB/s.
+    assert!((between(&network, &*topology, 3, nvswitch) - 370.8).abs() < 1e-9);
+    let four = read_as("nccl-topo", H100, 4, None).unwrap();
+    let cluster = four.topology("mine").unwrap();
+    assert_eq!((cluster.name(), cluster.extents()), ("boxes", vec![4, 8]));
+    let plane = cluster.plane().unwrap();
+    // In a box 8 switches of PCIe, 8 interfaces, 2 CPUs and the NVSwitch; outside a switch for each interface.
+    assert_eq!(plane.switches(), 4 * 19 + 8);
+    for shared in plane.nodes() - 8..plane.nodes() {
+        let rates: Vec<f64> = plane.leaving(shared).map(|id| four.link_speed(&plane, id).gbps).collect();
+        assert_eq!(rates, [400.0; 4]);
+    }
+    oracle::is_minimal(&plane, &*cluster.routing());
+}
+
+#[test]
+fn links_to_gpus_that_are_not_there_are_left_out() {
+    let (network, topology) = nccl(DGX1);
+    let rates = |a| (0..4).map(|b| between(&network, &*topology, a, b)).collect::<Vec<_>>();
+    assert_eq!(rates(0), [0.0, 20.0, 20.0, 40.0]);
+    assert_eq!(rates(1), [20.0, 0.0, 40.0, 20.0]);
+    assert_eq!(rates(2), [20.0, 40.0, 0.0, 40.0]);
+    assert_eq!(rates(3), [40.0, 20.0, 40.0, 0.0]);
+    // Two switches of PCIe on a CPU.
+    assert_eq!(topology.plane().unwrap().switches(), 3);
+}
+
+#[test]
+fn dies_on_xgmi() {
+    let (network, topology) = nccl(MI250);
+    let plane = topology.plane().unwrap();
+    // The CPU; the interface of 1 Gb/s and its switch are left out.
+    assert_eq!((plane.accelerators(), plane.switches()), (8, 1));
+    assert_eq!(between(&network, &*topology, 0, 1), 36.0);
+    assert_eq!(between(&network, &*topology, 0, 3), 0.0);
+    assert!((0..8).all(|die| plane.leaving(die).len() == 4));
+}
+
+#[test]
+fn pcie_without_speeds_is_of_the_third_generation() {
+    let (network, topology) = nccl(PCIE);
+    let plane = topology.plane().unwrap();
+    assert_eq!((plane.accelerators(), plane.switches(), topology.diameter()), (8, 3, 4));
+    assert!(plane.is_uniform());
+    assert_eq!(network.link_gbps, 96.0);
+}
+
+#[test]
+fn ranks_number_the_gpus_where_they_are_unlike() {
+    let turned = DGX1.replace("rank=\"0\"", "rank=\"9\"");
+    let (network, topology) = nccl(&turned);
+    // GPU 0 is now the last.
+    assert_eq!(between(&network, &*topology, 3, 2), 40.0);
+    assert_eq!(between(&network, &*topology, 3, 0), 20.0);
+    let equal = DGX1.replace("rank=\"1\"", "rank=\"0\"");
+    assert_eq!(between(&nccl(&equal).0, &*nccl(&equal).1, 0, 3), 40.0);
+}
+
+#[test]
+fn lists_of_cables() {
+    let all = read_as("edges", RING, 1, None).unwrap();
+    assert_eq!(all.topology("mine").unwrap().accelerators(), 4);
+    assert_eq!(all.link_gbps, 100.0);
+    let two = read_as("edges", RING, 1, Some(2)).unwrap().topology("mine").unwrap();
+    assert_eq!((two.accelerators(), two.plane().unwrap().switches()), (2, 2));
+}
+
+#[test]
+fn what_is_no_topology_is_refused_in_one_sentence() {
+    let nccl = |text: &str| read_as("nccl-topo", text, 1, None).unwrap_err();
+    assert_eq!(nccl(""), "file, line 1: there is no <system> element");
+    assert_eq!(nccl("hello"), "file, line 1: 'hello' stands where an element is expected");
+    assert_eq!(nccl("<graphs/>"), "file, line 1: <graphs> is not <system>; accepted are files of NCCL_TOPO_DUMP_FILE");
+    assert_eq!(
+        nccl("<system><cpu/></system>"),
+        "file: the topology has no GPUs; run the program that writes it on all of them"
+    );
+    let gpu = "<pci busid='0000:01:00.0'><gpu dev='0' sm='80'/></pci>";
+    assert_eq!(
+        nccl(&format!("<system><cpu>\n{gpu}\n{gpu}</cpu></system>")),
+        "file, line 3: two GPUs have the busid 0000:01:00.0"
+    );
+    let link = "<pci busid='1'><gpu sm='80'>\n<nvlink target='2' tclass='0x068000' count='-1'/></gpu></pci>";
+    assert!(nccl(&format!("<system><cpu>{link}</cpu></system>")).starts_with("file, line 2: count=\"-1\" of <nvlink>"));
+    assert!(nccl(&format!("<system>{}</system>", "<cpu/>".repeat(1025))).contains("more than 1024 <cpu>"));
+    let apart = "<system><cpu host_hash='1'><pci busid='1'><gpu/></pci></cpu><cpu host_hash='2'><pci busid='1'><gpu/></pci></cpu></system>";
+    assert!(nccl(apart).contains("is not connected with node"));
+    assert_eq!(
+        read_as("nccl-topo", MI250.replace("speed=\"1000\"", "speed=\"x\"").as_str(), 1, None).unwrap_err(),
+        "file, line 63: speed=\"x\" of <net>; accepted are whole numbers from 0 to 1099511627776"
+    );
+    let no_nics = read_as("nccl-topo", DGX1, 2, None).unwrap_err();
+    assert_eq!(no_nics, "file: the topology has no network interfaces that could join several boxes");
+    assert!(read_as("nccl-topo", DGX1, 1, Some(2)).unwrap_err().contains("says itself which nodes are accelerators"));
+    assert_eq!(
+        read_as("edges", "# none", 1, None).unwrap_err(),
+        "file: the file has no cables; a cable is a line 'A B'"
+    );
+    assert!(
+        read_as("edges", "<system/>", 1, None).unwrap_err().starts_with("file: line 1 of the cables is '<system/>'")
+    );
+    assert!(read_as("edges", RING, 2, None).unwrap_err().contains("boxes repeat a topology of NCCL"));
+}

@@ -1,0 +1,44 @@
+"""Machines from files of other programs."""
+
+import os
+from pathlib import Path
+from typing import SupportsIndex
+
+from unisono import _core
+from unisono._core import InputError, Machine
+from unisono.base.files import MOST_DESCRIPTION_BYTES, file_name, read_text, title
+from unisono.base.inputs import named, whole
+
+__all__ = ["import_machine"]
+
+
+def import_machine(
+    file: str | os.PathLike[str],
+    source: str | None = None,
+    *,
+    name: str | None = None,
+    boxes: SupportsIndex = 1,
+    accelerators: SupportsIndex | None = None,
+) -> Machine:
+    """The network in another program's file.
+
+    ``source`` is the format: ``"nccl-topo"``, a topology that NCCL or RCCL wrote (``NCCL_TOPO_DUMP_FILE``), or
+    ``"edges"``, a line ``A B`` for each cable; by default it follows from the end of the file's name. The machine is
+    called ``name``, by default as the file is. A topology of NCCL describes one of so many ``boxes``, whose network
+    interfaces join them. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
+
+    Raises:
+        InputError: the file has another format, or what it describes is no network.
+
+    """
+    path = file_name(file)
+    found = named("the format", source) if source is not None else "nccl-topo" if path.endswith(".xml") else "edges"
+    counts = {"boxes": whole("boxes", boxes)}
+    if accelerators is not None:
+        counts["accelerators"] = whole("accelerators", accelerators)
+    for key, count in counts.items():
+        if not 1 <= count < 2**24:
+            raise InputError(f"{key} is {count}; accepted are whole numbers from 1 on")
+    text = read_text(path, MOST_DESCRIPTION_BYTES)
+    called = named("the name", name) if name is not None else Path(path).stem
+    return _core.import_network(text, title(path), found, called, counts["boxes"], counts.get("accelerators"))
