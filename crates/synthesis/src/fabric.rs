@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::limits::{self, OverLimit};
 
 use crate::{
-    Forest, Graph,
+    Forest, Graph, Ways,
     cut::{self, Cut},
     forest::Trees,
     packing::{NoPacking, Packing, pack},
@@ -56,6 +56,8 @@ impl std::fmt::Display for NoForest {
 
 /// More ranks are packed only where the network looks alike from all: the work grows with the fourth power.
 pub const MOST_PACKED: u32 = 128;
+/// Ranks for which a plan tries all depths.
+const MOST_QUICK: u32 = 16;
 /// Exact cuts need a flow to every rank; for more ranks only the cuts around single ranks are known.
 const MOST_CUT: u32 = 256;
 
@@ -161,26 +163,32 @@ impl Fabric {
         (most != u32::MAX).then_some(most)
     }
 
-    /// The limit on the depth where none is given.
+    /// The limit on the depth where none is given: the least at which the time is near the cut, as far as doubling finds it.
     pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
-        if self.alike(roots).is_some() { least } else { self.twice(least) }
+        *self.ladder(roots, least, u32::MAX).last().expect("the least depth")
     }
 
-    /// No tree is deeper than all other ranks in a row.
-    fn twice(&self, least: u32) -> u32 {
-        (2 * least).min(self.graph.ranks() - 1)
-    }
-
-    /// Limits on the depth that are worth a forest: the least, and one at which the time comes nearer to the cut.
+    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to the cut.
     pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
-        const NEAR: f64 = 1.001;
-        let reached = |depth| {
-            let bound = self.cut(roots).time();
-            self.packing(roots, Some(depth)).is_ok_and(|packing| packing.time <= bound * NEAR)
-        };
+        let steps = if self.graph.ranks() <= MOST_QUICK { u32::MAX } else { 2 };
+        self.ladder(roots, least, steps)
+    }
+
+    /// The least depth, doubled until the time is near the cut or no depth is left, at most so many depths.
+    fn ladder(&self, roots: Roots, least: u32, most: u32) -> Vec<u32> {
+        const NEAR: f64 = 1.01;
         let mut depths = vec![least];
-        if self.alike(roots).is_none() && self.twice(least) > least && !reached(least) {
-            depths.push(self.twice(least));
+        if self.alike(roots).is_some() {
+            return depths;
+        }
+        let bound = self.cut(roots).time();
+        let reached = |depth| self.packing(roots, Some(depth)).map(|packing| packing.time <= bound * NEAR);
+        // No tree is deeper than all other ranks in a row.
+        let deepest = self.graph.ranks() - 1;
+        let mut depth = least;
+        while depth < deepest && (depths.len() as u64) < u64::from(most) && reached(depth) == Ok(false) {
+            depth = (2 * depth).min(deepest);
+            depths.push(depth);
         }
         depths
     }
@@ -234,7 +242,7 @@ impl Fabric {
             let work = 20_000 * list.len() as u128 * u128::from(ranks) * u128::from(ranks);
             limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)?;
             let enough = self.cut(roots).time();
-            match pack(&self.graph, &list, depth, enough) {
+            match pack(&self.graph, &list, Ways::Shortest, depth, enough) {
                 Ok(packing) => Ok(Shared::new(packing)),
                 Err(NoPacking::Unreachable) => Err(NoForest::Unreachable),
                 Err(NoPacking::Solver(message)) => Err(NoForest::Solver(message)),

@@ -33,6 +33,15 @@ const MOST_KBPS: f64 = 1e15;
 /// Arcs of a way between two ranks, in order; all nodes between are relays.
 pub type Way = Vec<u32>;
 
+/// The ways that messages may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ways {
+    /// Any, as the sender chooses.
+    Any,
+    /// Those with the fewest links, as networks route messages by themselves.
+    Shortest,
+}
+
 impl Graph {
     /// Takes the arcs among `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs are joined, and arcs without a
     /// rate are left out.
@@ -129,18 +138,22 @@ impl Graph {
     }
 
     /// The cheapest ways from one rank to all others through relays, at the prices of arcs. Among equal ones the way with
-    /// the fewest arcs. `ways` gets one way a rank, empty where there is none; the prices of the ways are returned.
-    pub(crate) fn ways(&self, from: u32, prices: &[f64], ways: &mut Vec<Way>) -> Vec<f64> {
+    /// the fewest arcs, or only ways with the fewest arcs. `ways` gets one way a rank, empty where there is none; the prices of the ways are returned.
+    pub(crate) fn ways(&self, from: u32, prices: &[f64], allowed: Ways, ways: &mut Vec<Way>) -> Vec<f64> {
         const NONE: u32 = u32::MAX;
         let nodes = self.places.len();
         let (mut price, mut arcs) = (vec![f64::INFINITY; nodes], vec![u32::MAX; nodes]);
         let (mut by, mut done) = (vec![NONE; nodes], vec![false; nodes]);
         (price[from as usize], arcs[from as usize]) = (0.0, 0);
+        let nearer = |a: (f64, u32), b: (f64, u32)| match allowed {
+            Ways::Any => a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)),
+            Ways::Shortest => a.1.cmp(&b.1).then(a.0.total_cmp(&b.0)),
+        };
         // The graphs are small, so a scan finds the nearest node.
         loop {
             poll();
             let nearest = (0..nodes).filter(|&n| !done[n] && price[n].is_finite());
-            let Some(at) = nearest.min_by(|&a, &b| price[a].total_cmp(&price[b]).then(arcs[a].cmp(&arcs[b]))) else {
+            let Some(at) = nearest.min_by(|&a, &b| nearer((price[a], arcs[a]), (price[b], arcs[b]))) else {
                 break;
             };
             done[at] = true;
@@ -150,7 +163,7 @@ impl Graph {
             for &arc in self.leaving(narrow(at)) {
                 let to = self.arcs[arc as usize].to as usize;
                 let found = (price[at] + prices[arc as usize], arcs[at] + 1);
-                if found.0 < price[to] || (found.0 <= price[to] && found.1 < arcs[to]) {
+                if nearer(found, (price[to], arcs[to])).is_lt() {
                     (price[to], arcs[to], by[to]) = (found.0, found.1, arc);
                 }
             }

@@ -29,4 +29,4 @@ mod translated;
 pub use certificate::{Certificate, CertificateError};
 pub use fabric::{Fabric, NoForest, Roots};
 pub use forest::{Forest, Message, Timetable};
-pub use graph::{Arc, Graph, Way};
+pub use graph::{Arc, Graph, Way, Ways};

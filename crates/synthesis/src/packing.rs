@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::{interrupt, narrow};
 
 use crate::{
-    Graph, Way,
+    Graph, Way, Ways,
     arborescence::{NONE, Prices, cheapest, depths, price_of, shallow},
 };
 
@@ -72,12 +72,12 @@ struct Column {
 ///
 /// # Errors
 /// A rank out of reach, or a failure of the solver.
-pub fn pack(graph: &Graph, roots: &[u32], depth: Option<u32>, enough: f64) -> Result<Packing, NoPacking> {
+pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough: f64) -> Result<Packing, NoPacking> {
     if roots.is_empty() || graph.ranks() < 2 {
         return Ok(Packing { trees: Vec::new(), time: 0.0 });
     }
     let mut master = Master::new(graph, roots);
-    let mut pricing = Pricing::new(graph, depth);
+    let mut pricing = Pricing::new(graph, ways, depth);
     let mut best_bound = (0.0, master.prices.clone());
     let mut exact = false;
     for _ in 0..MOST_ROUNDS {
@@ -208,6 +208,7 @@ fn solved(problem: &Problem) -> Result<microlp::Solution, NoPacking> {
 /// Cheap trees at the present prices.
 struct Pricing<'a> {
     graph: &'a Graph,
+    allowed: Ways,
     depth: Option<u32>,
     /// From each rank to each.
     ways: Vec<Vec<Way>>,
@@ -215,14 +216,14 @@ struct Pricing<'a> {
 }
 
 impl<'a> Pricing<'a> {
-    fn new(graph: &'a Graph, depth: Option<u32>) -> Self {
+    fn new(graph: &'a Graph, allowed: Ways, depth: Option<u32>) -> Self {
         let ranks = graph.ranks() as usize;
-        Self { graph, depth, ways: vec![Vec::new(); ranks], prices: Prices::new(ranks) }
+        Self { graph, allowed, depth, ways: vec![Vec::new(); ranks], prices: Prices::new(ranks) }
     }
 
     fn reprice(&mut self, prices: &[f64]) {
         for from in 0..self.graph.ranks() {
-            let priced = self.graph.ways(from, prices, &mut self.ways[from as usize]);
+            let priced = self.graph.ways(from, prices, self.allowed, &mut self.ways[from as usize]);
             for (to, price) in priced.into_iter().enumerate().filter(|&(to, _)| to != from as usize) {
                 self.prices.set(from as usize, to, price);
             }
@@ -265,7 +266,7 @@ mod tests {
     fn a_box_with_a_switch_needs_one_message_a_rank() {
         let graph = box_of(8);
         let all: Vec<u32> = (0..8).collect();
-        let packing = pack(&graph, &all, Some(1), 0.0).unwrap();
+        let packing = pack(&graph, &all, Ways::Shortest, Some(1), 0.0).unwrap();
         // Rates are whole numbers without a common factor.
         assert!((packing.time - 7.0).abs() < 1e-6, "{}", packing.time);
         assert!(packing.trees.iter().all(|(tree, _)| tree.depth == 1));
@@ -291,7 +292,7 @@ mod tests {
                 let cut = cut::largest(&graph, roots);
                 let (top, bottom) = crate::Certificate::of(&graph, &cut).bound(&graph, roots).unwrap();
                 prop_assert_eq!(top * u128::from(cut.rate), bottom * u128::from(cut.blocks));
-                let packing = pack(&graph, roots, None, bound).unwrap();
+                let packing = pack(&graph, roots, Ways::Any, None, bound).unwrap();
                 prop_assert!((packing.time - bound).abs() < 1e-6 * bound, "{} {bound}", packing.time);
                 let mut load = vec![0.0; graph.arcs().len()];
                 let mut shares = vec![0.0; ranks as usize];

@@ -5,7 +5,10 @@
 //! of messages behind it goes first (list scheduling by critical paths, Graham, 1969). A schedule that sends in the order of
 //! these times keeps all links busy.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, BinaryHeap},
+};
 
 use unisono_base::{interrupt::poll, narrow};
 
@@ -57,15 +60,8 @@ impl Jobs {
                 behind[before as usize].push(narrow::<u32>(job));
             }
         }
-        // A message waits at the busiest of its links.
-        let mut busy = vec![0.0; rates.len()];
-        self.links.iter().for_each(|&link| busy[link as usize] += 1.0 / rates[link as usize]);
-        let waits_at = |job: usize| {
-            let links = self.links_of(job).iter();
-            *links.max_by(|&&a, &&b| busy[a as usize].total_cmp(&busy[b as usize])).expect("a message has a link")
-        };
         let mut free = vec![0.0; rates.len()];
-        let mut waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>> = vec![BinaryHeap::new(); rates.len()];
+        let mut waiting: Vec<BTreeSet<(Reverse<Ordered>, u32)>> = vec![BTreeSet::new(); rates.len()];
         let mut events: BinaryHeap<Reverse<(Ordered, Event)>> = BinaryHeap::new();
         for job in (0..count).filter(|&job| self.list[job].after.is_none()) {
             events.push(Reverse((Ordered(0.0), Event::Ready(narrow(job)))));
@@ -75,38 +71,42 @@ impl Jobs {
             poll();
             let link = match event {
                 Event::Ready(job) => {
-                    let link = waits_at(job as usize);
-                    waiting[link as usize].push((Ordered(chain[job as usize]), Reverse(job)));
-                    // What else is ready now is weighed before the link is given away.
-                    events.push(Reverse((Ordered(now.max(free[link as usize])), Event::Free(link))));
+                    // What else is ready now is weighed before any link is given away.
+                    for &link in self.links_of(job as usize) {
+                        waiting[link as usize].insert((Reverse(Ordered(chain[job as usize])), job));
+                        if free[link as usize] <= now {
+                            events.push(Reverse((Ordered(now), Event::Free(link))));
+                        }
+                    }
                     continue;
                 }
-                Event::Free(link) => link,
+                Event::Free(link) => link as usize,
             };
-            let (number, link) = (link, link as usize);
-            if waiting[link].is_empty() {
-                continue;
-            }
             if free[link] > now {
-                // A message that waits at another link has taken this one.
-                events.push(Reverse((Ordered(free[link]), Event::Free(number))));
                 continue;
             }
-            let Some((_, Reverse(job))) = waiting[link].pop() else { continue };
-            let job = job as usize;
-            let begin = self.links_of(job).iter().map(|&l| free[l as usize]).fold(now, f64::max);
-            for &l in self.links_of(job) {
-                free[l as usize] = begin + 1.0 / rates[l as usize];
+            // A message that waits for another link lets the next one go first.
+            let can_begin = |job: u32| self.links_of(job as usize).iter().all(|&l| free[l as usize] <= now);
+            let Some(&(key, job)) = waiting[link].iter().take(MOST_LOOKED_AT).find(|(_, job)| can_begin(*job)) else {
+                continue;
+            };
+            let at = job as usize;
+            begins[at] = now;
+            for &l in self.links_of(at) {
+                waiting[l as usize].remove(&(key, job));
+                free[l as usize] = now + 1.0 / rates[l as usize];
+                events.push(Reverse((Ordered(free[l as usize]), Event::Free(l))));
             }
-            begins[job] = begin;
-            let end = begin + takes[job];
+            let end = now + takes[at];
             last = last.max(end);
-            events.extend(behind[job].iter().map(|&next| Reverse((Ordered(end), Event::Ready(next)))));
-            events.push(Reverse((Ordered(free[link]), Event::Free(narrow(link)))));
+            events.extend(behind[at].iter().map(|&next| Reverse((Ordered(end), Event::Ready(next)))));
         }
         (begins, last)
     }
 }
+
+/// Messages that are tried when a link is free.
+const MOST_LOOKED_AT: usize = 64;
 
 /// At one time all messages become ready before any link is given to one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
