@@ -124,6 +124,11 @@ impl Fabric {
         self.alike(roots).is_some() || self.graph.ranks() <= 32
     }
 
+    /// Whether all ranks see the same network, so that forests are found by counting.
+    pub fn is_alike(&self, roots: Roots) -> bool {
+        self.alike(roots).is_some()
+    }
+
     fn alike(&self, roots: Roots) -> Option<&Steps> {
         self.steps.as_ref().filter(|_| roots == Roots::All)
     }

@@ -40,9 +40,10 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// Numbers of chunks that a plan considers. With blocks from all ranks the links are busy with few; the block of one root
-/// must be in many places at once.
-const CHUNKS: [u32; 4] = [1, 2, 4, 8];
+/// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy. Elsewhere
+/// more come nearer to the best shares of trees, and the block of one root must be in many places at once.
+const CHUNKS: [u32; 4] = [1, 4, 16, 64];
+const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 5] = [1, 4, 16, 64, 256];
 
 fn roots(case: &Case) -> Roots {
@@ -256,7 +257,11 @@ impl RankAlgorithm for Forest {
         let block = blocks(case).block(0).len;
         let mut found = Vec::new();
         for depth in fabric.depths(roots, least) {
-            let counts: &[u32] = if case.collective.kind.has_root() { &CHUNKS_OF_ONE } else { &CHUNKS };
+            let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots)) {
+                (true, _) => &CHUNKS_OF_ONE,
+                (false, true) => &CHUNKS_ALIKE,
+                (false, false) => &CHUNKS,
+            };
             for chunks in counts.iter().copied().filter(|&chunks| chunks <= block.max(1)) {
                 found.push(Params::new().with("depth", depth.to_string()).with("chunks", chunks.to_string()));
             }

@@ -72,7 +72,7 @@ fn run(input: &[u8]) -> bool {
         pattern::binomial_reduce(ranks, bytes),
     ] {
         let Ok(graph) = graph else { continue };
-        let options = Options { send_machines: d.below(3), ..Options::default() };
+        let options = Options { send_machines: Some(d.below(3)), ..Options::default() };
         if let Ok(ran) = network::run(&graph, &interconnect, &options) {
             let packets =
                 ran.hosts.sends * bytes.div_ceil(u64::from(machine.planes)).div_ceil(u64::from(packet)).max(1);

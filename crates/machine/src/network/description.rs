@@ -27,6 +27,11 @@ impl Default for Prices {
     }
 }
 
+/// "HammingMesh", artifact (defaultParams.py): a network interface has 4 send machines.
+fn four() -> u32 {
+    4
+}
+
 /// `kind = "network"`: a topology, how many planes of it, and what its links and packets take.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +51,9 @@ pub struct Network {
     pub packet_bytes: u32,
     /// Of each input of a switch, for each virtual channel.
     pub buffer_bytes: u64,
+    /// Messages that an accelerator sends at a time; each has one packet ready.
+    #[serde(default = "four")]
+    pub send_machines: u32,
     /// What a host takes to begin a message, and to end one.
     #[serde(default)]
     pub host_overhead_ns: f64,
@@ -119,6 +127,9 @@ impl Network {
         }
         if !(1..=1 << 16).contains(&self.planes) {
             return wrong("planes", self.planes.to_string(), "at least 1 and at most 65536");
+        }
+        if !(1..=1 << 16).contains(&self.send_machines) {
+            return wrong("send_machines", self.send_machines.to_string(), "at least 1 and at most 65536");
         }
         if self.packet_bytes == 0 {
             return wrong("packet_bytes", "0".to_owned(), "at least 1");

@@ -109,6 +109,8 @@ pub struct Interconnect {
     pub timing: Timing,
     /// Messages are split evenly over so many planes, of which one is simulated.
     pub planes: u32,
+    /// Messages that an accelerator sends at a time.
+    pub send_machines: u32,
 }
 
 impl Interconnect {
@@ -117,7 +119,13 @@ impl Interconnect {
     pub fn new(network: &Network) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         let plane = topology.plane()?;
-        Ok(Self { timing: Timing::new(network, &plane), plane, routing: topology.routing(), planes: network.planes })
+        Ok(Self {
+            timing: Timing::new(network, &plane),
+            plane,
+            routing: topology.routing(),
+            planes: network.planes,
+            send_machines: network.send_machines,
+        })
     }
 }
 
@@ -126,8 +134,8 @@ impl Interconnect {
 pub struct Options {
     /// Of the ranks; the seed also draws what routings choose at random.
     pub hosts: endpoint::Options,
-    /// Messages that an accelerator sends at a time.
-    pub send_machines: u32,
+    /// Messages that an accelerator sends at a time; `None`: as many as the machine says.
+    pub send_machines: Option<u32>,
     /// The accelerator of each rank; empty: rank k is on accelerator k.
     pub places: Vec<u32>,
     /// Of the calcs of the graph; programs of GOAL count nanoseconds.
@@ -136,12 +144,9 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { hosts: endpoint::Options::default(), send_machines: SEND_MACHINES, places: Vec::new(), ps_per_calc: 1 }
+        Self { hosts: endpoint::Options::default(), send_machines: None, places: Vec::new(), ps_per_calc: 1 }
     }
 }
-
-/// "HammingMesh", artifact (defaultParams.py): a network interface has 4.
-pub const SEND_MACHINES: u32 = 4;
 
 /// What a run did.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -187,7 +192,7 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
     } else if let Some(wrong) = options.places.iter().find(|&&place| place >= accelerators) {
         return no("the place of a rank", wrong.to_string(), format!("accelerators 0 to {}", accelerators - 1));
     }
-    if options.send_machines == 0 {
+    if options.send_machines == Some(0) {
         return no("the number of send machines", "0".to_owned(), "at least 1".to_owned());
     }
     let vcs = interconnect.routing.virtual_channels();

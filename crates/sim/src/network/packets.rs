@@ -265,7 +265,7 @@ impl Carrier for Packets<'_> {
 
 impl<'a> Packets<'a> {
     pub fn new(interconnect: &'a Interconnect, options: &'a Options) -> Self {
-        let Interconnect { plane, routing, timing, planes } = interconnect;
+        let Interconnect { plane, routing, timing, planes, send_machines } = interconnect;
         let vcs = routing.virtual_channels().max(1);
         let mut wires = Vec::with_capacity(plane.links().len());
         let mut waiting = Waiting::new();
@@ -281,7 +281,8 @@ impl<'a> Packets<'a> {
             (0..vcs).for_each(|_| inputs.iter().for_each(|&from| waiting.add_queue(from)));
         }
         let links = wires.len();
-        let idle = Interface { idle_machines: options.send_machines, first: NONE, last: NONE };
+        let idle =
+            Interface { idle_machines: options.send_machines.unwrap_or(*send_machines), first: NONE, last: NONE };
         Self {
             plane,
             routing: routing.as_ref(),

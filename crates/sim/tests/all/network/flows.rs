@@ -61,7 +61,7 @@ fn packets_take_about_the_time_of_flows() {
         let ranks = net.plane.accelerators();
         let bytes = 100_000;
         // All messages at once, as flows are; in the order of shifts few links are in use at a time on so small a network.
-        let options = Options { send_machines: ranks, ..Options::default() };
+        let options = Options { send_machines: Some(ranks), ..Options::default() };
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &options).unwrap();
         let flows = flow::alltoall(&net, bytes).unwrap().makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;

@@ -79,7 +79,7 @@ fn arrive_when_the_rules_say(
     let mut wanted: Vec<_> =
         messages.iter().zip(&expected).map(|(&(from, to, bytes), t)| (from, to, bytes, taken(to, t))).collect();
     let hosts = endpoint::Options { start, trace: TraceRequest { ranks: (0..ranks).collect() }, ..Default::default() };
-    let options = Options { hosts, send_machines: machines, ..Options::default() };
+    let options = Options { hosts, send_machines: Some(machines), ..Options::default() };
     let run = run(&traffic(ranks, &messages), net, &options).unwrap();
     let mut found: Vec<_> = run
         .hosts

@@ -140,7 +140,10 @@ fn wrong_options_are_refused() {
     for (options, named) in [
         (Options { places: vec![0; 3], ..Options::default() }, "the number of accelerators given is 3"),
         (Options { places: vec![0, 1, 2, 3, 4, 5], ..Options::default() }, "the place of a rank is 5"),
-        (Options { send_machines: 0, places: vec![0; 6], ..Options::default() }, "the number of send machines is 0"),
+        (
+            Options { send_machines: Some(0), places: vec![0; 6], ..Options::default() },
+            "the number of send machines is 0",
+        ),
     ] {
         let error = run(&graph, &net, &options).unwrap_err().to_string();
         assert!(error.starts_with(named), "{error}");
