@@ -224,7 +224,7 @@ const STEPS_A_QUEUE: u128 = 8;
 
 /// Counts packets, and compares the run with the limits.
 fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError> {
-    let Interconnect { plane, routing, timing, planes } = interconnect;
+    let Interconnect { plane, routing, timing, planes, .. } = interconnect;
     let (mut packets, mut sends) = (0_u128, 0_u128);
     for task in 0..narrow::<u32>(graph.task_count()) {
         poll();
