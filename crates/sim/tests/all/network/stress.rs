@@ -92,7 +92,7 @@ fn onward() -> Interconnect {
     (0..5).for_each(|node| ring.cable(node, (node + 1) % 5, Cable::Board));
     let plane = ring.finish().unwrap();
     let timing = interconnect("name = 'torus'\ndims = [5]").timing;
-    Interconnect { routing: Box::new(Onward(plane.clone())), plane, timing, planes: 1 }
+    Interconnect { routing: Box::new(Onward(plane.clone())), plane, timing, planes: 1, send_machines: 4 }
 }
 
 #[test]
