@@ -16,7 +16,7 @@ from .conftest import ROOT
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "algorithms", "cost", "emit"}
 #: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
-#: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < sim < [plan | discover] < py, and
+#: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < sim < discover < plan < py, and
 #: schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "cost": _LEFT_OF_PLACED | {"lower"},
     "emit": _LEFT_OF_PLACED | {"lower"},
     "sim": _LEFT_OF_CHOICE,
-    "plan": _LEFT_OF_CHOICE | {"sim"},
+    "plan": _LEFT_OF_CHOICE | {"sim", "discover"},
     "discover": _LEFT_OF_CHOICE,
     "runtime": _LEFT_OF_PLACED,
     "mpi": _LEFT_OF_PLACED | {"runtime"},

@@ -11,6 +11,7 @@ mod error;
 pub mod exchange;
 mod plan;
 mod problem;
+pub mod program;
 mod report;
 mod run;
 mod stored;

@@ -87,6 +87,11 @@ impl Plan {
         ratio(self.best(), Some(bound))
     }
 
+    /// Reports the bound that plans are compared with.
+    pub fn bound(&self) -> Option<BoundReport> {
+        tightest(&self.problem.cost()).map(bound_report)
+    }
+
     /// # Errors
     /// The schedule cannot be built.
     pub fn report(&self) -> Result<PlanReport, PlanError> {

@@ -3,12 +3,13 @@
 use std::any::Any;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, find, resolve};
+use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Placed, Placement, Terms};
-use unisono_machine::Machine;
+use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
+use crate::{Part, PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
@@ -18,6 +19,11 @@ pub struct Details {
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
     pub note: Option<&'static str>,
+}
+
+/// Returns whether these are the first ranks, or places, in their order.
+pub(crate) fn is_first(ranks: &[u32]) -> bool {
+    ranks.iter().copied().eq(0..narrow(ranks.len()))
 }
 
 /// A part of a machine of one kind, ready for one collective after another.
@@ -96,6 +102,17 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// It is larger than its tables can hold.
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
+
+    /// Returns the part that some ranks of this part make, ascending, and whether these ranks are at their own places in it.
+    /// Ranks that cannot be named apart are taken to be the first ones.
+    fn among(&self, ranks: &[u32]) -> (Part, bool) {
+        (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
+    }
+
+    /// Returns the model that the simulator of the machine takes to agree with this target, where it takes one.
+    fn run_model(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Returns whether MPI programs can run plans for the machine.
     fn runs_mpi(&self) -> bool {

@@ -52,6 +52,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;
+    m.add_class::<moved::Pricing>()?;
+    m.add_function(wrap_pyfunction!(moved::pricing, m)?)?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -100,7 +102,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(multiplying::multiplying_fan_out, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_schedules, m)?)?;
     m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
-    m.add_function(wrap_pyfunction!(network::places, m)?)?;
     m.add_function(wrap_pyfunction!(network::plane, m)?)?;
     m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discover, m)?)?;

@@ -13,14 +13,16 @@ use unisono_lower::{
     Placed, Placement, VerifiedFile,
     tasks::{draft, from_schedule},
 };
-use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder};
+use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint;
 
 use super::{TargetKind, anywhere, line_of, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
-    target::Details,
+    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed,
+    candidates::build,
+    run,
+    target::{Details, is_first},
 };
 
 struct OnRanks {
@@ -169,6 +171,15 @@ impl Target for OnRanks {
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         build(candidate.algorithm, &self.case(collective), &candidate.params)
+    }
+
+    fn among(&self, ranks: &[u32]) -> (Part, bool) {
+        let first = Part::Shape(Shape::line(narrow(ranks.len())));
+        (first, self.machine.levels.is_empty() || is_first(ranks))
+    }
+
+    fn run_model(&self) -> Option<&'static str> {
+        Some(self.model.name())
     }
 
     fn runs_mpi(&self) -> bool {

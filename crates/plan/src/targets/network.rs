@@ -20,8 +20,10 @@ use unisono_sim::network::{self as packets, Interconnect};
 
 use super::{Placing, TargetKind, endpoint::of_libraries, line_of, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
-    target::Details,
+    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed,
+    candidates::build,
+    run,
+    target::{Details, is_first},
 };
 
 /// The one model of networks.
@@ -43,7 +45,7 @@ fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 
 fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
     if let Some(found) = asked.model.filter(|&m| m != MODEL) {
-        return Err(PlanError::Model { found: found.to_owned(), accepted: MODEL.to_owned() });
+        return Err(PlanError::Model { found: found.to_owned(), accepted: format!("{MODEL} on a network") });
     }
     let all = network.topology(&network.name)?.extents();
     let (nodes, extents) = match &asked.part {
@@ -198,6 +200,13 @@ impl Target for OnNetwork {
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         let placed = build(candidate.algorithm, &self.case(collective), &candidate.params)?;
         Ok(Placed { placement: Some(Placement::Nodes(self.part.model.places().to_vec())), ..placed })
+    }
+
+    fn among(&self, ranks: &[u32]) -> (Part, bool) {
+        let places: Vec<u32> = ranks.iter().map(|&rank| self.part.model.places()[rank as usize]).collect();
+        // Whole rows of a network stay rows.
+        let first = is_first(&places).then(|| Shape::line(narrow(places.len())));
+        (first.map_or(Part::Places(places), Part::Shape), true)
     }
 
     fn runs_mpi(&self) -> bool {

@@ -11,4 +11,5 @@ mod names;
 mod networks;
 mod paper;
 mod phases;
+mod program;
 mod workload;
