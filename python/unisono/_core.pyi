@@ -50,6 +50,7 @@ __all__ = [
     "bounds",
     "check_registers",
     "check_routing",
+    "chosen",
     "collectives",
     "decode_plan",
     "default_steps",
@@ -78,14 +79,17 @@ __all__ = [
     "paper_claims",
     "parse_shape",
     "plan",
+    "plan_size_class",
     "plane",
     "pricing",
+    "propose",
     "prove_plan",
     "reduce_optimality",
     "set_limits",
     "simulate",
     "simulate_goal",
     "simulate_network_goal",
+    "size_class",
     "steps_counted",
     "submesh",
     "sweep_point",
@@ -93,12 +97,17 @@ __all__ = [
     "trace_quantiles",
     "traffic_flows",
     "traffic_packets",
+    "tuned_regions",
     "tunings",
     "workload",
     "workload_presets",
+    "worthwhile",
 ]
 
 __version__: str
+
+#: A contender at a size: its plan, or None for the library, seconds, rounds won, and whether it ran as planned.
+_Measured: TypeAlias = tuple[Plan | None, float, int, bool]
 
 class Error(Exception): ...
 class InputError(Error): ...
@@ -501,6 +510,21 @@ def traffic_packets(machine: Machine, pattern: str, bytes: int, messages: int, s
 def traffic_flows(
     machine: Machine, pattern: str, bytes: int, seed: int
 ) -> tuple[float, npt.NDArray[np.float64], float, float]: ...
+def size_class(bytes: int) -> tuple[int, int]: ...
+def plan_size_class(collective: str, machine: Machine, ranks: int, bytes: int, commutes: bool) -> Plan | None: ...
+def propose(collective: str, machine: Machine, ranks: int, elements: int, algorithm: str) -> Plan | None: ...
+def worthwhile(
+    collective: str, machine: Machine, counts: Sequence[int], ranks: Sequence[int], most: int
+) -> list[list[str]]: ...
+def chosen(measured: Sequence[Sequence[_Measured]], rounds: int) -> list[str]: ...
+def tuned_regions(
+    collective: str,
+    machine: Machine,
+    per_node: int,
+    counts: Sequence[int],
+    measured: dict[int, list[list[_Measured]]],
+    rounds: int,
+) -> list[tuple[int, int, int, int | None, Plan | None, bool]]: ...
 def sweep_point(
     collective: str,
     machine: Machine,

@@ -18,6 +18,7 @@ mod stored;
 mod sweep;
 mod target;
 mod targets;
+pub mod tuning;
 pub mod workload;
 
 pub use candidates::{Source, Timed};

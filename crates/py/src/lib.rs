@@ -28,6 +28,7 @@ mod schedule;
 mod simulate;
 mod simulation;
 mod traffic;
+mod tuning;
 mod workload;
 
 use pyo3::prelude::*;
@@ -80,6 +81,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::prove_plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::chosen, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::plan_size_class, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::propose, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::size_class, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::tuned_regions, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::worthwhile, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;

@@ -13,8 +13,7 @@ from unisono.cli.bench import sizes_of
 from unisono.mpi.collectives import MEASURED
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import import_mpi, together
-from unisono.planning.decisions import LIBRARY
-from unisono.tuning import Cell, groups, rows_of
+from unisono.tuning import LIBRARY, Cell, groups, rows_of
 from unisono.tuning import tune as measure
 
 __all__ = ["tune"]

@@ -13,7 +13,6 @@ from unisono.base.reports import PlanRow
 from unisono.machines.descriptions import machine as find_machine
 from unisono.machines.descriptions import with_shape
 from unisono.planning.plan_files import read_proven
-from unisono.planning.proposals import proposals
 
 __all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source", "Table", "check"]
 
@@ -189,8 +188,8 @@ class Model:
         # Rank 0 alone plans; where it fails, all ranks get its error.
         self._machine: Machine | None = None
         group.from_first(lambda: self._read(machine))
-        #: By collective, power of two of the bytes, and whether operands may be swapped: the plan's number and words.
-        self._made: dict[tuple[str, int, bool], tuple[int | None, str, dict[str, Any]]] = {}
+        #: By collective, sizes that share a plan, and whether operands may be swapped: the plan's number and words.
+        self._made: dict[tuple[str, tuple[int, int], bool], tuple[int | None, str, dict[str, Any]]] = {}
 
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
         self._machine = _of_ranks(machine, self._group.ranks)
@@ -200,7 +199,7 @@ class Model:
         group = self._group
         if call.refused:
             return None, group.ran(call, "library", f"because {call.refused}")
-        key = (call.collective, call.bytes.bit_length(), call.commutes)
+        key = (call.collective, _core.size_class(call.bytes), call.commutes)
         if key not in self._made:
             self._made[key] = self._make(key)
         number, why, more = self._made[key]
@@ -212,23 +211,20 @@ class Model:
             )
         return number, group.ran(call, why=why, **more)
 
-    def _make(self, key: tuple[str, int, bool]) -> tuple[int | None, str, dict[str, Any]]:
-        collective, size_class, commutes = key
+    def _make(self, key: tuple[str, tuple[int, int], bool]) -> tuple[int | None, str, dict[str, Any]]:
+        collective, sizes, commutes = key
         try:
-            raw, why, more = self._group.from_first(lambda: self._planned(collective, size_class, commutes))
+            raw, why, more = self._group.from_first(lambda: self._planned(collective, sizes, commutes))
         except Error as error:
             return None, f"because nothing could be planned: {error}", {}
         return self._group.add(raw), why, more
 
-    def _planned(self, collective: str, size_class: int, commutes: bool) -> tuple[bytes, str, dict[str, Any]]:
+    def _planned(self, collective: str, sizes: tuple[int, int], commutes: bool) -> tuple[bytes, str, dict[str, Any]]:
         assert self._machine is not None, "rank 0 has it"
-        first, last = (1 << size_class) >> 1, (1 << size_class) - 1
-        # The middle of the class stands for it.
-        elements = max((first + last) // 2 // (4 if commutes else 8), 1)
-        found = proposals(collective, self._machine, elements, 1, "sum" if commutes else "ordered")
-        if not found:
+        first, last = sizes
+        best = _core.plan_size_class(collective, self._machine, self._group.ranks, first, commutes)
+        if best is None:
             raise InputError(f"no algorithm for {collective} gives all ranks the same bits")
-        best = found[0]
         seconds = best.predicted["seconds"]
         why = f"first by the model {best.model} of {self._machine.name}, {seconds * 1e6:.3g} µs predicted"
         more = {"algorithm": best.algorithm, "params": dict(best.params), "predicted_seconds": seconds}

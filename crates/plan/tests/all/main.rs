@@ -12,4 +12,5 @@ mod networks;
 mod paper;
 mod phases;
 mod program;
+mod tuning;
 mod workload;
