@@ -20,7 +20,7 @@ use crate::{
     place, plan, predict,
     report::map,
     simulate,
-    targets::kind_of,
+    targets::{kind_of, require},
 };
 
 /// One distinct operation of a program, with the names and sizes of its task and buffer.
@@ -200,9 +200,7 @@ impl Pricing {
         model: Option<&str>,
         simulates: bool,
     ) -> Result<Self, PlanError> {
-        if !kind_of(machine).offers.contains(&Means::Messages) {
-            return Err(PlanError::NoMessages { machine: machine.name().to_owned(), kind: machine.kind() });
-        }
+        require(machine, Means::Messages, "programs of tasks are predicted on")?;
         if nodes == 0 {
             return Err(PlanError::NoNodes);
         }
@@ -324,7 +322,9 @@ impl Pricing {
             algorithm: file.schedule.origin().to_owned(),
             message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
         })?;
-        let options = RunOptions { model: self.target.run_model().map(str::to_owned), ..RunOptions::default() };
+        let takes_model = kind_of(&self.machine).simulator.takes_model;
+        let model = takes_model.then(|| self.target.model().to_owned());
+        let options = RunOptions { model, ..RunOptions::default() };
         Ok(Some(simulate(&proven, &options)?.seconds))
     }
 }

@@ -109,16 +109,6 @@ pub trait Target: Send + Sync {
         (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
     }
 
-    /// Returns the model that the simulator of the machine takes to agree with this target, where it takes one.
-    fn run_model(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Returns whether MPI programs can run plans for the machine.
-    fn runs_mpi(&self) -> bool {
-        false
-    }
-
     /// Facts of a plan beyond its time.
     ///
     /// # Errors

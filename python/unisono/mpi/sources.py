@@ -10,8 +10,7 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import Error, InputError, Machine
 from unisono.base.reports import PlanRow
-from unisono.machines.descriptions import machine as find_machine
-from unisono.machines.descriptions import with_shape
+from unisono.machines.descriptions import of_ranks
 from unisono.planning.plan_files import read_proven
 
 __all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source", "Table", "check"]
@@ -19,6 +18,7 @@ __all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source"
 Array = npt.NDArray[Any]
 
 
+_PURPOSE = "a world takes its schedules from"
 BOTH = "a world goes by a machine or by a plan, and both were given; leave one out"
 
 
@@ -192,7 +192,7 @@ class Model:
         self._made: dict[tuple[str, tuple[int, int], bool], tuple[int | None, str, dict[str, Any]]] = {}
 
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
-        self._machine = _of_ranks(machine, self._group.ranks)
+        self._machine = of_ranks(machine, self._group.ranks, _PURPOSE)
 
     def choose(self, call: Call) -> tuple[int | None, Ran]:
         """The model's best."""
@@ -231,13 +231,6 @@ class Model:
         return _core.encode_plan([(best, first, last, None)]), why, more
 
 
-def _of_ranks(machine: Machine | str | os.PathLike[str], ranks: int) -> Machine:
-    found = with_shape(machine, ranks) if isinstance(machine, Machine) else find_machine(machine, ranks)
-    if found.kind != "endpoint":
-        raise InputError(f"the machine '{found.name}' is of kind {found.kind}; a world needs one of ranks (endpoint)")
-    return found
-
-
 def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:
     """Refuses what a world of any ranks would refuse.
 
@@ -249,6 +242,6 @@ def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathL
     if machine is not None and plan is not None:
         raise InputError(BOTH)
     if machine is not None:
-        _of_ranks(machine, 1)
+        of_ranks(machine, 1, _PURPOSE)
     if plan is not None:
         read_proven(plan)

@@ -37,7 +37,7 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::Messages],
     open,
     place: anywhere,
-    simulator: run::ENDPOINT,
+    simulator: &run::ENDPOINT,
     simulate,
     shape: line_of,
 };
@@ -176,14 +176,6 @@ impl Target for OnRanks {
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let first = Part::Shape(Shape::line(narrow(ranks.len())));
         (first, self.machine.levels.is_empty() || is_first(ranks))
-    }
-
-    fn run_model(&self) -> Option<&'static str> {
-        Some(self.model.name())
-    }
-
-    fn runs_mpi(&self) -> bool {
-        true
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {

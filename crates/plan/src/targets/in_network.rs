@@ -33,7 +33,7 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::ReducingSwitches],
     open,
     place,
-    simulator: run::COLLECTIVE_ENGINE,
+    simulator: &run::COLLECTIVE_ENGINE,
     simulate,
     shape: line_of,
 };

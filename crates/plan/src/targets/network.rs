@@ -36,7 +36,7 @@ struct OnNetwork {
 }
 
 pub const KIND: TargetKind =
-    TargetKind { name: "network", offers: &[Means::Messages], open, place, simulator: run::NETWORK, simulate, shape };
+    TargetKind { name: "network", offers: &[Means::Messages], open, place, simulator: &run::NETWORK, simulate, shape };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let network = asked.machine.get::<Network>()?;
@@ -207,10 +207,6 @@ impl Target for OnNetwork {
         // Whole rows of a network stay rows.
         let first = is_first(&places).then(|| Shape::line(narrow(places.len())));
         (first.map_or(Part::Places(places), Part::Shape), true)
-    }
-
-    fn runs_mpi(&self) -> bool {
-        true
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {

@@ -17,7 +17,7 @@ use unisono_machine::{Machine, Shape, Wafer};
 use unisono_schedule::Schedule;
 use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
-use super::{Placing, TargetKind, machine_of, no_part};
+use super::{Placing, TargetKind, machine_of, no_part, require};
 use crate::{
     Asked, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed,
     candidates::{TIMING, build},
@@ -34,7 +34,7 @@ struct OnWafer {
 }
 
 pub const KIND: TargetKind =
-    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: run::FABRIC, simulate, shape };
+    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: &run::FABRIC, simulate, shape };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let wafer = asked.machine.get::<Wafer>()?;
@@ -94,9 +94,8 @@ pub fn measure_on_fabric(
     options: &RunOptions,
     calibration: &Calibration,
 ) -> Result<Measurement, RunError> {
-    if proven.file().machine.as_ref().and_then(Machine::get::<Wafer>).is_none() {
-        return Err(PlanError::NoMachine.into());
-    }
+    let machine = proven.file().machine.as_ref().ok_or(PlanError::NoMachine)?;
+    require(machine, Means::Grid, "measurements are made on")?;
     let (program, _, options) = lowered(proven, options)?;
     Ok(fabric::measure(&program, &options, calibration)?)
 }

@@ -20,8 +20,15 @@ pub use physical::{Physical1d, Physical2d};
 pub use tight_1d::{Tight1d, tree_energy};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] =
-    &[&Corrected, &Printed, &Message, &Paper1d, &Physical1d, &Physical2d, &Tight1d];
+pub(crate) const BOUNDS: &[&dyn Bound] = &[
+    &lemma_7_2::Corrected,
+    &lemma_7_2::Printed,
+    &message::Message,
+    &paper_1d::Paper1d,
+    &physical::Physical1d,
+    &physical::Physical2d,
+    &tight_1d::Tight1d,
+];
 
 /// A collective of `wavelets` on a grid, as bounds read it.
 #[derive(Clone, Copy, PartialEq, Debug)]
