@@ -21,7 +21,7 @@ mod targets;
 pub mod tuning;
 pub mod workload;
 
-pub use candidates::{Source, Timed};
+pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;
 pub use plan::{Plan, plan};
 pub use problem::{Asked, Part, Problem, Root};

@@ -23,6 +23,9 @@ use crate::{
     targets::{kind_of, require},
 };
 
+/// What each rank's output must hold, where a schedule is messages that make no collective.
+pub type Outputs = Vec<Vec<Required>>;
+
 /// One distinct operation of a program, with the names and sizes of its task and buffer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MovedData {
@@ -77,7 +80,7 @@ impl MovedData {
     ///
     /// # Errors
     /// The operation is a collective that combines nothing, or the schedule is too large.
-    pub fn schedule(&self) -> Result<(Schedule, Option<Vec<Vec<Required>>>), PlanError> {
+    pub fn schedule(&self) -> Result<(Schedule, Option<Outputs>), PlanError> {
         let what = &self.moved.what;
         if self.is_messages() {
             let elements = |count| whole_elements(self.element_bytes, count);

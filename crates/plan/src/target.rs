@@ -81,6 +81,11 @@ pub trait Target: Send + Sync {
         false
     }
 
+    /// Returns whether the simulator of the machine runs schedules of an algorithm. Other candidates are ranked last.
+    fn simulates(&self, _algorithm: &dyn Algorithm) -> bool {
+        true
+    }
+
     /// Elementary steps of [`Target::time`], and of [`Target::build`] once more; 0 where they do not count.
     fn steps(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> u128 {
         0

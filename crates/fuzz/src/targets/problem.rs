@@ -8,9 +8,9 @@ use unisono_machine::{Endpoint, InNetwork, Machine, PRESETS, Shape, network::Net
 use unisono_plan::{Asked, Part, PlanError, Problem, Root, TARGETS, bounds, plan};
 use unisono_schedule::verify::{Method, verify};
 
-use crate::{Draws, Form, Target, uses};
+use crate::{Draws, Form, FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "problem",
     "plans a drawn collective on a preset; the schedule is proved, stored, emitted and simulated",
     run,

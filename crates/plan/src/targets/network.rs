@@ -13,14 +13,14 @@ use unisono_cost::{
 use unisono_lower::{File, Placed, Placement, VerifiedFile, tasks::from_schedule};
 use unisono_machine::{
     Machine, Shape,
-    network::{self, Network},
+    network::{AcceleratorGrid, Network},
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::{self as packets, Interconnect};
 
 use super::{Placing, TargetKind, endpoint::of_libraries, line_of, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed,
+    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
     run,
     target::{Details, is_first},
@@ -49,8 +49,8 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
     }
     let all = network.topology(&network.name)?.extents();
     let (nodes, extents) = match &asked.part {
-        Part::All => part(network::Part::new(&network.name, &all, None)?),
-        Part::Shape(shape) => part(network::Part::new(&network.name, &all, Some(*shape))?),
+        Part::All => part(AcceleratorGrid::new(&network.name, &all, None)?),
+        Part::Shape(shape) => part(AcceleratorGrid::new(&network.name, &all, Some(*shape))?),
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
     };
@@ -69,7 +69,7 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
             return Ok(Some(Placement::Nodes(kept.clone())));
         }
         (None, None, _) => (0..ranks).collect(),
-        (None, shape, _) => network::Part::new(&network.name, &topology.extents(), shape)?.nodes,
+        (None, shape, _) => AcceleratorGrid::new(&network.name, &topology.extents(), shape)?.nodes,
     };
     if nodes.len() != ranks as usize {
         return Err(placing.other_size(nodes.len() as u64, "accelerators"));
@@ -99,12 +99,12 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
 fn shape(file: &File) -> Result<Option<Shape>, PlanError> {
     let network: &Network = machine_of(file);
     match file.placement.as_ref().and_then(Placement::nodes) {
-        Some(nodes) => Ok(network::Part::shape(nodes, &network.topology(&network.name)?.extents())),
+        Some(nodes) => Ok(AcceleratorGrid::shape(nodes, &network.topology(&network.name)?.extents())),
         None => line_of(file),
     }
 }
 
-fn part(part: network::Part) -> (Vec<u32>, Extents) {
+fn part(part: AcceleratorGrid) -> (Vec<u32>, Extents) {
     let extents = Extents::new(&part.extents).unwrap_or_else(|| line(part.nodes.len()));
     (part.nodes, extents)
 }
@@ -190,11 +190,11 @@ impl Target for OnNetwork {
         let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
         if let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) {
             let time = Time::from_ns(self.part.model.exchanges_ns(&exchanges));
-            return Ok(timed(params, time, Source::Exchanges));
+            return Ok(timed(params, time, TimeSource::Exchanges));
         }
         let schedule = build(algorithm, &case, &params)?.schedule;
         let time = self.schedule_time(&schedule, algorithm.name())?;
-        Ok(timed(params, time, Source::Messages))
+        Ok(timed(params, time, TimeSource::Messages))
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -211,13 +211,13 @@ impl Target for OnNetwork {
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         // What is timed by its exchanges may be too large to be built for its terms.
-        let built = (plan.best().source == Source::Messages).then(|| plan.schedule().ok()).flatten();
+        let built = (plan.best().source == TimeSource::Messages).then(|| plan.schedule().ok()).flatten();
         Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
         let time = self.schedule_time(schedule, schedule.origin())?;
-        Ok(Prediction::new(time, Source::Messages, schedule_terms(schedule).ok()))
+        Ok(Prediction::new(time, TimeSource::Messages, schedule_terms(schedule).ok()))
     }
 
     fn baseline(&self, kind: Kind) -> &'static str {

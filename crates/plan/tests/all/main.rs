@@ -12,5 +12,6 @@ mod networks;
 mod paper;
 mod phases;
 mod program;
+mod simulable;
 mod tuning;
 mod workload;
