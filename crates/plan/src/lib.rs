@@ -26,7 +26,7 @@ pub use error::PlanError;
 pub use plan::{Plan, plan};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
-pub use run::{Finish, Records, Run, RunError, RunOptions, SIMULATORS, Simulator, Trace, Value, simulate};
+pub use run::{Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate};
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
 pub use target::{Details, Target};

@@ -184,9 +184,6 @@ pub(crate) const NETWORK: Simulator = Simulator {
     records: Records::Ranks,
 };
 
-/// Sorted by name.
-pub const SIMULATORS: &[Simulator] = &[COLLECTIVE_ENGINE, ENDPOINT, FABRIC, NETWORK];
-
 /// The value of a metric.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {

@@ -135,10 +135,10 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
 
 impl OnNetwork {
     fn schedule_time(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
-        self.part.model.schedule_ns(schedule).map(Time::from_ns).map_err(|message| PlanError::NotTimed {
+        self.part.model.schedule_ns(schedule).map(Time::from_ns).map_err(|found| PlanError::NotTimed {
             algorithm: algorithm.to_owned(),
             model: MODEL,
-            message,
+            message: found.first().map_or_else(String::new, ToString::to_string),
         })
     }
 }
