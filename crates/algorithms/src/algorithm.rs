@@ -22,6 +22,17 @@ pub enum Means {
 }
 
 impl Means {
+    pub const ALL: [Self; 4] = [Self::Grid, Self::Messages, Self::Links, Self::ReducingSwitches];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Means::Grid => "grid",
+            Means::Messages => "messages",
+            Means::Links => "links",
+            Means::ReducingSwitches => "reducing-switches",
+        }
+    }
+
     /// The phrase of error messages.
     pub fn phrase(self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@ use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
     MachineError,
     network::{
-        FAMILIES, Network, Part, deadlock,
+        FAMILIES, Network, deadlock,
         import::{Asked, FORMATS},
     },
 };
@@ -21,14 +21,6 @@ use crate::{
 /// The machine is another kind.
 pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
-}
-
-/// The accelerators of the machine's part, in the order of their ranks.
-#[pyfunction]
-pub fn places(machine: &Machine) -> PyResult<Vec<u32>> {
-    let network = network(machine)?;
-    let extents = network.topology(&network.name).map_err(input)?.extents();
-    Ok(Part::new(&network.name, &extents, machine.asked()).map_err(input)?.nodes)
 }
 
 /// `[{name, keys, reference, summary}]` of all families of topologies.

@@ -1,5 +1,7 @@
 //! Planning, bounds, sweeps and the registry of algorithms.
 
+use std::sync::Arc;
+
 use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
@@ -22,12 +24,17 @@ use crate::{
 /// The candidates of a request, best first, and the schedule of the best.
 #[pyclass(frozen, module = "unisono")]
 pub struct Plan {
-    plan: unisono_plan::Plan,
+    plan: Arc<unisono_plan::Plan>,
     report: PlanReport,
 }
 
 impl Plan {
-    pub fn inner(&self) -> &unisono_plan::Plan {
+    pub fn new(plan: Arc<unisono_plan::Plan>) -> Result<Self, PlanError> {
+        let report = plan.report()?;
+        Ok(Self { plan, report })
+    }
+
+    pub fn inner(&self) -> &Arc<unisono_plan::Plan> {
         &self.plan
     }
 }
@@ -129,9 +136,7 @@ pub fn plan(
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
     let made = detached(py, || {
-        let plan = plan_of(Problem::new(&request.asked(machine, model))?, algorithm, &params)?;
-        let report = plan.report()?;
-        Ok(Plan { plan, report })
+        Plan::new(Arc::new(plan_of(Problem::new(&request.asked(machine, model))?, algorithm, &params)?))
     })?;
     made.map_err(plan_error)
 }

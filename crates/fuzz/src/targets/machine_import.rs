@@ -5,10 +5,10 @@ use unisono_machine::{
     network::import::{Asked, FORMATS},
 };
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target =
-    Target::new("machine-import", "reads topologies of other programs; their machine reads back as it prints", run);
+pub const TARGET: FuzzTarget =
+    FuzzTarget::new("machine-import", "reads topologies of other programs; their machine reads back as it prints", run);
 
 fn run(input: &[u8]) -> bool {
     let text = uses::text(input);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
 use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, Topology, failures::Degraded};
-use crate::{Description, MachineError, Shape, Source};
+use crate::{Description, MachineError, MachineText, Shape};
 
 /// Rates of links that are accepted.
 pub(super) const RATES_GBPS: RangeInclusive<f64> = 1e-9..=1e15;
@@ -72,7 +72,7 @@ pub struct Network {
 impl Description for Network {
     const KIND: &'static str = "network";
 
-    fn read(source: &Source) -> Result<Self, MachineError> {
+    fn read(source: &MachineText) -> Result<Self, MachineError> {
         let mut network: Self = source.parse()?;
         network.take_in(source.files);
         network.check(source.origin)?;

@@ -54,8 +54,13 @@ impl Format {
             let place = refusal.line.map_or(String::new(), |line| format!(", line {line}"));
             MachineError::Toml { origin: format!("{origin}{place}"), message: refusal.message }
         })?;
-        network.check(origin)?;
-        Ok(network)
+        match network.check(origin) {
+            Ok(()) => Ok(network),
+            Err(error @ MachineError::TooManyCables { .. }) => {
+                Err(MachineError::Toml { origin: origin.to_owned(), message: error.to_string() })
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ pub const TOPOLOGIES: &[&str] = &[
     "name = 'fattree'\naccelerators = 30\nlevels = 2\ndown = 4\nup = 3\ntop = 8",
     "name = 'graph'\naccelerators = 5\nedges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]",
     UNLIKE,
+    "name = 'boxes'\nboxes = 2\naccelerators = 3\ninside = '''\n0 3\n1 3\n2 3\n'''\nuplinks = '3 0 count=3'",
     "name = 'hypercube'\ndimensions = 4",
     "name = 'hyperx'\ndims = [3, 3]",
     "name = 'mesh'\ndims = [3, 4]",
