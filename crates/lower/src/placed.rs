@@ -1,11 +1,10 @@
 //! A schedule with its placement, and the file that holds both with their machine.
 
 use unisono_base::{Diagnostic, Diagnostics};
-use unisono_collective::Required;
 use unisono_machine::Machine;
 use unisono_schedule::{
     Schedule,
-    verify::{Method, Proof, Verified},
+    verify::{Expected, Method, Proof, Verified},
 };
 
 use crate::{GridPlacement, Placement};
@@ -88,8 +87,8 @@ impl<'a> VerifiedFile<'a> {
     ///
     /// # Errors
     /// As [`VerifiedFile::new`].
-    pub fn of_messages(file: &'a File, method: Method, required: &[Vec<Required>]) -> Result<Self, Box<Proof>> {
-        Self::placed(file, Verified::of_messages(&file.schedule, method, required))
+    pub fn of_messages(file: &'a File, method: Method, expected: &[Vec<Expected>]) -> Result<Self, Box<Proof>> {
+        Self::placed(file, Verified::of_messages(&file.schedule, method, expected))
     }
 
     fn placed(file: &'a File, verified: Result<Verified<'a>, Box<Proof>>) -> Result<Self, Box<Proof>> {

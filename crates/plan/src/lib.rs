@@ -8,7 +8,6 @@
 
 mod candidates;
 mod error;
-pub mod exchange;
 mod plan;
 mod problem;
 mod report;

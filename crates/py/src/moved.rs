@@ -1,16 +1,11 @@
 //! `Moved`: what a program of tasks exchanges, for those who put a price on it.
 
-use std::hash::{Hash, Hasher};
-
 use pyo3::prelude::*;
-use rustc_hash::FxHasher;
-use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_discover::{Discovery, Extremes, Moved as Row};
-use unisono_lower::File;
-use unisono_plan::exchange::{Message, direct_reduction, messages_schedule, whole_elements};
+use unisono_discover::{DirectSchedule, Discovery, Extremes, Moved as Row, whole_elements};
 
 use crate::{
-    errors::{detached, input, plan_error},
+    discover::refused,
+    errors::{detached, input},
     schedule::Schedule,
 };
 
@@ -58,6 +53,11 @@ impl Moved {
     #[getter]
     fn buffer(&self) -> &str {
         &self.buffer
+    }
+
+    #[getter]
+    fn buffer_index(&self) -> u32 {
+        self.row.buffer.0
     }
 
     #[getter]
@@ -139,32 +139,34 @@ impl Moved {
         self.row.what.messages.clone()
     }
 
-    /// A number that is equal where the messages are.
+    /// Whether messages between pairs serve it, and neither a plan nor a library does, whatever its elements are.
     #[getter]
-    fn digest(&self) -> u64 {
-        let mut hasher = FxHasher::default();
-        (&self.row.what.messages, self.element_bytes).hash(&mut hasher);
-        hasher.finish()
+    fn by_messages(&self) -> bool {
+        self.row.what.by_messages
     }
 
-    /// Its messages as a schedule among all nodes; of a reduction, in which each partial result goes straight to whom it
-    /// is for, among the ranks that take part.
-    fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
-        let what = &self.row.what;
-        if self.is_messages() {
-            let elements = |count| whole_elements(self.element_bytes, count);
-            let message = |&(from, to, count)| Message { from, to, elements: elements(count).1 };
-            let messages: Vec<Message> = what.messages.iter().map(message).collect();
-            let made = detached(py, || messages_schedule(self.nodes, elements(0).0, &messages))?;
-            let (schedule, required) = made.map_err(plan_error)?;
-            return Ok(Schedule::of_messages(schedule, required));
-        }
-        let (dtype, elements): (Dtype, u64) = whole_elements(self.element_bytes, what.part.most);
-        let kind: Kind = self.pattern().parse().map_err(input)?;
-        let at = |root| what.participants.iter().take_while(|&k| k < root).count() as u64;
-        let (ranks, root) = (what.participants.len(), what.root.map_or(0, at));
-        let collective = Collective::new(kind, ranks, elements, root, Operator::Sum, dtype).map_err(input)?;
-        let schedule = detached(py, || direct_reduction(collective))?.map_err(plan_error)?;
-        Ok(Schedule::new(File { schedule, placement: None, machine: None }))
+    /// The name of its schedule by messages, which is equal where these are; none of a collective that is served otherwise.
+    /// `extra_bytes` go with each element.
+    #[pyo3(signature = (extra_bytes=0))]
+    fn digest(&self, extra_bytes: u64) -> Option<String> {
+        self.row.what.direct().map(|direct| named(direct.digest(self.element_bytes + extra_bytes)))
     }
+
+    /// Its messages as a schedule among all nodes; of a reduction each partial result goes straight to whom it is for.
+    #[pyo3(signature = (extra_bytes=0))]
+    fn schedule(&self, py: Python<'_>, extra_bytes: u64) -> PyResult<Schedule> {
+        let none = || input(format!("the {} of '{}' is not served by messages", self.pattern(), self.buffer));
+        let (nodes, bytes) = (self.nodes, self.element_bytes + extra_bytes);
+        let made = detached(py, || {
+            let direct = self.row.what.direct();
+            direct.map(|direct| DirectSchedule::new(&direct, nodes, bytes))
+        })?;
+        let DirectSchedule { schedule, expected } = made.ok_or_else(none)?.map_err(refused)?;
+        Ok(Schedule::of_messages(schedule, expected))
+    }
+}
+
+/// The name of a schedule by messages.
+pub fn named(digest: u64) -> String {
+    format!("messages-{digest:016x}")
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use unisono_collective::{Dtype, Required};
+use unisono_collective::Dtype;
 use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
 use unisono_plan::{place, predict, shape_of};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
-    verify::{self, Method, Seed, certificate::certificate},
+    verify::{self, Expected, Method, Seed, certificate::certificate},
 };
 
 use crate::{
@@ -24,18 +24,18 @@ use crate::{
 pub struct Schedule {
     file: Arc<File>,
     /// What each rank's output must hold, where the collective does not say it.
-    required: Option<Arc<[Vec<Required>]>>,
+    expected: Option<Arc<[Vec<Expected>]>>,
 }
 
 impl Schedule {
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), required: None }
+        Self { file: Arc::new(file), expected: None }
     }
 
     /// Messages that are no collective, with what each rank must have of them.
-    pub fn of_messages(schedule: unisono_schedule::Schedule, required: Vec<Vec<Required>>) -> Self {
+    pub fn of_messages(schedule: unisono_schedule::Schedule, expected: Vec<Vec<Expected>>) -> Self {
         let file = File { schedule, placement: None, machine: None };
-        Self { file: Arc::new(file), required: Some(required.into()) }
+        Self { file: Arc::new(file), expected: Some(expected.into()) }
     }
 
     pub fn file(&self) -> &File {
@@ -55,8 +55,8 @@ impl Schedule {
     /// # Errors
     /// `VerifyError` with the diagnostics of the proof and of the placement.
     pub fn verified(&self, py: Python<'_>) -> PyResult<VerifiedFile<'_>> {
-        let proven = detached(py, || match &self.required {
-            Some(required) => VerifiedFile::of_messages(&self.file, Method::Auto, required),
+        let proven = detached(py, || match &self.expected {
+            Some(expected) => VerifiedFile::of_messages(&self.file, Method::Auto, expected),
             None => VerifiedFile::new(&self.file, Method::Auto),
         })?;
         proven.map_err(|proof| verify_error(py, &proof.diagnostics))
@@ -69,8 +69,8 @@ impl Schedule {
 
     /// The same with the seed of an earlier proof, which it repeats.
     pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
-        let mut proof = match &self.required {
-            Some(required) => verify::verify_with(self.inner(), method, seed, required),
+        let mut proof = match &self.expected {
+            Some(expected) => verify::verify_with(self.inner(), method, seed, expected),
             None => verify::verify_seeded(self.inner(), method, seed),
         };
         proof.diagnostics.extend(self.file.check());
@@ -169,7 +169,7 @@ impl Schedule {
         let placement = detached(py, || place(&self.file, description, machine.asked(), places.as_deref()))?;
         let placement = placement.map_err(plan_error)?;
         let file = File { schedule: self.inner().clone(), placement, machine: Some(description.clone()) };
-        Ok(Self { required: self.required.clone(), ..Self::new(file) })
+        Ok(Self { expected: self.expected.clone(), ..Self::new(file) })
     }
 
     /// The text form (`.sched`), which `parse` reads back to the same schedule.
@@ -199,7 +199,7 @@ impl Schedule {
     /// the schedule was read from, or by default `to_text()`. `proof` saves a second proof where there is one already.
     #[pyo3(signature = (proof = None, text = None))]
     fn certificate(&self, py: Python<'_>, proof: Option<&Proof>, text: Option<&str>) -> PyResult<String> {
-        if self.required.is_some() {
+        if self.expected.is_some() {
             return Err(input(
                 "the schedule is of messages and not of a collective, so a certificate cannot state its contents",
             ));

@@ -346,6 +346,7 @@ class PricedOperation(TypedDict):
     gets: list[int]
     bytes: int
     messages: int | None
+    schedule: str | None
     counts: str
     part_bytes: int
     places: str

@@ -1,11 +1,12 @@
 """The time of a program's communication on a machine: every distinct operation is priced once.
 
 Operations follow each other in the order of issue: none overlaps with another one or with kernels. A collective takes
-what `plan` predicts of its best algorithm; the messages of one read are one schedule, priced and simulated as such.
+what `plan` predicts of its best algorithm; the messages of one read are one schedule, priced and simulated as such. It is
+the schedule that ranks prove and execute, and has the same name there (`unisono.tasks._messages`).
 """
 
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex
 
@@ -93,12 +94,13 @@ def predictions(
     rules: str,
     model: str | None,
     simulate: bool,
+    reduced: Mapping[int, int] | None = None,
 ) -> tuple[DiscoveryReport, Prediction, Prediction]:
     """The report of a program, its prediction, and that of the same program by messages alone.
 
-    ``found`` discovers the program by some rules.
+    ``found`` discovers the program by some rules; ``reduced`` is for `Pricing`.
     """
-    pricing = Pricing(machine, nodes, model, simulate)
+    pricing = Pricing(machine, nodes, model, simulate, reduced)
     report, moved = found(rules)
     predicted = pricing.predict(moved, rules == "off")
     alone = predicted if rules == "off" else pricing.predict(found("off")[1], by_messages=True)
@@ -152,8 +154,11 @@ class Pricing:
         nodes: SupportsIndex,
         model: str | None = None,
         simulate: bool = False,
+        reduced: Mapping[int, int] | None = None,
     ) -> None:
         """Takes the first ``nodes`` ranks of a machine, or the part of a network that the machine's shape names.
+
+        ``reduced`` lists the buffers that only messages reduce, with the bytes that go with each element.
 
         Raises:
             InputError: no such machine or model, or it is smaller than that.
@@ -180,6 +185,7 @@ class Pricing:
         # Checks the model and the number of ranks, also where nothing is moved.
         _core.bounds("barrier", self._machine, 0, model=model)
         self._known: dict[Hashable, _Price] = {}
+        self._reduced = reduced or {}
 
     def predict(self, moved: Sequence[Moved], by_messages: bool = False) -> Prediction:
         """Everything that a program moves; ``by_messages``: reductions too, as where no collective is looked for."""
@@ -190,9 +196,9 @@ class Pricing:
         )
 
     def _row(self, moved: Moved, by_messages: bool) -> PricedOperation:
-        direct = moved.is_messages or (by_messages and reduces(moved.pattern))
         least, most = moved.part
-        price = self._price(moved, direct)
+        name = self._schedule_name(moved, by_messages)
+        price = self._price(moved, name)
         row: PricedOperation = {
             "task": moved.task,
             "task_index": moved.task_index,
@@ -206,10 +212,11 @@ class Pricing:
             "gets": list(moved.gets),
             "bytes": moved.bytes_moved,
             "messages": moved.messages if moved.is_messages else None,
+            "schedule": name,
             # How the sizes of unlike parts are taken: as they are, or all as large as the largest.
-            "counts": "exact" if moved.is_messages or least == most else "largest",
+            "counts": "exact" if name or least == most else "largest",
             "part_bytes": most,
-            "places": "own" if self._own_places(moved) else "first",
+            "places": "own" if name or self._own_places(moved) else "first",
             "algorithm": price.algorithm,
             "params": price.params,
             "seconds": price.seconds,
@@ -221,34 +228,35 @@ class Pricing:
             row["simulated_seconds"] = price.simulated
         return row
 
+    def _schedule_name(self, moved: Moved, by_messages: bool) -> str | None:
+        """The name of the schedule by messages that serves it; None where a plan or a library does."""
+        summed = reduces(moved.pattern) and (by_messages or moved.buffer_index in self._reduced)
+        return moved.digest(self._extra(moved)) if moved.by_messages or summed else None
+
+    def _extra(self, moved: Moved) -> int:
+        return self._reduced.get(moved.buffer_index, 0) if reduces(moved.pattern) else 0
+
     def _own_places(self, moved: Moved) -> bool:
         """Whether the ranks that take part are priced where they are, not as the first ranks."""
-        if self._kind == "network" or not self._levels or moved.is_messages:
+        if self._kind == "network" or not self._levels:
             return True
         return moved.participants == list(range(len(moved.participants)))
 
-    def _price(self, moved: Moved, direct: bool) -> _Price:
+    def _price(self, moved: Moved, name: str | None) -> _Price:
         ranks = tuple(moved.participants)
-        key: Hashable
-        if moved.is_messages:
-            key = (moved.digest,)
-        else:
-            key = (direct, moved.pattern, moved.elements, moved.dtype, moved.root, ranks)
+        key: Hashable = name or (moved.pattern, moved.elements, moved.dtype, moved.root, ranks)
         if key not in self._known:
             if len(ranks) < 2 or moved.part[1] == 0:
                 self._known[key] = _Price(0.0, 0.0 if self._simulate else None, "nothing", {})
-            elif direct:
+            elif name:
                 self._known[key] = self._messages(moved)
             else:
                 self._known[key] = self._collective(moved, ranks)
         return self._known[key]
 
     def _messages(self, moved: Moved) -> _Price:
-        schedule = moved.schedule()
-        every = schedule.ranks == self._nodes
-        places = self._places if every else [self._places[k] for k in moved.participants]
-        machine = self._machine if every else with_shape(self._machine, schedule.ranks)
-        placed = schedule.on(machine, places if self._kind == "network" else None)
+        schedule = moved.schedule(self._extra(moved))
+        placed = schedule.on(self._machine, self._places if self._kind == "network" else None)
         seconds = float(placed.predict(self._asked)["seconds"])
         return _Price(seconds, self._simulated(placed), "messages", {})
 

@@ -20,7 +20,7 @@ from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._held import Held
 from unisono.tasks._mappers import all_
-from unisono.tasks._operators import NAMES
+from unisono.tasks._operators import NAMES, by_mpi
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import Command, Schedule, carry_out
 from unisono.tasks._trace import recorder
@@ -244,7 +244,8 @@ class Program:
             discovery = self._discovered(nodes, rules)
             return discovery.report(), discovery.moved()
 
-        return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
+        reduced = {array.number: extra for array in self.arrays if (extra := self._served_by_pairs(array)) is not None}
+        return Explanation(*predictions(found, machine, nodes, rules, model, simulate, reduced))
 
     def scaling(
         self,
@@ -262,6 +263,11 @@ class Program:
         :meth:`explain` predicts; nothing overlaps.
         """
         return scaling(self, nodes, machine, kernels, model, simulate)
+
+    def _served_by_pairs(self, array: Array) -> int | None:
+        """Bytes that go with each element where only messages reduce an array; None where a library may."""
+        coded = self._held[array.number].codes is not None
+        return int(coded) if coded or not by_mpi(array.dtype) else None
 
     def _copy_from(self, other: "Program") -> None:
         """Copies of another's arrays, with its tasks to be done."""
@@ -310,8 +316,10 @@ class Program:
             self._carry_out_alone()
             return
         self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._details)
-        schedule = Schedule(self._discovery.commands(), self._held, self._exchanges, self._trace)
         try:
+            # Messages are proved here, before anything is sent.
+            commands = self._discovery.commands(prove=True)
+            schedule = Schedule(commands, self._held, self._exchanges, self._trace)
             # Fences have no kernel.
             carry_out(schedule, self._execute_or_end, self._transport.attendant)
             self._transport.finish_sending()

@@ -8,6 +8,7 @@ use crate::{
     exchange::Operation,
     hazards::Waits,
     pattern::Pattern,
+    plan::ReadPlan,
     space::{Box3, Region},
 };
 
@@ -44,4 +45,6 @@ pub struct Command {
     pub task: TaskId,
     pub action: Action,
     pub waits: Waits,
+    /// The plan of the read whose messages a push or a receipt belongs to.
+    pub exchange: Option<Arc<ReadPlan>>,
 }

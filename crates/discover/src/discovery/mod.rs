@@ -285,7 +285,8 @@ impl Discovery {
     pub fn moved(&self) -> Vec<Moved> {
         let mut rows: Vec<Moved> = Vec::new();
         for moving in &self.moving {
-            for what in moves(&moving.plan, &self.sides) {
+            let element_bytes = self.buffers[moving.buffer.index()].about.element_bytes;
+            for what in moves(&moving.plan, &self.sides, element_bytes) {
                 let name = |task: TaskId| self.tasks[task.index()].1;
                 let (before, buffer, count) = (moving.first, moving.buffer, moving.count);
                 let same =
@@ -340,7 +341,7 @@ impl Discovery {
             for write in shape.writes.iter().chain(&shape.reductions) {
                 self.buffers[write.buffer.index()].hazards.write(id, &write.local, &mut waits);
             }
-            self.push_command(task, Action::Execute { chunk }, waits);
+            self.push_command(task, Action::Execute { chunk }, waits, None);
         }
         for (write, reduces) in
             shape.writes.iter().map(|w| (w, false)).chain(shape.reductions.iter().map(|r| (r, true)))
@@ -354,9 +355,10 @@ impl Discovery {
         }
     }
 
-    fn push_command(&mut self, task: u32, action: Action, mut waits: Waits) {
+    fn push_command(&mut self, task: u32, action: Action, mut waits: Waits, exchange: Option<Arc<ReadPlan>>) {
         waits.sort();
-        self.commands.push(Command { id: CommandId(self.next_command), task: TaskId(task), action, waits });
+        let (id, task) = (CommandId(self.next_command), TaskId(task));
+        self.commands.push(Command { id, task, action, waits, exchange });
         self.next_command += 1;
     }
 }

@@ -95,17 +95,19 @@ impl Discovery {
             hazards.write(id, &share.received, &mut waits);
             let (group, operation) = (next_group + narrow::<u32>(share.group), share.operation.clone());
             let (given, received) = (share.given.clone(), share.received.clone());
-            self.push_command(task, Action::Collective { buffer, group, operation, given, received }, waits);
+            self.push_command(task, Action::Collective { buffer, group, operation, given, received }, waits, None);
         }
         for (to, region) in &plan.pushes {
             let (id, mut waits) = (CommandId(self.next_command), Waits::default());
             self.buffers[buffer.index()].hazards.read(id, region, &mut waits);
-            self.push_command(task, Action::Push { buffer, to: *to, region: region.clone() }, waits);
+            let action = Action::Push { buffer, to: *to, region: region.clone() };
+            self.push_command(task, action, waits, Some(plan.clone()));
         }
         if !plan.awaits.is_empty() {
             let (id, mut waits) = (CommandId(self.next_command), Waits::default());
             self.buffers[buffer.index()].hazards.write(id, &plan.awaited, &mut waits);
-            self.push_command(task, Action::AwaitPush { buffer, from: plan.awaits.clone() }, waits);
+            let action = Action::AwaitPush { buffer, from: plan.awaits.clone() };
+            self.push_command(task, action, waits, Some(plan.clone()));
         }
         for piece in &plan.after {
             let promised = piece.promised.map(|(side, pattern, group)| {
