@@ -1,8 +1,8 @@
 """The time of a program's communication on a machine: every distinct operation is priced once.
 
 Operations follow each other in the order of issue: none overlaps with another one or with kernels. A collective takes
-what `plan` predicts of its best algorithm; the messages of one read are one schedule, priced and simulated as such. It is
-the schedule that ranks prove and execute, and has the same name there (`unisono.tasks._messages`).
+what `plan` predicts of its best algorithm; the messages of one read are one schedule, priced and simulated as such.
+Ranks prove and execute the same schedule, under the same name (`unisono.tasks._messages`).
 """
 
 import os

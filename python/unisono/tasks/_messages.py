@@ -1,8 +1,9 @@
 """A collective by messages between pairs: what no other way serves, and all where collectives are switched off.
 
-The messages are those of a schedule, `Discovery.direct`, which is proved before it is used, and which predictions price. A
-rank executes its part of it: it sends and receives what its instructions send and receive, in their order, in the place of
-the array where that is contiguous. Partial results are combined once all of them are there, in the order of the schedule.
+`Discovery.direct` makes one schedule of the messages of an operation, which predictions price too, proves it, and
+returns this rank's part. The rank sends and receives what its instructions send and receive, in their order, in the
+place of the array where that is contiguous. It combines partial results once all of them are there, in the order of the
+schedule.
 """
 
 from collections.abc import Sequence
