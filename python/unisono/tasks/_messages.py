@@ -50,7 +50,16 @@ class Messages(Route):
         """Proves the messages, of elements of ``size`` bytes; ``moved`` are the bytes that ranks receive."""
         self.bytes, self._size = moved, size
         self._transport, self._reduces = transport, reduces(operation.pattern)
-        self._sends, self._receives, self._pieces, self._own, self.schedule = discovery.direct(operation, size)
+        self._sends, self._receives, listed, _, self.schedule = discovery.direct(operation, size)
+        self._pieces: list[tuple[int, Boxes, int, bool]] = []
+        self._own: Boxes = ()
+        for source, region, start, first in listed:
+            if source != transport.rank:
+                self._pieces.append((source, region, start, first))
+            elif not first:
+                self._pieces.append((source, region, volume(self._own), first))
+                self._own += region
+            # What is its own and the first is in its place already, since the array is both input and output.
 
     def begin(self, held: Held) -> Pending:
         """Sends and receives."""

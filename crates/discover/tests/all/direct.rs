@@ -142,9 +142,12 @@ fn parts(exchanges: &[DirectExchange], nodes: u32) -> Vec<RankPart> {
     (0..).zip(exchanges).map(part).collect()
 }
 
+/// The messages that a rank sends, or those that it receives.
+type Rows = Vec<(u32, Vec<Box3>)>;
+
 /// Both ends of every message carry the same boxes, and these are all messages.
 fn agree(parts: &[RankPart]) -> usize {
-    let rows = |ends: &dyn Fn(&RankPart) -> &Vec<(u32, Vec<Box3>)>, turned: bool| {
+    let rows = |ends: fn(&RankPart) -> &Rows, turned: bool| {
         let mut rows = Vec::new();
         for (rank, part) in (0..).zip(parts) {
             rows.extend(ends(part).iter().map(|(k, boxes)| {
@@ -155,7 +158,7 @@ fn agree(parts: &[RankPart]) -> usize {
         rows.sort();
         rows
     };
-    let (sent, got) = (rows(&|part| &part.sends, false), rows(&|part| &part.receives, true));
+    let (sent, got) = (rows(|part| &part.sends, false), rows(|part| &part.receives, true));
     assert_eq!(sent, got);
     sent.len()
 }
