@@ -123,6 +123,9 @@ def test_nobody_waits_for_a_rank_that_ended() -> None:
         done = launch(OPEN_MPI, 3, SCRIPT, "wrong", how)
         assert done.returncode != 0
         assert "task 'step0' failed on rank 1" in done.stderr
+    done = launch(OPEN_MPI, 3, SCRIPT, "wrong", "proof")
+    assert done.returncode != 0
+    assert "the proof of messages failed on rank 1; all ranks are ended" in done.stderr
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

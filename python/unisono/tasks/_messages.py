@@ -50,7 +50,8 @@ class Messages(Route):
         """Proves the messages, of elements of ``size`` bytes; ``moved`` are the bytes that ranks receive."""
         self.bytes, self._size = moved, size
         self._transport, self._reduces = transport, reduces(operation.pattern)
-        self._sends, self._receives, listed, _, self.schedule = discovery.direct(operation, size)
+        with transport.proving():
+            self._sends, self._receives, listed, _, self.schedule = discovery.direct(operation, size)
         self._pieces: list[tuple[int, Boxes, int, bool]] = []
         self._own: Boxes = ()
         for source, region, start, first in listed:

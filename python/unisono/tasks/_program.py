@@ -316,10 +316,10 @@ class Program:
             self._carry_out_alone()
             return
         self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._details)
-        try:
-            # Messages are proved here, before anything is sent.
+        with self._transport.proving():
             commands = self._discovery.commands(prove=True)
-            schedule = Schedule(commands, self._held, self._exchanges, self._trace)
+        schedule = Schedule(commands, self._held, self._exchanges, self._trace)
+        try:
             # Fences have no kernel.
             carry_out(schedule, self._execute_or_end, self._transport.attendant)
             self._transport.finish_sending()
