@@ -157,8 +157,15 @@ pub struct Discovery {
     chunks: FxHashMap<(Box3, usize), (Py<PyTuple>, Py<PyTuple>)>,
     views: FxHashMap<u32, Py<PyTuple>>,
     proofs: Proofs,
-    /// The reads whose messages were proved, by address and size of an element, with the name of the schedule.
-    proved: FxHashMap<(usize, u64), (Arc<ReadPlan>, Option<Py<PyString>>)>,
+    /// By address of the plan and size of an element.
+    proved: FxHashMap<(usize, u64), ProvedRead>,
+}
+
+/// A read whose messages were proved.
+struct ProvedRead {
+    name: Option<Py<PyString>>,
+    /// What is kept here keeps its address.
+    _plan: Arc<ReadPlan>,
 }
 
 #[pymethods]
@@ -472,8 +479,8 @@ impl Discovery {
     fn proved(&mut self, py: Python<'_>, plan: &Arc<ReadPlan>, buffer: BufferId) -> PyResult<Option<Py<PyString>>> {
         let element_bytes = self.engine.buffers().nth(buffer.index()).map_or(1, |b| b.element_bytes);
         let key = (Arc::as_ptr(plan).addr(), element_bytes);
-        if let Some((_, name)) = self.proved.get(&key) {
-            return Ok(name.as_ref().map(|name| name.clone_ref(py)));
+        if let Some(known) = self.proved.get(&key) {
+            return Ok(known.name.as_ref().map(|name| name.clone_ref(py)));
         }
         let (engine, proofs) = (&self.engine, &mut self.proofs);
         let Some(rank) = engine.options().rank else { return Ok(None) };
@@ -493,7 +500,8 @@ impl Discovery {
         if self.proved.len() >= MOST_KEPT {
             self.proved.clear();
         }
-        self.proved.insert(key, (plan.clone(), name.as_ref().map(|name| name.clone_ref(py))));
+        let kept = name.as_ref().map(|name| name.clone_ref(py));
+        self.proved.insert(key, ProvedRead { name: kept, _plan: plan.clone() });
         Ok(name)
     }
 
