@@ -292,20 +292,21 @@ impl Discovery {
     #[pyo3(signature = (prove=false))]
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
+        let reads = self.engine.take_reads();
         for command in self.engine.take_commands() {
             let (id, task, waits) = (command.id.0, command.task.0, waits_of(&command.waits));
-            let name = match (&command.exchange, &command.action) {
-                (Some(plan), Action::Push { buffer, .. } | Action::AwaitPush { buffer, .. }) if prove => {
-                    self.proved(py, plan, *buffer)?
+            let name = match &command.action {
+                Action::Push { buffer, read, .. } | Action::AwaitPush { buffer, read, .. } if prove => {
+                    self.proved(py, &reads[*read as usize], *buffer)?
                 }
                 _ => None,
             };
             match command.action {
-                Action::Push { buffer, to, region } => {
+                Action::Push { buffer, to, region, .. } => {
                     let region = self.region(py, &region, buffer)?;
                     list.append((intern!(py, "push"), id, task, waits, buffer.0, to, region, name))?;
                 }
-                Action::AwaitPush { buffer, from } => {
+                Action::AwaitPush { buffer, from, .. } => {
                     let rows: PyResult<Vec<_>> =
                         from.iter().map(|(rank, region)| Ok((*rank, self.region(py, region, buffer)?))).collect();
                     let rows = PyTuple::new(py, rows?)?;

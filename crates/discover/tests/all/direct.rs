@@ -199,7 +199,7 @@ fn long_lists_of_pushes_are_of_one_rank() {
             discovery.submit(&Task { name: "t", geometry, accesses: &[Access::new(a, mode, mapper)] }).unwrap();
         }
         discovery.flush();
-        let plan = discovery.commands().iter().find_map(|command| command.exchange.clone()).unwrap();
+        let plan = discovery.take_reads().remove(0);
         let own = DirectExchange::of_pushed(&plan.pushed, discovery.sides(), Some(rank));
         let all = DirectExchange::of_pushed(&plan.pushed, discovery.sides(), None);
         assert!(!own.complete && all.complete);
