@@ -102,13 +102,11 @@ def compare(program: Once, rules: str) -> tuple[int, int]:
     assert found == expected, (found - expected, expected - found)
 
     schedules: dict[str | None, tuple[list[Ends], bool]] = {}
-    for moved in program._discovered(COMM.size, rules).moved():
-        extra = (program._served_by_pairs(program.arrays[moved.buffer_index]) or 0) if "reduce" in moved.pattern else 0
-        if name := moved.digest(extra):
-            whole = (program.arrays[moved.buffer_index].dtype.itemsize + extra) % 2 == 0
-            schedule = moved.schedule(extra)
+    for moved in program._discovered(COMM.size, rules).moved(program._reduced_by_messages()):
+        if moved.schedule_name:
+            schedule = moved.schedule()
             assert schedule.verify()
-            schedules[name] = priced(json.loads(schedule.to_json())), whole
+            schedules[moved.schedule_name] = priced(json.loads(schedule.to_json())), moved.element_bytes % 2 == 0
     for rank, done in enumerate(everyone):
         for (*_, name), ends in done.items():
             if name is None:

@@ -12,7 +12,7 @@ use unisono_base::{
 
 use crate::{
     direct::pairs,
-    exchange::{Group, Operation, PAIRS, Part, Piece, STEPS, by_rank, received, targets},
+    exchange::{Group, Operation, OwnedRegion, PAIRS, Piece, STEPS, by_rank, received, targets},
     pattern::Pattern,
     rules::{Listing, Read, Rules, Tables, decide, hold},
     side::{Ranks, SideId, Sides},
@@ -42,7 +42,7 @@ pub struct Share {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Pushed {
     pub reader: SideId,
-    pub parts: Vec<Part>,
+    pub parts: Vec<OwnedRegion>,
     /// The ranks that read.
     pub readers: Ranks,
     /// Each rank exchanges with those next to it.
@@ -111,7 +111,7 @@ pub fn plan(
         }
         plan.operations.push(operation);
     }
-    let mut rest: Vec<Part> = Vec::new();
+    let mut rest: Vec<OwnedRegion> = Vec::new();
     let mut uncovered = Vec::new();
     for piece in &mut pieces {
         let region = piece.region.intersect(&read.wanted);
@@ -119,7 +119,7 @@ pub fn plan(
             continue;
         }
         if piece.owner_side != reader && !piece.holders.contains(&reader) {
-            rest.push(Part { region: region.clone(), owner: piece.owner_side, holders: piece.holders.clone() });
+            rest.push(OwnedRegion { region: region.clone(), owner: piece.owner_side, holders: piece.holders.clone() });
             if region != piece.region {
                 uncovered.push(Piece { region: piece.region.minus(&region), ..piece.clone() });
                 piece.region = region;

@@ -1,6 +1,6 @@
 //! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use pyo3::{
     intern,
@@ -14,12 +14,13 @@ use unisono_discover::{
     Operation as Found, Options, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, Waits, report,
     report_of, sizes3,
 };
+use unisono_plan::program::MovedData;
 
 use crate::{
     convert::{index, whole},
     errors::{Error, UnsupportedError, VerifyError, detached, input, to_python},
     mapper::Mapper,
-    moved::{Moved, named},
+    moved::Moved,
 };
 
 /// Converted regions and operations kept for the next time; more are forgotten.
@@ -88,10 +89,10 @@ pub fn discover_moved<'py>(
     let made = detached(py, || {
         let mut discovery = Engine::new(Options::report(nodes, rules))?;
         Program::parse(program)?.submit(&mut discovery)?;
-        Ok((report_of(&mut discovery), Moved::all(&discovery)))
+        Ok((report_of(&mut discovery), MovedData::all(&discovery, &HashMap::new())))
     })?;
     let (report, moved) = made.map_err(refused)?;
-    Ok((to_python(py, &report)?, moved))
+    Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
 }
 
 /// Tasks of an example that rank 0 reads in a second: the best of `rounds` runs.
@@ -364,7 +365,7 @@ impl Discovery {
         let made = detached(py, || {
             let exchange = DirectExchange::of_operation(found, engine.sides(), Some(rank));
             let part = proofs.part(&exchange, engine.options().nodes, element_bytes, rank)?;
-            Ok((part, exchange.complete.then(|| named(exchange.lengths.digest(element_bytes)))))
+            Ok((part, exchange.complete.then(|| exchange.lengths.name(element_bytes))))
         })?;
         let (RankPart { sends, receives, pieces, own }, name) = made.map_err(refused)?;
         let dims = operation.dims;
@@ -410,10 +411,12 @@ impl Discovery {
         to_python(py, &report_of(&mut self.engine))
     }
 
-    /// What was moved so far, each distinct operation once.
-    fn moved(&self, py: Python<'_>) -> PyResult<Vec<Moved>> {
-        let engine = &self.engine;
-        detached(py, || Moved::all(engine))
+    /// What was moved so far, each distinct operation once. `reduced` lists the buffers that only messages reduce, with the
+    /// bytes that go with each element.
+    #[pyo3(signature = (reduced=None))]
+    fn moved(&self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
+        let (engine, reduced) = (&self.engine, reduced.unwrap_or_default());
+        Ok(detached(py, || MovedData::all(engine, &reduced))?.into_iter().map(Moved).collect())
     }
 
     fn task_name(&self, task: u32) -> PyResult<&str> {
@@ -495,7 +498,7 @@ impl Discovery {
                 let what = format!("what rank {rank} sends and awaits is not its part of the schedule");
                 return Err(DiscoverError::Unproved(what));
             }
-            Ok(exchange.complete.then(|| named(exchange.lengths.digest(element_bytes))))
+            Ok(exchange.complete.then(|| exchange.lengths.name(element_bytes)))
         })?;
         let name = made.map_err(refused)?.map(|name| PyString::new(py, &name).unbind());
         if self.proved.len() >= MOST_KEPT {

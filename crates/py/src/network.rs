@@ -4,7 +4,7 @@ use numpy::PyArray1;
 use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
     MachineError,
-    network::{FAMILIES, Network, Part, deadlock},
+    network::{FAMILIES, Network, deadlock},
 };
 
 use crate::{
@@ -18,14 +18,6 @@ use crate::{
 /// The machine is another kind.
 pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
-}
-
-/// The accelerators of the machine's part, in the order of their ranks.
-#[pyfunction]
-pub fn places(machine: &Machine) -> PyResult<Vec<u32>> {
-    let network = network(machine)?;
-    let extents = network.topology(&network.name).map_err(input)?.extents();
-    Ok(Part::new(&network.name, &extents, machine.asked()).map_err(input)?.nodes)
 }
 
 /// `[{name, keys, reference, summary}]` of all families of topologies.

@@ -35,7 +35,7 @@ def bound(as_json: bool, **options: Any) -> None:
     """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
     request = Request(**options)
     machine, count = request.sized_machine(), request.count()
-    if request.model is not None and machine.describe()["kind"] == "wafer":
+    if request.model is not None and "grid" in machine.offers:
         raise click.UsageError("--model is for machines of ranks; on a wafer the bounds of all models are listed")
     bounds = unisono.bounds(
         request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model

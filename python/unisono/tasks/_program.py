@@ -242,10 +242,9 @@ class Program:
 
         def found(rules: str) -> tuple[DiscoveryReport, list[Moved]]:
             discovery = self._discovered(nodes, rules)
-            return discovery.report(), discovery.moved()
+            return discovery.report(), discovery.moved(self._reduced_by_messages())
 
-        reduced = {array.number: extra for array in self.arrays if (extra := self._served_by_pairs(array)) is not None}
-        return Explanation(*predictions(found, machine, nodes, rules, model, simulate, reduced))
+        return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
 
     def scaling(
         self,
@@ -264,10 +263,10 @@ class Program:
         """
         return scaling(self, nodes, machine, kernels, model, simulate)
 
-    def _served_by_pairs(self, array: Array) -> int | None:
-        """Bytes that go with each element where only messages reduce an array; None where a library may."""
-        coded = self._held[array.number].codes is not None
-        return int(coded) if coded or not by_mpi(array.dtype) else None
+    def _reduced_by_messages(self) -> dict[int, int]:
+        """The arrays that only messages reduce, with the bytes that go with each element: the number of its operator."""
+        coded = ((array, int(self._held[array.number].codes is not None)) for array in self.arrays)
+        return {array.number: extra for array, extra in coded if extra or not by_mpi(array.dtype)}
 
     def _copy_from(self, other: "Program") -> None:
         """Copies of another's arrays, with its tasks to be done."""

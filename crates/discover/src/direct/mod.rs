@@ -18,7 +18,7 @@ pub use part::{Piece, RankPart};
 pub use schedule::{DirectSchedule, Proofs, whole_elements};
 
 use crate::{
-    exchange::{Operation, Part, by_rank, received, targets},
+    exchange::{Operation, OwnedRegion, by_rank, received, targets},
     plan::Pushed,
     side::{Ranks, SideId, Sides},
     space::Region,
@@ -53,8 +53,8 @@ pub enum Direct {
 }
 
 impl Direct {
-    /// A number that is equal where exchanges are.
-    pub fn digest(&self, element_bytes: u64) -> u64 {
+    /// The name of the schedule, which is equal where exchanges and sizes of elements are.
+    pub fn name(&self, element_bytes: u64) -> String {
         let mut digest = element_bytes;
         let mut add = |n: u64| digest = mix(digest ^ n).wrapping_add(1);
         match self {
@@ -74,7 +74,7 @@ impl Direct {
                 }
             }
         }
-        digest
+        format!("messages-{digest:016x}")
     }
 
     /// The elements that each rank sends to each other one, ascending.
@@ -167,7 +167,7 @@ fn gathered<I: Iterator<Item = (u32, u32, Region)>>(rows: impl Iterator<Item = I
 }
 
 /// About how many messages the readers of some parts receive: a few of them stand for all.
-pub fn pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[Part]) -> u64 {
+pub fn pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[OwnedRegion]) -> u64 {
     const ASKED: u32 = 4;
     let of = |k: u32| {
         let from =

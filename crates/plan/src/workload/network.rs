@@ -12,11 +12,11 @@ use super::{Communication, Groups, Pattern, Taken, Workload, places};
 use crate::{PlanError, candidates::candidates, targets::prices};
 
 /// A network with a workload on it.
-pub struct OnNetwork {
+pub struct NetworkWorkload {
     part: NetworkPart,
 }
 
-impl OnNetwork {
+impl NetworkWorkload {
     /// # Errors
     /// The workload does not fit, or the topology does not close.
     pub fn new(workload: &Workload, network: &Network) -> Result<Self, PlanError> {
