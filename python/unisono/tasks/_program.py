@@ -264,7 +264,7 @@ class Program:
         return scaling(self, nodes, machine, kernels, model, simulate)
 
     def _reduced_by_messages(self) -> dict[int, int]:
-        """The arrays that only messages reduce, with the bytes that go with each element: the number of its operator."""
+        """The arrays that only messages reduce, with the bytes that go with each element, its operator's number."""
         coded = ((array, int(self._held[array.number].codes is not None)) for array in self.arrays)
         return {array.number: extra for array, extra in coded if extra or not by_mpi(array.dtype)}
 
