@@ -20,12 +20,27 @@ pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
 }
 
+/// The network of a machine of which no part is asked for.
+///
+/// # Errors
+/// The machine is another kind, or a part; `what` is done on whole networks.
+pub fn whole_network<'a>(machine: &'a Machine, what: &str) -> PyResult<&'a Network> {
+    let network = network(machine)?;
+    machine.check_whole(&format!("{what} on"))?;
+    Ok(network)
+}
+
 /// The accelerators of the machine's part, in the order of their ranks.
 #[pyfunction]
 pub fn places(machine: &Machine) -> PyResult<Vec<u32>> {
     let network = network(machine)?;
     let extents = network.topology(&network.name).map_err(input)?.extents();
-    Ok(Part::new(&network.name, &extents, machine.asked()).map_err(input)?.nodes)
+    let shape = match machine.part() {
+        unisono_plan::Part::Places(places) => return Ok(places.clone()),
+        unisono_plan::Part::Shape(shape) => Some(*shape),
+        _ => None,
+    };
+    Ok(Part::new(&network.name, &extents, shape).map_err(input)?.nodes)
 }
 
 /// `[{name, keys, reference, summary}]` of all families of topologies.

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 import unisono
+from unisono import InputError
 from unisono.cli._options import (
     Request,
     data_options,
@@ -34,9 +35,13 @@ __all__ = ["bound"]
 def bound(as_json: bool, **options: Any) -> None:
     """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
     request = Request(**options)
+    if request.op not in unisono.operators():
+        raise InputError(f"'{request.op}' is not an operator; accepted are {', '.join(unisono.operators())}")
     machine, count = request.sized_machine(), request.count()
-    if request.model is not None and machine.describe()["kind"] == "wafer":
-        raise click.UsageError("--model is for machines of ranks; on a wafer the bounds of all models are listed")
+    if request.model is not None and machine.kind == "wafer":
+        raise click.UsageError(
+            "--model chooses a model for machines of ranks; on a wafer the bounds of all models are listed"
+        )
     bounds = unisono.bounds(
         request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
     )

@@ -38,12 +38,7 @@ impl OnNetwork {
         let groups = Arc::new(Groups::new(workload, c));
         let seconds = |exchanges: &[Exchange]| self.part.model.exchanges_ns(&in_groups(exchanges, &groups)) * 1e-9;
         if groups.size() == 1 {
-            return Ok(Taken {
-                algorithm: "none".to_owned(),
-                params: String::new(),
-                given: Params::new(),
-                seconds: 0.0,
-            });
+            return Ok(Taken { algorithm: "none".to_owned(), given: Params::new(), seconds: 0.0 });
         }
         let bytes = 4 * c.elements;
         let kind = match c.collective {
@@ -52,12 +47,7 @@ impl OnNetwork {
                 let last = groups.size() - 1;
                 let to = move |rank: u32| if rank == last { rank } else { rank + 1 };
                 let exchange = Exchange { flows: vec![Flow::new(bytes, 1, to)], reduced: 0 };
-                return Ok(Taken {
-                    algorithm: "send".to_owned(),
-                    params: String::new(),
-                    given: Params::new(),
-                    seconds: seconds(&[exchange]),
-                });
+                return Ok(Taken { algorithm: "send".to_owned(), given: Params::new(), seconds: seconds(&[exchange]) });
             }
             Pattern::Exchange => {
                 let size = groups.size();
@@ -65,12 +55,7 @@ impl OnNetwork {
                     Flow::new(bytes, 1, move |rank: u32| if rank ^ partner < size { rank ^ partner } else { rank })
                 };
                 let exchange = Exchange { flows: c.partners.iter().map(with).collect(), reduced: 0 };
-                return Ok(Taken {
-                    algorithm: "send".to_owned(),
-                    params: String::new(),
-                    given: Params::new(),
-                    seconds: seconds(&[exchange]),
-                });
+                return Ok(Taken { algorithm: "send".to_owned(), given: Params::new(), seconds: seconds(&[exchange]) });
             }
         };
         let case = self.case(kind, c, &groups)?;
@@ -78,7 +63,7 @@ impl OnNetwork {
         let timed = |algorithm: &dyn Algorithm, given: Params| {
             let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &given) else { return None };
             let (algorithm, seconds) = (algorithm.name().to_owned(), seconds(&exchanges));
-            Some(Taken { algorithm, params: given.to_string(), given, seconds })
+            Some(Taken { algorithm, given, seconds })
         };
         if let Some(name) = &c.algorithm {
             let (algorithm, params) = resolve(name, &case, &wanted)?;
