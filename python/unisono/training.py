@@ -147,7 +147,7 @@ def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -
     """
     if machine.kind != "in-network":
         raise InputError(
-            f"{machine.name} is of kind {machine.kind}; vgg16 runs on machines whose switches reduce, of kind in-network"
+            f"{machine.name} is of kind {machine.kind}; vgg16 runs on switches that reduce, of kind in-network"
         )
     by = reduction(machine, algorithm)
     made = iteration(machine, minibatch, by, overlap=overlap)

@@ -48,10 +48,6 @@ pub enum PlanError {
     Switches { found: MoreNodes, machine: String, kind: &'static str },
     #[error("the schedule is placed on {placed} of {machine}, not on {asked}; plan it for that part")]
     OtherPart { machine: String, placed: String, asked: String },
-    #[error(
-        "the schedule is placed on cores and switches up to {last}, and {machine} has {cores}; --nodes sizes the machine"
-    )]
-    FewerCores { machine: String, last: u32, cores: u32 },
     #[error("{algorithm} runs on the cores of {machine}, where only plans have times; in-network can be simulated")]
     OnCores { algorithm: String, machine: String },
     #[error("{part} is not a part of {machine}; accepted is {accepted}")]

@@ -146,16 +146,16 @@ class Diagnostic(TypedDict):
 
 
 class ProofReport(TypedDict):
-    """``Proof.report()`` and ``unisono verify --json``."""
+    """``Proof.report()`` and ``unisono verify --json``, which has None for everything that was not proved."""
 
-    complete: bool
-    deadlock_free: bool
-    race_free: bool
-    repeatable: bool
+    complete: bool | None
+    deadlock_free: bool | None
+    race_free: bool | None
+    repeatable: bool | None
     method: str
     error_probability: float | None
     seed: str | None
-    scratch_bytes_max: int
+    scratch_bytes_max: int | None
     expression_class: str | None
     diagnostics: list[Diagnostic]
 

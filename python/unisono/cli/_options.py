@@ -165,12 +165,14 @@ machine_option = click.option(
 
 shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or rows x columns.")
 
+nodes_option = click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce.")
+
 shape_options = _stack(
     shape_option,
     click.option(
         "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks, on a wafer a row of PEs."
     ),
-    click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce."),
+    nodes_option,
     click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
 )
 
@@ -193,11 +195,27 @@ root_option = click.option(
     "--root", type=Root(), default="0", show_default=True, help="The root: an index (row-major) or row,col."
 )
 
+_MODELS_OF_RANKS = (
+    "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: links; "
+    "on switches that reduce: alpha-beta."
+)
 model_option = click.option(
     "--model",
     metavar="NAME",
-    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid). Among "
-    "ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's].",
+    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid); "
+    f"{_MODELS_OF_RANKS}",
+)
+#: Of sweeps, which compare shapes by one model.
+swept_model_option = click.option(
+    "--model",
+    metavar="NAME",
+    help=f"On a wafer: paper (Eq. 1; the default) or links (largest link load); {_MODELS_OF_RANKS}",
+)
+#: Of bounds; on a wafer those of all models are listed.
+bound_model_option = click.option(
+    "--model",
+    metavar="NAME",
+    help=f"{_MODELS_OF_RANKS.capitalize()} Not for a wafer, where the bounds of all are listed.",
 )
 
 algorithm_options = _stack(

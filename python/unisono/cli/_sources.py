@@ -1,7 +1,7 @@
 """The sources of a command's input, and the options that each source has no use for.
 
-A command reads its input from a file, plans it, or takes it from another tool. An option without effect on the input that
-the command line names is refused, by its name and with the reason: its user expects an effect.
+A command reads its input from a file, plans it, or takes it from another tool. An option without effect on the input
+that the command line names is refused, by its name and with the reason: its user expects an effect.
 """
 
 from dataclasses import dataclass

@@ -8,11 +8,11 @@ import unisono
 from unisono import InputError
 from unisono.cli._options import (
     Request,
+    bound_model_option,
     data_options,
     json_option,
     limit_options,
     machine_option,
-    model_option,
     root_option,
     shape_options,
     size_options,
@@ -29,7 +29,7 @@ __all__ = ["bound"]
 @size_options
 @data_options
 @root_option
-@model_option
+@bound_model_option
 @json_option
 @limit_options
 def bound(as_json: bool, **options: Any) -> None:

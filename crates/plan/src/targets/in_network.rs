@@ -51,9 +51,6 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
         };
     };
     placing.refuse_places()?;
-    if let Some(last) = kept.nodes.iter().copied().max().filter(|&last| last >= machine.cores()) {
-        return Err(PlanError::FewerCores { machine: machine.name.clone(), last, cores: machine.cores() });
-    }
     let asked = match placing.part {
         Part::All | Part::Places(_) => None,
         Part::Shape(shape) => Some(Site::first(machine, narrow(shape.grid.count()))?),
