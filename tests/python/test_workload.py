@@ -83,7 +83,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert "exchange among 8" in text
 
 
-@pytest.mark.parametrize("collective", un.collectives())
+@pytest.mark.parametrize("collective", sorted(set(un.collectives()) - {"message"}))
 def test_any_collective_is_communication(collective: str, pairs: str) -> None:
     text = PAIRS.replace('"allreduce"', f'"{collective}"')
     Path(pairs).write_text(text)

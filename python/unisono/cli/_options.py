@@ -196,8 +196,8 @@ root_option = click.option(
 )
 
 _MODELS_OF_RANKS = (
-    "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: links; "
-    "on switches that reduce: alpha-beta."
+    "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: "
+    "links; on switches that reduce: alpha-beta."
 )
 model_option = click.option(
     "--model",

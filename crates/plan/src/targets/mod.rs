@@ -62,11 +62,11 @@ impl Placing<'_> {
 
     /// Refuses a schedule with nodes that are no ranks, since nothing but switches that reduce can be those nodes.
     fn refuse_switches(&self) -> Result<(), PlanError> {
-        Ok(self.schedule.check_ranks_only().map_err(|found| PlanError::Switches {
+        self.schedule.check_ranks_only().map_err(|found| PlanError::Switches {
             found,
             machine: self.machine.name().to_owned(),
             kind: self.machine.kind(),
-        })?)
+        })
     }
 
     fn other_size(&self, count: u64, what: &'static str, found: u64, places: &'static str) -> PlanError {

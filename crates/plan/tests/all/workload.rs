@@ -8,7 +8,7 @@ use unisono_machine::Machine;
 use unisono_plan::workload::{Communication, Groups, OnNetwork, Taken, WORKLOADS, Workload, iterate, places, tasks};
 
 fn taken(seconds: f64) -> Taken {
-    Taken { algorithm: "given".to_owned(), params: String::new(), given: Params::new(), seconds }
+    Taken { algorithm: "given".to_owned(), given: Params::new(), seconds }
 }
 
 fn workload(text: &str) -> Workload {
