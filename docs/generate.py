@@ -17,9 +17,9 @@ PAGE = Path(__file__).with_name("algorithms.md")
 PICTURE = Path(__file__).with_name("images") / "fig8.png"
 _HEAD = """# Algorithms
 
-This table is made from the registry by `python docs/generate.py`; `unisono algorithms` prints the same.
+`python docs/generate.py` generates this table from the registry; `unisono algorithms` prints the same table.
 
-| algorithm | collectives | machines | parameters | what it does | source |
+| algorithm | collectives | machines | parameters | summary | source |
 |---|---|---|---|---|---|
 """
 

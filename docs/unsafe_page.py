@@ -9,37 +9,39 @@ CRATES = ("mpi", "preload", "py")
 _SHOWN = 90
 _HEAD = """# Unsafe code
 
-This page is made from the sources by `python docs/generate.py`, and a test compares the two. Unsafe code is in three
-crates: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `py` hands arrays of
-Python to MPI. Everywhere else the compiler forbids it. Clippy demands an argument (`SAFETY`) for every block, and one
-operation a block.
+`python docs/generate.py` generates this page from the sources, and a test compares the two. Three crates contain
+unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `py` passes arrays of
+Python to MPI. In all other crates the compiler forbids it. Clippy requires an argument (`SAFETY`) for every block, and
+one operation a block.
 
 ## Assumptions
-The arguments below rest on these, which no check of ours can replace:
-* **Handles are MPI's.** Communicators, datatypes and operators come from the program, which has them from the same MPI
-  library. A number that is no handle is as wrong as in a call of MPI itself. A program does not free its own operator
-  while a call with it is under way.
-* **A C program's memory is as it states.** The addresses and counts that it gives to a collective are those of its
-  memory, as in a call of MPI. `preload` refuses only what can be seen: no address, `MPI_IN_PLACE` where a result goes,
-  negative and unfitting counts.
-* **Arrays of Python are the call's until it is over.** The buffer protocol keeps them from being freed or resized
-  (`numpy.ndarray.resize` with `refcheck=False` is told not to look); what another thread writes meanwhile is lost or
-  mixed, and stays inside the array.
-* **Programs of a plan stay inside their buffers**, which reading a plan checks (`schedule/src/plan_file/read.rs`).
-* **The MPI library does what MPI says**, and writes to a message's memory only until its request has ended.
-* **The platform is Linux with 64 bits, little-endian**, where integers and handles take a register or a slot of the
-  stack each. `Library::find` finds no library elsewhere.
+The arguments below make these assumptions, which Unisono cannot check:
+* **Handles are valid.** Communicators, datatypes and operators come from the program, which got them from the same MPI
+  library. An invalid handle is an error of the program, as in a call of MPI itself. A program does not free its own
+  operator while a call with it is under way.
+* **Addresses and counts of a C program are correct.** They describe memory of the program, as in a call of MPI.
+  `preload` refuses only arguments that are visibly wrong: a missing address, `MPI_IN_PLACE` as the address of a result,
+  counts that are negative or too large.
+* **Arrays of Python belong to a call until it is complete.** The buffer protocol prevents that they are freed or
+  resized (`numpy.ndarray.resize` with `refcheck=False` disables this protection). Data that another thread writes
+  meanwhile is lost or mixed, and stays inside the array.
+* **Programs of a plan stay inside their buffers**, which reading a plan checks
+  (`crates/schedule/src/plan_file/read.rs`).
+* **The MPI library conforms to MPI**, and writes to a message's memory only until its request has ended.
+* **The platform is 64-bit little-endian Linux**, on which integers and handles take a register or a slot of the stack
+  each. `Library::find` finds no library on other platforms.
 
 ## Lifetimes and locks
-MPI may write to the memory of a call until the call is over. A call of Python therefore belongs to a list of the
-process (`UNDER_WAY` in `py/src/mpi/under_way.rs`), with its arrays, its scratch memory and its communicator. Dropping
-the last reference in Python, an exception, or Ctrl-C during the wait leave it there. Later calls carry it on, and so
-does the end of the program, before mpi4py finalizes MPI. A call that failed, and one that other ranks do not take part
-in before the program's end loses its patience (30 seconds, `UNISONO_PATIENCE`), are never freed.
+MPI may write to the memory of a call until the call is complete. A call of Python therefore belongs to a list of the
+process (`UNDER_WAY` in `crates/py/src/mpi/under_way.rs`), with its arrays, its scratch memory and its communicator. It
+stays there if the last reference in Python is dropped, after an exception, and after Ctrl-C during the wait. Later
+calls advance it, and so does the end of the program, before mpi4py finalizes MPI. The end of the program waits for 30
+seconds (`UNISONO_PATIENCE`). A call that failed, and a call that other ranks do not join within this time, are never
+freed.
 
-A mutex there is held to move a value, and never during a wait, a call of MPI, or code of Python. A thread that works on
-a channel takes its state out; a second one finds none and is refused with an error. Threads that MPI does not serve
-(less than `MPI_THREAD_MULTIPLE`) are refused too.
+The mutex of the list is held only to move a value, and never during a wait, a call of MPI, or code of Python. A thread
+that works on a channel takes the channel's state out. A second thread finds no state, and gets an error. Threads that
+MPI does not permit (less than `MPI_THREAD_MULTIPLE`) get an error too.
 
 `make sanitize` runs all of this under valgrind.
 """
@@ -56,7 +58,7 @@ def page() -> str:
             rows = _rows(file.read_text(encoding="utf-8").splitlines())
             if rows:
                 total += len(rows)
-                name = file.relative_to(ROOT / "crates").as_posix()
+                name = file.relative_to(ROOT).as_posix()
                 parts.append(f"\n## {name}\n| in | code | argument |\n|---|---|---|\n" + "".join(rows))
     parts.insert(1, f"\n{total} uses of `unsafe` follow, by file.\n")
     return "".join(parts)

@@ -127,7 +127,7 @@ impl Parameters {
         ]
     }
 
-    /// These, and `other`'s where these say nothing.
+    /// Takes each missing parameter from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -148,11 +148,11 @@ impl Parameters {
     }
 }
 
-/// Ranks that are nearer to each other than the machine at large: the cores of a node, the nodes of a group.
+/// A level of the machine: groups of ranks between which messages are cheaper, such as the cores of a node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Level {
     pub name: String,
-    /// Members: of the first level ranks, of each further one members of the level before.
+    /// Members of one group: ranks at the first level, groups of the level before at each further level.
     pub size: u32,
     #[serde(flatten)]
     pub parameters: Parameters,
@@ -194,7 +194,7 @@ pub struct Endpoint {
 /// Keys of a machine beside its parameters, and those of a level.
 const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "fit"];
 const LEVEL_KEYS: &[&str] = &["name", "size"];
-/// Parameters of a rank whoever it talks to, which no level can change.
+/// Parameters that a rank has for all messages. Levels cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
 /// A day in nanoseconds: what is longer is no latency.
 const DAY_NS: f64 = 8.64e13;

@@ -26,9 +26,9 @@ pub fn whole_elements(element_bytes: u64, count: u64) -> (Dtype, u64) {
     (dtype, count.saturating_mul(element_bytes).div_ceil(dtype.bytes()))
 }
 
-/// Messages among `ranks` ranks as a schedule, and what each output must hold. A rank's input has the messages that it sends
-/// one after the other in their order here, its output those that it receives. The collective, an alltoall of enough
-/// elements, says no more than how long these are.
+/// Builds the schedule of messages among `ranks` ranks, and lists the required contents of each output. A rank's input holds
+/// the messages that it sends, in the order of `messages`; its output holds those that it receives. The collective of the
+/// schedule is an alltoall that is large enough for these buffers, and only defines their lengths.
 ///
 /// # Errors
 /// A rank gives or gets 2^32 elements or more, or the tables are full.
@@ -76,7 +76,7 @@ pub fn messages_schedule(
 /// A reduction in which every partial result goes straight to every rank that needs it.
 ///
 /// # Errors
-/// The collective is no reduction, or the tables are full.
+/// The collective is not a reduction, or the tables are full.
 pub fn direct_reduction(collective: Collective) -> Result<Schedule, PlanError> {
     let c = collective;
     let roots = match c.kind {

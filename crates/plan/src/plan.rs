@@ -51,7 +51,8 @@ impl Plan {
             built.schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
             Ok(built)
         };
-        // Counted apart from the timing, which leaves room for it in the limit.
+        // The limit on steps counts the build separately from the timing: `time_and_spare` times a candidate only if the limit
+        // admits its steps twice, once for the timing and once for the build.
         self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 

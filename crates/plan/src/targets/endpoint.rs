@@ -179,7 +179,7 @@ impl Target for OnRanks {
         let c = &plan.problem.collective;
         let bytes = u64::from(c.elements) * c.dtype.bytes();
         let (send, receive) = self.prices.outermost().ticks_per_byte();
-        // What is timed by its rounds is too large to be built for its terms.
+        // A candidate that was timed by its rounds is too large to be built for its terms.
         let built = (plan.best().source == Source::Simulated).then(|| plan.schedule().ok()).flatten();
         Ok(Details {
             terms: built.and_then(|schedule| schedule_terms(schedule).ok()),

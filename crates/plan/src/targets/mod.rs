@@ -74,7 +74,7 @@ impl Placing<'_> {
     }
 }
 
-/// Ranks that no machine tells apart need no placement.
+/// Returns no placement. Refuses a list of places, and a shape whose number of ranks is not that of the schedule.
 fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     placing.refuse_switches()?;
@@ -85,7 +85,8 @@ fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
-/// The machine of a file, whose kind chose what is done with it.
+/// Returns the machine of a file as the type of its kind. Only for the functions of a [`TargetKind`], which are called for files on
+/// machines of their own kind.
 fn machine_of<T: Description>(file: &File) -> &T {
     file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
 }

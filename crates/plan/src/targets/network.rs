@@ -217,7 +217,7 @@ impl Target for OnNetwork {
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
-        // What is timed by its exchanges may be too large to be built for its terms.
+        // A candidate that was timed by its exchanges may be too large to be built for its terms.
         let built = (plan.best().source == Source::Messages).then(|| plan.schedule().ok()).flatten();
         Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
     }

@@ -1,4 +1,4 @@
-//! What the communication of a workload takes on a network: all groups share its links.
+//! The time of a workload's communication on a network whose links are shared by all groups.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -130,7 +130,7 @@ fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Resul
     Ok(rounds.iter().map(exchange).collect())
 }
 
-/// What the ranks of one group do, done by all groups.
+/// Extends the exchanges of one group to all groups, which make them at the same time.
 fn in_groups(exchanges: &[Exchange], groups: &Arc<Groups>) -> Vec<Exchange> {
     let flow = |flow: &Flow| {
         let (one, groups) = (flow.clone(), Arc::clone(groups));

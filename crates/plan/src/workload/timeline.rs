@@ -40,7 +40,7 @@ pub struct Phase {
     pub begin: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// What it was held back by communication.
+    /// Time from the end of the previous step's compute to the begin of this step, which waits for communication.
     pub waited_seconds: f64,
     /// Of all communication.
     pub bytes: u64,
@@ -49,7 +49,7 @@ pub struct Phase {
     pub communication: Vec<Communicated>,
 }
 
-/// One iteration. Seconds are compute_seconds and exposed_seconds: communication that nothing hides.
+/// One iteration. `seconds` is the sum of `compute_seconds` and `exposed_seconds`, the communication time that no compute hides.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Iteration {
     pub seconds: f64,
