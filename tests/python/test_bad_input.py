@@ -103,7 +103,10 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
             ["simulate", "reduce", *WSE, "--shape", "3x3", *SIZE, "--subset", "0"],
             ["nodes and subsets are for machines"],
         ),
-        (["simulate", "reduce", *ON_4, "--queue-depth", "0"], ["the queue depth is 0; the simulator takes a depth of 1 or more"]),
+        (
+            ["simulate", "reduce", *ON_4, "--queue-depth", "0"],
+            ["queue depth is 0; the simulator takes a depth of 1 or more"],
+        ),
         (["simulate", "reduce", *ON_4, "--late", "1,2"], ["--late is for ranks that exchange messages"]),
         (["simulate", "reduce", *PIUMA, "--calibrated"], ["--calibrated is for the PEs of a wafer"]),
         (["simulate", "reduce", "--machine", "archer", "--ranks", "1", *SIZE, "--late", "9e13"], ["0 to 8.64e13"]),

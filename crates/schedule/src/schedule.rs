@@ -151,7 +151,7 @@ pub struct Stream {
 
 /// A schedule with nodes that are no ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the schedule has {nodes} nodes for {ranks} ranks, and the other nodes are switches that reduce")]
+#[error("the schedule has {nodes} nodes for {ranks} ranks, the others being switches that reduce")]
 pub struct MoreNodes {
     pub nodes: u64,
     pub ranks: u32,

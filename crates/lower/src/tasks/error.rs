@@ -19,6 +19,6 @@ pub enum TaskError {
     Malformed(Diagnostic),
     #[error("{later} waits for {earlier} of another node, and no message says so; send a stream between them instead")]
     AcrossNodes { later: NodeId, earlier: NodeId },
-    #[error("{0}, and messages among ranks have none")]
+    #[error("{0}; messages go among ranks only")]
     Switches(MoreNodes),
 }
