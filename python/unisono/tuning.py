@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unisono import _core
 from unisono._core import Machine, Plan
-from unisono.machines.descriptions import with_shape
 from unisono.measuring import contest
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.planning import save_plans
-from unisono.planning.decisions import LIBRARY, Times, between, boundary, choose, deciding
-from unisono.planning.proposals import proposals, propose
 
-__all__ = ["Cell", "Contender", "Family", "Row", "groups", "rows_of", "tune"]
+__all__ = ["LIBRARY", "Cell", "Contender", "Family", "Row", "groups", "rows_of", "tune"]
+
+#: The MPI library's own.
+LIBRARY = "library"
 
 
 @dataclass
@@ -52,12 +53,10 @@ class Cell:
         """The size as MPI counts it."""
         return 4 * self.elements
 
-    def deciding(self, name: str) -> float | None:
-        """The time that a contender is judged by."""
-        found = next((c for c in self.contenders if c.name == name and c.effective), None)
-        if found is None or found.plan is None:
-            return None if found is None else found.seconds
-        return deciding(found.seconds, found.won, self.rounds, self.contenders[0].seconds)
+    @property
+    def measured(self) -> list[tuple[Plan | None, float, int, bool]]:
+        """The contenders as the extension module takes them."""
+        return [(c.plan, c.seconds, c.won, c.effective) for c in self.contenders]
 
     def report(self) -> dict[str, Any]:
         """The cell for JSON."""
@@ -164,9 +163,9 @@ def tune(
     for name in collectives:
         names = None
         if world.rank == 0:
-            names = _worthwhile(name, machine, counts, sorted({ranks for ranks, _ in placed}), candidates)
+            names = _core.worthwhile(name, machine, counts, sorted({ranks for ranks, _ in placed}), candidates)
         for (ranks, per_node), chosen in placed.items():
-            plans = None if names is None else _plans(name, with_shape(machine, ranks), counts, names)
+            plans = None if names is None else _plans(name, machine, ranks, counts, names)
             cells = measured[name, ranks, per_node] = []
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
             for cell in _measure(mpi, group, name, per_node, counts, plans, rounds):
@@ -180,29 +179,19 @@ def tune(
         for (name, ranks, per_node), cells in sorted(measured.items(), key=lambda item: item[0][1]):
             if name == family.collective and per_node == min(ranks, family.per_node):
                 family.cells[ranks] = cells
-                for cell, choice in zip(cells, choose(_times(cells)), strict=True):
+                for cell, choice in zip(cells, _core.chosen([c.measured for c in cells], rounds), strict=True):
                     cell.chosen = choice
     return families
 
 
-def _worthwhile(
-    collective: str, machine: Machine, counts: Sequence[int], ranks: Sequence[int], most: int
-) -> dict[int, list[str]]:
-    """For each count the best few algorithms on any of the numbers of ranks, so that all are timed on all."""
-    found: dict[int, list[str]] = {}
-    for count in counts:
-        names: dict[str, None] = {}
-        for n in ranks:
-            names |= dict.fromkeys(
-                plan.algorithm for plan in proposals(collective, with_shape(machine, n), count, most)
-            )
-        found[count] = sorted(names)
-    return found
-
-
-def _plans(collective: str, machine: Machine, counts: Sequence[int], names: dict[int, list[str]]) -> list[list[Plan]]:
+def _plans(
+    collective: str, machine: Machine, ranks: int, counts: Sequence[int], names: list[list[str]]
+) -> list[list[Plan]]:
     """For each count the algorithms that serve it."""
-    made = [[propose(collective, machine, count, name, None) for name in names[count]] for count in counts]
+    made = [
+        [_core.propose(collective, machine, ranks, count, name) for name in of]
+        for count, of in zip(counts, names, strict=True)
+    ]
     return [[plan for plan in plans if plan is not None] for plans in made]
 
 
@@ -247,63 +236,9 @@ def _measure(
         group.Barrier()
 
 
-def _times(cells: Sequence[Cell]) -> Times:
-    names = {contender.name for cell in cells for contender in cell.contenders} | {LIBRARY}
-    return {name: [cell.deciding(name) for cell in cells] for name in sorted(names)}
-
-
 def rows_of(family: Family, machine: Machine) -> list[Row]:
     """The regions of a family: of each number of ranks from the first measured to the last."""
-    rows: list[Row] = []
-    ends = sorted(family.cells)
-    for low, high in zip(ends, [*ends[1:], ends[-1]], strict=True):
-        lows, highs = _times(family.cells[low]), _times(family.cells[high])
-        rows += _regions(family, low, lows, _measured(family.cells[low]), True)
-        for ranks in range(low + 1, high):
-            plans = {
-                n: _proposed(family, with_shape(machine, n), sorted(set(lows) & set(highs) - {LIBRARY}))
-                for n in (low, high, ranks)
-            }
-            models: dict[int, Times] = {
-                n: {name: [None if p is None else p.predicted["seconds"] for p in of] for name, of in here.items()}
-                for n, here in plans.items()
-            }
-            times = between(ranks, (low, lows), (high, highs), models)
-            rows += _regions(family, ranks, times, plans[ranks], False)
-    return rows
-
-
-def _measured(cells: Sequence[Cell]) -> dict[str, list[Plan | None]]:
-    names = {contender.name for cell in cells for contender in cell.contenders}
-    of = [{contender.name: contender.plan for contender in cell.contenders} for cell in cells]
-    return {name: [here.get(name) for here in of] for name in names}
-
-
-def _proposed(family: Family, machine: Machine, names: Sequence[str]) -> dict[str, list[Plan | None]]:
-    return {name: [propose(family.collective, machine, count, name, None) for count in family.counts] for name in names}
-
-
-def _regions(
-    family: Family, ranks: int, times: Times, plans: dict[str, list[Plan | None]], measured: bool
-) -> list[Row]:
-    """Regions of equal choice; between two sizes that differ they meet where both take equally long."""
-    chosen = choose(times)
-    rows: list[Row] = []
-    first = 0
-    for at, name in enumerate(chosen):
-        last = None
-        plan = None if name == LIBRARY else plans[name][at]
-        if at + 1 < len(chosen):
-            following = chosen[at + 1]
-            other = None if following == LIBRARY else plans[following][at + 1]
-            if name == following and (plan is None or (other is not None and plan.params == other.params)):
-                continue
-            sizes = 4 * family.counts[at], 4 * family.counts[at + 1]
-            ends = [(times[name][at], times[name][at + 1]), (times[following][at], times[following][at + 1])]
-            known = [(a, b) for a, b in ends if a is not None and b is not None]
-            # Where one was not timed at both, they meet in the middle.
-            last = boundary(sizes, *known) if len(known) == 2 else boundary(sizes, (1.0, 1.0), (1.0, 1.0))
-        placed = min(ranks, family.per_node)
-        rows.append(Row(family.collective, ranks, placed, first, last, plan, measured))
-        first = 0 if last is None else last + 1
-    return rows
+    measured = {ranks: [cell.measured for cell in cells] for ranks, cells in family.cells.items()}
+    rounds = next((cell.rounds for cells in family.cells.values() for cell in cells), 0)
+    found = _core.tuned_regions(family.collective, machine, family.per_node, family.counts, measured, rounds)
+    return [Row(family.collective, *region) for region in found]

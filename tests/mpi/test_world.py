@@ -215,3 +215,16 @@ if world.rank == 0:
         done = launch(MPICH, 4, "-c", program, MPIR_CVAR_NUM_CLIQUES=str(cliques))
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout == f"{expected}\n"
+
+
+def test_a_world_plans_on_a_network() -> None:
+    program = """
+import numpy as np
+from unisono import mpi
+world = mpi.world(machine="torus2d-small")
+assert (world.allreduce(np.ones(1000, np.float32)) == 4).all()
+print(world.last.algorithm, world.last.why, flush=True)
+"""
+    done = launch(OPEN_MPI, 4, "-c", program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("first by the model links of torus2d-small") == 4

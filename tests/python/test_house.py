@@ -16,7 +16,7 @@ from .conftest import ROOT
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "algorithms", "cost", "emit"}
 #: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
-#: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < sim < [plan | discover] < py, and
+#: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < sim < discover < plan < py, and
 #: schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "cost": _LEFT_OF_PLACED | {"lower"},
     "emit": _LEFT_OF_PLACED | {"lower"},
     "sim": _LEFT_OF_CHOICE,
-    "plan": _LEFT_OF_CHOICE | {"sim"},
+    "plan": _LEFT_OF_CHOICE | {"sim", "discover"},
     "discover": _LEFT_OF_CHOICE,
     "runtime": _LEFT_OF_PLACED,
     "mpi": _LEFT_OF_PLACED | {"runtime"},
@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
 #: Folders where each file is one unit: the folder, and the constant of its `mod.rs` that lists them.
 REGISTRIES = [
     (ROOT / "crates" / "algorithms" / "src" / "catalog", "ALGORITHMS"),
+    *((folder, "BOUNDS") for folder in sorted((ROOT / "crates" / "cost" / "src").glob("*/bounds"))),
     (ROOT / "crates" / "cost" / "src" / "wafer" / "models", "MODELS"),
     (ROOT / "crates" / "emit" / "src" / "tuning" / "targets", "TUNINGS"),
     (ROOT / "crates" / "fuzz" / "src" / "targets", "TARGETS"),
@@ -77,20 +78,45 @@ def test_only_the_extension_knows_python() -> None:
         assert not bindings or name == "py"
 
 
+def registered(file: Path, constant: str) -> list[str]:
+    """The modules of the entries of a registry, in their order."""
+    found = re.search(rf"pub(?:\(crate\))? const {constant}: &\[.*?=\s+&\[(.*?)\];", file.read_text(), re.DOTALL)
+    assert found, f"{file} has no list {constant}"
+    return re.findall(r"(\w+)::\w+", found[1])
+
+
 @pytest.mark.parametrize(("folder", "constant"), REGISTRIES, ids=lambda value: getattr(value, "name", value))
 def test_every_file_of_a_registry_is_registered(folder: Path, constant: str) -> None:
     text = (folder / "mod.rs").read_text()
     files = sorted(path.stem for path in folder.glob("*.rs") if path.stem != "mod")
     modules = re.findall(r"^(?:pub(?:\(crate\))? )?mod (\w+);", text, re.MULTILINE)
     assert modules == files, f"the `mod` lines of {folder.name}/mod.rs are its files, sorted"
-    found = re.search(rf"pub(?:\(crate\))? const {constant}: &\[.*?= &\[(.*?)\];", text, re.DOTALL)
-    assert found, f"{folder.name}/mod.rs has no list {constant}"
-    entries = re.findall(r"(\w+)::\w+", found[1])
+    entries = registered(folder / "mod.rs", constant)
     # One file may hold two units, such as a bound as printed and as corrected.
     assert entries or modules == [], f"{constant} is empty"
     imported = dict(re.findall(r"use (\w+)::(\w+);", text))
     assert set(entries) | set(imported) >= set(files), f"{constant} lacks {sorted(set(files) - set(entries))}"
     assert entries == sorted(entries), f"{constant} is sorted by name"
+
+
+def test_every_kind_of_machine_has_its_bounds_registered() -> None:
+    folders = {folder.parent.name for folder, constant in REGISTRIES if constant == "BOUNDS"}
+    listed = re.search(
+        r"pub const BOUNDS: .*?=\s+&\[(.*?)\];", (ROOT / "crates/cost/src/lib.rs").read_text(), re.DOTALL
+    )
+    assert listed
+    assert re.findall(r"(\w+)::bounds::BOUNDS", listed[1]) == sorted(folders)
+    assert folders == {path.stem for path in REGISTRIES[-1][0].glob("*.rs")} - {"mod"}
+
+
+def test_every_output_format_is_registered() -> None:
+    lib = ROOT / "crates" / "emit" / "src" / "lib.rs"
+    folders = {path.parent.name for path in lib.parent.glob("*/mod.rs")}
+    entries = registered(lib, "EMITTERS")
+    assert entries == sorted(entries)
+    # Decision tables have a registry of their own.
+    assert set(entries) == folders - {"tuning"}
+    assert set(registered(lib, "IMPORTERS")) < set(entries)
 
 
 def test_registered_algorithms_are_the_files() -> None:

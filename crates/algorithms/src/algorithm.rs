@@ -19,6 +19,16 @@ pub enum Means {
 }
 
 impl Means {
+    pub const ALL: [Self; 3] = [Self::Grid, Self::Messages, Self::ReducingSwitches];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Means::Grid => "grid",
+            Means::Messages => "messages",
+            Means::ReducingSwitches => "reducing-switches",
+        }
+    }
+
     /// The phrase of error messages.
     pub fn phrase(self) -> &'static str {
         match self {

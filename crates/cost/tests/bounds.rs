@@ -15,7 +15,7 @@ type Case = (Collective, WaferPart);
 fn case(kind: Kind, grid: Grid, root: u32, wavelets: u64) -> Case {
     let ranks = grid.count() as u32;
     let collective = Collective::new(kind, ranks, wavelets, root.into(), Operator::Sum, Dtype::F32).unwrap();
-    (collective, WaferPart { grid, ramp_latency: 2, clock_mhz: 850.0 })
+    (collective, WaferPart { grid, depth_cycles: 5.0, clock_mhz: 850.0 })
 }
 
 fn line(pes: u32, root: u32, wavelets: u64) -> Case {

@@ -46,7 +46,7 @@ impl Piece {
 
 /// One source of what an operation moves.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Part {
+pub struct OwnedRegion {
     pub region: Region,
     pub owner: SideId,
     pub holders: Vec<SideId>,
@@ -57,7 +57,7 @@ pub struct Part {
 pub struct Operation {
     pub pattern: Pattern,
     pub reader: SideId,
-    pub parts: Vec<Part>,
+    pub parts: Vec<OwnedRegion>,
     pub participants: Ranks,
     /// Of gather, broadcast, scatter and reduce.
     pub root: Option<u32>,
@@ -74,7 +74,7 @@ fn step() {
 }
 
 /// What `rank` must receive of a part to hold all that its side of `reader` covers.
-pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &Part) -> Region {
+pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Region {
     step();
     let mut rest = sides[reader].at(rank).intersect(&part.region);
     for &holder in std::iter::once(&part.owner).chain(&part.holders) {
@@ -99,7 +99,7 @@ pub fn sources(sides: &Sides, rank: u32, owner: SideId, need: &Region) -> Vec<(u
 }
 
 /// To whom `rank` sends what of a part.
-pub fn targets(sides: &Sides, rank: u32, reader: SideId, part: &Part) -> Vec<(u32, Region)> {
+pub fn targets(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
     let mine = sides[part.owner].at(rank).intersect(&part.region);
     if mine.is_empty() || reader == part.owner || part.holders.contains(&reader) {
         return Vec::new();
@@ -180,7 +180,7 @@ impl Operation {
     /// once, but for one that stays where the result is to be, and an allreduce's result once more to all but one.
     pub fn elements(&self, sides: &Sides) -> u64 {
         if self.pattern.reduces() {
-            let moved = |part: &Part| {
+            let moved = |part: &OwnedRegion| {
                 let give = |k: u32| sides[part.owner].at(k).intersect(&part.region);
                 let given: u64 = self.participants.iter().map(|k| give(k).volume()).sum();
                 if self.pattern == Pattern::Allreduce {

@@ -11,7 +11,7 @@ use unisono_base::{
 };
 
 use crate::{
-    exchange::{Group, Operation, PAIRS, Part, Piece, STEPS, by_rank, need, sources, targets},
+    exchange::{Group, Operation, OwnedRegion, PAIRS, Piece, STEPS, by_rank, need, sources, targets},
     pattern::Pattern,
     rules::{Listing, Read, Rules, Tables, decide, hold},
     side::{Ranks, SideId, Sides},
@@ -41,7 +41,7 @@ pub struct Share {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Pushed {
     pub reader: SideId,
-    pub parts: Vec<Part>,
+    pub parts: Vec<OwnedRegion>,
     /// The ranks that read.
     pub readers: Ranks,
     /// Each rank exchanges with those next to it.
@@ -110,7 +110,7 @@ pub fn plan(
         }
         plan.operations.push(operation);
     }
-    let mut rest: Vec<Part> = Vec::new();
+    let mut rest: Vec<OwnedRegion> = Vec::new();
     let mut uncovered = Vec::new();
     for piece in &mut pieces {
         let region = piece.region.intersect(&read.wanted);
@@ -118,7 +118,7 @@ pub fn plan(
             continue;
         }
         if piece.owner_side != reader && !piece.holders.contains(&reader) {
-            rest.push(Part { region: region.clone(), owner: piece.owner_side, holders: piece.holders.clone() });
+            rest.push(OwnedRegion { region: region.clone(), owner: piece.owner_side, holders: piece.holders.clone() });
             if region != piece.region {
                 uncovered.push(Piece { region: piece.region.minus(&region), ..piece.clone() });
                 piece.region = region;
@@ -154,7 +154,7 @@ pub fn plan(
 }
 
 /// Counts the steps of all pairs of ranks that exchange anything, before they are looked at: a few readers stand for all.
-fn expect_pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[Part]) {
+fn expect_pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[OwnedRegion]) {
     const ASKED: u32 = 4;
     let of = |k: u32| {
         let from = parts.iter().map(|part| sides[part.owner].touching(&need(sides, k, reader, part)).len());
@@ -165,7 +165,7 @@ fn expect_pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[Part]) 
     spend(PAIRS, (sum / count.max(1)).saturating_mul(u64::from(readers.len())).saturating_mul(STEPS));
 }
 
-fn received(sides: &Sides, rank: u32, reader: SideId, part: &Part) -> Vec<(u32, Region)> {
+fn received(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
     sources(sides, rank, part.owner, &need(sides, rank, reader, part))
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use unisono_base::mix;
 
-use crate::Target;
+use crate::FuzzTarget;
 
 /// Seeds from other folders of the repository that are longer are left out.
 const LONGEST_SEED: u64 = 8 << 10;
@@ -26,7 +26,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The inputs of a target's corpus.
-pub fn inputs(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
+pub fn inputs(target: &FuzzTarget) -> Vec<(PathBuf, Vec<u8>)> {
     files(&folder().join(target.name))
         .into_iter()
         .filter_map(|path| Some((path.clone(), fs::read(path).ok()?)))
@@ -34,7 +34,7 @@ pub fn inputs(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// What a session starts from: the corpus, short files of the repository, and what an earlier session found in `grown`.
-pub fn seeds(target: &Target, grown: Option<&Path>) -> Vec<Vec<u8>> {
+pub fn seeds(target: &FuzzTarget, grown: Option<&Path>) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = inputs(target).into_iter().map(|(_, input)| input).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for (folder, end) in target.seeds {

@@ -17,7 +17,7 @@ use std::{
 
 use unisono_base::{interrupt, limits};
 
-use crate::{Target, memory};
+use crate::{FuzzTarget, memory};
 
 /// Bounds of one input.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,7 @@ pub fn start(bounds: &Bounds) {
 ///
 /// # Errors
 /// It panicked, or took more CPU time or memory than its bounds.
-pub fn run(target: &Target, input: &[u8], bounds: &Bounds) -> Result<bool, Fault> {
+pub fn run(target: &FuzzTarget, input: &[u8], bounds: &Bounds) -> Result<bool, Fault> {
     STOP.store(false, Relaxed);
     let most = bounds.bytes(input);
     BEATS.fetch_add(1, Relaxed);

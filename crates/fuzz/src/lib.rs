@@ -1,6 +1,6 @@
 //! Fuzzing in process, on the stable compiler.
 //!
-//! A [`Target`] runs one input: a text for a reader, the bytes of a plan, or draws from which it makes a structured problem.
+//! A [`FuzzTarget`] runs one input: a text for a reader, the bytes of a plan, or draws from which it makes a structured problem.
 //! A panic, an input over its bound of CPU time, and memory over its bound are failures. [`guard`] runs an input under these
 //! bounds, [`mutate`] makes new inputs of old ones, [`coverage`] says which inputs reach new code where the compiler counts
 //! (`make fuzz` asks it to), and [`session`] is the loop. The program `unisono-fuzz` runs sessions in child processes, so that
@@ -21,5 +21,5 @@ mod uses;
 
 pub use draws::Draws;
 pub use random::Random;
-pub use target::{Form, Target};
+pub use target::{Form, FuzzTarget};
 pub use targets::TARGETS;

@@ -16,7 +16,7 @@ use std::{
 };
 
 use unisono_fuzz::{
-    TARGETS, Target,
+    FuzzTarget, TARGETS,
     guard::{self, Bounds, Fault, HANG},
     memory::OVER,
     session::{self, Folders},
@@ -46,7 +46,7 @@ fn bounds() -> Done<Bounds> {
     Ok(Bounds { cpu_seconds: setting("FUZZ_CPU_SECONDS", 10)?, ..Bounds::default() })
 }
 
-fn find(name: &str) -> Done<&'static Target> {
+fn find(name: &str) -> Done<&'static FuzzTarget> {
     let names = || TARGETS.iter().map(|t| t.name).collect::<Vec<_>>().join(", ");
     let found = TARGETS.iter().copied().find(|t| t.name == name);
     found.ok_or_else(|| format!("'{name}' is not a target; there are {}", names()).into())
@@ -101,7 +101,7 @@ fn death(status: &str, said: &str) -> Fault {
 }
 
 /// One turn of a target; true where nothing failed.
-fn turn(target: &'static Target, seconds: u64, seed: u64) -> Done<bool> {
+fn turn(target: &'static FuzzTarget, seconds: u64, seed: u64) -> Done<bool> {
     let (begin, folders) = (Instant::now(), Folders::new(&folder()));
     let mut sound = true;
     for death_count in 0..MOST_DEATHS {
@@ -131,7 +131,7 @@ fn all() -> Done<ExitCode> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
     let mut seed = setting("FUZZ_SEED", clock)?;
     let named = env::var("FUZZ_TARGET").unwrap_or_default();
-    let targets: Vec<&Target> = match named.as_str() {
+    let targets: Vec<&FuzzTarget> = match named.as_str() {
         "" | "all" => TARGETS.to_vec(),
         names => names.split(',').map(find).collect::<Done<_>>()?,
     };

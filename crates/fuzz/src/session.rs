@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Random, Target, corpus,
+    FuzzTarget, Random, corpus,
     coverage::Coverage,
     guard::{self, Bounds, Fault},
     mutate::Pool,
@@ -42,11 +42,11 @@ impl Folders {
     }
 
     /// The input that runs now: what is left of an input that ends the process.
-    pub fn current(&self, target: &Target) -> PathBuf {
+    pub fn current(&self, target: &FuzzTarget) -> PathBuf {
         self.root.join("current").join(target.name)
     }
 
-    pub fn grown(&self, target: &Target) -> PathBuf {
+    pub fn grown(&self, target: &FuzzTarget) -> PathBuf {
         self.root.join("grown").join(target.name)
     }
 
@@ -54,7 +54,7 @@ impl Folders {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn keep(&self, target: &Target, input: &[u8], fault: &Fault) -> std::io::Result<bool> {
+    pub fn keep(&self, target: &FuzzTarget, input: &[u8], fault: &Fault) -> std::io::Result<bool> {
         let folder = self.root.join("artifacts").join(target.name);
         fs::create_dir_all(&folder)?;
         let kept = corpus::files(&folder);
@@ -77,7 +77,7 @@ impl Folders {
 /// # Errors
 /// Those of the file system.
 pub fn run(
-    target: &Target,
+    target: &FuzzTarget,
     folders: &Folders,
     bounds: &Bounds,
     time: Duration,

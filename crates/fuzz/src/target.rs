@@ -12,7 +12,7 @@ pub enum Form {
 }
 
 /// A function that runs inputs, and what the harness needs to know of it.
-pub struct Target {
+pub struct FuzzTarget {
     /// The folder in `corpus/`.
     pub name: &'static str,
     pub summary: &'static str,
@@ -25,7 +25,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> bool,
 }
 
-impl Target {
+impl FuzzTarget {
     /// A target over texts, without seeds of its own.
     pub const fn new(name: &'static str, summary: &'static str, run: fn(&[u8]) -> bool) -> Self {
         Self { name, summary, form: Form::Text, seeds: &[], quick_runs: 400, run }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use unisono_fuzz::{
-    Random, TARGETS, Target, corpus,
+    FuzzTarget, Random, TARGETS, corpus,
     guard::{self, Bounds, Fault},
     mutate::Pool,
 };
@@ -25,7 +25,7 @@ fn in_turn<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 }
 
 /// What failed, with the input where it is a text.
-fn shown(target: &Target, input: &[u8], of: &str, fault: &Fault) -> String {
+fn shown(target: &FuzzTarget, input: &[u8], of: &str, fault: &Fault) -> String {
     format!("{}, {of}: {}\n{}", target.name, fault.message, input.escape_ascii())
 }
 
@@ -71,7 +71,7 @@ fn changed_inputs_do_not_fail() {
 }
 
 /// Does what its input says.
-const OBEYS: Target = Target::new("obeys", "panics, allocates or computes", |input| match input {
+const OBEYS: FuzzTarget = FuzzTarget::new("obeys", "panics, allocates or computes", |input| match input {
     b"panic" => panic!("as asked"),
     b"allocate" => vec![1u8; 3 << 20].iter().all(|&byte| byte == 1),
     b"compute" => loop {

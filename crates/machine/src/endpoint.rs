@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Description, MachineError, Shape, Source};
+use crate::{Description, MachineError, MachineText, Shape};
 
 /// A model of what messages cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -202,8 +202,8 @@ const DAY_NS: f64 = 8.64e13;
 impl Description for Endpoint {
     const KIND: &'static str = "endpoint";
 
-    fn read(source: &Source) -> Result<Self, MachineError> {
-        let Source { text, origin, .. } = *source;
+    fn read(source: &MachineText) -> Result<Self, MachineError> {
+        let MachineText { text, origin, .. } = *source;
         let table: toml::Table = source.parse()?;
         check_table(&table, None, text, origin)?;
         let levels = table.get("levels").and_then(toml::Value::as_array).into_iter().flatten();

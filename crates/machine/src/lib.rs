@@ -16,7 +16,7 @@ pub use endpoint::{Endpoint, EndpointModel, Level, Parameters, RankOrder};
 pub use error::MachineError;
 pub use grid::{Direction, Grid, Shape};
 pub use in_network::InNetwork;
-pub use machine::{Description, Machine, MachineKind, Source};
+pub use machine::{Description, Machine, MachineKind, MachineText};
 pub use presets::{PRESETS, Preset};
 pub use wafer::Wafer;
 

@@ -13,7 +13,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
 
     /// # Errors
     /// Text that is not TOML, an unknown key, a value out of range.
-    fn read(source: &Source) -> Result<Self, MachineError>;
+    fn read(source: &MachineText) -> Result<Self, MachineError>;
 
     fn name(&self) -> &str;
 
@@ -43,7 +43,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
 }
 
 /// The text of a machine file.
-pub struct Source<'a> {
+pub struct MachineText<'a> {
     pub text: &'a str,
     /// The name of the file, for messages.
     pub origin: &'a str,
@@ -51,7 +51,7 @@ pub struct Source<'a> {
     pub files: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Source<'_> {
+impl MachineText<'_> {
     /// # Errors
     /// Text that is not TOML of this form; the message names the line.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, MachineError> {
@@ -71,7 +71,7 @@ impl Source<'_> {
 /// A kind of machine: the name that files give it, and its reader.
 pub struct MachineKind {
     pub name: &'static str,
-    read: fn(&Source) -> Result<Machine, MachineError>,
+    read: fn(&MachineText) -> Result<Machine, MachineError>,
 }
 
 impl MachineKind {
@@ -176,7 +176,7 @@ impl Machine {
         origin: &str,
         files: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, MachineError> {
-        let source = Source { text, origin, files };
+        let source = MachineText { text, origin, files };
         let KindOnly { kind: found } = source.parse()?;
         match KINDS.iter().find(|kind| kind.name == found) {
             Some(kind) => (kind.read)(&source),

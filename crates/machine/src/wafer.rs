@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Description, Grid, MachineError, Shape, Source};
+use crate::{Description, Grid, MachineError, MachineText, Shape};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,7 +60,7 @@ fn output_queues() -> u32 {
 impl Description for Wafer {
     const KIND: &'static str = "wafer";
 
-    fn read(source: &Source) -> Result<Self, MachineError> {
+    fn read(source: &MachineText) -> Result<Self, MachineError> {
         let wafer: Self = source.parse()?;
         wafer.check(source.origin)?;
         Ok(wafer)

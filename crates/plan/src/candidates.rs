@@ -14,7 +14,7 @@ use crate::{PlanError, Problem};
 /// Where a time comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum TimeSource {
     /// The cost terms of phases, in closed form or of the schedule.
     Terms,
     /// The algorithm's rounds in closed form, at the prices of the machine at large.
@@ -35,7 +35,7 @@ pub struct Timed {
     pub algorithm: &'static dyn Algorithm,
     pub params: Params,
     pub time: Time,
-    pub source: Source,
+    pub source: TimeSource,
     /// The cost terms that the time was computed from, where it was.
     pub estimate: Option<Estimate>,
 }
@@ -98,7 +98,7 @@ pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algo
 /// The work of [`crate::Target::time`], as far as it is known before.
 pub(crate) const TIMING: &str = "the timing of candidates";
 
-/// Times every candidate of a problem, best first. Leaves out candidates that do not support the case, are too large to build,
+/// Times every candidate of a problem, best first, and after them those that no simulator runs. Leaves out candidates that do not support the case, are too large to build,
 /// are over a limit, or take long to time. Cheap candidates are timed first, so that a limit leaves out as few as possible.
 ///
 /// # Errors
@@ -128,7 +128,8 @@ pub(crate) fn rank(problem: &Problem, wanted: &Params) -> Result<Vec<Timed>, Pla
     }
     left_out.remark();
     // Of equal times the first in the order of the candidates.
-    timed.sort_by(|(i, a), (j, b)| a.time.total_cmp(&b.time).then(i.cmp(j)));
+    let last = |timed: &Timed| !target.simulates(timed.algorithm);
+    timed.sort_by(|(i, a), (j, b)| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)).then(i.cmp(j)));
     Ok(timed.into_iter().map(|(_, one)| one).collect())
 }
 

@@ -38,8 +38,12 @@ pub enum PlanError {
     NoSwitches { machine: String },
     #[error("{machine} is of kind {kind}, which has no model of single schedules; simulate the schedule")]
     NoPrediction { machine: String, kind: String },
+    #[error("{machine} is of kind {kind}, which offers {offers}; {purpose} machines that offer {needed}")]
+    NotOffered { machine: String, kind: &'static str, offers: String, purpose: String, needed: &'static str },
+    #[error("the number of nodes is 0; accepted are 1 or more")]
+    NoNodes,
     #[error("the plan is for {machine}, of kind {kind}; a .plan file is for MPI, so plan for a machine of ranks")]
-    NotForMpi { machine: String, kind: String },
+    NotForMpi { machine: String, kind: &'static str },
     #[error("places are for a network; {machine} is of kind {kind}")]
     NoPlaces { machine: String, kind: &'static str },
     #[error("the schedule has {count} {what}; the part of the machine has {found} {places}")]
@@ -75,6 +79,7 @@ impl PlanError {
             Self::NoCandidate { .. }
                 | Self::NoPrediction { .. }
                 | Self::NotForMpi { .. }
+                | Self::NotOffered { .. }
                 | Self::Algorithm(AlgorithmError::Unsupported { .. })
         )
     }

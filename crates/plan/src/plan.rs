@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use unisono_algorithms::Params;
+use unisono_algorithms::{Means, Params};
 use unisono_base::limits::counted;
 use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
@@ -11,6 +11,7 @@ use crate::{
     PlanError, Problem, Timed,
     candidates::{rank, time_and_spare},
     stored::store_best,
+    targets::kind_of,
 };
 
 pub struct Plan {
@@ -77,9 +78,9 @@ impl Plan {
     /// The machine does not run MPI programs, message passing cannot run the schedule, or it is too large.
     pub fn stored(&self) -> Result<Stored, PlanError> {
         let target = &self.problem.target;
-        if !target.runs_mpi() {
-            let (machine, kind) = (target.machine_name().to_owned(), target.machine().kind().to_owned());
-            return Err(PlanError::NotForMpi { machine, kind });
+        let kind = kind_of(&target.machine());
+        if !kind.offers.contains(&Means::Messages) {
+            return Err(PlanError::NotForMpi { machine: target.machine_name().to_owned(), kind: kind.name });
         }
         store_best(&target.case(self.problem.collective), self.best(), || self.schedule())
     }

@@ -8,7 +8,7 @@ use unisono_algorithms::Params;
 use unisono_cost::{Bound, Time, tightest};
 use unisono_lower::{File, Terms};
 
-use crate::{Plan, PlanError, Problem, Source, Timed};
+use crate::{Plan, PlanError, Problem, TimeSource, Timed};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PhaseReport {
@@ -24,14 +24,14 @@ pub struct PhaseReport {
 pub struct Prediction {
     pub cycles: Option<f64>,
     pub seconds: f64,
-    pub source: Source,
+    pub source: TimeSource,
     /// `None` where the schedule is too large to be built for its terms.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
 }
 
 impl Prediction {
-    pub(crate) fn new(time: Time, source: Source, terms: Option<Terms>) -> Self {
+    pub(crate) fn new(time: Time, source: TimeSource, terms: Option<Terms>) -> Self {
         Self { cycles: time.cycles, seconds: time.seconds, source, terms, phases: None }
     }
 }
@@ -54,7 +54,7 @@ pub struct CandidateReport {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub ratio: Option<f64>,
-    pub source: Source,
+    pub source: TimeSource,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -85,6 +85,11 @@ impl Plan {
     pub fn ratio(&self) -> Option<f64> {
         let (_, bound) = tightest(&self.problem.cost())?;
         ratio(self.best(), Some(bound))
+    }
+
+    /// Reports the bound that plans are compared with.
+    pub fn bound(&self) -> Option<BoundReport> {
+        tightest(&self.problem.cost()).map(bound_report)
     }
 
     /// # Errors

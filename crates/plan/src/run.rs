@@ -132,11 +132,55 @@ impl RunError {
     }
 }
 
-// The names of the simulators, as in `--sim`.
-pub(crate) const FABRIC: &str = "fabric";
-pub(crate) const ENDPOINT: &str = "endpoint";
-pub(crate) const NETWORK: &str = "network";
-pub(crate) const COLLECTIVE_ENGINE: &str = "collective-engine";
+/// A simulator of schedules.
+#[derive(Debug)]
+pub struct Simulator {
+    /// As in `--sim`.
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// Whether it prices messages by a model that a run can choose.
+    pub takes_model: bool,
+    pub records: Records,
+}
+
+/// The nodes whose operations a simulator can record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Records {
+    Nothing,
+    Pes,
+    Ranks,
+}
+
+impl Records {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Pes => "pes",
+            Self::Ranks => "ranks",
+        }
+    }
+}
+
+pub(crate) const COLLECTIVE_ENGINE: Simulator = Simulator {
+    name: "collective-engine",
+    summary: "packets in switches that reduce",
+    takes_model: false,
+    records: Records::Nothing,
+};
+pub(crate) const ENDPOINT: Simulator = Simulator {
+    name: "endpoint",
+    summary: "messages among ranks, at prices",
+    takes_model: true,
+    records: Records::Ranks,
+};
+pub(crate) const FABRIC: Simulator =
+    Simulator { name: "fabric", summary: "a wafer, wavelet by wavelet", takes_model: false, records: Records::Pes };
+pub(crate) const NETWORK: Simulator = Simulator {
+    name: "network",
+    summary: "messages among ranks, as packets",
+    takes_model: false,
+    records: Records::Ranks,
+};
 
 /// The value of a metric.
 #[derive(Clone, PartialEq, Debug)]
@@ -204,7 +248,7 @@ impl Run {
     /// A run of the fabric of a wafer.
     pub fn on_fabric(run: fabric::Run, elements: u32, clock_mhz: f64, phases: Vec<String>, wall_seconds: f64) -> Self {
         Self {
-            simulator: FABRIC,
+            simulator: FABRIC.name,
             cycles: Some(run.cycles),
             seconds: run.cycles as f64 / (clock_mhz * 1e6),
             nanoseconds: run.cycles as f64 * 1e3 / clock_mhz,
@@ -225,7 +269,7 @@ impl Run {
     pub fn among_ranks(run: endpoint::Run, ticks_per_ns: f64, wall_seconds: f64) -> Self {
         let nanoseconds = run.makespan as f64 / ticks_per_ns;
         Self {
-            simulator: ENDPOINT,
+            simulator: ENDPOINT.name,
             cycles: None,
             seconds: nanoseconds / 1e9,
             nanoseconds,
@@ -245,7 +289,7 @@ impl Run {
     /// A run on a network, of which one of `planes` was simulated.
     pub fn on_network(run: network::Run, ticks_per_ns: f64, planes: u32, wall_seconds: f64) -> Self {
         let mut made = Self::among_ranks(run.hosts, ticks_per_ns, wall_seconds);
-        made.simulator = NETWORK;
+        made.simulator = NETWORK.name;
         made.events = run.events;
         made.metrics.extend([
             ("planes", Value::Count(planes.into()), "planes that carry the same, of which one was simulated"),
@@ -260,7 +304,7 @@ impl Run {
     pub fn in_switches(run: collective_engine::Run, wall_seconds: f64) -> Self {
         let nanoseconds = run.picoseconds as f64 / 1e3;
         Self {
-            simulator: COLLECTIVE_ENGINE,
+            simulator: COLLECTIVE_ENGINE.name,
             cycles: None,
             seconds: nanoseconds / 1e9,
             nanoseconds,

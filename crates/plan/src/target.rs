@@ -3,12 +3,13 @@
 use std::any::Any;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, find, resolve};
+use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Placed, Placement, Terms};
-use unisono_machine::Machine;
+use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
+use crate::{Part, PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
@@ -18,6 +19,11 @@ pub struct Details {
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
     pub note: Option<&'static str>,
+}
+
+/// Returns whether these are the first ranks, or places, in their order.
+pub(crate) fn is_first(ranks: &[u32]) -> bool {
+    ranks.iter().copied().eq(0..narrow(ranks.len()))
 }
 
 /// A part of a machine of one kind, ready for one collective after another.
@@ -75,6 +81,11 @@ pub trait Target: Send + Sync {
         false
     }
 
+    /// Returns whether the simulator of the machine runs schedules of an algorithm. Other candidates are ranked last.
+    fn simulates(&self, _algorithm: &dyn Algorithm) -> bool {
+        true
+    }
+
     /// Elementary steps of [`Target::time`], and of [`Target::build`] once more; 0 where they do not count.
     fn steps(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> u128 {
         0
@@ -97,9 +108,10 @@ pub trait Target: Send + Sync {
     /// It is larger than its tables can hold.
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
 
-    /// Returns whether MPI programs can run plans for the machine.
-    fn runs_mpi(&self) -> bool {
-        false
+    /// Returns the part that some ranks of this part make, ascending, and whether these ranks are at their own places in it.
+    /// Ranks that cannot be named apart are taken to be the first ones.
+    fn among(&self, ranks: &[u32]) -> (Part, bool) {
+        (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
     }
 
     /// Facts of a plan beyond its time.

@@ -13,6 +13,7 @@ use unisono_discover::{
     Access, Action, Box3, Buffer, DiscoverError, Discovery as Engine, Example, Geometry, Mode, Operation as Found,
     Options, Program, Region, Rules, Split, Task, Waits, report, report_of, sizes3,
 };
+use unisono_plan::program::MovedData;
 
 use crate::{
     convert::{index, whole},
@@ -83,10 +84,10 @@ pub fn discover_moved<'py>(
     let made = detached(py, || {
         let mut discovery = Engine::new(Options::report(nodes, rules))?;
         Program::parse(program)?.submit(&mut discovery)?;
-        Ok((report_of(&mut discovery), Moved::all(&discovery)))
+        Ok((report_of(&mut discovery), MovedData::all(&discovery)))
     })?;
     let (report, moved) = made.map_err(refused)?;
-    Ok((to_python(py, &report)?, moved))
+    Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
 }
 
 /// Tasks of an example that rank 0 reads in a second: the best of `rounds` runs.
@@ -360,7 +361,7 @@ impl Discovery {
     /// What was moved so far, each distinct operation once.
     fn moved(&self, py: Python<'_>) -> PyResult<Vec<Moved>> {
         let engine = &self.engine;
-        detached(py, || Moved::all(engine))
+        Ok(detached(py, || MovedData::all(engine))?.into_iter().map(Moved).collect())
     }
 
     fn task_name(&self, task: u32) -> PyResult<&str> {

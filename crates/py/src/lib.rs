@@ -28,6 +28,7 @@ mod schedule;
 mod simulate;
 mod simulation;
 mod traffic;
+mod tuning;
 mod workload;
 
 use pyo3::prelude::*;
@@ -52,6 +53,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;
+    m.add_class::<moved::Pricing>()?;
+    m.add_function(wrap_pyfunction!(moved::pricing, m)?)?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
@@ -70,6 +73,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(limits::set_limits, m)?)?;
     m.add_function(wrap_pyfunction!(limits::steps_counted, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
+    m.add_function(wrap_pyfunction!(machine::require_offer, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate::simulators, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
@@ -78,6 +83,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::prove_plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::chosen, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::plan_size_class, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::propose, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::size_class, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::tuned_regions, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::worthwhile, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
@@ -100,7 +111,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(multiplying::multiplying_fan_out, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_schedules, m)?)?;
     m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
-    m.add_function(wrap_pyfunction!(network::places, m)?)?;
     m.add_function(wrap_pyfunction!(network::plane, m)?)?;
     m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discover, m)?)?;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
+use unisono_algorithms::Means;
 use unisono_base::narrow;
 use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer, network::Network};
-use unisono_plan::{Part, simulator_of};
+use unisono_plan::{Part, kind_of, require};
 
 use crate::{
     convert,
@@ -121,7 +122,13 @@ impl Machine {
     /// The simulator that runs schedules on it.
     #[getter]
     fn simulator(&self) -> &'static str {
-        simulator_of(&self.description)
+        kind_of(&self.description).simulator.name
+    }
+
+    /// The means of communication that it offers: `grid`, `messages`, `reducing-switches`.
+    #[getter]
+    fn offers(&self) -> Vec<&'static str> {
+        kind_of(&self.description).offers.iter().map(|means| means.name()).collect()
     }
 
     #[getter]
@@ -175,6 +182,14 @@ impl Machine {
         };
         format!("<unisono.Machine {}{part}>", self.name())
     }
+}
+
+/// Refuses a machine that does not offer a means of communication; `purpose` begins the reason.
+#[pyfunction]
+pub fn require_offer(machine: &Machine, needed: &str, purpose: &str) -> PyResult<()> {
+    let needed = Means::ALL.into_iter().find(|means| means.name() == needed);
+    let needed = needed.ok_or_else(|| input("no machine offers that"))?;
+    require(&machine.description, needed, purpose).map_err(input)
 }
 
 /// `[{name, kind, summary}]` of all presets.

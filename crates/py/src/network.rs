@@ -4,7 +4,7 @@ use numpy::PyArray1;
 use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
     MachineError,
-    network::{FAMILIES, Network, Part, deadlock},
+    network::{FAMILIES, Network, deadlock},
 };
 
 use crate::{
@@ -28,19 +28,6 @@ pub fn whole_network<'a>(machine: &'a Machine, what: &str) -> PyResult<&'a Netwo
     let network = network(machine)?;
     machine.check_whole(&format!("{what} on"))?;
     Ok(network)
-}
-
-/// The accelerators of the machine's part, in the order of their ranks.
-#[pyfunction]
-pub fn places(machine: &Machine) -> PyResult<Vec<u32>> {
-    let network = network(machine)?;
-    let extents = network.topology(&network.name).map_err(input)?.extents();
-    let shape = match machine.part() {
-        unisono_plan::Part::Places(places) => return Ok(places.clone()),
-        unisono_plan::Part::Shape(shape) => Some(*shape),
-        _ => None,
-    };
-    Ok(Part::new(&network.name, &extents, shape).map_err(input)?.nodes)
 }
 
 /// `[{name, keys, reference, summary}]` of all families of topologies.

@@ -1,5 +1,7 @@
 //! Planning, bounds, sweeps and the registry of algorithms.
 
+use std::sync::Arc;
+
 use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
@@ -7,7 +9,9 @@ use pyo3::{
 use serde::Serialize;
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::Kind;
-use unisono_plan::{PlanReport, Problem, TARGETS, bounds as bounds_of, plan as plan_of, sweep_point as point_of};
+use unisono_plan::{
+    PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, plan as plan_of, sweep_point as point_of,
+};
 
 use crate::{
     convert::{self, Request},
@@ -19,12 +23,17 @@ use crate::{
 /// The candidates of a request, best first, and the schedule of the best.
 #[pyclass(frozen, module = "unisono")]
 pub struct Plan {
-    plan: unisono_plan::Plan,
+    plan: Arc<unisono_plan::Plan>,
     report: PlanReport,
 }
 
 impl Plan {
-    pub fn inner(&self) -> &unisono_plan::Plan {
+    pub fn new(plan: Arc<unisono_plan::Plan>) -> Result<Self, PlanError> {
+        let report = plan.report()?;
+        Ok(Self { plan, report })
+    }
+
+    pub fn inner(&self) -> &Arc<unisono_plan::Plan> {
         &self.plan
     }
 }
@@ -119,9 +128,7 @@ pub fn plan(
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
     let made = detached(py, || {
-        let plan = plan_of(Problem::new(&request.asked(machine, model))?, algorithm, &params)?;
-        let report = plan.report()?;
-        Ok(Plan { plan, report })
+        Plan::new(Arc::new(plan_of(Problem::new(&request.asked(machine, model))?, algorithm, &params)?))
     })?;
     made.map_err(plan_error)
 }

@@ -190,9 +190,9 @@ impl Schedule {
     /// proof; without it random numbers are seeded by the operating system.
     #[pyo3(signature = (method = "auto", seed = None))]
     fn verify(&self, py: Python<'_>, method: &str, seed: Option<&str>) -> PyResult<Proof> {
-        let method: Method = method.parse().map_err(|e: String| input(e))?;
-        let seed = seed.map(str::parse).transpose().map_err(|e: String| input(e))?;
-        let seed = seed.unwrap_or_else(Seed::random);
+        let method: Method = method.parse().map_err(input)?;
+        let seed = seed.map(str::parse).transpose().map_err(input)?;
+        let seed: Seed = seed.unwrap_or_else(Seed::random);
         Ok(Proof { proof: detached(py, || self.prove_seeded(method, seed))? })
     }
 

@@ -1,8 +1,10 @@
 //! `simulate` and `measure`: schedules on simulated machines.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 use unisono_lower::VerifiedFile;
-use unisono_plan::{PlanError, RunError, RunOptions, measure_on_fabric, simulate as run};
+use unisono_plan::{PlanError, RunError, RunOptions, TARGETS, measure_on_fabric, simulate as run};
 use unisono_sim::fabric::Calibration;
 
 use crate::{
@@ -12,6 +14,12 @@ use crate::{
     schedule::Schedule,
     simulation::Simulation,
 };
+
+/// `{name: (summary, takes_model, records)}` of all simulators; `records` is nothing, pes or ranks.
+#[pyfunction]
+pub fn simulators() -> BTreeMap<&'static str, (&'static str, bool, &'static str)> {
+    TARGETS.iter().map(|kind| kind.simulator).map(|s| (s.name, (s.summary, s.takes_model, s.records.name()))).collect()
+}
 
 /// Proves a schedule and runs it with the simulator of its machine.
 #[pyfunction]

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use serde::Serialize;
 use unisono_machine::network::Network;
-use unisono_plan::workload::{Iteration, OnNetwork, WORKLOADS, Workload, WorkloadError, iterate, tasks};
+use unisono_plan::workload::{Iteration, NetworkWorkload, WORKLOADS, Workload, WorkloadError, iterate, tasks};
 use unisono_sim::{
     endpoint,
     network::{Interconnect, Options, run},
@@ -73,7 +73,7 @@ pub fn workload<'py>(
         return Err(input(format!("{name} is of kind {kind}; workloads run on machines of kind network")));
     };
     machine.check_whole("a workload chooses its accelerators from")?;
-    let on = detached(py, || OnNetwork::new(&workload, network))?.map_err(plan_error)?;
+    let on = detached(py, || NetworkWorkload::new(&workload, network))?.map_err(plan_error)?;
     let (iteration, packets, events) = match level {
         "model" => {
             let done = detached(py, || iterate(&workload, overlap, |c| on.take(&workload, c)))?.map_err(plan_error)?;

@@ -108,6 +108,12 @@ def unit_of(times: Mapping[str, Any]) -> str:
     return "cycles" if times["cycles"] is not None else "µs"
 
 
+def one_of(names: Sequence[str]) -> str:
+    """``a, b or c``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def params_text(params: Mapping[str, Any]) -> str:
     """``depth=31 contention=2``."""
     return " ".join(f"{name}={value}" for name, value in params.items())

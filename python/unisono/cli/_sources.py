@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 __all__ = [
+    "BY_RECORDS",
     "CERTIFICATE",
     "COLLECTIVE",
     "FILE",
@@ -19,7 +20,6 @@ __all__ = [
     "MODEL_OF_FILE",
     "NO_GRAPH",
     "NO_MACHINE",
-    "ON_SIMULATOR",
     "PLACED_FILE",
     "Unused",
     "refuse_unused",
@@ -86,12 +86,11 @@ _ON_RANKS = (
 _NOT_OF_RANKS = Unused(
     ("late", "noise"), "is for ranks that exchange messages, on machines of kind endpoint or network"
 )
-#: A run on each simulator.
-ON_SIMULATOR = {
-    "fabric": (_NOT_OF_RANKS,),
-    "endpoint": _ON_RANKS,
-    "network": _ON_RANKS,
-    "collective-engine": (Unused(_OF_WAFERS, "is for the PEs of a wafer"), _NOT_OF_RANKS),
+#: A run on a simulator, by the nodes that it records.
+BY_RECORDS = {
+    "pes": (_NOT_OF_RANKS,),
+    "ranks": _ON_RANKS,
+    "nothing": (Unused(_OF_WAFERS, "is for the PEs of a wafer"), _NOT_OF_RANKS),
 }
 
 

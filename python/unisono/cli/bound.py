@@ -38,7 +38,7 @@ def bound(as_json: bool, **options: Any) -> None:
     if request.op not in unisono.operators():
         raise InputError(f"'{request.op}' is not an operator; accepted are {', '.join(unisono.operators())}")
     machine, count = request.sized_machine(), request.count()
-    if request.model is not None and machine.kind == "wafer":
+    if request.model is not None and "grid" in machine.offers:
         raise click.UsageError(
             "--model chooses a model for machines of ranks; on a wafer the bounds of all models are listed"
         )

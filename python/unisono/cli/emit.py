@@ -7,15 +7,15 @@ import click
 from unisono import UnsupportedError, emit_files
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
-from unisono.cli._output import print_json, print_lines, working
-from unisono.planning.emission import check_target, write_target
+from unisono.cli._output import one_of, print_json, print_lines, working
+from unisono.planning.emission import FORMATS, check_target, write_target
 
 __all__ = ["emit"]
 
 
 @click.command()
 @file_or_plan_options
-@click.option("--format", "target", required=True, metavar="FORMAT", help="The target: csl, goal or msccl-xml.")
+@click.option("--format", "target", required=True, metavar="FORMAT", help=f"The target: {one_of(FORMATS)}.")
 @click.option(
     "-o",
     "--output",

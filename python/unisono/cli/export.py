@@ -6,8 +6,8 @@ from unisono import UnsupportedError
 from unisono.base.files import check_writable, write
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options
-from unisono.cli._output import print_json, print_lines, working
-from unisono.mpi.exports import export_table, loading, shown
+from unisono.cli._output import one_of, print_json, print_lines, working
+from unisono.mpi.exports import FORMATS, export_table, loading, shown
 from unisono.planning.decision_tables import read_table
 
 __all__ = ["export"]
@@ -15,13 +15,7 @@ __all__ = ["export"]
 
 @click.command()
 @click.argument("table", metavar="TABLE")
-@click.option(
-    "--format",
-    "target",
-    required=True,
-    metavar="FORMAT",
-    help="openmpi-rules, openmpi-json, mpich-json, ucc or nccl-tuner-csv.",
-)
+@click.option("--format", "target", required=True, metavar="FORMAT", help=f"{one_of(FORMATS)}.")
 @click.option("-o", "--output", metavar="FILE", required=True, help="The file to write.")
 @click.option("--library", metavar="FILE", help="For mpich-json: the libmpi.so.12 that is to read it, or its table.")
 @click.option("--check/--no-check", default=True, help="Run the library, where it is here, and see.")

@@ -5,15 +5,17 @@ import click
 from unisono.base.files import check_writable, save
 from unisono.base.inputs import element_count
 from unisono.cli._options import json_option, limit_options
-from unisono.cli._output import print_json, print_lines, working
-from unisono.planning.emission import import_schedule
+from unisono.cli._output import one_of, print_json, print_lines, working
+from unisono.planning.emission import IMPORTED_FORMATS, import_schedule
 
 __all__ = ["import_"]
 
 
 @click.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--format", "source", required=True, metavar="FORMAT", help="The format of FILE: msccl-xml.")
+@click.option(
+    "--format", "source", required=True, metavar="FORMAT", help=f"The format of FILE: {one_of(IMPORTED_FORMATS)}."
+)
 @click.option("-o", "--output", metavar="FILE", required=True, help="Text (.sched), or JSON where it ends in .json.")
 @click.option("--elements", type=int, metavar="N", help="Elements, whole chunks [the file's, or one a chunk].")
 @click.option("--bytes", metavar="SIZE", help="The same in bytes, as in 64KiB.")

@@ -23,10 +23,10 @@ from unisono.cli._output import (
     subject,
     working,
 )
-from unisono.cli._sources import GOAL, GOAL_ON_MACHINE, MODEL_OF_FILE, ON_SIMULATOR, refuse_unused
+from unisono.cli._sources import BY_RECORDS, GOAL, GOAL_ON_MACHINE, MODEL_OF_FILE, refuse_unused
 from unisono.cli._types import TracedPes, TracePes
 from unisono.simulation.runs import SAMPLED, Metric, check_outputs
-from unisono.simulation.traces import checked_pes
+from unisono.simulation.traces import SIMULATORS, checked_pes
 
 __all__ = ["simulate"]
 
@@ -53,9 +53,9 @@ _OF_RUN = (
 @maybe_file_or_plan_options
 @click.option(
     "--sim",
-    type=click.Choice(["collective-engine", "endpoint", "fabric", "network"]),
-    help="The simulator: fabric runs a wafer wavelet by wavelet, endpoint messages among ranks, network their packets, "
-    "collective-engine packets in switches that reduce [the machine's].",
+    type=click.Choice(list(SIMULATORS)),
+    help=f"The simulator: {'; '.join(f'{name} runs {about.summary}' for name, about in SIMULATORS.items())} "
+    "[the machine's].",
 )
 @click.option(
     "--queue-depth", type=int, metavar="N", help="Wavelets that wait at a router, per color and input [the machine's]."
@@ -113,15 +113,18 @@ def simulate(
     elif trace_pes is not None:
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
     what, where = _subject(file_or_collective, machine, options, given)
-    simulator = "endpoint" if where is None else where.simulator
+    by_model = [name for name, about in SIMULATORS.items() if about.takes_model]
+    # A GOAL program without a machine runs at the prices of LogGOPS.
+    simulator = by_model[0] if where is None else where.simulator
     if sim is not None and sim != simulator:
         raise InputError(
             f"--sim {sim} runs a program of --goal on a machine; name it with --machine"
             if where is None
             else f"--sim {sim} does not run {where.name}, a machine of kind {where.kind}; {simulator} does"
         )
-    refuse_unused(ON_SIMULATOR[simulator])
-    if what is not None and file_or_collective is not None and is_file(file_or_collective) and simulator != "endpoint":
+    refuse_unused(BY_RECORDS[SIMULATORS[simulator].records])
+    of_file = what is not None and file_or_collective is not None and is_file(file_or_collective)
+    if of_file and not SIMULATORS[simulator].takes_model:
         refuse_unused(MODEL_OF_FILE)
     if what is not None and given.late is not None and len(given.late) != what.ranks:
         raise InputError(f"--late says when {len(given.late)} ranks begin, and there are {what.ranks}")
@@ -130,8 +133,8 @@ def simulate(
     if trace is not None and what is not None:
         nodes = what.nodes
         pes = checked_pes((trace_pes or TracedPes(SAMPLED)).of(nodes), nodes)
-    # Among ranks the model prices messages; on other machines it only plans.
-    model = options["model"] if simulator == "endpoint" else None
+    # Some simulators price messages by the model; on other machines it only plans.
+    model = options["model"] if simulator in by_model else None
     of_wafer: dict[str, Any] = {"queue_depth": queue_depth, "noop_probability": noop_probability, "seed": seed}
     of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
     measured = None

@@ -10,11 +10,11 @@ from unisono.base.files import check_writable
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli.bench import sizes_of
+from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import import_mpi, together
-from unisono.planning.decisions import LIBRARY
-from unisono.tuning import Cell, groups, rows_of
+from unisono.tuning import LIBRARY, Cell, groups, rows_of
 from unisono.tuning import tune as measure
 
 __all__ = ["tune"]
@@ -64,11 +64,7 @@ def tune(
         if wanted[0] < 2:
             raise InputError("--ranks has 1; one rank has nothing to tune")
         limits = whole_numbers(per_node, "--per-node", world.size) if per_node else None
-        where = unisono.machine(machine, world.size)
-        if where.kind != "endpoint":
-            raise InputError(
-                f"the machine '{where.name}' is of kind {where.kind}; tuning needs one of ranks (endpoint)"
-            )
+        where = of_ranks(machine, world.size, "tuning is for")
         return names, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits
 
     names, where, counts, wanted, limits = together(world, checked)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import SupportsIndex
 
-from unisono._core import InputError, Machine, machine_presets, parse_shape
+from unisono._core import InputError, Machine, machine_presets, parse_shape, require_offer
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
 from unisono.base.inputs import is_whole, items, whole
 from unisono.base.messages import shown
 
-__all__ = ["Shape", "machine", "shape_of", "with_shape"]
+__all__ = ["Shape", "machine", "of_ranks", "shape_of", "with_shape"]
 
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
 Shape = str | SupportsIndex | Sequence[SupportsIndex]
@@ -110,3 +110,15 @@ def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape |
     if shape is None or shape_of(shape) == machine_or_name.shape:
         return machine_or_name
     return Machine.from_toml(machine_or_name.to_toml(), machine_or_name.name, shape_of(shape))
+
+
+def of_ranks(machine_or_name: Machine | str | os.PathLike[str], ranks: int, purpose: str) -> Machine:
+    """That machine with so many ranks, if they send each other messages; ``purpose`` begins the reason that it must.
+
+    Raises:
+        InputError: as :func:`machine` does, or its ranks send none.
+
+    """
+    found = with_shape(machine_or_name, ranks)
+    require_offer(found, "messages", purpose)
+    return found

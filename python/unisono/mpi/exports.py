@@ -10,8 +10,10 @@ from unisono.base.files import read_bytes, write
 from unisono.mpi import installations
 from unisono.planning.decision_tables import read_table
 
-__all__ = ["export", "export_table", "loading", "shown"]
+__all__ = ["FORMATS", "export", "export_table", "loading", "shown"]
 
+#: The names of all formats.
+FORMATS = tuple(row["name"] for row in _core.tunings())
 #: The library that a format can be shown to be in effect with, where that is installed.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
 #: The largest library that is read.

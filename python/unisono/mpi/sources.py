@@ -10,16 +10,15 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import Error, InputError, Machine
 from unisono.base.reports import PlanRow
-from unisono.machines.descriptions import machine as find_machine
-from unisono.machines.descriptions import with_shape
+from unisono.machines.descriptions import of_ranks
 from unisono.planning.plan_files import read_proven
-from unisono.planning.proposals import proposals
 
 __all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source", "Table", "check"]
 
 Array = npt.NDArray[Any]
 
 
+_PURPOSE = "a world takes its schedules from"
 BOTH = "a world goes by a machine or by a plan, and both were given; leave one out"
 
 
@@ -189,18 +188,18 @@ class Model:
         # Rank 0 alone plans; where it fails, all ranks get its error.
         self._machine: Machine | None = None
         group.from_first(lambda: self._read(machine))
-        #: By collective, power of two of the bytes, and whether operands may be swapped: the plan's number and words.
-        self._made: dict[tuple[str, int, bool], tuple[int | None, str, dict[str, Any]]] = {}
+        #: By collective, sizes that share a plan, and whether operands may be swapped: the plan's number and words.
+        self._made: dict[tuple[str, tuple[int, int], bool], tuple[int | None, str, dict[str, Any]]] = {}
 
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
-        self._machine = _of_ranks(machine, self._group.ranks)
+        self._machine = of_ranks(machine, self._group.ranks, _PURPOSE)
 
     def choose(self, call: Call) -> tuple[int | None, Ran]:
         """The model's best."""
         group = self._group
         if call.refused:
             return None, group.ran(call, "library", f"because {call.refused}")
-        key = (call.collective, call.bytes.bit_length(), call.commutes)
+        key = (call.collective, _core.size_class(call.bytes), call.commutes)
         if key not in self._made:
             self._made[key] = self._make(key)
         number, why, more = self._made[key]
@@ -212,34 +211,24 @@ class Model:
             )
         return number, group.ran(call, why=why, **more)
 
-    def _make(self, key: tuple[str, int, bool]) -> tuple[int | None, str, dict[str, Any]]:
-        collective, size_class, commutes = key
+    def _make(self, key: tuple[str, tuple[int, int], bool]) -> tuple[int | None, str, dict[str, Any]]:
+        collective, sizes, commutes = key
         try:
-            raw, why, more = self._group.from_first(lambda: self._planned(collective, size_class, commutes))
+            raw, why, more = self._group.from_first(lambda: self._planned(collective, sizes, commutes))
         except Error as error:
             return None, f"because nothing could be planned: {error}", {}
         return self._group.add(raw), why, more
 
-    def _planned(self, collective: str, size_class: int, commutes: bool) -> tuple[bytes, str, dict[str, Any]]:
+    def _planned(self, collective: str, sizes: tuple[int, int], commutes: bool) -> tuple[bytes, str, dict[str, Any]]:
         assert self._machine is not None, "rank 0 has it"
-        first, last = (1 << size_class) >> 1, (1 << size_class) - 1
-        # The middle of the class stands for it.
-        elements = max((first + last) // 2 // (4 if commutes else 8), 1)
-        found = proposals(collective, self._machine, elements, 1, "sum" if commutes else "ordered")
-        if not found:
+        first, last = sizes
+        best = _core.plan_size_class(collective, self._machine, self._group.ranks, first, commutes)
+        if best is None:
             raise InputError(f"no algorithm for {collective} gives all ranks the same bits")
-        best = found[0]
         seconds = best.predicted["seconds"]
         why = f"first by the model {best.model} of {self._machine.name}, {seconds * 1e6:.3g} µs predicted"
         more = {"algorithm": best.algorithm, "params": dict(best.params), "predicted_seconds": seconds}
         return _core.encode_plan([(best, first, last, None)]), why, more
-
-
-def _of_ranks(machine: Machine | str | os.PathLike[str], ranks: int) -> Machine:
-    found = with_shape(machine, ranks) if isinstance(machine, Machine) else find_machine(machine, ranks)
-    if found.kind != "endpoint":
-        raise InputError(f"the machine '{found.name}' is of kind {found.kind}; a world needs one of ranks (endpoint)")
-    return found
 
 
 def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:
@@ -253,6 +242,6 @@ def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathL
     if machine is not None and plan is not None:
         raise InputError(BOTH)
     if machine is not None:
-        _of_ranks(machine, 1)
+        of_ranks(machine, 1, _PURPOSE)
     if plan is not None:
         read_proven(plan)

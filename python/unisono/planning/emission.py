@@ -8,7 +8,20 @@ from unisono._core import Schedule
 from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
 from unisono.base.reports import Diagnostic
 
-__all__ = ["check_registers", "check_target", "emit", "emit_files", "import_schedule", "write_target"]
+__all__ = [
+    "FORMATS",
+    "IMPORTED_FORMATS",
+    "check_registers",
+    "check_target",
+    "emit",
+    "emit_files",
+    "import_schedule",
+    "write_target",
+]
+
+#: The names of all targets, and of all formats that are read.
+FORMATS = tuple(row["name"] for row in _core.emitters())
+IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 
 def emit_files(schedule: Schedule, target: str) -> dict[str, str]:

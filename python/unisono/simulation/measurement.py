@@ -64,10 +64,8 @@ def measure(
     if not isinstance(schedule, Schedule):
         raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
     placed = schedule if machine is None else schedule.on(with_shape(machine, None))
-    if placed.machine is not None and placed.machine.kind != "wafer":
-        raise InputError(
-            f"measurements are for wafers, and this machine is of kind {placed.machine.kind}; see simulate"
-        )
+    if placed.machine is not None:
+        _core.require_offer(placed.machine, "grid", "measurements are made on")
     limits = [("clock_skew", clock_skew), *([] if wanted_spread is None else [("wanted_spread", wanted_spread)])]
     for name, value in limits:
         if not 0 <= whole(name, value) <= _MOST:

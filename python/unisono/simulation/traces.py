@@ -3,16 +3,38 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from unisono._core import InputError, Simulation
+from unisono._core import InputError, Simulation, simulators
 from unisono.base.inputs import items, whole
 from unisono.base.messages import shown
 
-__all__ = ["MOST_TRACED", "TIMELINES", "TRACES", "Traced", "checked_pes", "listed_pes", "operations_and_messages"]
+__all__ = [
+    "MOST_TRACED",
+    "SIMULATORS",
+    "TIMELINES",
+    "TRACES",
+    "Simulator",
+    "Traced",
+    "checked_pes",
+    "listed_pes",
+    "operations_and_messages",
+]
 
 #: The most PEs that one trace records.
 MOST_TRACED = 4096
+
+
+class Simulator(NamedTuple):
+    """What a simulator runs, whether by a model of messages, and the nodes that it records: pes, ranks or nothing."""
+
+    summary: str
+    takes_model: bool
+    records: str
+
+
+#: All simulators by name.
+SIMULATORS = {name: Simulator(*about) for name, about in simulators().items()}
 
 
 @dataclass
@@ -186,9 +208,6 @@ def _file(about: dict[str, Any], events: Iterable[dict[str, Any]]) -> str:
 
 
 #: The writer of the traces of each simulator that records operations, and the simulators whose runs have a timeline.
-TRACES: dict[str, Callable[[Traced, Simulation], str]] = {
-    "fabric": pe_trace,
-    "endpoint": rank_trace,
-    "network": rank_trace,
-}
-TIMELINES = ("endpoint", "network")
+_WRITERS: dict[str, Callable[[Traced, Simulation], str]] = {"pes": pe_trace, "ranks": rank_trace}
+TRACES = {name: _WRITERS[about.records] for name, about in SIMULATORS.items() if about.records in _WRITERS}
+TIMELINES = tuple(name for name, about in SIMULATORS.items() if about.records == "ranks")

@@ -13,7 +13,7 @@ use unisono_lower::{
 use crate::{
     Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Profile, Size,
     compose::lacks,
-    switches::{self, Part},
+    switches::{self, TreeSlice},
 };
 
 pub struct InNetwork;
@@ -97,8 +97,12 @@ fn configure(case: &Case, params: &Params) -> Result<Configured, AlgorithmError>
         return Err(switches::used_up(site, u32::from(site.taken) + count));
     }
     let cut = |at: u32| narrow::<u32>(u64::from(c.elements) * u64::from(at) / u64::from(count));
-    let parts: Vec<Part> = (0..count)
-        .map(|at| Part { identifier: site.taken + narrow::<u8>(at), first: cut(at), elements: cut(at + 1) - cut(at) })
+    let parts: Vec<TreeSlice> = (0..count)
+        .map(|at| TreeSlice {
+            identifier: site.taken + narrow::<u8>(at),
+            first: cut(at),
+            elements: cut(at + 1) - cut(at),
+        })
         .collect();
     if c.kind == Kind::Scan {
         return switches::chain(site, c, parts[0]);

@@ -12,7 +12,7 @@ use unisono_collective::Collective;
 use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, Registers};
 use unisono_machine::in_network::{Layout, LevelOf, MEMORY, Port};
 
-use super::{Site, grow::Part};
+use super::{Site, grow::TreeSlice};
 use crate::AlgorithmError;
 
 /// Steps of a search before it gives up.
@@ -23,7 +23,7 @@ const MOST_STEP_SIZES: u32 = 5;
 
 /// # Errors
 /// Ranks are not on all cores, or no chain was found.
-pub fn chain(site: &Site, c: &Collective, part: Part) -> Result<Configured, AlgorithmError> {
+pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured, AlgorithmError> {
     let no = |reason: String| AlgorithmError::Unsupported { algorithm: "in-network", reason };
     let layout = &*site.layout;
     if c.ranks != layout.switches() {

@@ -31,14 +31,14 @@ pub enum Root {
 
 /// The part of a vector that a tree reduces, and its registers' identifier.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct TreeSlice {
     pub identifier: u8,
     pub first: u32,
     pub elements: u32,
 }
 
 /// Grows the tree and writes it as registers for the collective.
-pub fn grow(site: &Site, c: &Collective, part: Part, plan: &mut dyn Plan) -> Embedding {
+pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -> Embedding {
     let layout = &*site.layout;
     let locals = layout.locals();
     let mut arrivals = Arrivals::new(site);

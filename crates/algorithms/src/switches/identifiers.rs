@@ -4,7 +4,7 @@ use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_lower::switches::Configured;
 
-use super::{Site, grow::Part, tree::shortest};
+use super::{Site, grow::TreeSlice, tree::shortest};
 use crate::AlgorithmError;
 
 /// A collective, and where its ranks are.
@@ -22,7 +22,7 @@ pub fn embed_together(wanted: &[Wanted]) -> Result<Vec<Configured>, AlgorithmErr
     let mut used = vec![0_u64; switches as usize];
     let mut made = Vec::new();
     for w in wanted {
-        let part = Part { identifier: 0, first: 0, elements: w.collective.elements };
+        let part = TreeSlice { identifier: 0, first: 0, elements: w.collective.elements };
         let mut embedding = shortest(w.site, &w.collective, part);
         let taken = embedding.registers.iter().fold(0, |all, &(switch, _)| all | used[switch as usize]);
         let identifier = taken.trailing_ones();

@@ -16,7 +16,7 @@ pub use packing::{Packed, pack};
 pub use unisono_machine::in_network::Site;
 
 pub(crate) use chain::chain;
-pub(crate) use grow::Part;
+pub(crate) use grow::TreeSlice;
 pub(crate) use identifiers::used_up;
 pub(crate) use several::several;
 pub(crate) use tree::shortest;

@@ -10,7 +10,7 @@ use unisono_machine::in_network::{Layout, MEMORY, Port};
 
 use super::{
     Site,
-    grow::{Part, Plan, Root, grow},
+    grow::{Plan, Root, TreeSlice, grow},
     packing::pack,
     tree::root_of,
     ways::{Ways, inside, ways},
@@ -59,7 +59,7 @@ impl Plan for Tree<'_> {
 }
 
 /// One embedding for each part.
-pub fn several(site: &Site, c: &Collective, parts: &[Part]) -> Vec<Embedding> {
+pub fn several(site: &Site, c: &Collective, parts: &[TreeSlice]) -> Vec<Embedding> {
     let layout = &*site.layout;
     let count = narrow::<u32>(parts.len());
     let links = links(layout);

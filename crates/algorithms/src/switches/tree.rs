@@ -6,7 +6,7 @@ use unisono_lower::switches::Embedding;
 
 use super::{
     Site,
-    grow::{Part, Plan, Root, grow},
+    grow::{Plan, Root, TreeSlice, grow},
     ways::{Ways, ways},
 };
 
@@ -35,7 +35,7 @@ impl Plan for Shortest<'_> {
     }
 }
 
-pub fn shortest(site: &Site, c: &Collective, part: Part) -> Embedding {
+pub fn shortest(site: &Site, c: &Collective, part: TreeSlice) -> Embedding {
     let (root_node, root) = root_of(site, c);
     let known = vec![None; site.layout.locals() as usize];
     grow(site, c, part, &mut Shortest { site, root_node, root, known })

@@ -15,7 +15,7 @@
 use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
-use unisono_base::narrow;
+use unisono_base::{Diagnostic, narrow};
 use unisono_lower::{Exchange, Flow};
 use unisono_machine::{
     MachineError,
@@ -139,8 +139,8 @@ impl NetworkModel {
     /// many others the bytes of the busiest link.
     ///
     /// # Errors
-    /// The schedule is not well-formed, in one sentence.
-    pub fn schedule_ns(&self, schedule: &Schedule) -> Result<f64, String> {
+    /// What is wrong with a schedule that is not well-formed.
+    pub fn schedule_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
         let place = |rank: u32| self.places[rank as usize];
         let mut loads = Loads::new(&self.plane, &*self.routing);
         let known = RefCell::new((Loads::new(&self.plane, &*self.routing), FxHashMap::default()));

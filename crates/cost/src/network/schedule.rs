@@ -1,7 +1,7 @@
 //! The messages of any schedule among ranks: in rounds, and along its longest chain.
 
 use rustc_hash::FxHashMap;
-use unisono_base::Diagnostics;
+use unisono_base::{Diagnostic, Diagnostics};
 use unisono_schedule::{Flow, Operand, Schedule, topological};
 
 use crate::endpoint::terms::chains;
@@ -37,12 +37,12 @@ impl MessageRound {
 pub fn message_rounds(
     schedule: &Schedule,
     nanoseconds: impl Fn(u32, u32) -> f64,
-) -> Result<(Vec<MessageRound>, f64), String> {
+) -> Result<(Vec<MessageRound>, f64), Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     let order = if found.is_empty() { topological(schedule, &flow, &mut found) } else { Vec::new() };
-    if let Some(first) = found.into_vec().first() {
-        return Err(first.to_string());
+    if !found.is_empty() {
+        return Err(found.into_vec());
     }
     let chain: Vec<u32> = chains(schedule, &flow, &order, |_, _| 1);
     let node = |id| flow.node_of(id).0;

@@ -13,14 +13,7 @@ pub use models::{MODELS, Model, find_model};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WaferPart {
     pub grid: Grid,
-    /// T_R, cycles.
-    pub ramp_latency: u32,
+    /// Cycles of one step of the depth, 2 T_R + 1: [`unisono_machine::Wafer::depth_cycles`].
+    pub depth_cycles: f64,
     pub clock_mhz: f64,
-}
-
-impl WaferPart {
-    /// Cycles of one step of the depth: 2 T_R + 1.
-    pub fn depth_cycles(&self) -> f64 {
-        f64::from(2 * self.ramp_latency + 1)
-    }
 }

@@ -12,7 +12,7 @@
 
 use super::{Decision, Listing, Read, Tables, hold, reduction, within};
 use crate::{
-    exchange::{Group, Operation, Part, Piece, need},
+    exchange::{Group, Operation, OwnedRegion, Piece, need},
     pattern::Pattern,
     role::RoleId,
     side::{Affine, Form, Ranks, Rule, Side, SideId, Sides, Term},
@@ -23,13 +23,13 @@ use crate::{
 #[derive(Clone)]
 struct Wanted {
     producer: usize,
-    part: Part,
+    part: OwnedRegion,
 }
 
 /// A part of a piece, and the group that serves it.
 struct Cell {
     producer: usize,
-    part: Part,
+    part: OwnedRegion,
     group: Option<usize>,
 }
 
@@ -93,7 +93,7 @@ fn open(tables: &Tables<'_>, reader: RoleId, pieces: &[Piece]) -> Vec<Wanted> {
         if tables.roles[piece.owner].communication_free(role, &region) {
             continue;
         }
-        let part = Part { region, owner: piece.owner_side, holders: piece.holders.clone() };
+        let part = OwnedRegion { region, owner: piece.owner_side, holders: piece.holders.clone() };
         match out
             .iter_mut()
             .find(|w| w.producer == piece.producer && w.part.owner == part.owner && w.part.holders == part.holders)
@@ -177,7 +177,7 @@ fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision
     for cell in cells {
         let idle = || {
             let alone = !served.contains(&cell.producer);
-            let bare = Part { holders: Vec::new(), ..cell.part.clone() };
+            let bare = OwnedRegion { holders: Vec::new(), ..cell.part.clone() };
             let held = !cell.part.holders.is_empty() && someone_needs(sides, reader, &bare);
             (!alone || held) && !someone_needs(sides, reader, &cell.part)
         };
@@ -192,7 +192,7 @@ fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision
 }
 
 /// Whether any rank lacks anything of a part. Equal layouts and single terms are compared as such.
-fn someone_needs(sides: &Sides, reader: SideId, part: &Part) -> bool {
+fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if reader == part.owner || part.holders.contains(&reader) {
         return false;
     }
@@ -225,7 +225,7 @@ fn someone_needs(sides: &Sides, reader: SideId, part: &Part) -> bool {
 const ASKED: u32 = 32;
 
 /// Readers of a part: all, or those that stand for all when needs are compared.
-fn probes(sides: &Sides, reader: SideId, part: &Part) -> Vec<u32> {
+fn probes(sides: &Sides, reader: SideId, part: &OwnedRegion) -> Vec<u32> {
     let readers = sides[reader].touching(&part.region);
     if readers.len() > ASKED
         && part.holders.is_empty()
@@ -242,7 +242,7 @@ fn extent(region: &Region, d: usize) -> (i64, i64) {
 }
 
 /// Who owns any of the parts.
-fn owners<'a>(sides: &Sides, parts: impl IntoIterator<Item = &'a Part>) -> Ranks {
+fn owners<'a>(sides: &Sides, parts: impl IntoIterator<Item = &'a OwnedRegion>) -> Ranks {
     parts.into_iter().fold(Ranks::default(), |all, part| all.union(&sides[part.owner].touching(&part.region)))
 }
 
@@ -255,7 +255,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
         return (wanted.into_iter().map(|w| cell(w, None)).collect(), groups);
     }
     if let (1, Some(root)) = (readers.len(), readers.first()) {
-        let parts: Vec<Part> = wanted.iter().map(|w| w.part.clone()).collect();
+        let parts: Vec<OwnedRegion> = wanted.iter().map(|w| w.part.clone()).collect();
         let operation = gather(sides, reader, root, parts);
         let group = operation.is_some().then_some(0);
         groups.extend(operation.map(Some));
@@ -264,13 +264,13 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
     let (ranks, common) = sides[reader].common();
     let clipped = |w: &Wanted, inside: bool| {
         let region = if inside { w.part.region.intersect(&common) } else { w.part.region.minus(&common) };
-        Wanted { producer: w.producer, part: Part { region, ..w.part.clone() } }
+        Wanted { producer: w.producer, part: OwnedRegion { region, ..w.part.clone() } }
     };
     let alike: Vec<Wanted> = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty()).collect();
     let rest: Vec<Wanted> = wanted.iter().map(|w| clipped(w, false)).filter(|w| !w.part.region.is_empty()).collect();
     let mut cells = Vec::new();
     if !alike.is_empty() {
-        let parts: Vec<Part> = alike.iter().map(|w| w.part.clone()).collect();
+        let parts: Vec<OwnedRegion> = alike.iter().map(|w| w.part.clone()).collect();
         let operation = to_all(sides, reader, Ranks::below(ranks), parts);
         let group = operation.is_some().then_some(groups.len());
         groups.extend(operation.map(Some));
@@ -281,7 +281,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
 }
 
 /// One rank reads what several own.
-fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<Part>) -> Option<Operation> {
+fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let mut from = Ranks::default();
     let mut missing = false;
     for part in &parts {
@@ -299,7 +299,7 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<Part>) -> Option<
 }
 
 /// All of several ranks read the same.
-fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<Part>) -> Option<Operation> {
+fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let from = owners(sides, &parts);
     let participants = from.union(&readers);
     let made =
@@ -332,7 +332,7 @@ fn each_its_own(
     cells: &mut Vec<Cell>,
     groups: &mut Vec<Option<Operation>>,
 ) {
-    let operation = |pattern, parts: Vec<Part>, root| {
+    let operation = |pattern, parts: Vec<OwnedRegion>, root| {
         let readers = parts.iter().fold(Ranks::default(), |all, p| all.union(&sides[reader].touching(&p.region)));
         let participants = owners(sides, &parts).union(&readers);
         Operation { pattern, reader, parts, participants, root }
@@ -354,7 +354,7 @@ fn each_its_own(
     let mut places: Vec<(Pattern, usize)> = Vec::new();
     for pattern in [Pattern::Scatter, Pattern::Alltoall, Pattern::Halo] {
         let same = wanted.iter().zip(&patterns).filter(|(_, p)| **p == Some(pattern));
-        let parts: Vec<Part> = same.map(|(w, _)| w.part.clone()).collect();
+        let parts: Vec<OwnedRegion> = same.map(|(w, _)| w.part.clone()).collect();
         if !parts.is_empty() {
             places.push((pattern, groups.len()));
             groups.push((pattern != Pattern::Halo).then(|| operation(pattern, parts, only)));
@@ -397,7 +397,7 @@ fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bo
 }
 
 /// Whether some rank needs something, and each only from ranks next to it in the grid.
-fn is_halo(sides: &Sides, reader: SideId, part: &Part) -> bool {
+fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if let Some((owner, to)) = alike(sides, part.owner, reader, &part.region)
         && let Form::Affine(affine) = &sides[reader].form
     {
@@ -477,7 +477,7 @@ mod tests {
             let cut = Box3::new([low.min(20), 0, 0], [high, whole.max[1], 1]);
             let region =
                 Region::from(cut).intersect(&Region::of((0..nodes).flat_map(|k| sides[owner].at(k).boxes().to_vec())));
-            let part = Part { region, owner, holders: Vec::new() };
+            let part = OwnedRegion { region, owner, holders: Vec::new() };
             let all = sides[reader].touching(&part.region);
             probed += u32::from(probes(&sides, reader, &part).len() < all.len() as usize);
             let needs = all.iter().any(|rank| !need(&sides, rank, reader, &part).is_empty());

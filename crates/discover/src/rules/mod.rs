@@ -5,6 +5,7 @@ mod paper;
 mod reduction;
 
 use crate::{
+    DiscoverError,
     exchange::{Group, Operation, Piece},
     pattern::Pattern,
     role::{RoleId, Roles},
@@ -25,13 +26,14 @@ pub enum Rules {
 }
 
 impl std::str::FromStr for Rules {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
+    type Err = DiscoverError;
+
+    fn from_str(text: &str) -> Result<Self, DiscoverError> {
         match text {
             "paper" => Ok(Self::Paper),
             "full" => Ok(Self::Full),
             "off" => Ok(Self::Off),
-            other => Err(format!("rules are '{other}'; accepted are paper, full, off")),
+            other => Err(DiscoverError::Input(format!("rules are '{other}'; accepted are paper, full, off"))),
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use super::{Decision, Listing, Read, Tables, hold, reduction, within};
 use crate::{
-    exchange::{Group, Operation, Part, Piece},
+    exchange::{Group, Operation, OwnedRegion, Piece},
     pattern::Pattern,
     role::{DimKind, Role},
     side::{Ranks, Side, SideId},
@@ -38,7 +38,7 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
         let mut group = None;
         if let Some(pattern) = pattern {
             let receivers = receivers(tables, read, pattern, &region);
-            let part = Part { region: region.clone(), owner: owner_side, holders: Vec::new() };
+            let part = OwnedRegion { region: region.clone(), owner: owner_side, holders: Vec::new() };
             let root = matches!(pattern, Pattern::Gather | Pattern::Broadcast | Pattern::Scatter).then_some(0);
             let participants = Ranks::below(read.nodes);
             group = Some(Group::New(decision.groups.len()));

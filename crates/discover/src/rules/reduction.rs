@@ -6,7 +6,7 @@
 
 use super::{Decision, Listing, Read, Tables, hold, within};
 use crate::{
-    exchange::{Group, Operation, Part, Piece},
+    exchange::{Group, Operation, OwnedRegion, Piece},
     pattern::Pattern,
     role::RoleId,
     side::{Ranks, Side, SideId},
@@ -51,7 +51,7 @@ pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mu
             let (owner, copies) = owner(tables, read, pattern, side, &participants, &region);
             // The operation hands out what owners will own; an allreduce gives all to everyone.
             let reader = copies.unwrap_or(owner);
-            let part = Part { region: region.clone(), owner: givers, holders: Vec::new() };
+            let part = OwnedRegion { region: region.clone(), owner: givers, holders: Vec::new() };
             let group = decision.groups.len();
             decision.groups.push(Some(Operation { pattern, reader, parts: vec![part], participants, root }));
             let listed = region.intersect(&read.wanted);

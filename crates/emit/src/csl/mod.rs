@@ -20,6 +20,6 @@ mod write;
 pub use check::{Finding, check};
 pub use normal::normalised;
 pub use read::{Project, ReadError, read};
-pub use target::Target;
+pub use target::SdkTarget;
 pub use unit::Csl;
 pub use write::{Files, emit};

@@ -5,7 +5,7 @@
 
 /// What a project may use. Ids stand in the order in which they are handed out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Target {
+pub struct SdkTarget {
     /// Columns and rows that remain beside the host link.
     pub width: u32,
     pub height: u32,
@@ -34,8 +34,8 @@ pub struct Target {
     pub control_task: u32,
 }
 
-impl Target {
-    pub const WSE2_SDK_1_0: Target = Target {
+impl SdkTarget {
+    pub const WSE2_SDK_1_0: SdkTarget = SdkTarget {
         width: 750,
         height: 994,
         host_columns: 7,

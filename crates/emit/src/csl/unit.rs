@@ -3,7 +3,7 @@
 use unisono_lower::{Placement, VerifiedFile, wafer::lower};
 use unisono_machine::Wafer;
 
-use super::{Project, Target, check, emit, normalised, read};
+use super::{Project, SdkTarget, check, emit, normalised, read};
 use crate::{Emitter, Files, Refused};
 
 pub struct Csl;
@@ -36,7 +36,7 @@ impl Emitter for Csl {
             return refused("it has no placement; place it on a wafer".to_owned());
         };
         let program = lower(proven.verified(), placement, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
-        let target = Target::WSE2_SDK_1_0;
+        let target = SdkTarget::WSE2_SDK_1_0;
         let files = emit(&program, &target)?;
         // What does not read back to the same program, or breaks a rule of the language, is a fault of this emitter: it
         // is refused rather than handed to a compiler.

@@ -5,9 +5,9 @@ use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::tuning::TUNINGS;
 use unisono_schedule::plan_file::{self, Plan, PlanFile};
 
-use crate::{Draws, Form, Target};
+use crate::{Draws, Form, FuzzTarget};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "decision-table",
     "draws the rows of a decision table, writes it for each library and into a plan, and reads that",
     run,

@@ -9,10 +9,10 @@ use unisono_sim::{
     network,
 };
 
-use crate::Target;
+use crate::FuzzTarget;
 
-pub const TARGET: Target =
-    Target::new("goal", "reads a GOAL program, writes it, and simulates it under LogGOPS and on a network", run)
+pub const TARGET: FuzzTarget =
+    FuzzTarget::new("goal", "reads a GOAL program, writes it, and simulates it under LogGOPS and on a network", run)
         .seeds(&[("tests/goal", ".goal")]);
 
 /// Bytes of all messages above which packets are not simulated.

@@ -6,9 +6,9 @@ use unisono_machine::{
     network::allocate::{Heuristic, Jobs, Study, study},
 };
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new("jobs", "reads jobs, and places them on boards by each heuristic", run);
+pub const TARGET: FuzzTarget = FuzzTarget::new("jobs", "reads jobs, and places them on boards by each heuristic", run);
 
 fn run(input: &[u8]) -> bool {
     let machine = Machine::preset("hx2mesh-small").unwrap().get::<Network>().unwrap().clone();

@@ -3,10 +3,10 @@
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::tuning::{LibraryTable, TUNINGS};
 
-use crate::Target;
+use crate::FuzzTarget;
 
-pub const TARGET: Target =
-    Target::new("library-table", "reads the selection table of MPICH, and writes tuning files with it", run);
+pub const TARGET: FuzzTarget =
+    FuzzTarget::new("library-table", "reads the selection table of MPICH, and writes tuning files with it", run);
 
 fn run(input: &[u8]) -> bool {
     let Ok(library) = LibraryTable::read(input) else { return false };

@@ -12,9 +12,9 @@ use unisono_machine::{
 use unisono_plan::{Asked, Part, Plan, Problem, bounds, plan};
 use unisono_sim::network;
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "machine",
     "reads a machine in TOML with the files it names; plans, checks routing, allocates and simulates on it",
     run,

@@ -20,10 +20,10 @@ mod task_program;
 mod traffic;
 mod workload;
 
-use crate::Target;
+use crate::FuzzTarget;
 
 /// Sorted by name.
-pub const TARGETS: &[&Target] = &[
+pub const TARGETS: &[&FuzzTarget] = &[
     &decision_table::TARGET,
     &goal::TARGET,
     &jobs::TARGET,

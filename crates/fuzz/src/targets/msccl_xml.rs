@@ -2,10 +2,10 @@
 
 use unisono_emit::{Asked, IMPORTERS};
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target =
-    Target::new("msccl-xml", "imports an algorithm of MSCCL, and does with it as schedule-text does", run);
+pub const TARGET: FuzzTarget =
+    FuzzTarget::new("msccl-xml", "imports an algorithm of MSCCL, and does with it as schedule-text does", run);
 
 fn run(input: &[u8]) -> bool {
     let text = uses::text(input);

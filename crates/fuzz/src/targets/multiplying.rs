@@ -6,9 +6,9 @@ use unisono_algorithms::{
 };
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "multiplying",
     "reads a schedule of recursive multiplying for several numbers of ranks, prices and builds it",
     run,

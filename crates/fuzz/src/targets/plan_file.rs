@@ -2,9 +2,9 @@
 
 use unisono_schedule::plan_file::PlanFile;
 
-use crate::{Form, Target, targets::stored_program::run_file};
+use crate::{Form, FuzzTarget, targets::stored_program::run_file};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "plan-file",
     "reads a .plan file whose checksums hold, proves its programs and runs what is proven",
     run,

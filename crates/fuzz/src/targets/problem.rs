@@ -4,13 +4,13 @@ use std::sync::OnceLock;
 
 use unisono_algorithms::{ALGORITHMS, Info, Params};
 use unisono_collective::{Dtype, Kind, Operator};
-use unisono_machine::{Machine, PRESETS, Shape};
+use unisono_machine::{Endpoint, InNetwork, Machine, PRESETS, Shape, network::Network};
 use unisono_plan::{Asked, Part, PlanError, Problem, Root, TARGETS, bounds, plan};
 use unisono_schedule::verify::{Method, verify};
 
-use crate::{Draws, Form, Target, uses};
+use crate::{Draws, Form, FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "problem",
     "plans a drawn collective on a preset; the schedule is proved, stored, emitted and simulated",
     run,
@@ -140,21 +140,19 @@ impl Drawn {
 fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
     let ranks = |d: &mut Draws<'_>, most: u32| Part::Shape(Shape::line(1 + d.below(most)));
-    match machine.kind() {
-        "in-network" => {
-            let nodes = machine.with_nodes(1 + d.below(2)).unwrap_or_else(|_| machine.clone());
-            (nodes, ranks(d, 64), 100_000)
-        }
-        "endpoint" => (machine.clone(), ranks(d, 17), u64::MAX),
-        kind => {
-            let shape = match d.below(4) {
-                0 => grid(d, 6),
-                1 => Shape::rect(1 + d.below(17), 1),
-                _ => Shape::line(1 + d.below(17)),
-            };
-            (machine.clone(), Part::Shape(shape), if kind == "network" { 1 << 20 } else { u64::MAX })
-        }
+    if machine.get::<InNetwork>().is_some() {
+        let nodes = machine.with_nodes(1 + d.below(2)).unwrap_or_else(|_| machine.clone());
+        return (nodes, ranks(d, 64), 100_000);
     }
+    if machine.get::<Endpoint>().is_some() {
+        return (machine.clone(), ranks(d, 17), u64::MAX);
+    }
+    let shape = match d.below(4) {
+        0 => grid(d, 6),
+        1 => Shape::rect(1 + d.below(17), 1),
+        _ => Shape::line(1 + d.below(17)),
+    };
+    (machine.clone(), Part::Shape(shape), if machine.get::<Network>().is_some() { 1 << 20 } else { u64::MAX })
 }
 
 /// The schedule of a plan is proved.

@@ -5,9 +5,9 @@ use unisono_emit::{
     registers::{Registers, parse, print},
 };
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "registers",
     "reads registers; what agrees is a schedule with its placement, and does with it as schedule-text does",
     run,

@@ -2,9 +2,9 @@
 
 use unisono_lower::parse;
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "schedule-text",
     "reads a .sched file; proves, prints, stores, emits, lowers and simulates what it holds",
     run,

@@ -5,9 +5,9 @@ use unisono_discover::Rules;
 use unisono_machine::{Machine, Shape, network::allocate::Heuristic};
 use unisono_schedule::verify::Method;
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "shape",
     "reads a word as a shape, a collective, a type, an operator, a method, rules and a preset",
     run,

@@ -6,9 +6,9 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::File;
 use unisono_schedule::{BuildError, Builder, Operand, Schedule};
 
-use crate::{Draws, Form, Target, uses};
+use crate::{Draws, Form, FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "small-schedule",
     "makes a small schedule; methods of proof agree, it reads back, and stored it gives the interpreter's numbers",
     run,

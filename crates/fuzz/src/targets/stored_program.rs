@@ -8,9 +8,9 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-use crate::{Draws, Form, Target, targets::small_schedule};
+use crate::{Draws, Form, FuzzTarget, targets::small_schedule};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "stored-program",
     "changes numbers of a stored schedule; what its proof accepts is written, read and run, with the same results",
     run,

@@ -2,9 +2,9 @@
 
 use unisono_discover::{Discovery, Options, Program, Rules, report, report_of};
 
-use crate::{Target, uses};
+use crate::{FuzzTarget, uses};
 
-pub const TARGET: Target = Target::new(
+pub const TARGET: FuzzTarget = FuzzTarget::new(
     "task-program",
     "reads a program of tasks, and discovers its collectives by all rules on several numbers of ranks",
     run,

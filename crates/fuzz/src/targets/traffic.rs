@@ -4,11 +4,14 @@ use unisono_lower::tasks::pattern;
 use unisono_machine::{Machine, network::Network};
 use unisono_sim::network::{self, Interconnect, Options, flow};
 
-use crate::{Draws, Form, Target};
+use crate::{Draws, Form, FuzzTarget};
 
-pub const TARGET: Target =
-    Target::new("traffic", "draws a topology, its numbers and a pattern; packets and flows end, or are refused", run)
-        .form(Form::Draws);
+pub const TARGET: FuzzTarget = FuzzTarget::new(
+    "traffic",
+    "draws a topology, its numbers and a pattern; packets and flows end, or are refused",
+    run,
+)
+.form(Form::Draws);
 
 /// A network of 16 accelerators, whose topology may be another.
 pub const SMALL: &str = r#"name = "small"

@@ -30,7 +30,7 @@ pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     let size = (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
     schedule.check_ranks_only().map_err(TaskError::Switches)?;
-    let part = Part::drafted(schedule)?;
+    let part = Subgraph::drafted(schedule)?;
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
     builder.reserve(schedule.node_count(), tasks, tasks);
@@ -42,7 +42,7 @@ pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
 }
 
 /// A schedule as a part of a larger task graph: its nodes are some of the ranks there.
-pub struct Part<'a> {
+pub struct Subgraph<'a> {
     schedule: &'a Schedule,
     flow: Flow,
     /// Instructions that others wait for by an explicit dependency, sorted.
@@ -54,14 +54,14 @@ pub struct Part<'a> {
 pub struct Among<'a> {
     /// The rank of each node; `None`: node k is rank k.
     pub ranks: Option<&'a [u32]>,
-    /// Added to the tags, which are below [`Part::tags`].
+    /// Added to the tags, which are below [`Subgraph::tags`].
     pub tag: u32,
     /// The CPU and the network interface that run it.
     pub cpu: u8,
     pub nic: u8,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Subgraph<'a> {
     /// # Errors
     /// As [`from_schedule`].
     pub fn new(proven: &'a Verified) -> Result<Self, TaskError> {

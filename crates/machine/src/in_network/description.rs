@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use unisono_base::narrow;
 
 use super::{Layout, Site, balanced};
-use crate::{Description, MachineError, Shape, Source};
+use crate::{Description, MachineError, MachineText, Shape};
 
 /// What a round of messages costs a program on the cores, beside the way itself.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ const MOST_CORES: u64 = 1 << 22;
 impl Description for InNetwork {
     const KIND: &'static str = "in-network";
 
-    fn read(source: &Source) -> Result<Self, MachineError> {
+    fn read(source: &MachineText) -> Result<Self, MachineError> {
         let machine: Self = source.parse()?;
         machine.check(source.origin)?;
         Ok(machine)

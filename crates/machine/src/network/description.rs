@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{FAMILIES, SWITCH_PORTS, Topology};
-use crate::{Description, MachineError, Shape, Source};
+use crate::{Description, MachineError, MachineText, Shape};
 
 /// What is bought, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Network {
 impl Description for Network {
     const KIND: &'static str = "network";
 
-    fn read(source: &Source) -> Result<Self, MachineError> {
+    fn read(source: &MachineText) -> Result<Self, MachineError> {
         let mut network: Self = source.parse()?;
         network.take_in(source.files);
         network.check(source.origin)?;

@@ -13,14 +13,16 @@ use unisono_lower::{
     Placed, Placement, VerifiedFile,
     tasks::{draft, from_schedule},
 };
-use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder};
+use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint;
 
 use super::{TargetKind, anywhere, first_ranks, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
-    target::Details,
+    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
+    candidates::build,
+    run,
+    target::{Details, is_first},
 };
 
 struct OnRanks {
@@ -35,7 +37,7 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::Messages],
     open,
     place: anywhere,
-    simulator: run::ENDPOINT,
+    simulator: &run::ENDPOINT,
     simulate,
     part: first_ranks,
 };
@@ -160,19 +162,20 @@ impl Target for OnRanks {
             let a_rank = rounds.iter().map(|r| u64::from(r.messages) * u64::from(r.repeat)).sum::<u64>();
             if a_rank.saturating_mul(u64::from(collective.ranks)) > MOST_SIMULATED {
                 let time = Time::from_ns(rounds_ns(&rounds, self.prices.outermost()));
-                return Ok(timed(params, time, Source::Rounds));
+                return Ok(timed(params, time, TimeSource::Rounds));
             }
         }
         let schedule = build(algorithm, &case, &params)?.schedule;
-        Ok(timed(params, self.simulated(&schedule, algorithm.name())?, Source::Simulated))
+        Ok(timed(params, self.simulated(&schedule, algorithm.name())?, TimeSource::Simulated))
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         build(candidate.algorithm, &self.case(collective), &candidate.params)
     }
 
-    fn runs_mpi(&self) -> bool {
-        true
+    fn among(&self, ranks: &[u32]) -> (Part, bool) {
+        let first = Part::Shape(Shape::line(narrow(ranks.len())));
+        (first, self.machine.levels.is_empty() || is_first(ranks))
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
@@ -180,7 +183,7 @@ impl Target for OnRanks {
         let bytes = u64::from(c.elements) * c.dtype.bytes();
         let (send, receive) = self.prices.outermost().ticks_per_byte();
         // A candidate that was timed by its rounds is too large to be built for its terms.
-        let built = (plan.best().source == Source::Simulated).then(|| plan.schedule().ok()).flatten();
+        let built = (plan.best().source == TimeSource::Simulated).then(|| plan.schedule().ok()).flatten();
         Ok(Details {
             terms: built.and_then(|schedule| schedule_terms(schedule).ok()),
             // A few words cost a message, whatever a byte costs.
@@ -191,7 +194,7 @@ impl Target for OnRanks {
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
         let time = self.simulated(schedule, schedule.origin())?;
-        Ok(Prediction::new(time, Source::Simulated, schedule_terms(schedule).ok()))
+        Ok(Prediction::new(time, TimeSource::Simulated, schedule_terms(schedule).ok()))
     }
 
     fn baseline(&self, kind: Kind) -> &'static str {

@@ -16,7 +16,7 @@ use unisono_sim::collective_engine;
 
 use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
+    Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Target, TimeSource, Timed, candidates::build, run,
     target::Details,
 };
 
@@ -34,7 +34,7 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::ReducingSwitches],
     open,
     place,
-    simulator: run::COLLECTIVE_ENGINE,
+    simulator: &run::COLLECTIVE_ENGINE,
     simulate,
     part: part_of,
 };
@@ -218,8 +218,10 @@ impl Target for OnSwitches {
 
     fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
         let case = self.case(collective);
+        // One core sends nothing, so it needs no algorithm that has a time only for messages.
+        let hosted = |name: &str| collective.ranks > 1 && on_cores(name).is_some();
         let runs = |a: &&&dyn Algorithm| {
-            a.info().collectives.contains(&collective.kind) && (on_cores(a.name()).is_some() || in_switches(**a))
+            a.info().collectives.contains(&collective.kind) && (hosted(a.name()) || in_switches(**a))
         };
         let takes = |a: &&&dyn Algorithm| wanted.iter().all(|(key, _)| a.info().params.iter().any(|p| p.name == key));
         let settings = |&algorithm: &&'static dyn Algorithm| {
@@ -229,6 +231,10 @@ impl Target for OnSwitches {
             own.filter(agrees).map(|own| (algorithm, merged(own))).collect::<Vec<_>>()
         };
         ALGORITHMS.iter().filter(runs).filter(takes).flat_map(settings).collect()
+    }
+
+    fn simulates(&self, algorithm: &dyn Algorithm) -> bool {
+        in_switches(algorithm)
     }
 
     /// From alpha and beta of the registers, or by the model of the cores.
@@ -245,7 +251,7 @@ impl Target for OnSwitches {
             let params = algorithm.chosen(&case, &params);
             let made = self.registers(collective, algorithm, &params)?;
             let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made));
-            return Ok(Timed { algorithm, params, time, source: Source::Registers, estimate: None });
+            return Ok(Timed { algorithm, params, time, source: TimeSource::Registers, estimate: None });
         }
         let unsupported = |reason: &str| {
             Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason: reason.to_owned() }.into())
@@ -258,7 +264,7 @@ impl Target for OnSwitches {
         }
         algorithm.supports(&self.host_case(collective), &params)?;
         let time = Time::from_ns(host_ns(machine, c.ranks, u64::from(c.elements), c.dtype.bytes(), host));
-        Ok(Timed { algorithm, params, time, source: Source::Rounds, estimate: None })
+        Ok(Timed { algorithm, params, time, source: TimeSource::Rounds, estimate: None })
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {

@@ -10,7 +10,7 @@ use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_machine::{Description, Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{Asked, Part, PlanError, Run, RunError, RunOptions, Target};
+use crate::{Asked, Part, PlanError, Run, RunError, RunOptions, Simulator, Target};
 
 /// Opens a part of a machine.
 pub type Open = fn(&Asked) -> Option<Result<Box<dyn Target>, PlanError>>;
@@ -25,8 +25,7 @@ pub struct TargetKind {
     pub open: Open,
     /// Places a schedule of any origin.
     pub place: fn(&Placing) -> Result<Option<Placement>, PlanError>,
-    /// The name of the simulator, as in `--sim`.
-    pub simulator: &'static str,
+    pub simulator: &'static Simulator,
     /// Runs a proved schedule with the simulator of the kind.
     pub simulate: fn(&VerifiedFile, &RunOptions) -> Result<Run, RunError>,
     /// The part that a schedule with this placement runs on.
@@ -97,13 +96,26 @@ fn first_ranks(file: &File) -> Result<Part, PlanError> {
 }
 
 /// The kind of a machine.
-pub(crate) fn kind_of(machine: &Machine) -> &'static TargetKind {
+pub fn kind_of(machine: &Machine) -> &'static TargetKind {
     TARGETS.iter().find(|kind| kind.name == machine.kind()).expect("every kind of machine has a target")
 }
 
-/// The name of a machine's simulator, as in `--sim`.
-pub fn simulator_of(machine: &Machine) -> &'static str {
-    kind_of(machine).simulator
+/// Checks that a machine offers a means of communication. `purpose` begins the reason in the error, as in "tuning is for".
+///
+/// # Errors
+/// Its kind does not offer it.
+pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), PlanError> {
+    let kind = kind_of(machine);
+    if kind.offers.contains(&needed) {
+        return Ok(());
+    }
+    Err(PlanError::NotOffered {
+        machine: machine.name().to_owned(),
+        kind: kind.name,
+        offers: kind.offers.iter().map(|means| means.phrase()).collect::<Vec<_>>().join(" and "),
+        purpose: purpose.to_owned(),
+        needed: needed.phrase(),
+    })
 }
 
 /// Places a schedule of any origin on a part of a machine; on the whole of one: where it is already, else in the part of the

@@ -12,16 +12,18 @@ use unisono_cost::{
 };
 use unisono_lower::{File, Placed, Placement, VerifiedFile, tasks::from_schedule};
 use unisono_machine::{
-    Machine,
-    network::{self, Network},
+    Machine, Shape,
+    network::{AcceleratorGrid, Network},
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::{self as packets, Interconnect};
 
 use super::{Placing, TargetKind, endpoint::of_libraries, first_ranks, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed, candidates::build, run,
-    target::Details,
+    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
+    candidates::build,
+    run,
+    target::{Details, is_first},
 };
 
 /// The one model of networks.
@@ -38,7 +40,7 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::Messages],
     open,
     place,
-    simulator: run::NETWORK,
+    simulator: &run::NETWORK,
     simulate,
     part: part_of,
 };
@@ -50,12 +52,12 @@ fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 
 fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
     if let Some(found) = asked.model.filter(|&m| m != MODEL) {
-        return Err(PlanError::Model { found: found.to_owned(), accepted: MODEL.to_owned() });
+        return Err(PlanError::Model { found: found.to_owned(), accepted: format!("{MODEL} on a network") });
     }
     let all = network.topology(&network.name)?.extents();
     let (nodes, extents) = match &asked.part {
-        Part::All => part(network::Part::new(&network.name, &all, None)?),
-        Part::Shape(shape) => part(network::Part::new(&network.name, &all, Some(*shape))?),
+        Part::All => part(AcceleratorGrid::new(&network.name, &all, None)?),
+        Part::Shape(shape) => part(AcceleratorGrid::new(&network.name, &all, Some(*shape))?),
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
     };
@@ -70,7 +72,7 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let network: &Network = machine.get().expect("the kind of the machine");
     let topology = network.topology(&network.name)?;
     let ranks = placing.ranks();
-    let of_shape = |shape| network::Part::new(&network.name, &topology.extents(), Some(shape)).map(|part| part.nodes);
+    let of_shape = |shape| AcceleratorGrid::new(&network.name, &topology.extents(), Some(shape)).map(|part| part.nodes);
     let nodes = match (placing.part, placing.kept) {
         (Part::Places(places), _) => places.clone(),
         (Part::Shape(shape), _) => of_shape(*shape)?,
@@ -110,11 +112,11 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
 fn part_of(file: &File) -> Result<Part, PlanError> {
     let network: &Network = machine_of(file);
     let Some(nodes) = file.placement.as_ref().and_then(Placement::nodes) else { return first_ranks(file) };
-    let shape = network::Part::shape(nodes, &network.topology(&network.name)?.extents());
+    let shape = AcceleratorGrid::shape(nodes, &network.topology(&network.name)?.extents());
     Ok(shape.map_or_else(|| Part::Places(nodes.to_vec()), Part::Shape))
 }
 
-fn part(part: network::Part) -> (Vec<u32>, Extents) {
+fn part(part: AcceleratorGrid) -> (Vec<u32>, Extents) {
     let extents = Extents::new(&part.extents).unwrap_or_else(|| line(part.nodes.len()));
     (part.nodes, extents)
 }
@@ -145,10 +147,10 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
 
 impl OnNetwork {
     fn schedule_time(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
-        self.part.model.schedule_ns(schedule).map(Time::from_ns).map_err(|message| PlanError::NotTimed {
+        self.part.model.schedule_ns(schedule).map(Time::from_ns).map_err(|found| PlanError::NotTimed {
             algorithm: algorithm.to_owned(),
             model: MODEL,
-            message,
+            message: found.first().map_or_else(String::new, ToString::to_string),
         })
     }
 }
@@ -200,11 +202,11 @@ impl Target for OnNetwork {
         let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
         if let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) {
             let time = Time::from_ns(self.part.model.exchanges_ns(&exchanges));
-            return Ok(timed(params, time, Source::Exchanges));
+            return Ok(timed(params, time, TimeSource::Exchanges));
         }
         let schedule = build(algorithm, &case, &params)?.schedule;
         let time = self.schedule_time(&schedule, algorithm.name())?;
-        Ok(timed(params, time, Source::Messages))
+        Ok(timed(params, time, TimeSource::Messages))
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -212,19 +214,22 @@ impl Target for OnNetwork {
         Ok(Placed { placement: Some(Placement::Nodes(self.part.model.places().to_vec())), ..placed })
     }
 
-    fn runs_mpi(&self) -> bool {
-        true
+    fn among(&self, ranks: &[u32]) -> (Part, bool) {
+        let places: Vec<u32> = ranks.iter().map(|&rank| self.part.model.places()[rank as usize]).collect();
+        // Whole rows of a network stay rows.
+        let first = is_first(&places).then(|| Shape::line(narrow(places.len())));
+        (first.map_or(Part::Places(places), Part::Shape), true)
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         // A candidate that was timed by its exchanges may be too large to be built for its terms.
-        let built = (plan.best().source == Source::Messages).then(|| plan.schedule().ok()).flatten();
+        let built = (plan.best().source == TimeSource::Messages).then(|| plan.schedule().ok()).flatten();
         Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
         let time = self.schedule_time(schedule, schedule.origin())?;
-        Ok(Prediction::new(time, Source::Messages, schedule_terms(schedule).ok()))
+        Ok(Prediction::new(time, TimeSource::Messages, schedule_terms(schedule).ok()))
     }
 
     fn baseline(&self, kind: Kind) -> &'static str {

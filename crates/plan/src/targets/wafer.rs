@@ -17,9 +17,9 @@ use unisono_machine::{Machine, Shape, Wafer};
 use unisono_schedule::Schedule;
 use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
-use super::{Placing, TargetKind, machine_of, no_part};
+use super::{Placing, TargetKind, machine_of, no_part, require};
 use crate::{
-    Asked, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Source, Target, Timed,
+    Asked, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::{TIMING, build},
     run,
     target::Details,
@@ -34,7 +34,7 @@ struct OnWafer {
 }
 
 pub const KIND: TargetKind =
-    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: run::FABRIC, simulate, part: part_of };
+    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: &run::FABRIC, simulate, part: part_of };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let wafer = asked.machine.get::<Wafer>()?;
@@ -50,7 +50,7 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     let named = asked.model.map(model).transpose()?;
     // Averages over all links mislead on a grid.
     let own = if shape.grid.is_line() { "paper" } else { "links" };
-    let part = WaferPart { grid: shape.grid, ramp_latency: wafer.ramp_latency_cycles, clock_mhz: wafer.clock_mhz };
+    let part = WaferPart { grid: shape.grid, depth_cycles: wafer.depth_cycles(), clock_mhz: wafer.clock_mhz };
     Ok(OnWafer { wafer: wafer.clone(), shape, part, asked: named, model: named.map_or_else(|| model(own), Ok)? })
 }
 
@@ -96,9 +96,8 @@ pub fn measure_on_fabric(
     options: &RunOptions,
     calibration: &Calibration,
 ) -> Result<Measurement, RunError> {
-    if proven.file().machine.as_ref().and_then(Machine::get::<Wafer>).is_none() {
-        return Err(PlanError::NoMachine.into());
-    }
+    let machine = proven.file().machine.as_ref().ok_or(PlanError::NoMachine)?;
+    require(machine, Means::Grid, "measurements are made on")?;
     let (program, _, options) = lowered(proven, options)?;
     Ok(fabric::measure(&program, &options, calibration)?)
 }
@@ -158,7 +157,7 @@ const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it 
 
 impl OnWafer {
     fn cycles(&self, estimate: &Estimate) -> Time {
-        Time::from_cycles(self.model.cycles(estimate, self.part.depth_cycles()), self.part.clock_mhz)
+        Time::from_cycles(self.model.cycles(estimate, self.part.depth_cycles), self.part.clock_mhz)
     }
 
     /// The cost terms of a placed schedule, of each phase those of its slowest line.
@@ -167,13 +166,13 @@ impl OnWafer {
             algorithm: algorithm.to_owned(),
             message: found.first().map_or_else(String::new, ToString::to_string),
         })?;
-        Ok(self.model.slowest(phases, self.part.depth_cycles()))
+        Ok(self.model.slowest(phases, self.part.depth_cycles))
     }
 
     fn phases(&self, estimate: &Estimate) -> Vec<PhaseReport> {
         let report = |p: &unisono_lower::Phase| PhaseReport {
             name: p.name.clone(),
-            cycles: self.model.phase(p, self.part.depth_cycles()).0,
+            cycles: self.model.phase(p, self.part.depth_cycles).0,
             terms: p.terms,
             note: p.note.clone().or_else(|| p.sharper.map(|s| s.why.to_owned())),
         };
@@ -247,7 +246,7 @@ impl Target for OnWafer {
             }
         };
         let time = self.cycles(&estimate);
-        Ok(Timed { algorithm, params, time, source: Source::Terms, estimate: Some(estimate) })
+        Ok(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) })
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -277,7 +276,7 @@ impl Target for OnWafer {
         let placement = placement.and_then(Placement::grid);
         let placement = placement.ok_or_else(|| PlanError::NoPlacement { machine: self.wafer.name.clone() })?;
         let estimate = self.measured(OnGrid { schedule, placement }, schedule.origin())?;
-        let of = Prediction::new(self.cycles(&estimate), Source::Terms, Some(estimate.total()));
+        let of = Prediction::new(self.cycles(&estimate), TimeSource::Terms, Some(estimate.total()));
         Ok(Prediction { phases: Some(self.phases(&estimate)), ..of })
     }
 

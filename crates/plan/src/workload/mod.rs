@@ -12,7 +12,7 @@ mod timeline;
 pub use description::{Communication, Dimension, Pattern, Step, Workload};
 pub use error::WorkloadError;
 pub use layout::{Groups, places};
-pub use network::OnNetwork;
+pub use network::NetworkWorkload;
 pub use tasks::{Tasks, tasks};
 pub use timeline::{Communicated, Iteration, Phase, Taken, iterate};
 

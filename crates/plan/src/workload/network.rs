@@ -16,11 +16,11 @@ use crate::{
 };
 
 /// A network with a workload on it.
-pub struct OnNetwork {
+pub struct NetworkWorkload {
     part: NetworkPart,
 }
 
-impl OnNetwork {
+impl NetworkWorkload {
     /// # Errors
     /// The workload does not fit, or the topology does not close.
     pub fn new(workload: &Workload, network: &Network) -> Result<Self, PlanError> {
@@ -113,7 +113,8 @@ fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Resul
         return Err(refused("it states no exchanges in closed form, and its schedule is large".to_owned()).into());
     }
     let schedule = build(algorithm, case, params)?.schedule;
-    let (rounds, _) = message_rounds(&schedule, |_, _| 0.0).map_err(refused)?;
+    let (rounds, _) = message_rounds(&schedule, |_, _| 0.0)
+        .map_err(|found| refused(found.first().map_or_else(String::new, ToString::to_string)))?;
     let exchange = |round: &MessageRound| {
         let mut peers = BTreeMap::<(u64, u32), BTreeMap<u32, u32>>::new();
         let mut sent = BTreeMap::<(u64, u32), u32>::new();

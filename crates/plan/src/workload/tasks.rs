@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use unisono_algorithms::resolve;
 use unisono_base::{NodeId, TaskId, rounded};
-use unisono_lower::tasks::{Among, Builder, Part, Task, TaskGraph};
+use unisono_lower::tasks::{Among, Builder, Subgraph, Task, TaskGraph};
 use unisono_schedule::verify::Verified;
 
-use super::{Communication, Groups, OnNetwork, Pattern, Phase, Workload, WorkloadError, timeline::Communicated};
+use super::{Communication, Groups, NetworkWorkload, Pattern, Phase, Workload, WorkloadError, timeline::Communicated};
 use crate::{PlanError, report::map, stored::proved, workload::Iteration};
 
 /// More messages are not simulated: their tasks take gigabytes.
@@ -38,7 +38,7 @@ pub struct Tasks {
 
 /// # Errors
 /// A communication that no schedule makes, or more messages than can be simulated.
-pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks, PlanError> {
+pub fn tasks(workload: &Workload, overlap: bool, on: &NetworkWorkload) -> Result<Tasks, PlanError> {
     let ranks = workload.accelerators();
     let (mut made, mut messages) = (Vec::new(), 0);
     for step in &workload.steps {
@@ -63,9 +63,9 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks
         model: "packets",
         message: "its schedule has no task graph".to_owned(),
     };
-    let parts: Vec<Option<Part<'_>>> = made
+    let parts: Vec<Option<Subgraph<'_>>> = made
         .iter()
-        .map(|m| m.proven.as_ref().map(Part::new).transpose().map_err(|_| malformed(m)))
+        .map(|m| m.proven.as_ref().map(Subgraph::new).transpose().map_err(|_| malformed(m)))
         .collect::<Result<_, _>>()?;
     let mut builder = Builder::new();
     let mut watch = Vec::new();
@@ -79,7 +79,7 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &OnNetwork) -> Result<Tasks
     Ok(Tasks { graph, watch, made })
 }
 
-fn make(workload: &Workload, c: &Communication, on: &OnNetwork) -> Result<Made, PlanError> {
+fn make(workload: &Workload, c: &Communication, on: &NetworkWorkload) -> Result<Made, PlanError> {
     let groups = Groups::new(workload, c);
     let taken = on.take(workload, c)?;
     let mut proven = None;
@@ -98,7 +98,7 @@ fn one_rank(
     overlap: bool,
     rank: u32,
     made: &[Made],
-    parts: &[Option<Part<'_>>],
+    parts: &[Option<Subgraph<'_>>],
 ) {
     // The last compute, the last blocking communication and the last communication.
     let (mut computed, mut blocked, mut free) = (None, None, None);
@@ -132,7 +132,7 @@ fn communicate(
     b: &mut Builder,
     c: &Communication,
     made: &Made,
-    part: Option<&Part<'_>>,
+    part: Option<&Subgraph<'_>>,
     rank: u32,
     tag: &mut u32,
     begin: TaskId,

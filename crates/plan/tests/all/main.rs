@@ -11,4 +11,7 @@ mod names;
 mod networks;
 mod paper;
 mod phases;
+mod program;
+mod simulable;
+mod tuning;
 mod workload;

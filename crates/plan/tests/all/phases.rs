@@ -40,7 +40,7 @@ fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {
 
 /// What no schedule beats: the physical bound of a reduction, a message's time of what only moves data.
 fn least(case: &Case) -> f64 {
-    let part = WaferPart { grid: case.grid(), ramp_latency: 2, clock_mhz: 850.0 };
+    let part = WaferPart { grid: case.grid(), depth_cycles: 5.0, clock_mhz: 850.0 };
     let problem = CostProblem { collective: case.collective, part: &part };
     let bounds = all_bounds().filter(|b| b.name().starts_with("physical") || b.name() == "message");
     bounds.filter_map(|b| b.time(&problem)?.cycles).fold(0.0, f64::max)

@@ -5,7 +5,9 @@ use unisono_machine::network::Network;
 
 use unisono_algorithms::Params;
 use unisono_machine::Machine;
-use unisono_plan::workload::{Communication, Groups, OnNetwork, Taken, WORKLOADS, Workload, iterate, places, tasks};
+use unisono_plan::workload::{
+    Communication, Groups, NetworkWorkload, Taken, WORKLOADS, Workload, iterate, places, tasks,
+};
 
 fn taken(seconds: f64) -> Taken {
     Taken { algorithm: "given".to_owned(), given: Params::new(), seconds }
@@ -122,7 +124,7 @@ fn mistakes_are_named() {
 fn on_a_torus() {
     let torus = Machine::preset("torus2d-small").unwrap().get::<Network>().unwrap().clone();
     let resnet = Workload::preset("resnet-152").unwrap();
-    let on = OnNetwork::new(&resnet, &torus).unwrap();
+    let on = NetworkWorkload::new(&resnet, &torus).unwrap();
     let done = iterate(&resnet, true, |c| on.take(&resnet, c)).unwrap();
     // The last bucket alone is not hidden: by `bucket`, 5194816 floats over four links of 4 x 50 GB/s, there and back, and
     // 4 x 31 messages of 80 ns and twice 1 ns.
@@ -132,7 +134,7 @@ fn on_a_torus() {
     let small = workload(
         "[[steps]]\nname = \"s\"\ncompute_us = 3\n[[steps.communication]]\ncollective = \"allreduce\"\nelements = 100\n",
     );
-    let on = OnNetwork::new(&small, &torus).unwrap();
+    let on = NetworkWorkload::new(&small, &torus).unwrap();
     let made = tasks(&small, true, &on).unwrap();
     assert_eq!(made.graph.rank_count(), 4);
     assert_eq!(made.watch.len(), 12);

@@ -11,7 +11,7 @@ use super::{
     Arrival, Blocking, Departure, MOST_TAGS, Place, RankProgram, StoreError,
     align::alignment,
     cut::Cut,
-    rank::{Access, Await, LaneBuild, Part, Rank, Sum},
+    rank::{Access, Await, LaneBuild, LanePiece, Rank, Sum},
     touches::region,
 };
 use crate::schedule::{Operand, Schedule};
@@ -101,7 +101,7 @@ impl Lowering<'_> {
             }
         }
         let align = self.align(node, id, rows.clone(), start, len, &memory);
-        let part = Part { lane, len, align };
+        let part = LanePiece { lane, len, align };
         for &(stream, position) in &streams {
             self.messages.insert((stream, position), align);
         }
@@ -205,7 +205,7 @@ impl Lowering<'_> {
     fn receive(
         &mut self,
         node: NodeId,
-        part: &Part,
+        part: &LanePiece,
         stream: StreamId,
         direct: Option<Place>,
         consumer: u32,
@@ -253,7 +253,7 @@ impl Lowering<'_> {
         &mut self,
         node: NodeId,
         id: InstrId,
-        part: &Part,
+        part: &LanePiece,
         sources: &[Place],
         target: Option<Place>,
         first_arrival: u32,
@@ -302,7 +302,7 @@ impl Lowering<'_> {
     }
 
     /// The messages that leave from `place` after the last step so far.
-    fn depart(&mut self, node: NodeId, part: &Part, place: Place, streams: &[(StreamId, u32)]) {
+    fn depart(&mut self, node: NodeId, part: &LanePiece, place: Place, streams: &[(StreamId, u32)]) {
         let rank = &mut self.ranks[node.index()];
         for &(stream, _) in streams {
             for &sink in self.schedule.stream_sinks(stream) {

@@ -169,7 +169,7 @@ impl Rank {
     }
 
     /// Adds a step, whose waits begin at row `first_wait`.
-    pub fn step(&mut self, part: &Part, sum: Sum, first_wait: usize) {
+    pub fn step(&mut self, part: &LanePiece, sum: Sum, first_wait: usize) {
         let row = (part.lane, self.lanes[part.lane as usize].steps.len() as u32);
         for place in [Some(sum.a), sum.b].into_iter().flatten() {
             self.touch(place, part.len, false, row, first_wait);
@@ -221,7 +221,7 @@ impl Rank {
 }
 
 /// One part of an instruction, as its node sees it.
-pub struct Part {
+pub struct LanePiece {
     pub lane: u32,
     pub len: u32,
     pub align: u32,

@@ -56,15 +56,24 @@ pub enum Method {
     Fingerprint,
 }
 
-impl FromStr for Method {
-    type Err = String;
+/// A choice of how to prove that does not exist.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ProofOptionError {
+    #[error("'{0}' is not a method of proof; accepted are auto, exact, fingerprint")]
+    Method(String),
+    #[error("seed '{0}' is not accepted; a seed is 1 to 32 hexadecimal digits, as a proof prints it")]
+    Seed(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Method {
+    type Err = ProofOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ProofOptionError> {
         match text {
             "auto" => Ok(Method::Auto),
             "exact" => Ok(Method::Exact),
             "fingerprint" => Ok(Method::Fingerprint),
-            _ => Err(format!("'{text}' is not a method of proof; accepted are auto, exact, fingerprint")),
+            _ => Err(ProofOptionError::Method(text.to_owned())),
         }
     }
 }

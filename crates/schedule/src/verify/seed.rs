@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::{Serialize, Serializer};
 
+use super::ProofOptionError;
+
 /// 128 bits; printed and read as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seed(u128);
@@ -35,15 +37,12 @@ impl fmt::Display for Seed {
 }
 
 impl FromStr for Seed {
-    type Err = String;
+    type Err = ProofOptionError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ProofOptionError> {
         let digits = (1..=32).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
         let seed = u128::from_str_radix(text, 16).ok().filter(|_| digits);
-        seed.map(Self).ok_or_else(|| {
-            let shown: String = text.chars().take(40).collect();
-            format!("seed '{shown}' is not accepted; a seed is 1 to 32 hexadecimal digits, as a proof prints it")
-        })
+        seed.map(Self).ok_or_else(|| ProofOptionError::Seed(text.chars().take(40).collect()))
     }
 }
 
@@ -63,7 +62,7 @@ mod tests {
         assert_eq!(seed.to_string().parse(), Ok(seed));
         assert_eq!("ff".parse::<Seed>().unwrap().to_string(), format!("{}ff", "0".repeat(30)));
         for wrong in ["", "0x1", "+1", "g", &"1".repeat(33)] {
-            assert!(wrong.parse::<Seed>().unwrap_err().contains("1 to 32 hexadecimal digits"), "{wrong}");
+            assert!(wrong.parse::<Seed>().unwrap_err().to_string().contains("1 to 32 hexadecimal digits"), "{wrong}");
         }
     }
 }

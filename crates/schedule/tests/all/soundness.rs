@@ -165,5 +165,5 @@ fn contents_that_double_with_each_instruction_are_refused() {
 
 #[test]
 fn seeds_are_named_where_they_are_wrong() {
-    assert!("no seed".parse::<Seed>().unwrap_err().contains("'no seed'"));
+    assert!("no seed".parse::<Seed>().unwrap_err().to_string().contains("'no seed'"));
 }

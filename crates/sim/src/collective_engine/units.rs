@@ -61,7 +61,7 @@ pub struct Units {
 
 /// Which unit of a switch: its engine or its copying of responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum SwitchUnit {
     Engine,
     Copy,
 }
@@ -116,12 +116,12 @@ impl Making<'_> {
     }
 
     /// The unit whose packets leave a switch as responses.
-    fn responds(r: &Registers) -> Part {
-        if r.response_input == ENGINE { Part::Engine } else { Part::Copy }
+    fn responds(r: &Registers) -> SwitchUnit {
+        if r.response_input == ENGINE { SwitchUnit::Engine } else { SwitchUnit::Copy }
     }
 
     /// Units from the roots of responses back: what a unit waits for comes before it.
-    fn order(&self) -> Vec<(u32, Part)> {
+    fn order(&self) -> Vec<(u32, SwitchUnit)> {
         let mut waits = vec![0_u8; 2 * self.e.registers.len()];
         let mut ready = Vec::new();
         for place in 0..self.e.registers.len() {
@@ -129,13 +129,13 @@ impl Making<'_> {
             if r.request_inputs != 0 {
                 waits[2 * place] = narrow::<u8>((r.request_inputs & !(1 << MEMORY)).count_ones());
                 if waits[2 * place] == 0 {
-                    ready.push((narrow::<u32>(place), Part::Engine));
+                    ready.push((narrow::<u32>(place), SwitchUnit::Engine));
                 }
             }
             if ![NONE, ENGINE].contains(&r.response_input) {
                 waits[2 * place + 1] = u8::from(r.response_input != MEMORY);
                 if waits[2 * place + 1] == 0 {
-                    ready.push((narrow::<u32>(place), Part::Copy));
+                    ready.push((narrow::<u32>(place), SwitchUnit::Copy));
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Making<'_> {
         while let Some(&(place, part)) = ready.get(next) {
             next += 1;
             let (switch, r) = self.at(place as usize);
-            let mut reached = |port: Port, there: Part| {
+            let mut reached = |port: Port, there: SwitchUnit| {
                 let Some(peer) = self.layout.peer(switch, port) else { return };
                 let place = self.place_of(peer.switch);
                 let waiting = &mut waits[2 * place + there as usize];
@@ -152,26 +152,26 @@ impl Making<'_> {
                     ready.push((narrow::<u32>(place), there));
                 }
             };
-            if part == Part::Engine && r.request_output != NONE {
-                reached(r.request_output, Part::Engine);
+            if part == SwitchUnit::Engine && r.request_output != NONE {
+                reached(r.request_output, SwitchUnit::Engine);
             }
             if Self::responds(&r) == part {
                 for port in ports(r.response_outputs & !(1 << MEMORY)) {
-                    reached(port, Part::Copy);
+                    reached(port, SwitchUnit::Copy);
                 }
             }
         }
         ready
     }
 
-    fn push(&self, units: &mut Units, number: &[u32], place: usize, part: Part) {
+    fn push(&self, units: &mut Units, number: &[u32], place: usize, part: SwitchUnit) {
         let (switch, r) = self.at(place);
         units.first_input.push(narrow::<u32>(units.inputs.len()));
         units.first_output.push(narrow::<u32>(units.outputs.len()));
         units.switch.push(switch);
         let incoming: u64 = match part {
-            Part::Engine => r.request_inputs,
-            Part::Copy => 1 << r.response_input,
+            SwitchUnit::Engine => r.request_inputs,
+            SwitchUnit::Copy => 1 << r.response_input,
         };
         let levels = u64::from(incoming.count_ones().next_power_of_two().trailing_zeros());
         units.engine_latency.push(levels * picoseconds(self.machine.engine_level_ns));
@@ -180,14 +180,15 @@ impl Making<'_> {
                 None => Edge { unit: TO_MEMORY, latency: 0, serial: self.read(switch) },
                 Some(peer) => {
                     let there = self.place_of(peer.switch);
-                    let from = if part == Part::Engine { Part::Engine } else { Self::responds(&self.at(there).1) };
+                    let from =
+                        if part == SwitchUnit::Engine { SwitchUnit::Engine } else { Self::responds(&self.at(there).1) };
                     self.edge(number[2 * there + from as usize], peer.switch, peer.port, peer.level)
                 }
             };
             units.inputs.push(edge);
         }
         let mut write = [0; 2];
-        if part == Part::Engine
+        if part == SwitchUnit::Engine
             && let Some(peer) = Some(r.request_output).filter(|&p| p != NONE).and_then(|p| self.layout.peer(switch, p))
         {
             let there = number[2 * self.place_of(peer.switch)];

@@ -87,13 +87,13 @@ pub fn router_key(port: usize, position: u8) -> u32 {
 
 /// Elements `first .. first + count` that an operation sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct SentRun {
     pub op: u32,
     pub first: u32,
     pub count: u32,
 }
 
-fn append(parts: &mut VecDeque<Part>, part: Part) {
+fn append(parts: &mut VecDeque<SentRun>, part: SentRun) {
     match parts.back_mut() {
         Some(last) if last.op == part.op && last.first + last.count == part.first => last.count += part.count,
         _ => parts.push_back(part),
@@ -102,11 +102,11 @@ fn append(parts: &mut VecDeque<Part>, part: Part) {
 
 /// For every place of [`Tables::places`] that takes from the fabric, what came there: parts, and where each place's
 /// start.
-pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<Part>, Vec<u32>) {
+pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<SentRun>, Vec<u32>) {
     let (ramps, ramp_starts) = ramps.into_rows();
     let of = |queue: u32| ramp_starts[queue as usize] as usize..ramp_starts[queue as usize + 1] as usize;
     let mut inboxes = flow(tables, routers, |queue| &ramps[of(queue)]);
-    let mut found: Vec<(u32, Part)> = Vec::new();
+    let mut found: Vec<(u32, SentRun)> = Vec::new();
     for row in &tables.rows {
         let queue = row.outputs[RAMP];
         if queue == NONE {
@@ -121,8 +121,8 @@ pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<Part>, Vec<u32
             while left > 0 {
                 let part = parts.front_mut().expect("what was taken had come");
                 let taken = left.min(part.count);
-                found.push((place, Part { count: taken, ..*part }));
-                *part = Part { first: part.first + taken, count: part.count - taken, ..*part };
+                found.push((place, SentRun { count: taken, ..*part }));
+                *part = SentRun { first: part.first + taken, count: part.count - taken, ..*part };
                 left -= taken;
                 if part.count == 0 {
                     parts.pop_front();
@@ -142,8 +142,8 @@ pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<Part>, Vec<u32
 }
 
 /// What arrived at every queue and was not forwarded: at the ramps of the PEs, all of it.
-fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)]) -> Vec<VecDeque<Part>> {
-    let mut inboxes: Vec<VecDeque<Part>> = vec![VecDeque::new(); tables.queues.count()];
+fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)]) -> Vec<VecDeque<SentRun>> {
+    let mut inboxes: Vec<VecDeque<SentRun>> = vec![VecDeque::new(); tables.queues.count()];
     let mut row_of = vec![NONE; tables.queues.count()];
     let mut sent_so_far = FxHashMap::default();
     for (n, row) in tables.rows.iter().enumerate() {
@@ -154,7 +154,7 @@ fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)
         if queue != NONE {
             for &(op, count) in sent(queue) {
                 let first: &mut u32 = sent_so_far.entry((queue, op)).or_default();
-                append(&mut inboxes[queue as usize], Part { op, first: *first, count });
+                append(&mut inboxes[queue as usize], SentRun { op, first: *first, count });
                 *first += count;
             }
         }
@@ -173,9 +173,9 @@ fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)
             }
             let queue = row.inputs[(*key & 7) as usize];
             let Some(part) = inboxes[queue as usize].front_mut() else { break };
-            let moved = Part { count: part.count.min(*left), ..*part };
+            let moved = SentRun { count: part.count.min(*left), ..*part };
             *left -= moved.count;
-            *part = Part { first: part.first + moved.count, count: part.count - moved.count, ..*part };
+            *part = SentRun { first: part.first + moved.count, count: part.count - moved.count, ..*part };
             if part.count == 0 {
                 inboxes[queue as usize].pop_front();
             }

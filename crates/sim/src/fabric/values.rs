@@ -12,7 +12,7 @@ use super::{
     data::Data,
     error::SimError,
     machine::UNDONE,
-    moves::Part,
+    moves::SentRun,
     tables::{Place, Tables},
 };
 
@@ -26,7 +26,7 @@ pub struct Values<'a> {
     /// First and last cycle of each operation.
     spans: &'a [(u32, u32)],
     /// What came to each place from the fabric, and where each place's parts start.
-    parts: Vec<Part>,
+    parts: Vec<SentRun>,
     part_starts: Vec<u32>,
     pe_of: Vec<u32>,
     thread_of: Vec<u32>,
@@ -48,7 +48,7 @@ impl<'a> Values<'a> {
         program: &'a WaferProgram,
         tables: &'a Tables,
         spans: &'a [(u32, u32)],
-        (parts, part_starts): (Vec<Part>, Vec<u32>),
+        (parts, part_starts): (Vec<SentRun>, Vec<u32>),
     ) -> Result<Self, SimError> {
         let (c, pes, ops) = (program.collective, program.pe_count(), program.op_count());
         let output =
@@ -152,7 +152,7 @@ impl<'a> Values<'a> {
         None
     }
 
-    fn parts_of(&self, place: usize) -> &[Part] {
+    fn parts_of(&self, place: usize) -> &[SentRun] {
         &self.parts[self.part_starts[place] as usize..self.part_starts[place + 1] as usize]
     }
 

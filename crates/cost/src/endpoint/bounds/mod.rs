@@ -14,7 +14,7 @@ use super::{LevelPrices, TICKS_PER_NS};
 use crate::{Bound, CostProblem};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[&Bandwidth, &FanOut, &Work];
+pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
 
 /// A collective at the prices of a machine, as bounds read it; where levels differ, the cheapest of each price counts.
 pub struct EndpointCase<'a> {

@@ -17,7 +17,7 @@ pub use path::Path;
 use crate::{Bound, CostProblem};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[&Eq2, &Memory, &Path];
+pub(crate) const BOUNDS: &[&dyn Bound] = &[&eq2::Eq2, &memory::Memory, &path::Path];
 
 pub struct InNetworkCase<'a> {
     pub collective: Collective,

@@ -17,7 +17,8 @@ use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[&Bisection, &BoardEdges, &Injection, &Latency];
+pub(crate) const BOUNDS: &[&dyn Bound] =
+    &[&bisection::Bisection, &board_edges::BoardEdges, &injection::Injection, &latency::Latency];
 
 /// A collective on the accelerators of a network.
 pub struct NetworkCase<'a> {

@@ -12,7 +12,7 @@ pub struct Printed;
 pub struct Corrected;
 
 fn applies(case: &BoundCase) -> bool {
-    case.reduces() && !case.grid.is_line() && case.wavelets > 0
+    case.reduces() && !case.part.grid.is_line() && case.wavelets > 0
 }
 
 impl Bound for Printed {
@@ -40,8 +40,8 @@ impl Bound for Printed {
 impl Printed {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
         let b = case.wavelets as f64;
-        let far = f64::from(case.grid.rows + case.grid.cols - 1);
-        (applies(case) && case.root == 0).then(|| Cycles(b.max(b / 8.0 + far) + case.depth_cycles()))
+        let far = f64::from(case.part.grid.rows + case.part.grid.cols - 1);
+        (applies(case) && case.root == 0).then(|| Cycles(b.max(b / 8.0 + far) + case.part.depth_cycles))
     }
 }
 
@@ -69,10 +69,10 @@ impl Bound for Corrected {
 
 impl Corrected {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
-        let (b, pes) = (case.wavelets as f64, case.grid.count() as f64);
-        let (m, n) = (f64::from(case.grid.rows), f64::from(case.grid.cols));
+        let (b, pes) = (case.wavelets as f64, case.part.grid.count() as f64);
+        let (m, n) = (f64::from(case.part.grid.rows), f64::from(case.part.grid.cols));
         let links = 4.0 * m * n - 2.0 * m - 2.0 * n;
-        let far = f64::from(case.grid.eccentricity(case.root));
-        applies(case).then(|| Cycles(b.max(b * (pes - 1.0) / links + far) + case.depth_cycles()))
+        let far = f64::from(case.part.grid.eccentricity(case.root));
+        applies(case).then(|| Cycles(b.max(b * (pes - 1.0) / links + far) + case.part.depth_cycles))
     }
 }

@@ -30,16 +30,16 @@ impl Bound for Message {
 impl Message {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
         let hops = match case.kind {
-            Kind::Broadcast => case.grid.eccentricity(case.root),
+            Kind::Broadcast => case.part.grid.eccentricity(case.root),
             Kind::Message => {
-                let last = narrow::<u32>(case.grid.count()) - 1;
-                case.grid.distance(case.root, if case.root == last { 0 } else { last })
+                let last = narrow::<u32>(case.part.grid.count()) - 1;
+                case.part.grid.distance(case.root, if case.root == last { 0 } else { last })
             }
             _ => return None,
         };
         if case.is_local() {
             return Some(Cycles(0.0));
         }
-        Some(Cycles(case.wavelets as f64 + f64::from(hops) + case.depth_cycles()))
+        Some(Cycles(case.wavelets as f64 + f64::from(hops) + case.part.depth_cycles))
     }
 }

@@ -8,7 +8,6 @@ mod tight_1d;
 
 use unisono_base::{Cycles, Wavelets, narrow};
 use unisono_collective::Kind;
-use unisono_machine::Grid;
 
 use super::WaferPart;
 use crate::{Bound, CostProblem, Time};
@@ -20,42 +19,36 @@ pub use physical::{Physical1d, Physical2d};
 pub use tight_1d::{Tight1d, tree_energy};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] =
-    &[&Corrected, &Printed, &Message, &Paper1d, &Physical1d, &Physical2d, &Tight1d];
+pub(crate) const BOUNDS: &[&dyn Bound] = &[
+    &lemma_7_2::Corrected,
+    &lemma_7_2::Printed,
+    &message::Message,
+    &paper_1d::Paper1d,
+    &physical::Physical1d,
+    &physical::Physical2d,
+    &tight_1d::Tight1d,
+];
 
-/// A collective of `wavelets` on a grid, as bounds read it.
+/// A collective of `wavelets` on a part of a wafer, as bounds read it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BoundCase {
     pub kind: Kind,
-    pub grid: Grid,
     pub root: u32,
     pub wavelets: u64,
-    /// T_R, cycles.
-    pub ramp_latency: u32,
+    pub part: WaferPart,
 }
 
 impl BoundCase {
-    /// Returns the case of a problem on a wafer.
-    fn of(problem: &CostProblem, part: &WaferPart) -> Self {
-        let c = problem.collective;
-        let wavelets = Wavelets::of(u64::from(c.elements), c.dtype.bytes()).0;
-        Self { kind: c.kind, grid: part.grid, root: c.root, wavelets, ramp_latency: part.ramp_latency }
-    }
-
     /// Evaluates a bound in cycles on a problem.
     fn time(problem: &CostProblem, cycles: impl Fn(&Self) -> Option<Cycles>) -> Option<Time> {
-        let part: &WaferPart = problem.on()?;
-        Some(Time::from_cycles(cycles(&Self::of(problem, part))?, part.clock_mhz))
-    }
-
-    /// 2 T_R + 1.
-    pub fn depth_cycles(&self) -> f64 {
-        f64::from(2 * self.ramp_latency + 1)
+        let (c, part) = (problem.collective, *problem.on::<WaferPart>()?);
+        let wavelets = Wavelets::of(u64::from(c.elements), c.dtype.bytes()).0;
+        Some(Time::from_cycles(cycles(&Self { kind: c.kind, root: c.root, wavelets, part })?, part.clock_mhz))
     }
 
     /// Nothing has to travel.
     fn is_local(&self) -> bool {
-        self.grid.count() == 1 || self.wavelets == 0
+        self.part.grid.count() == 1 || self.wavelets == 0
     }
 
     /// Reduce and allreduce: every PE ends an allreduce with what a reduce to it gives, so bounds of a reduce hold.
@@ -65,7 +58,7 @@ impl BoundCase {
 
     /// PEs on the two sides of the root of a line.
     fn sides(&self) -> (u32, u32) {
-        let pes: u32 = narrow(self.grid.count());
+        let pes: u32 = narrow(self.part.grid.count());
         (self.root, pes - 1 - self.root)
     }
 }

@@ -85,9 +85,9 @@ impl Paper1d {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
         let (left, right) = case.sides();
         let pes = left + right + 1;
-        if !case.reduces() || !case.grid.is_line() || left.min(right) > 0 || pes > MOST_PES {
+        if !case.reduces() || !case.part.grid.is_line() || left.min(right) > 0 || pes > MOST_PES {
             return None;
         }
-        Some(Cycles(PaperTable::new(pes).cycles(pes, case.wavelets, case.depth_cycles())))
+        Some(Cycles(PaperTable::new(pes).cycles(pes, case.wavelets, case.part.depth_cycles)))
     }
 }

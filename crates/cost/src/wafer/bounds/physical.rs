@@ -23,7 +23,7 @@ fn physical(case: &BoundCase) -> Cycles {
     if case.is_local() {
         return Cycles(0.0);
     }
-    Cycles(case.wavelets as f64 + f64::from(case.grid.eccentricity(case.root)) + case.depth_cycles())
+    Cycles(case.wavelets as f64 + f64::from(case.part.grid.eccentricity(case.root)) + case.part.depth_cycles)
 }
 
 impl Bound for Physical1d {
@@ -50,7 +50,7 @@ impl Bound for Physical1d {
 
 impl Physical1d {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
-        (case.reduces() && case.grid.is_line()).then(|| physical(case))
+        (case.reduces() && case.part.grid.is_line()).then(|| physical(case))
     }
 }
 
@@ -74,6 +74,6 @@ impl Bound for Physical2d {
 
 impl Physical2d {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
-        (case.reduces() && !case.grid.is_line()).then(|| physical(case))
+        (case.reduces() && !case.part.grid.is_line()).then(|| physical(case))
     }
 }

@@ -51,7 +51,7 @@ impl Bound for Tight1d {
 
 impl Tight1d {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
-        if !case.reduces() || !case.grid.is_line() {
+        if !case.reduces() || !case.part.grid.is_line() {
             return None;
         }
         if case.is_local() {
@@ -62,7 +62,7 @@ impl Tight1d {
         let (b, links) = (case.wavelets as f64, f64::from(left + right));
         let mut best = f64::INFINITY;
         for depth in 1..=far {
-            let rest = f64::from(far) + case.depth_cycles() * f64::from(depth);
+            let rest = f64::from(far) + case.part.depth_cycles * f64::from(depth);
             // Energy is at least one hop a PE, so deeper trees cannot win any more.
             if b + rest >= best {
                 break;

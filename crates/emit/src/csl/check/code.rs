@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::Findings;
 use crate::csl::{
-    Target,
+    SdkTarget,
     read::{Code, Descriptor, Run},
 };
 
-pub fn check(file: &str, code: &Code, target: &Target, found: &mut Findings) {
+pub fn check(file: &str, code: &Code, target: &SdkTarget, found: &mut Findings) {
     for run in code.threads.steps.iter().flatten().map(|s| &s.run) {
         operation(file, code, run, target, found);
     }
@@ -23,7 +23,7 @@ pub fn check(file: &str, code: &Code, target: &Target, found: &mut Findings) {
     memory(file, code, target, found);
 }
 
-fn operation(file: &str, code: &Code, run: &Run, target: &Target, found: &mut Findings) {
+fn operation(file: &str, code: &Code, run: &Run, target: &SdkTarget, found: &mut Findings) {
     let place = format!("{file}, line {}", run.line);
     let arity = match run.builtin.as_str() {
         "@fmovs" | "@mov32" => 2,
@@ -88,7 +88,7 @@ fn slice(place: &str, code: &Code, descriptor: &Descriptor, found: &mut Findings
 }
 
 /// Each queue exists and serves one color, said alike wherever it is named; data and control share one.
-fn queues(file: &str, code: &Code, target: &Target, found: &mut Findings) {
+fn queues(file: &str, code: &Code, target: &SdkTarget, found: &mut Findings) {
     let mut color_of: BTreeMap<&str, &str> = BTreeMap::new();
     let mut out_of: BTreeMap<&str, &str> = BTreeMap::new();
     for descriptor in code.descriptors.values() {
@@ -139,7 +139,7 @@ fn queues(file: &str, code: &Code, target: &Target, found: &mut Findings) {
     }
 }
 
-fn memory(file: &str, code: &Code, target: &Target, found: &mut Findings) {
+fn memory(file: &str, code: &Code, target: &SdkTarget, found: &mut Findings) {
     // All types that are emitted have 4 bytes.
     let elements = code.arrays.values().fold(0u64, |sum, a| sum.saturating_add(a.0));
     let bytes = elements.saturating_mul(4);

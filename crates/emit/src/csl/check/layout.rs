@@ -4,13 +4,13 @@ use unisono_base::narrow;
 
 use super::Findings;
 use crate::csl::{
-    Project, Target,
+    Project, SdkTarget,
     read::{Code, Layout},
 };
 
 const PLACE: &str = "layout.csl";
 
-pub fn check(project: &Project, target: &Target, found: &mut Findings) {
+pub fn check(project: &Project, target: &SdkTarget, found: &mut Findings) {
     let layout = &project.layout;
     colors(layout, target, found);
     let [(width, height)] = layout.rectangles[..] else {
@@ -46,7 +46,7 @@ pub fn check(project: &Project, target: &Target, found: &mut Findings) {
     }
 }
 
-fn colors(layout: &Layout, target: &Target, found: &mut Findings) {
+fn colors(layout: &Layout, target: &SdkTarget, found: &mut Findings) {
     for (n, (name, number)) in layout.colors.iter().enumerate() {
         if !target.colors.iter().any(|&c| u64::from(c) == *number) {
             found.add("color", PLACE, format!("`{name}` is color {number}, which a program may not route"));

@@ -24,7 +24,7 @@ mod tasks;
 
 use std::fmt;
 
-use super::{Project, Target};
+use super::{Project, SdkTarget};
 
 /// What is wrong, where, and by which check.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ impl Findings {
 }
 
 /// All findings, in the order of the checks; none for what [`emit`](super::emit) writes.
-pub fn check(project: &Project, target: &Target) -> Vec<Finding> {
+pub fn check(project: &Project, target: &SdkTarget) -> Vec<Finding> {
     let mut found = Findings::default();
     layout::check(project, target, &mut found);
     for (file, code) in &project.codes {

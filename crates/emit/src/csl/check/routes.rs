@@ -1,9 +1,9 @@
 //! Checks 4 of the layout's routes, each looked at once however many PEs have it.
 
 use super::Findings;
-use crate::csl::{Project, Target, read::Config};
+use crate::csl::{Project, SdkTarget, read::Config};
 
-pub fn check(project: &Project, target: &Target, found: &mut Findings) {
+pub fn check(project: &Project, target: &SdkTarget, found: &mut Findings) {
     for config in &project.layout.config_specs {
         let place = format!("layout.csl, line {}", config.line);
         positions(config, target, &place, found);
@@ -15,7 +15,7 @@ pub fn check(project: &Project, target: &Target, found: &mut Findings) {
     }
 }
 
-fn positions(config: &Config, target: &Target, place: &str, found: &mut Findings) {
+fn positions(config: &Config, target: &SdkTarget, place: &str, found: &mut Findings) {
     if config.rx.len() != 1 || config.tx.is_empty() {
         let (rx, tx) = (config.rx.len(), config.tx.len());
         found.add(

@@ -4,12 +4,12 @@ use unisono_base::narrow;
 
 use super::Findings;
 use crate::csl::{
-    Project, Target,
+    Project, SdkTarget,
     order::Order,
     read::{Code, Descriptor, Run},
 };
 
-pub fn check(file: &str, code: &Code, project: &Project, target: &Target, found: &mut Findings) {
+pub fn check(file: &str, code: &Code, project: &Project, target: &SdkTarget, found: &mut Findings) {
     for name in &code.blocked {
         // A color may stay blocked: its wavelets are taken by operations, not by a task.
         if code.tasks.contains_key(name) && !code.unblocked.contains(name) {
@@ -25,7 +25,7 @@ pub fn check(file: &str, code: &Code, project: &Project, target: &Target, found:
     live(file, code, found);
 }
 
-fn ids(file: &str, code: &Code, project: &Project, target: &Target, found: &mut Findings) {
+fn ids(file: &str, code: &Code, project: &Project, target: &SdkTarget, found: &mut Findings) {
     for (task, id) in &code.binds {
         let Some(&number) = code.tasks.get(id) else {
             found.add("task", file, format!("`{task}` is bound to `{id}`, which is no id"));

@@ -3,7 +3,7 @@
 use unisono_collective::{Dtype, Kind, Operator};
 
 use super::{NOT_COMPILED, plan::Plan};
-use crate::csl::Target;
+use crate::csl::SdkTarget;
 
 const RUN: &str = include_str!("run.py.txt");
 
@@ -55,7 +55,7 @@ pub fn run_script(plan: &Plan) -> String {
     fields.iter().fold(text, |t, (field, value)| t.replace(field, value))
 }
 
-pub fn commands(plan: &Plan, target: &Target) -> String {
+pub fn commands(plan: &Plan, target: &SdkTarget) -> String {
     let (width, height) = (plan.grid.cols + target.host_columns, plan.grid.rows + target.host_rows);
     let [fabric_width, fabric_height] = target.fabric;
     format!(
@@ -73,7 +73,7 @@ cs_python run.py --name out ${{CMADDR:+--cmaddr \"$CMADDR\"}}
     )
 }
 
-pub fn readme(plan: &Plan, target: &Target) -> String {
+pub fn readme(plan: &Plan, target: &SdkTarget) -> String {
     let c = &plan.collective;
     let switched = plan.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1);
     let again = if switched {

@@ -12,9 +12,9 @@ use super::{
     plan::{Kind, Plan, file_name},
     ranges::{Progression, rectangles},
 };
-use crate::csl::Target;
+use crate::csl::SdkTarget;
 
-pub fn print(plan: &Plan, target: &Target) -> String {
+pub fn print(plan: &Plan, target: &SdkTarget) -> String {
     let (c, grid) = (&plan.collective, plan.grid);
     let mut text = format!(
         "// A {} of {} {} on a grid of {grid} rows and columns of PEs.\n// {NOT_COMPILED}\n",

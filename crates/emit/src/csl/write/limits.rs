@@ -4,11 +4,11 @@ use unisono_base::narrow;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{ColorRoute, End, Op, WaferProgram};
 
-use crate::csl::Target;
+use crate::csl::SdkTarget;
 
 type Check = Result<(), String>;
 
-pub fn check(program: &WaferProgram, target: &Target) -> Check {
+pub fn check(program: &WaferProgram, target: &SdkTarget) -> Check {
     whole(program, target)?;
     for pe in 0..program.pe_count() {
         let (row, col) = program.grid.row_col(narrow(pe));
@@ -25,7 +25,7 @@ pub fn check(program: &WaferProgram, target: &Target) -> Check {
     Ok(())
 }
 
-fn whole(program: &WaferProgram, target: &Target) -> Check {
+fn whole(program: &WaferProgram, target: &SdkTarget) -> Check {
     let (grid, c) = (program.grid, &program.collective);
     if grid.cols > target.width || grid.rows > target.height {
         return Err(format!(
@@ -77,7 +77,7 @@ pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
     (c.input_len(rank).max(1), out.max(1))
 }
 
-fn memory(program: &WaferProgram, pe: usize, target: &Target) -> Check {
+fn memory(program: &WaferProgram, pe: usize, target: &SdkTarget) -> Check {
     let (input, output) = vectors(&program.collective, narrow(pe));
     let scratch = program.scratch_elements(pe);
     let elements = u64::from(input) + u64::from(output) + u64::from(scratch);
@@ -102,7 +102,7 @@ fn colors_once(routes: &[ColorRoute]) -> Check {
     }
 }
 
-fn positions(route: &ColorRoute, target: &Target) -> Check {
+fn positions(route: &ColorRoute, target: &SdkTarget) -> Check {
     let (color, positions) = (route.color, route.positions());
     if positions.len() > target.extra_positions + 1 {
         return Err(format!(

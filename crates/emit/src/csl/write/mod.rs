@@ -11,7 +11,7 @@ mod steps;
 
 use unisono_lower::wafer::WaferProgram;
 
-use super::Target;
+use super::SdkTarget;
 use crate::Refused;
 use plan::Plan;
 
@@ -28,7 +28,7 @@ const NOT_COMPILED: &str = "Written for Cerebras SDK 1.0 and the WSE-2. It was n
 ///
 /// # Errors
 /// What the target cannot express, with the number found and the limit.
-pub fn emit(program: &WaferProgram, target: &Target) -> Result<Files, Refused> {
+pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     let refused = |reason| Refused { target: "csl", reason };
     limits::check(program, target).map_err(refused)?;
     let plan = Plan::new(program, target).map_err(refused)?;

@@ -12,9 +12,9 @@ use super::{
     plan::{Class, Operation, Plan},
     steps::{self, Step},
 };
-use crate::csl::Target;
+use crate::csl::SdkTarget;
 
-pub fn print(plan: &Plan, class: &Class, target: &Target) -> String {
+pub fn print(plan: &Plan, class: &Class, target: &SdkTarget) -> String {
     let key = &class.key;
     let threads: Vec<Vec<Step>> = key
         .threads
@@ -46,7 +46,7 @@ macro_rules! put {
     ($text:expr, $($arg:tt)*) => {{ let _ = write!($text, $($arg)*); }};
 }
 
-fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &Target) {
+fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &SdkTarget) {
     let (key, dtype) = (&class.key, plan.collective.dtype);
     text.push_str("param memcpy_params: comptime_struct;\n");
     for c in 0..key.colors {

@@ -8,7 +8,7 @@ use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
 use unisono_machine::Grid;
 
 use super::{limits, queues::Queues};
-use crate::csl::{Target, normal::normalised_pe};
+use crate::csl::{SdkTarget, normal::normalised_pe};
 
 /// What one program file holds. Colors of operations are numbers of parameters, in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ pub fn file_name(class: usize) -> String {
 }
 
 impl Plan {
-    pub fn new(program: &WaferProgram, target: &Target) -> Result<Self, String> {
+    pub fn new(program: &WaferProgram, target: &SdkTarget) -> Result<Self, String> {
         let colors = program.colors().into_iter().zip(target.colors.iter().copied());
         let mut plan = Plan {
             grid: program.grid,
@@ -106,7 +106,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn task_ids(&self, target: &Target) -> Result<Vec<u8>, String> {
+    fn task_ids(&self, target: &SdkTarget) -> Result<Vec<u8>, String> {
         let threads = self.classes.iter().map(|c| c.key.threads.len()).max();
         let wanted = threads.filter(|&n| n > 1).unwrap_or(0);
         let free = |id: &&u8| self.colors.iter().all(|c| c.1 != **id);

@@ -6,7 +6,7 @@
 use unisono_lower::wafer::End;
 
 use super::plan::{ClassKey, Operation};
-use crate::csl::{Target, order::Order};
+use crate::csl::{SdkTarget, order::Order};
 
 /// The queue of each color parameter that is received from or sent on.
 pub struct Queues {
@@ -15,7 +15,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    pub fn assign(key: &ClassKey, target: &Target) -> Result<Self, String> {
+    pub fn assign(key: &ClassKey, target: &SdkTarget) -> Result<Self, String> {
         let lengths: Vec<usize> = key.threads.iter().map(Vec::len).collect();
         let order = Order::new(&lengths, &key.waits)
             .ok_or("the threads wait for each other in a circle, or for what is not there")?;
@@ -44,7 +44,7 @@ impl Queues {
         Ok(queues)
     }
 
-    fn outputs(&mut self, ops: &[&Operation], target: &Target) -> Result<(), String> {
+    fn outputs(&mut self, ops: &[&Operation], target: &SdkTarget) -> Result<(), String> {
         let mut free = target.output_queues.iter();
         for op in ops {
             if let End::Fabric(c) = op.sink
@@ -65,7 +65,7 @@ impl Queues {
         ops: &[&Operation],
         avoid: &[u32],
         names_thread: &[bool],
-        target: &Target,
+        target: &SdkTarget,
     ) -> Result<(), String> {
         let all = received(ops);
         let mut free: Vec<u8> = target.input_queues.to_vec();

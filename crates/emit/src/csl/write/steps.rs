@@ -7,7 +7,7 @@ use super::{
     limits,
     plan::{ClassKey, Operation, Plan},
 };
-use crate::csl::Target;
+use crate::csl::SdkTarget;
 
 pub struct Step {
     /// Number of the operation in its thread.
@@ -22,7 +22,7 @@ pub struct Step {
     pub fabric: bool,
 }
 
-pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &Target) -> Vec<Step> {
+pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut at = 0;
     while at < o.len {

@@ -5,14 +5,14 @@ mod grids;
 mod lines;
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_emit::csl::{self, Files, Finding, Project, Target};
+use unisono_emit::csl::{self, Files, Finding, Project, SdkTarget};
 use unisono_lower::wafer::{Color, ColorRoute, End, Op, PeProgram, Port, Position, Step, WaferProgram};
 use unisono_machine::Grid;
 
 pub use grids::*;
 pub use lines::*;
 
-pub const TARGET: Target = Target::WSE2_SDK_1_0;
+pub const TARGET: SdkTarget = SdkTarget::WSE2_SDK_1_0;
 
 pub fn at(rx: Port, tx: &[Port]) -> Position {
     Position { rx: [rx].into_iter().collect(), tx: tx.iter().copied().collect() }

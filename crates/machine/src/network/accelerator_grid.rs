@@ -6,14 +6,14 @@ use crate::{Grid, MachineError, Shape};
 
 /// Accelerators in the order of their ranks, and the extents of the part that they form.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct AcceleratorGrid {
     /// Rank k is on accelerator `nodes[k]`.
     pub nodes: Vec<u32>,
     /// Their product is the number of ranks.
     pub extents: Vec<u32>,
 }
 
-impl Part {
+impl AcceleratorGrid {
     /// Selects all accelerators, the first of a number, or the first rows and columns of a shape. `extents` are those of the
     /// whole network, row-major.
     ///
@@ -73,15 +73,15 @@ mod tests {
             (Shape::rect(2, 3), vec![0, 1, 2, 4, 5, 6]),
             (Shape::rect(3, 1), vec![0, 4, 8]),
         ] {
-            let part = Part::new("m", &[4, 4], Some(shape)).unwrap();
+            let part = AcceleratorGrid::new("m", &[4, 4], Some(shape)).unwrap();
             assert_eq!(part.nodes, nodes);
-            assert_eq!(Part::shape(&nodes, &[4, 4]), Some(shape));
+            assert_eq!(AcceleratorGrid::shape(&nodes, &[4, 4]), Some(shape));
         }
-        assert_eq!(Part::new("m", &[4, 4], Some(Shape::line(8))).unwrap().extents, [2, 4]);
-        assert_eq!(Part::new("m", &[4, 4], None).unwrap().extents, [4, 4]);
-        assert_eq!(Part::shape(&[0, 1, 4, 6], &[4, 4]), None);
-        assert_eq!(Part::shape(&[1, 2], &[4, 4]), None);
-        assert!(Part::new("m", &[4, 4], Some(Shape::rect(2, 5))).is_err());
-        assert!(Part::new("m", &[64], Some(Shape::rect(2, 2))).is_err());
+        assert_eq!(AcceleratorGrid::new("m", &[4, 4], Some(Shape::line(8))).unwrap().extents, [2, 4]);
+        assert_eq!(AcceleratorGrid::new("m", &[4, 4], None).unwrap().extents, [4, 4]);
+        assert_eq!(AcceleratorGrid::shape(&[0, 1, 4, 6], &[4, 4]), None);
+        assert_eq!(AcceleratorGrid::shape(&[1, 2], &[4, 4]), None);
+        assert!(AcceleratorGrid::new("m", &[4, 4], Some(Shape::rect(2, 5))).is_err());
+        assert!(AcceleratorGrid::new("m", &[64], Some(Shape::rect(2, 2))).is_err());
     }
 }

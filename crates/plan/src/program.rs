@@ -1,0 +1,334 @@
+//! The time of a program's communication on a machine. Each distinct operation is priced once.
+//!
+//! Operations follow each other in the order of issue: none overlaps another operation or a kernel. A collective takes the
+//! time that [`plan`] predicts for its best algorithm. The messages of one read are one schedule, which is timed and simulated
+//! as such. Parts of unlike lengths of a collective are priced as equal parts of the largest length.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use unisono_algorithms::{Means, Params};
+use unisono_collective::{Collective, Dtype, Kind, Operator, Required};
+use unisono_discover::{Discovery, Extremes, Moved, Pattern};
+use unisono_lower::{File, VerifiedFile};
+use unisono_machine::{Machine, Shape};
+use unisono_schedule::{Schedule, verify::Method};
+
+use crate::{
+    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target,
+    exchange::{Message, direct_reduction, messages_schedule, whole_elements},
+    place, plan, predict,
+    report::map,
+    simulate,
+    targets::{kind_of, require},
+};
+
+/// What each rank's output must hold, where a schedule is messages that make no collective.
+pub type Outputs = Vec<Vec<Required>>;
+
+/// One distinct operation of a program, with the names and sizes of its task and buffer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MovedData {
+    pub moved: Moved,
+    pub task: String,
+    pub buffer: String,
+    pub element_bytes: u64,
+    /// The ranks of the program.
+    pub nodes: u32,
+}
+
+impl MovedData {
+    /// Lists the operations that a discovery has found so far.
+    pub fn all(discovery: &Discovery) -> Vec<Self> {
+        let buffers: Vec<_> = discovery.buffers().collect();
+        let named = |moved: Moved| {
+            let (task, buffer) = (discovery.task_name(moved.before).to_owned(), buffers[moved.buffer.index()]);
+            let (name, element_bytes) = (buffer.name.clone(), buffer.element_bytes);
+            Self { moved, task, buffer: name, element_bytes, nodes: discovery.options().nodes }
+        };
+        discovery.moved().into_iter().map(named).collect()
+    }
+
+    /// The name of the pattern, `point-to-point` where none was found.
+    pub fn pattern(&self) -> &'static str {
+        self.moved.what.pattern.map_or("point-to-point", Pattern::name)
+    }
+
+    /// Returns whether the operation is messages between pairs, not a collective.
+    pub fn is_messages(&self) -> bool {
+        !self.moved.what.messages.is_empty()
+    }
+
+    fn reduces(&self) -> bool {
+        self.moved.what.pattern.is_some_and(Pattern::reduces)
+    }
+
+    fn bytes(&self, of: Extremes) -> Vec<u64> {
+        [of.least, of.most].map(|elements| elements.saturating_mul(self.element_bytes)).to_vec()
+    }
+
+    /// The collective among the ranks that take part, as a planner takes it: kind, elements, datatype and root.
+    fn collective(&self) -> Result<(Kind, u64, Dtype, u64), PlanError> {
+        let what = &self.moved.what;
+        let (dtype, elements) = whole_elements(self.element_bytes, what.part.most);
+        let root = what.root.map_or(0, |root| what.participants.iter().take_while(|&k| k < root).count() as u64);
+        Ok((self.pattern().parse()?, elements, dtype, root))
+    }
+
+    /// Builds the schedule of its messages among all nodes, with the contents of each output. The schedule of a reduction, in
+    /// which every partial result is sent to each rank that needs it, is among the ranks that take part.
+    ///
+    /// # Errors
+    /// The operation is a collective that combines nothing, or the schedule is too large.
+    pub fn schedule(&self) -> Result<(Schedule, Option<Outputs>), PlanError> {
+        let what = &self.moved.what;
+        if self.is_messages() {
+            let elements = |count| whole_elements(self.element_bytes, count);
+            let message = |&(from, to, count)| Message { from, to, elements: elements(count).1 };
+            let messages: Vec<Message> = what.messages.iter().map(message).collect();
+            let (schedule, required) = messages_schedule(self.nodes, elements(0).0, &messages)?;
+            return Ok((schedule, Some(required)));
+        }
+        let (kind, elements, dtype, root) = self.collective()?;
+        let collective = Collective::new(kind, what.participants.len(), elements, root, Operator::Sum, dtype)?;
+        Ok((direct_reduction(collective)?, None))
+    }
+}
+
+/// One distinct operation on a machine, with the keys of the report.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PricedOperation {
+    pub task: String,
+    pub task_index: u32,
+    pub buffer: String,
+    /// The number of times that it occurs.
+    pub count: u64,
+    pub pattern: &'static str,
+    pub ranks: u32,
+    /// Intervals of ranks: the first and the last of each.
+    pub participants: Vec<Vec<u32>>,
+    pub root: Option<u32>,
+    /// The least and the most bytes of one rank.
+    pub gives: Vec<u64>,
+    pub gets: Vec<u64>,
+    pub bytes: u64,
+    pub messages: Option<usize>,
+    /// `exact`, or `largest` where unlike parts are priced as the largest.
+    pub counts: &'static str,
+    pub part_bytes: u64,
+    /// `own`, or `first` where the ranks are priced as the first ranks of the machine.
+    pub places: &'static str,
+    pub algorithm: &'static str,
+    pub params: BTreeMap<String, String>,
+    pub seconds: f64,
+    pub total_seconds: f64,
+    pub lower_bound: Option<BoundReport>,
+    pub ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated_seconds: Option<f64>,
+}
+
+/// The seconds of all operations of one task name.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TaskTime {
+    pub task: String,
+    pub seconds: f64,
+}
+
+/// The time of a program's communication, with the keys of the report.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ProgramTime {
+    pub seconds: f64,
+    pub model: &'static str,
+    /// In the order in which the names came up.
+    pub tasks: Vec<TaskTime>,
+    pub operations: Vec<PricedOperation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated_seconds: Option<f64>,
+}
+
+impl ProgramTime {
+    fn of(model: &'static str, operations: Vec<PricedOperation>, simulated: bool) -> Self {
+        let mut tasks = Vec::<TaskTime>::new();
+        for row in &operations {
+            match tasks.iter_mut().find(|time| time.task == row.task) {
+                Some(time) => time.seconds += row.total_seconds,
+                None => tasks.push(TaskTime { task: row.task.clone(), seconds: row.total_seconds }),
+            }
+        }
+        let all = |seconds: fn(&PricedOperation) -> f64| operations.iter().fold(0.0, |sum, row| sum + seconds(row));
+        let seconds = all(|row| row.total_seconds);
+        let simulated = simulated.then(|| all(|row| row.simulated_seconds.unwrap_or(0.0) * row.count as f64));
+        Self { seconds, model, tasks, operations, simulated_seconds: simulated }
+    }
+}
+
+#[derive(Clone)]
+struct Price {
+    algorithm: &'static str,
+    params: BTreeMap<String, String>,
+    seconds: f64,
+    simulated: Option<f64>,
+    bound: Option<BoundReport>,
+    ratio: Option<f64>,
+}
+
+/// Operations with equal keys have equal prices.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Messages(u64, Vec<(u32, u32, u64)>),
+    Collective { direct: bool, pattern: &'static str, elements: u64, dtype: Dtype, root: u64, ranks: Vec<(u32, u32)> },
+}
+
+/// Prices the operations of programs on a part of a machine. Equal operations are priced once.
+pub struct Pricing {
+    machine: Machine,
+    part: Part,
+    asked: Option<String>,
+    simulates: bool,
+    target: Box<dyn Target>,
+    known: HashMap<Key, Price>,
+}
+
+impl Pricing {
+    /// Takes the first `nodes` ranks of a machine, or the grid of `part` where that has as many ranks. `model` is the
+    /// machine's own where it is `None`; `simulates`: every operation also runs on the machine's simulator.
+    ///
+    /// # Errors
+    /// The ranks of the machine do not reach each other by messages, it is smaller than that, or it has no such model.
+    pub fn new(
+        machine: &Machine,
+        part: &Part,
+        nodes: u32,
+        model: Option<&str>,
+        simulates: bool,
+    ) -> Result<Self, PlanError> {
+        require(machine, Means::Messages, "programs of tasks are predicted on")?;
+        if nodes == 0 {
+            return Err(PlanError::NoNodes);
+        }
+        let asked = if let Part::Shape(shape) = part { Some(*shape) } else { None };
+        let grid = machine.shape(asked)?.filter(|s| s.dims().len() > 1 && s.grid.count() == u64::from(nodes));
+        let part = grid.map_or_else(|| Part::Shape(Shape::line(nodes)), |_| part.clone());
+        let target = Problem::new(&Asked { model, ..Asked::new(Kind::Barrier, machine, part.clone(), 0) })?.target;
+        let (machine, asked) = (machine.clone(), model.map(str::to_owned));
+        Ok(Self { machine, part, asked, simulates, target, known: HashMap::new() })
+    }
+
+    /// Prices all operations of a program. `by_messages`: reductions too are messages between pairs, as where no collective is
+    /// looked for.
+    ///
+    /// # Errors
+    /// An operation that is too large, or whose simulation does not end well.
+    pub fn predict(&mut self, moved: &[&MovedData], by_messages: bool) -> Result<ProgramTime, RunError> {
+        let rows: Result<_, _> = moved.iter().map(|data| self.row(data, by_messages)).collect();
+        Ok(ProgramTime::of(self.target.model(), rows?, self.simulates))
+    }
+
+    fn row(&mut self, data: &MovedData, by_messages: bool) -> Result<PricedOperation, RunError> {
+        let (what, count) = (&data.moved.what, data.moved.count);
+        let ranks: Vec<u32> = what.participants.iter().collect();
+        let price = self.price(data, &ranks, data.is_messages() || (by_messages && data.reduces()))?;
+        let own = data.is_messages() || self.part_of(&ranks).1;
+        Ok(PricedOperation {
+            task: data.task.clone(),
+            task_index: data.moved.before.0,
+            buffer: data.buffer.clone(),
+            count,
+            pattern: data.pattern(),
+            ranks: what.participants.len(),
+            participants: what.participants.intervals().iter().map(|&(first, end)| vec![first, end - 1]).collect(),
+            root: what.root,
+            gives: data.bytes(what.gives),
+            gets: data.bytes(what.gets),
+            bytes: what.elements.saturating_mul(data.element_bytes),
+            messages: data.is_messages().then_some(what.messages.len()),
+            counts: if data.is_messages() || what.part.alike() { "exact" } else { "largest" },
+            part_bytes: what.part.most.saturating_mul(data.element_bytes),
+            places: if own { "own" } else { "first" },
+            algorithm: price.algorithm,
+            params: price.params,
+            seconds: price.seconds,
+            total_seconds: price.seconds * count as f64,
+            lower_bound: price.bound,
+            ratio: price.ratio,
+            simulated_seconds: price.simulated,
+        })
+    }
+
+    /// Returns the part with these ranks, and whether they are at their own places in it.
+    fn part_of(&self, ranks: &[u32]) -> (Part, bool) {
+        if ranks.len() == self.target.ranks() as usize { (self.part.clone(), true) } else { self.target.among(ranks) }
+    }
+
+    fn price(&mut self, data: &MovedData, ranks: &[u32], direct: bool) -> Result<Price, RunError> {
+        let what = &data.moved.what;
+        if ranks.len() < 2 || what.part.most == 0 {
+            let simulated = self.simulates.then_some(0.0);
+            return Ok(Price { simulated, ..Price::new("nothing", 0.0) });
+        }
+        let key = if data.is_messages() {
+            Key::Messages(data.element_bytes, what.messages.clone())
+        } else {
+            let (_, elements, dtype, root) = data.collective()?;
+            let ranks = what.participants.intervals().to_vec();
+            Key::Collective { direct, pattern: data.pattern(), elements, dtype, root, ranks }
+        };
+        if let Some(price) = self.known.get(&key) {
+            return Ok(price.clone());
+        }
+        let price = if direct { self.messages(data, ranks)? } else { self.collective(data, ranks)? };
+        self.known.insert(key, price.clone());
+        Ok(price)
+    }
+
+    fn messages(&self, data: &MovedData, ranks: &[u32]) -> Result<Price, RunError> {
+        let (schedule, required) = data.schedule()?;
+        // A schedule of messages is among all nodes.
+        let part = if required.is_some() { self.part.clone() } else { self.part_of(ranks).0 };
+        let file = File { schedule, placement: None, machine: Some(self.machine.clone()) };
+        let file = File { placement: place(&file, &self.machine, &part)?, ..file };
+        let seconds = predict(&file, self.asked.as_deref())?.seconds;
+        Ok(Price { simulated: self.simulated(&file, required.as_deref())?, ..Price::new("messages", seconds) })
+    }
+
+    fn collective(&self, data: &MovedData, ranks: &[u32]) -> Result<Price, RunError> {
+        let (kind, elements, dtype, root) = data.collective()?;
+        let (part, model) = (self.part_of(ranks).0, self.asked.as_deref());
+        let asked = Asked { root: Root::Rank(root), dtype, model, ..Asked::new(kind, &self.machine, part, elements) };
+        let plan = plan(Problem::new(&asked)?, None, &Params::new())?;
+        let best = plan.best();
+        let simulated = if self.simulates { self.simulated(&plan.file()?, None)? } else { None };
+        Ok(Price {
+            params: map(&best.params),
+            simulated,
+            bound: plan.bound(),
+            ratio: plan.ratio(),
+            ..Price::new(best.algorithm.name(), best.time.seconds)
+        })
+    }
+
+    fn simulated(&self, file: &File, required: Option<&[Vec<Required>]>) -> Result<Option<f64>, RunError> {
+        if !self.simulates {
+            return Ok(None);
+        }
+        let proven = match required {
+            Some(required) => VerifiedFile::of_messages(file, Method::Auto, required),
+            None => VerifiedFile::new(file, Method::Auto),
+        };
+        let proven = proven.map_err(|proof| PlanError::NotProved {
+            algorithm: file.schedule.origin().to_owned(),
+            message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
+        })?;
+        let takes_model = kind_of(&self.machine).simulator.takes_model;
+        let model = takes_model.then(|| self.target.model().to_owned());
+        let options = RunOptions { model, ..RunOptions::default() };
+        Ok(Some(simulate(&proven, &options)?.seconds))
+    }
+}
+
+impl Price {
+    fn new(algorithm: &'static str, seconds: f64) -> Self {
+        Self { algorithm, params: BTreeMap::new(), seconds, simulated: None, bound: None, ratio: None }
+    }
+}

@@ -1,0 +1,105 @@
+//! Chooses the contender of each size and number of ranks, from times at a few of them.
+//!
+//! A choice goes by *deciding times*. The library's are those measured. A schedule's are too where it won clearly and in most
+//! rounds. Otherwise it counts as no faster than the library. Between two numbers of ranks that were measured, a schedule's time
+//! is its model's, times the factor by which the measured ones missed the model, which is interpolated. The library, which has
+//! no model here, is interpolated itself (both along the logarithms of ranks and time).
+//!
+//! Along the sizes the choice is the sequence of least loss, where a change costs as much as [`CLEARLY`]. It never takes longer
+//! than [`CLEARLY`] times the best. So there is no cliff from n to n + 1 ranks: the choice at n + 1 takes at most [`CLEARLY`]
+//! times as long as the choice at n takes there. Between two sizes that differ there is one boundary, where the two choices take
+//! equally long.
+
+use std::collections::BTreeMap;
+
+use unisono_base::rounded;
+
+/// A schedule takes the library's place where it is faster by this factor of the median ...
+pub const CLEARLY: f64 = 1.05;
+/// ... and in this share of the rounds, as a fraction.
+const MOSTLY: (u32, u32) = (5, 6);
+
+/// A contender at a size. The library is the first in their order, so it is chosen in a tie.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Contender {
+    /// The MPI library's own.
+    Library,
+    Algorithm(&'static str),
+}
+
+impl Contender {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Library => "library",
+            Self::Algorithm(name) => name,
+        }
+    }
+}
+
+/// Deciding times at one number of ranks, by contender: seconds at each size, or `None` where the contender does not serve.
+/// The library has a time at every size.
+pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
+
+/// The deciding time of a schedule that was faster than the library in `won` of the rounds.
+pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
+    let mostly = u64::from(MOSTLY.1) * u64::from(won) >= u64::from(MOSTLY.0) * u64::from(rounds);
+    if seconds * CLEARLY < library && mostly { seconds } else { seconds.max(library) }
+}
+
+/// Deciding times on a number of ranks between two that were measured.
+///
+/// `models` are predicted times at the lower, the higher and this number. A contender that lacks one of them does not serve.
+pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Times; 3]) -> Times {
+    let ((first, lows), (last, highs)) = (low, high);
+    let share = (f64::from(ranks) / f64::from(first)).ln() / (f64::from(last) / f64::from(first)).ln();
+    let interpolated = |name: Contender, size: usize| {
+        let (a, b) = (lows[&name][size]?, highs[&name][size]?);
+        let [here, there, factor] = match name {
+            Contender::Library => [1.0; 3],
+            Contender::Algorithm(_) => {
+                let of = |model: &Times| (*model.get(&name)?.get(size)?).filter(|&time| time > 0.0);
+                [of(models[0])?, of(models[1])?, of(models[2])?]
+            }
+        };
+        Some(factor * ((1.0 - share) * (a / here).ln() + share * (b / there).ln()).exp())
+    };
+    let time = |name: Contender, size: usize| {
+        let (time, library) = (interpolated(name, size)?, interpolated(Contender::Library, size)?);
+        // A schedule that was faster on neither side is not faster in between, whatever its model predicts.
+        let wins = [lows, highs].iter().any(|ends| ends[&name][size] < ends[&Contender::Library][size]);
+        Some(if wins || name == Contender::Library { time } else { time.max(library) })
+    };
+    let both = lows.iter().filter(|(name, _)| highs.contains_key(name));
+    both.map(|(&name, times)| (name, (0..times.len()).map(|size| time(name, size)).collect())).collect()
+}
+
+/// Chooses the contender of each size: the sequence of least loss, the library in a tie.
+pub fn choose(times: &Times) -> Vec<Contender> {
+    let sizes = times.get(&Contender::Library).map_or(0, Vec::len);
+    // The best sequence that ends with each contender, and its loss.
+    let mut best: Vec<(f64, Vec<Contender>)> = vec![(0.0, Vec::new())];
+    for size in 0..sizes {
+        let here = || times.iter().filter_map(|(&name, times)| Some((name, times[size]?)));
+        let least = here().map(|(_, time)| time).fold(f64::INFINITY, f64::min);
+        let extended = here().filter(|&(_, time)| time <= CLEARLY * least).map(|(name, time)| {
+            let change = |path: &[Contender]| if path.last().is_none_or(|&l| l == name) { 0.0 } else { CLEARLY.ln() };
+            let options = best.iter().map(|(cost, path)| (cost + change(path), path));
+            let (cost, path) = options.min_by(|a, b| a.0.total_cmp(&b.0)).expect("a sequence to every size");
+            (cost + (time / least).ln(), path.iter().copied().chain([name]).collect())
+        });
+        best = extended.collect();
+    }
+    best.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("the library serves every size").1
+}
+
+/// The last size of the first of two choices, where straight lines through their times (in logarithms) cross. Where they do not
+/// cross between the sizes, the geometric mean.
+pub fn boundary(sizes: (u64, u64), one: (f64, f64), other: (f64, f64)) -> u64 {
+    let (first, last) = sizes;
+    let (gain_first, gain_last) = ((other.0 / one.0).ln(), (one.1 / other.1).ln());
+    let crosses = gain_first > 0.0 && gain_last > 0.0;
+    let share = if crosses { gain_first / (gain_first + gain_last) } else { 0.5 };
+    // The small term makes up for rounding just below a whole number.
+    let at = rounded((first as f64 * (last as f64 / first as f64).powf(share) + 1e-9).floor());
+    at.min(last - 1).max(first)
+}

@@ -1,0 +1,174 @@
+//! The algorithms that are worth running by the model of a machine, and the classes of sizes that share one plan.
+
+use std::collections::BTreeSet;
+
+use unisono_algorithms::Params;
+use unisono_collective::{Dtype, Kind, Operator};
+use unisono_machine::{Machine, Shape};
+use unisono_schedule::verify::{self, Method};
+
+use crate::{Asked, Part, Plan, PlanError, Problem, plan};
+
+fn asked(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Asked<'_> {
+    // A proof of an operator that does not commute needs data.
+    let dtype = if operator.commutative() { Dtype::F32 } else { Dtype::I64 };
+    let part = Part::Shape(Shape::line(ranks));
+    Asked { operator, dtype, ..Asked::new(kind, machine, part, elements) }
+}
+
+/// Lists plans of the best algorithms by the model, each once at its best parameters, best first and at most `most`. All ranks
+/// of an allreduce end with the same bits, because programs rely on that.
+///
+/// # Errors
+/// As [`plan`].
+pub fn proposals(
+    kind: Kind,
+    machine: &Machine,
+    ranks: u32,
+    elements: u64,
+    most: usize,
+    operator: Operator,
+) -> Result<Vec<Plan>, PlanError> {
+    let asked = asked(kind, machine, ranks, elements, operator);
+    let ranked = plan(Problem::new(&asked)?, None, &Params::new())?;
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    for candidate in &ranked.candidates {
+        if found.len() == most {
+            break;
+        }
+        let name = candidate.algorithm.name();
+        if seen.insert(name) {
+            found.extend(planned(&asked, name, &candidate.params)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Plans one algorithm at the parameters that it chooses; `None` where it does not serve.
+///
+/// # Errors
+/// As [`plan`].
+pub fn propose(
+    kind: Kind,
+    machine: &Machine,
+    ranks: u32,
+    elements: u64,
+    algorithm: &str,
+) -> Result<Option<Plan>, PlanError> {
+    planned(&asked(kind, machine, ranks, elements, Operator::Sum), algorithm, &Params::new())
+}
+
+fn planned(asked: &Asked, algorithm: &str, params: &Params) -> Result<Option<Plan>, PlanError> {
+    let made = match plan(Problem::new(asked)?, Some(algorithm), params) {
+        Err(e) if e.is_unsupported() => return Ok(None),
+        made => made?,
+    };
+    let serves = asked.kind != Kind::Allreduce || verify::verify(made.schedule()?, Method::Auto).repeatable;
+    Ok(serves.then_some(made))
+}
+
+/// Lists for each count the names of the best `most` algorithms on any of the numbers of ranks, sorted, so that all of them
+/// are timed on all.
+///
+/// # Errors
+/// As [`plan`].
+pub fn worthwhile(
+    kind: Kind,
+    machine: &Machine,
+    counts: &[u64],
+    ranks: &[u32],
+    most: usize,
+) -> Result<Vec<Vec<&'static str>>, PlanError> {
+    let names = |&count: &u64| {
+        let mut names = BTreeSet::new();
+        for &n in ranks {
+            let found = proposals(kind, machine, n, count, most, Operator::Sum)?;
+            names.extend(found.iter().map(|plan| plan.best().algorithm.name()));
+        }
+        Ok(names.into_iter().collect())
+    };
+    counts.iter().map(names).collect()
+}
+
+/// The sizes in bytes from one power of two to the next, which share a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SizeClass {
+    pub first_bytes: u64,
+    pub last_bytes: u64,
+}
+
+impl SizeClass {
+    pub fn of(bytes: u64) -> Self {
+        let first_bytes = bytes.checked_ilog2().map_or(0, |power| 1 << power);
+        Self { first_bytes, last_bytes: (2 * u128::from(first_bytes)).saturating_sub(1).try_into().unwrap_or(u64::MAX) }
+    }
+
+    /// Plans the algorithm that the model ranks first at the middle of the class; `None` where no algorithm serves.
+    ///
+    /// # Errors
+    /// As [`plan`].
+    pub fn plan(
+        self,
+        kind: Kind,
+        machine: &Machine,
+        ranks: u32,
+        operator: Operator,
+    ) -> Result<Option<Plan>, PlanError> {
+        let middle = self.first_bytes.midpoint(self.last_bytes);
+        let bytes = asked(kind, machine, ranks, 0, operator).dtype.bytes();
+        let found = proposals(kind, machine, ranks, (middle / bytes).max(1), 1, operator)?;
+        Ok(found.into_iter().next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_cover_all_sizes_once() {
+        let bounds = |bytes| (SizeClass::of(bytes).first_bytes, SizeClass::of(bytes).last_bytes);
+        assert_eq!([0, 1, 2, 3, 4, 1023, 1024].map(bounds)[..5], [(0, 0), (1, 1), (2, 3), (2, 3), (4, 7)]);
+        assert_eq!((bounds(1023), bounds(1024)), ((512, 1023), (1024, 2047)));
+        assert_eq!(bounds(u64::MAX), (1 << 63, u64::MAX));
+    }
+
+    #[test]
+    fn proposals_are_the_first_candidates_whose_ranks_end_with_equal_bits() {
+        let machine = Machine::preset("archer").unwrap();
+        for (kind, operator) in [(Kind::Allreduce, Operator::Sum), (Kind::Allreduce, Operator::Ordered)] {
+            let found = proposals(kind, &machine, 6, 1000, 3, operator).unwrap();
+            assert_eq!(found.len(), 3);
+            let names: BTreeSet<_> = found.iter().map(|plan| plan.best().algorithm.name()).collect();
+            assert_eq!(names.len(), 3);
+            assert!(found.is_sorted_by(|a, b| a.best().time.seconds <= b.best().time.seconds));
+            assert!(found.iter().all(|p| verify::verify(p.schedule().unwrap(), Method::Auto).repeatable));
+        }
+        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "dissemination").unwrap().is_none());
+        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "ring").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_class_is_planned_at_its_middle() {
+        let machine = Machine::preset("archer").unwrap();
+        let plan = SizeClass::of(5000).plan(Kind::Allreduce, &machine, 4, Operator::Sum).unwrap().unwrap();
+        assert_eq!(plan.problem.collective.elements, (4096 + 8191) / 2 / 4);
+        let ordered = SizeClass::of(1).plan(Kind::Allreduce, &machine, 4, Operator::Ordered).unwrap().unwrap();
+        assert_eq!((ordered.problem.collective.elements, ordered.problem.collective.dtype), (1, Dtype::I64));
+    }
+
+    #[test]
+    fn what_is_worth_timing_on_one_number_of_ranks_is_timed_on_all() {
+        let machine = Machine::preset("archer").unwrap();
+        let found = worthwhile(Kind::Broadcast, &machine, &[1, 1 << 20], &[3, 8], 2).unwrap();
+        assert_eq!(found.len(), 2);
+        for (names, count) in found.iter().zip([1, 1 << 20]) {
+            assert!(names.is_sorted());
+            for n in [3, 8] {
+                for plan in proposals(Kind::Broadcast, &machine, n, count, 2, Operator::Sum).unwrap() {
+                    assert!(names.contains(&plan.best().algorithm.name()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The regions of a decision table, from measured times of plans beside the library.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use unisono_collective::{Dtype, Kind};
+use unisono_machine::Machine;
+
+use super::{
+    choice::{Contender, Times, between, boundary, choose, deciding},
+    proposals::propose,
+};
+use crate::{Plan, PlanError};
+
+/// One contender at one size: a plan, or the library (`None`).
+#[derive(Clone)]
+pub struct Measured {
+    pub plan: Option<Arc<Plan>>,
+    pub seconds: f64,
+    /// Rounds in which it was faster than the library.
+    pub won: u32,
+    /// Whether its calls ran as planned. A schedule that does not serve a count leaves the call to the library.
+    pub effective: bool,
+}
+
+fn contender(plan: Option<&Arc<Plan>>) -> Contender {
+    plan.map_or(Contender::Library, |plan| Contender::Algorithm(plan.best().algorithm.name()))
+}
+
+/// One size of a collective on a number of ranks: its contenders, the library first. An algorithm has one plan at a size.
+#[derive(Clone)]
+pub struct Cell {
+    pub rounds: u32,
+    pub contenders: Vec<Measured>,
+}
+
+impl Cell {
+    fn deciding(&self, name: Contender) -> Option<f64> {
+        let found = self.contenders.iter().find(|c| c.effective && contender(c.plan.as_ref()) == name)?;
+        let library = self.contenders.first().filter(|_| found.plan.is_some());
+        Some(library.map_or(found.seconds, |own| deciding(found.seconds, found.won, self.rounds, own.seconds)))
+    }
+}
+
+fn names(cells: &[Cell]) -> impl Iterator<Item = Contender> {
+    cells.iter().flat_map(|cell| cell.contenders.iter().map(|c| contender(c.plan.as_ref())))
+}
+
+fn times(cells: &[Cell]) -> Times {
+    let column = |name| (name, cells.iter().map(|cell| cell.deciding(name)).collect());
+    names(cells).chain([Contender::Library]).map(column).collect()
+}
+
+/// Chooses the contender of each size.
+pub fn chosen(cells: &[Cell]) -> Vec<Contender> {
+    choose(&times(cells))
+}
+
+/// A region of a decision table: the sizes of one number of ranks that one plan, or the library, serves.
+pub struct Region {
+    pub ranks: u32,
+    pub per_node: u32,
+    pub first_bytes: u64,
+    pub last_bytes: Option<u64>,
+    pub plan: Option<Arc<Plan>>,
+    /// Whether this number of ranks was measured. Otherwise its times were interpolated.
+    pub measured: bool,
+}
+
+/// By contender, the plan at each size; `None` where the contender does not serve.
+type Plans = BTreeMap<Contender, Vec<Option<Arc<Plan>>>>;
+
+/// Measured cells of one collective whose nodes are filled alike, up to a number of ranks a node.
+pub struct Family<'a> {
+    pub kind: Kind,
+    pub machine: &'a Machine,
+    pub per_node: u32,
+    /// Elements of f32, ascending.
+    pub counts: Vec<u64>,
+    /// By ranks, a cell for each of the counts.
+    pub cells: BTreeMap<u32, Vec<Cell>>,
+}
+
+impl Family<'_> {
+    /// Lists the regions of each number of ranks from the first measured to the last.
+    ///
+    /// # Errors
+    /// A plan of an algorithm between two measured numbers of ranks cannot be made.
+    pub fn regions(&self) -> Result<Vec<Region>, PlanError> {
+        let mut found = Vec::new();
+        let ends: Vec<_> = self.cells.iter().map(|(&ranks, cells)| (ranks, cells, times(cells))).collect();
+        for (at, (low, cells, lows)) in ends.iter().enumerate() {
+            self.add(&mut found, *low, lows, &measured(cells), true);
+            let Some((high, _, highs)) = ends.get(at + 1) else { continue };
+            let both: Vec<_> = lows.keys().copied().filter(|name| highs.contains_key(name)).collect();
+            if high - low < 2 {
+                continue;
+            }
+            let (model_low, model_high) = (model(&self.plans(*low, &both)?), model(&self.plans(*high, &both)?));
+            for ranks in low + 1..*high {
+                let plans = self.plans(ranks, &both)?;
+                let times = between(ranks, (*low, lows), (*high, highs), [&model_low, &model_high, &model(&plans)]);
+                self.add(&mut found, ranks, &times, &plans, false);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The plans of the algorithms of a list on a number of ranks.
+    fn plans(&self, ranks: u32, names: &[Contender]) -> Result<Plans, PlanError> {
+        let mut plans = Plans::new();
+        for &contender in names {
+            let Contender::Algorithm(name) = contender else { continue };
+            let made = self.counts.iter().map(|&count| propose(self.kind, self.machine, ranks, count, name));
+            plans.insert(contender, made.map(|plan| Ok(plan?.map(Arc::new))).collect::<Result<_, PlanError>>()?);
+        }
+        Ok(plans)
+    }
+
+    /// Adds the regions of equal choice. Between two sizes that differ they meet where both take equally long.
+    fn add(&self, to: &mut Vec<Region>, ranks: u32, times: &Times, plans: &Plans, measured: bool) {
+        let chosen = choose(times);
+        let plan = |at: usize| plans.get(&chosen[at]).and_then(|of| of[at].clone());
+        let params = |plan: &Option<Arc<Plan>>| plan.as_ref().map(|plan| plan.best().params.clone());
+        let bytes = |at: usize| Dtype::F32.bytes() * self.counts[at];
+        let mut first_bytes = 0;
+        for (at, &name) in chosen.iter().enumerate() {
+            let (own, mut last_bytes) = (plan(at), None);
+            if let Some(&following) = chosen.get(at + 1) {
+                if name == following && params(&own) == params(&plan(at + 1)) {
+                    continue;
+                }
+                let ends = |at: usize| Some((times[&name][at]?, times[&following][at]?));
+                let (here, there) = match (ends(at), ends(at + 1)) {
+                    (Some(here), Some(there)) => (here, there),
+                    // Where one was not timed at both, they meet in the middle.
+                    _ => ((1.0, 1.0), (1.0, 1.0)),
+                };
+                let sizes = (bytes(at), bytes(at + 1));
+                last_bytes = Some(boundary(sizes, (here.0, there.0), (here.1, there.1)));
+            }
+            let per_node = ranks.min(self.per_node);
+            to.push(Region { ranks, per_node, first_bytes, last_bytes, plan: own, measured });
+            first_bytes = last_bytes.map_or(0, |last| last + 1);
+        }
+    }
+}
+
+fn measured(cells: &[Cell]) -> Plans {
+    let plan = |cell: &Cell, name| {
+        let mut same = cell.contenders.iter().filter(|c| contender(c.plan.as_ref()) == name);
+        same.find_map(|c| c.plan.clone())
+    };
+    names(cells).map(|name| (name, cells.iter().map(|cell| plan(cell, name)).collect())).collect()
+}
+
+fn model(plans: &Plans) -> Times {
+    let seconds = |plan: &Option<Arc<Plan>>| plan.as_ref().map(|plan| plan.best().time.seconds);
+    plans.iter().map(|(&name, of)| (name, of.iter().map(seconds).collect())).collect()
+}
