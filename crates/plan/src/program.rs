@@ -294,13 +294,8 @@ impl Pricing {
     fn messages(&self, data: &MovedData) -> Result<Price, RunError> {
         // It is among all nodes.
         let DirectSchedule { schedule, expected } = data.schedule()?;
-        let (shape, places) = match &self.part {
-            Part::Shape(shape) => (Some(*shape), None),
-            Part::Places(places) => (None, Some(places.as_slice())),
-            Part::All | Part::Nodes(_) => (None, None),
-        };
         let file = File { schedule, placement: None, machine: Some(self.machine.clone()) };
-        let file = File { placement: place(&file, &self.machine, shape, places)?, ..file };
+        let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };
         let seconds = predict(&file, self.asked.as_deref())?.seconds;
         Ok(Price { simulated: self.simulated(&file, Some(&expected))?, ..Price::new("messages", seconds) })
     }

@@ -90,6 +90,6 @@ pub fn pricing(
     simulate: bool,
 ) -> PyResult<Pricing> {
     let nodes = index("the number of nodes", nodes)?;
-    let made = detached(py, || Engine::new(machine.description(), &machine.part(), nodes, model, simulate))?;
+    let made = detached(py, || Engine::new(machine.description(), machine.part(), nodes, model, simulate))?;
     made.map(Pricing).map_err(plan_error)
 }

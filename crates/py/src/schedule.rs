@@ -7,7 +7,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use unisono_collective::Dtype;
 use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
-use unisono_plan::{place, predict, shape_of};
+use unisono_plan::{Part, part_of, place, predict};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
     verify::{self, Expected, Method, Seed, certificate::certificate},
@@ -148,25 +148,26 @@ impl Schedule {
         self.inner().phases().to_vec()
     }
 
-    /// The machine, with the shape of the placement; None where the schedule has none.
+    /// The machine, with the part that the schedule is placed on; None where the schedule has none.
     #[getter]
     fn machine(&self, py: Python<'_>) -> PyResult<Option<Machine>> {
         let Some(description) = &self.file.machine else {
             return Ok(None);
         };
-        // No shape where none names the accelerators: `on` then keeps the placement.
-        let shape = detached(py, || shape_of(&self.file))?.map_err(plan_error)?;
-        Machine::new(description.clone(), shape).map(Some)
+        let part = detached(py, || part_of(&self.file))?.map_err(plan_error)?;
+        Ok(Some(Machine::of_part(description.clone(), part.unwrap_or(Part::All))))
     }
 
     /// The same schedule placed on a machine. On a wafer node k is on PE k of the machine's shape; without a shape the schedule
     /// keeps its grid, or goes on a row where it has none. On a network rank k is on accelerator `places[k]`, or on accelerator
-    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine. On
-    /// switches that reduce the schedule keeps its placement.
+    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine, and
+    /// goes to the part of the shape that it has on another. On switches that reduce the schedule keeps its placement, which
+    /// must be on the part that the machine names, if it names one.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
-        let placement = detached(py, || place(&self.file, description, machine.asked(), places.as_deref()))?;
+        let part = places.map_or_else(|| machine.part().clone(), Part::Places);
+        let placement = detached(py, || place(&self.file, description, &part))?;
         let placement = placement.map_err(plan_error)?;
         let file = File { schedule: self.inner().clone(), placement, machine: Some(description.clone()) };
         Ok(Self { expected: self.expected.clone(), ..Self::new(file) })

@@ -6,6 +6,7 @@ import unisono
 from unisono import parse_shape
 from unisono.cli._options import json_option, shape_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table
+from unisono.cli._sources import LIST, refuse_unused
 
 __all__ = ["machines"]
 
@@ -17,6 +18,7 @@ __all__ = ["machines"]
 def machines(name: str | None, shape: str | None, as_json: bool) -> None:
     """Lists the machine presets, or the parameters of machine NAME (a preset or a TOML file)."""
     if name is None:
+        refuse_unused(LIST)
         presets = unisono.machine_presets()
         if as_json:
             print_json({"machines": presets})

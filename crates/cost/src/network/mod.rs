@@ -12,6 +12,7 @@ use unisono_machine::{
 };
 
 pub use model::NetworkModel;
+pub use schedule::{MessageRound, message_rounds};
 
 /// The part of a network that runs a collective: its accelerators, and the model of their messages.
 pub struct NetworkPart {
