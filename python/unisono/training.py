@@ -8,10 +8,10 @@ reduction on Intel PIUMA", deep learning).
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from unisono import _core
 from unisono._core import InputError, Machine
+from unisono.base.reports import Communication, WorkloadPhase, WorkloadReport
 
 __all__ = [
     "BYTES",
@@ -131,34 +131,80 @@ def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool)
 
 #: The rows of `unisono workload` for these.
 PRESETS = [{"name": "vgg16", "accelerators": 0, "summary": "VGG-16, data-parallel on nodes whose switches reduce"}]
+_REFERENCE = "Simonyan and Zisserman, Very deep convolutional networks for large-scale image recognition, 2015"
 #: Images a node where nobody says how many.
 MINIBATCH = 128
 
 
-def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -> dict[str, Any]:
-    """An iteration as `unisono workload` reports it, with keys as of workloads on networks."""
+def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -> WorkloadReport:
+    """One iteration as of workloads on networks: the forward pass, then each layer on the way back.
+
+    Without overlap the gradients of all layers are reduced at once, after the last one.
+
+    Raises:
+        InputError: switches of the machine do not reduce, or it says nothing of its compute.
+
+    """
+    if machine.kind != "in-network":
+        raise InputError(
+            f"{machine.name} is of kind {machine.kind}; vgg16 runs on switches that reduce, of kind in-network"
+        )
     by = reduction(machine, algorithm)
     made = iteration(machine, minibatch, by, overlap=overlap)
     cores = (machine.shape or (1,))[0]
-    layers = [
-        {
-            "name": layer.name,
-            "bytes": layer.weights * BYTES,
-            "forward_flops": layer.flops * minibatch,
-            "communication_seconds": by.of(layer.weights),
-        }
-        for layer in vgg16()
-    ]
+    layers = vgg16()
+    all_flops = sum(layer.flops for layer in layers)
+    forward = made.compute / 3
+    now, free = forward, 0.0
+    phases = [_phase("forward", 0.0, forward, minibatch * all_flops, [])]
+    for layer in reversed(layers):
+        begin, takes = now, 2 * forward * layer.flops / all_flops
+        now += takes
+        weights = layer.weights if overlap else sum(one.weights for one in layers) if layer is layers[0] else 0
+        reduced: list[Communication] = []
+        if weights:
+            start = max(free, now)
+            free = start + by.of(weights)
+            reduced.append(
+                {
+                    "collective": "allreduce",
+                    "bytes": weights * BYTES,
+                    "ranks": cores,
+                    "blocking": not overlap,
+                    "algorithm": algorithm,
+                    "params": {},
+                    "begin": start,
+                    "end": free,
+                }
+            )
+        phases.append(_phase(layer.name, begin, takes, minibatch * layer.flops, reduced))
     return {
         "workload": "vgg16",
         "machine": machine.name,
         "accelerators": cores,
+        "reference": _REFERENCE,
+        "level": "model",
+        "overlap": overlap,
         "minibatch": minibatch,
         "algorithm": algorithm,
-        "overlap": overlap,
         "seconds": made.seconds,
         "compute_seconds": made.compute,
         "communication_seconds": made.allreduce,
         "exposed_seconds": made.exposed,
-        "phases": layers,
+        "phases": phases,
+        "packets": None,
+        "events": None,
+    }
+
+
+def _phase(name: str, begin: float, compute: float, flops: float, communication: list[Communication]) -> WorkloadPhase:
+    return {
+        "name": name,
+        "begin": begin,
+        "compute_seconds": compute,
+        "communication_seconds": sum(one["end"] - one["begin"] for one in communication),
+        "waited_seconds": 0.0,
+        "bytes": sum(one["bytes"] for one in communication),
+        "forward_flops": flops,
+        "communication": communication,
     }

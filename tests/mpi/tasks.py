@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
+from unisono import _core
 from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_one, shift
 
 from tests.mpi.random_tasks import RandomProgram
@@ -71,6 +72,13 @@ def wrong(how: str) -> None:
     for k in range(5):
         mine = b if how == "task" and RANK == 1 and k == 3 else a
         program.task(one, range=8, updates=[mine[one_to_one]], name=f"step{k}{'x' if mine is b else ''}")
+    if how == "proof":
+        program.task(one, range=8, reads=[a[neighborhood(1)]], updates=[b[one_to_one]], name="near")
+        program._discovery.flush()
+        if RANK == 1:
+            # The limit stops what the proof begins with.
+            _core.set_limits(None, 1, follow=False)
+        program.run()
     if how == "fewer" and RANK == 1:
         program.task(one, range=8, updates=[a[shift(0)]], name="more")
     if how == "end" and RANK == 1:

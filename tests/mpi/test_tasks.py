@@ -17,6 +17,7 @@ from .random_tasks import RandomProgram
 from .test_world import launch
 
 SCRIPT = ROOT / "tests" / "mpi" / "tasks.py"
+SENT = ROOT / "tests" / "mpi" / "sent.py"
 EXAMPLES = ROOT / "examples" / "tasks"
 #: What each example's forwards become on four ranks.
 PATTERNS = {
@@ -122,6 +123,9 @@ def test_nobody_waits_for_a_rank_that_ended() -> None:
         done = launch(OPEN_MPI, 3, SCRIPT, "wrong", how)
         assert done.returncode != 0
         assert "task 'step0' failed on rank 1" in done.stderr
+    done = launch(OPEN_MPI, 3, SCRIPT, "wrong", "proof")
+    assert done.returncode != 0
+    assert "the proof of messages failed on rank 1; all ranks are ended" in done.stderr
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
@@ -129,6 +133,18 @@ def test_sums_have_the_same_bits_on_all_ranks(ranks: int) -> None:
     """`floats` compares them; plans and messages may round otherwise than the library."""
     assert len(said(ranks, "floats")) == 4
     assert len(said(ranks, "floats", UNISONO_POINT_TO_POINT="1")) == 4
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_what_ranks_send_is_what_is_priced(ranks: int, tmp_path: Path) -> None:
+    """`sent.py` compares pairs, bytes, order and names with the schedules of `explain`, and names with the trace."""
+    for by_messages in ("0", "1"):
+        for arguments in (["fixed", str(tmp_path / "trace.json")], ["random", "0", "100"]):
+            done = launch(OPEN_MPI, ranks, SENT, *arguments, UNISONO_POINT_TO_POINT=by_messages)
+            assert done.returncode == 0, done.stdout + done.stderr
+            messages, others = map(int, done.stdout.split())
+            assert messages > 30
+            assert (others > 10) == (by_messages == "0")
 
 
 def test_rounded_results_are_within_the_bound_of_any_order() -> None:

@@ -15,6 +15,7 @@ from .conftest import PROGRAM, Ran, Spawn, call
 
 WSE = ["--machine", "wse2"]
 SIZE = ["--elements", "4"]
+PIUMA = ["--machine", "piuma", "--nodes", "1", *SIZE]
 ON_4 = [*WSE, "--shape", "4", *SIZE]
 
 
@@ -97,6 +98,23 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
         (["verify", "/dev/zero"], ["/dev/zero", "regular file"]),
         (["machines", "/dev/zero"], ["/dev/zero", "regular file"]),
         (["machines", "wse9"], ["wse9", "wse2"]),
+        (["plan", "reduce", *ON_4, "--op", "mean"], ["'mean' is not an operator"]),
+        (
+            ["simulate", "reduce", *WSE, "--shape", "3x3", *SIZE, "--subset", "0"],
+            ["nodes and subsets are for machines"],
+        ),
+        (
+            ["simulate", "reduce", *ON_4, "--queue-depth", "0"],
+            ["queue depth is 0; the simulator takes a depth of 1 or more"],
+        ),
+        (["simulate", "reduce", *ON_4, "--late", "1,2"], ["--late is for ranks that exchange messages"]),
+        (["simulate", "reduce", *PIUMA, "--calibrated"], ["--calibrated is for the PEs of a wafer"]),
+        (["simulate", "reduce", "--machine", "archer", "--ranks", "1", *SIZE, "--late", "9e13"], ["0 to 8.64e13"]),
+        (["simulate", "reduce", "--machine", "archer", *SIZE, "--noise", "uniform:9e13"], ["0 to below 1e13"]),
+        (["sweep", "reduce", *WSE, "--shapes", "4..1000000000000", "--elements", "1"], ["each 1 to 4294967295"]),
+        (["workload", "vgg16", *WSE], ["wse2 is of kind wafer; vgg16 runs on switches that reduce"]),
+        (["schedule", "reduce", *ON_4, "-o", "a.plan"], ["unisono plan -o"]),
+        (["bound", "reduce", *ON_4, "--model", "paper"], ["--model chooses a model for machines of ranks"]),
         (["algorithms", "--collective", "frobnicate"], ["frobnicate"]),
         (["reproduce", "newspaper"], ["newspaper", "wafer"]),
         (["conquer"], ["conquer"]),

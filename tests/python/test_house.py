@@ -157,7 +157,7 @@ def test_version_is_one() -> None:
 #: The packages and modules of `unisono` in the order in which imports may run: each imports only those before it. The
 #: name `unisono` stands for the package itself, whose names are those of the packages before it.
 PYTHON_LAYERS = (
-    "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "planning", "training",
+    "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "training", "planning",
     "simulation", "plots", "discovery", "graphs", "mpi", "measuring", "calibration", "tuning", "tasks", "unisono",
     "reproduce", "cli", "__main__",
 )  # fmt: skip

@@ -83,6 +83,50 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert "exchange among 8" in text
 
 
+@pytest.mark.parametrize("collective", sorted(set(un.collectives()) - {"message"}))
+def test_any_collective_is_communication(collective: str, pairs: str) -> None:
+    text = PAIRS.replace('"allreduce"', f'"{collective}"')
+    Path(pairs).write_text(text)
+    by_model, by_packet = (un.workload(pairs, "torus2d-small", level=level) for level in ("model", "packet"))
+    for report in (by_model, by_packet):
+        one = report["phases"][0]["communication"][0]
+        assert (one["collective"], one["ranks"]) == (collective, 2)
+        assert one["algorithm"]
+    Path(pairs).write_text(text.replace('over = ["pair"]', 'over = ["data"]'))
+    by_model, by_packet = (un.workload(pairs, "torus2d-small", level=level) for level in ("model", "packet"))
+    first, second = (report["phases"][0]["communication_seconds"] for report in (by_model, by_packet))
+    assert 0.4 * second < first < 2.5 * second
+
+
+def test_an_algorithm_without_a_closed_form_can_be_named(pairs: str) -> None:
+    text = PAIRS.replace('over = ["pair"]', 'over = ["data"]\nalgorithm = "binomial"')
+    Path(pairs).write_text(text.replace('"allreduce"', '"broadcast"'))
+    one = un.workload(pairs, "torus2d-small")["phases"][0]["communication"][0]
+    assert (one["algorithm"], one["params"]) == ("binomial", {})
+    assert one["end"] > one["begin"]
+
+
+def test_reports_are_the_same_on_switches_that_reduce() -> None:
+    machine = un.machine("piuma-a100", nodes=2)
+    on_network = un.workload("dlrm", "hx2mesh-small")
+    for overlap in (True, False):
+        report = un.workload("vgg16", machine, overlap=overlap)
+        assert set(report) == set(on_network)
+        assert {key for phase in report["phases"] for key in phase} == set(on_network["phases"][0])
+        communication = [one for phase in report["phases"] for one in phase["communication"]]
+        assert set(communication[0]) == set(on_network["phases"][0]["communication"][0])
+        assert sum(one["end"] - one["begin"] for one in communication) == pytest.approx(report["communication_seconds"])
+        assert sum(phase["communication_seconds"] for phase in report["phases"]) == pytest.approx(
+            report["communication_seconds"]
+        )
+        assert communication[-1]["end"] == pytest.approx(report["seconds"])
+        assert sum(phase["compute_seconds"] for phase in report["phases"]) == pytest.approx(report["compute_seconds"])
+    with pytest.raises(un.InputError, match="minibatch and algorithm are for vgg16"):
+        un.workload("dlrm", "hx2mesh-small", minibatch=4)
+    with pytest.raises(un.InputError, match="wse2 is of kind wafer; vgg16 runs on switches that reduce"):
+        un.workload("vgg16", "wse2")
+
+
 def test_communication_costs_more_where_bandwidth_is_less() -> None:
     seconds = [
         un.workload("gpt-3", name)["exposed_seconds"] for name in ("fattree-small", "hx2mesh-small", "hx4mesh-small")

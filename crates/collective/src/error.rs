@@ -2,7 +2,7 @@
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CollectiveError {
-    #[error("'{found}' is not a {what}; accepted are {accepted}")]
+    #[error("'{found}' is not {} {what}; accepted are {accepted}", article(what))]
     UnknownName { what: &'static str, found: String, accepted: String },
     #[error("0 ranks were asked for; a collective needs at least 1")]
     NoRanks,
@@ -21,4 +21,9 @@ pub enum CollectiveError {
     RowsOverlap { one: String, other: String },
     #[error("the row '{row}' for operators of class {class} serves no call")]
     EmptyRow { row: String, class: &'static str },
+}
+
+/// The article of a noun.
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }

@@ -10,4 +10,10 @@ pub enum DiscoverError {
     /// An access that cannot be.
     #[error("task '{task}', buffer '{buffer}'{}: {what}", rank.map_or_else(String::new, |r| format!(", rank {r}")))]
     Access { task: String, buffer: String, rank: Option<u32>, what: String },
+    /// Messages that no schedule holds.
+    #[error("{0}")]
+    Messages(String),
+    /// Messages whose proof fails.
+    #[error("the messages of an exchange are not proved: {0}")]
+    Unproved(String),
 }

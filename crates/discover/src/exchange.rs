@@ -63,6 +63,9 @@ pub struct Operation {
     pub root: Option<u32>,
 }
 
+/// MPI counts bytes with 32 bits.
+pub const MOST_COUNTED: u64 = 1 << 30;
+
 /// Steps of a comparison of two ranks, and the name of such work in errors.
 pub const STEPS: u64 = 128;
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
@@ -110,6 +113,11 @@ pub fn targets(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> 
         .map(|k| (k, need(sides, k, reader, part).intersect(&mine)))
         .filter(|(_, r)| !r.is_empty())
         .collect()
+}
+
+/// From whom `rank` receives what of a part.
+pub fn received(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
+    sources(sides, rank, part.owner, &need(sides, rank, reader, part))
 }
 
 /// Adds regions for the same rank; ascending by rank.
@@ -170,10 +178,7 @@ impl Operation {
             let rows = others.map(|k| (k, self.given(sides, k).intersect(&received)));
             return rows.filter(|(_, r)| !r.is_empty()).collect();
         }
-        by_rank(self.parts.iter().flat_map(|part| {
-            let need = need(sides, rank, self.reader, part);
-            sources(sides, rank, part.owner, &need)
-        }))
+        by_rank(self.parts.iter().flat_map(|part| received(sides, rank, self.reader, part)))
     }
 
     /// Elements that ranks receive from others. A reduction counts as the best possible one: each partial result moves
@@ -194,6 +199,30 @@ impl Operation {
         }
         let of = |rank: u32| self.parts.iter().map(move |part| need(sides, rank, self.reader, part).volume());
         self.participants.iter().flat_map(of).sum()
+    }
+
+    /// Whether messages between pairs serve the operation whatever its elements are: where a library would have to count more
+    /// than [`MOST_COUNTED`] bytes, and where so few ranks contribute to a sum that a library's reduction, to which all
+    /// contribute everything, would move more. `unisono.tasks.routes` decides by the same rule.
+    pub fn by_messages(&self, sides: &Sides, element_bytes: u64) -> bool {
+        let received = |rank| self.received(sides, rank).volume();
+        let (moved, others) = (self.elements(sides), u64::from(self.participants.len()).saturating_sub(1));
+        let given = || self.participants.iter().map(|rank| self.given(sides, rank).volume()).sum();
+        let root = self.root.or(self.participants.first()).unwrap_or(0);
+        let counted = match self.pattern {
+            Pattern::Gather | Pattern::Allgather => given(),
+            Pattern::Broadcast => self.given(sides, root).volume().min(moved),
+            Pattern::Scatter | Pattern::Alltoall | Pattern::Halo => moved,
+            Pattern::Reduce | Pattern::Allreduce => received(root),
+            Pattern::ReduceScatter => self.participants.iter().map(received).sum(),
+        };
+        let sparse = match self.pattern {
+            // All contributions but one move for each element, and each result to the others. Pairs would move every
+            // contribution to the others, a library's best algorithm two elements to each for each element.
+            Pattern::Allreduce => moved.saturating_sub(others.saturating_sub(1) * counted) < 2 * counted,
+            _ => self.pattern.reduces() && moved < others * counted,
+        };
+        sparse || counted.saturating_mul(element_bytes) > MOST_COUNTED
     }
 
     /// How many elements each participant sends to each other one, where all send alike. The answer is the same on all

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod chain;
+mod direct;
 mod discovery;
 mod error;
 mod examples;
@@ -30,6 +31,9 @@ mod split;
 mod task;
 
 pub use chain::Chain;
+pub use direct::{
+    Cell, Direct, DirectExchange, DirectSchedule, MOST_MESSAGES, Message, Piece, Proofs, RankPart, whole_elements,
+};
 pub use discovery::{Action, Command, Discovery, Forward, Options};
 pub use error::DiscoverError;
 pub use examples::Example;
@@ -38,7 +42,7 @@ pub use hazards::Waits;
 pub use mapper::{Mapper, UserMapper};
 pub use moved::{Extremes, Moved, What};
 pub use pattern::Pattern;
-pub use plan::Traffic;
+pub use plan::{Pushed, ReadPlan, Traffic};
 pub use program::Program;
 pub use report::{ForwardReport, Messages, Report, report, report_of};
 pub use rules::Rules;

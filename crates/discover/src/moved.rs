@@ -5,6 +5,7 @@
 use unisono_base::{BufferId, TaskId, narrow};
 
 use crate::{
+    direct::{Cell, Direct, DirectExchange, Message},
     exchange::Operation,
     pattern::Pattern,
     plan::{Pushed, ReadPlan},
@@ -47,8 +48,23 @@ pub struct What {
     pub gets: Extremes,
     /// Elements that ranks receive from others.
     pub elements: u64,
-    /// `(from, to, elements)`, ascending; of a collective none.
+    /// `(from, to, elements)`, ascending; of a collective none, unless it is too large for a library.
     pub messages: Vec<(u32, u32, u64)>,
+    /// Of a reduction: the elements with the same givers and takers.
+    pub cells: Vec<Cell>,
+    /// Whether messages between pairs serve it, and neither a plan nor a library does, whatever its elements are.
+    pub by_messages: bool,
+}
+
+impl What {
+    /// Its messages between pairs of ranks; none of a collective that is served otherwise and combines nothing.
+    pub fn direct(&self) -> Option<Direct> {
+        if !self.cells.is_empty() {
+            return Some(Direct::Cells(self.cells.clone()));
+        }
+        let message = |&(from, to, elements): &(u32, u32, u64)| Message { from, to, elements };
+        (!self.messages.is_empty()).then(|| Direct::Messages(self.messages.iter().map(message).collect()))
+    }
 }
 
 /// What is moved for one read of one buffer by tasks of one name.
@@ -63,13 +79,13 @@ pub struct Moved {
 }
 
 /// What one plan of a read moves, in the order of issue.
-pub fn moves(plan: &ReadPlan, sides: &Sides) -> Vec<What> {
-    let operations = plan.operations.iter().map(|operation| collective(operation, sides));
+pub fn moves(plan: &ReadPlan, sides: &Sides, element_bytes: u64) -> Vec<What> {
+    let operations = plan.operations.iter().map(|operation| collective(operation, sides, element_bytes));
     let pushed = (!plan.pushed.parts.is_empty()).then(|| messages(&plan.pushed, sides));
     operations.chain(pushed.filter(|what| what.elements > 0)).collect()
 }
 
-fn collective(operation: &Operation, sides: &Sides) -> What {
+fn collective(operation: &Operation, sides: &Sides, element_bytes: u64) -> What {
     let given = |k: u32| operation.given(sides, k).volume();
     let received = |k: u32| operation.received(sides, k).volume();
     let ranks = || operation.participants.iter();
@@ -93,6 +109,14 @@ fn collective(operation: &Operation, sides: &Sides) -> What {
         Pattern::Reduce => Extremes::of([received(root)]),
         Pattern::Allreduce | Pattern::Halo => Extremes::of(ranks().map(received)),
     };
+    let by_messages = operation.by_messages(sides, element_bytes);
+    let (mut messages, mut cells) = (Vec::new(), Vec::new());
+    if by_messages || operation.pattern.reduces() {
+        match DirectExchange::of_operation(operation, sides, None).lengths {
+            Direct::Messages(list) => messages.extend(list.iter().map(|m| (m.from, m.to, m.elements))),
+            Direct::Cells(list) => cells = list,
+        }
+    }
     What {
         pattern: Some(operation.pattern),
         participants: operation.participants.clone(),
@@ -101,7 +125,9 @@ fn collective(operation: &Operation, sides: &Sides) -> What {
         gives: Extremes::of(ranks().map(given)),
         gets: Extremes::of(ranks().map(received)),
         elements: operation.elements(sides),
-        messages: Vec::new(),
+        messages,
+        cells,
+        by_messages,
     }
 }
 
@@ -125,5 +151,7 @@ fn messages(pushed: &Pushed, sides: &Sides) -> What {
         gets: Extremes::of(ranks().map(|k| gets[k])),
         elements: messages.iter().map(|m| m.2).sum(),
         messages,
+        cells: Vec::new(),
+        by_messages: true,
     }
 }

@@ -11,7 +11,8 @@ use unisono_base::{
 };
 
 use crate::{
-    exchange::{Group, Operation, OwnedRegion, PAIRS, Piece, STEPS, by_rank, need, sources, targets},
+    direct::pairs,
+    exchange::{Group, Operation, OwnedRegion, PAIRS, Piece, STEPS, by_rank, received, targets},
     pattern::Pattern,
     rules::{Listing, Read, Rules, Tables, decide, hold},
     side::{Ranks, SideId, Sides},
@@ -62,7 +63,7 @@ impl Pushed {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReadPlan {
     /// Forwards in the order of issue; equal on all ranks.
     pub listed: Vec<(Listing, Arc<Region>)>,
@@ -135,13 +136,15 @@ pub fn plan(
         plan.awaited = Arc::new(awaits.iter().fold(Region::empty(), |all, (_, r)| all.union(r)));
         plan.awaits = awaits.into_iter().map(|(k, r)| (k, Arc::new(r))).collect();
     }
-    if count {
+    if count || !rest.is_empty() {
         let readers = sides[reader].touching(&read.wanted);
-        expect_pairs(sides, &readers, reader, &rest);
-        for k in readers.iter() {
-            let from = by_rank(rest.iter().flat_map(|part| received(sides, k, reader, part)));
-            plan.traffic.pushes += from.len() as u64;
-            plan.traffic.pushed_elements += from.iter().map(|(_, r)| r.volume()).sum::<u64>();
+        if count {
+            spend(PAIRS, pairs(sides, &readers, reader, &rest).saturating_mul(STEPS));
+            for k in readers.iter() {
+                let from = by_rank(rest.iter().flat_map(|part| received(sides, k, reader, part)));
+                plan.traffic.pushes += from.len() as u64;
+                plan.traffic.pushed_elements += from.iter().map(|(_, r)| r.volume()).sum::<u64>();
+            }
         }
         let mut kinds = plan.listed.iter().filter(|(l, _)| !matches!(l.group, Some(Group::New(k)) if made[k]));
         let halo = kinds.clone().next().is_some() && kinds.all(|(l, _)| l.pattern == Some(Pattern::Halo));
@@ -151,22 +154,6 @@ pub fn plan(
         plan.after = merged(pieces);
     }
     plan
-}
-
-/// Counts the steps of all pairs of ranks that exchange anything, before they are looked at: a few readers stand for all.
-fn expect_pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[OwnedRegion]) {
-    const ASKED: u32 = 4;
-    let of = |k: u32| {
-        let from = parts.iter().map(|part| sides[part.owner].touching(&need(sides, k, reader, part)).len());
-        from.map(u64::from).sum::<u64>()
-    };
-    let asked = readers.iter().step_by(readers.len().div_ceil(ASKED).max(1) as usize);
-    let (sum, count) = asked.map(of).fold((0, 0), |(sum, count), pairs| (sum + pairs, count + 1));
-    spend(PAIRS, (sum / count.max(1)).saturating_mul(u64::from(readers.len())).saturating_mul(STEPS));
-}
-
-fn received(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
-    sources(sides, rank, part.owner, &need(sides, rank, reader, part))
 }
 
 /// Pieces that differ in nothing but place become one.

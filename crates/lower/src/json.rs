@@ -14,7 +14,11 @@ use crate::{
 };
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "a placement has rows, cols and routes, or nodes, or switches and channels")]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a placement has rows, cols and routes, or nodes, or switches and channels, and nothing else"
+)]
 enum Placing {
     Grid(OnGrid),
     /// `[first node, count]` of consecutive ranks.
@@ -29,6 +33,7 @@ enum Placing {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct OnGrid {
     rows: u32,
     cols: u32,
@@ -106,8 +111,10 @@ fn on_grid(placing: &OnGrid, streams: usize) -> Result<GridPlacement, String> {
         return Err(format!("there are {} colors for {streams} streams", placing.colors.len()));
     }
     placement.colors.clone_from(&placing.colors);
-    placement.pace = placing.pace.max(1);
-    placement.chunk = placing.chunk.max(1);
+    if placing.pace == 0 || placing.chunk == 0 {
+        return Err("the pace or the chunk is 0; accepted are a pace and a chunk of at least 1".to_owned());
+    }
+    (placement.pace, placement.chunk) = (placing.pace, placing.chunk);
     for (stream, route) in &placing.routes {
         if *stream as usize >= streams {
             return Err(format!("a route is given for stream s{stream}; there are {streams}"));

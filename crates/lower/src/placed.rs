@@ -1,11 +1,10 @@
 //! A schedule with its placement, and the file that holds both with their machine.
 
 use unisono_base::{Diagnostic, Diagnostics};
-use unisono_collective::Required;
-use unisono_machine::Machine;
+use unisono_machine::{Endpoint, Machine, network::Network};
 use unisono_schedule::{
     Schedule,
-    verify::{Method, Proof, Verified},
+    verify::{Expected, Method, Proof, Verified},
 };
 
 use crate::{GridPlacement, Placement};
@@ -60,11 +59,17 @@ pub struct File {
 }
 
 impl File {
-    /// Returns the errors of the placement, on its own and on the machine.
+    /// Returns the errors of the placement, on its own and on the machine, and of nodes that the machine has no place for.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {
             placement.check(&self.schedule, self.machine.as_ref(), &mut found);
+        }
+        let of_ranks = |machine: &&Machine| machine.get::<Endpoint>().is_some() || machine.get::<Network>().is_some();
+        if let Some(machine) = self.machine.as_ref().filter(of_ranks)
+            && let Err(more) = self.schedule.check_ranks_only()
+        {
+            found.push("placement-machine", None, None, || format!("{more}; {} has none", machine.name()));
         }
         found.into_vec()
     }
@@ -88,8 +93,8 @@ impl<'a> VerifiedFile<'a> {
     ///
     /// # Errors
     /// As [`VerifiedFile::new`].
-    pub fn of_messages(file: &'a File, method: Method, required: &[Vec<Required>]) -> Result<Self, Box<Proof>> {
-        Self::placed(file, Verified::of_messages(&file.schedule, method, required))
+    pub fn of_messages(file: &'a File, method: Method, expected: &[Vec<Expected>]) -> Result<Self, Box<Proof>> {
+        Self::placed(file, Verified::of_messages(&file.schedule, method, expected))
     }
 
     fn placed(file: &'a File, verified: Result<Verified<'a>, Box<Proof>>) -> Result<Self, Box<Proof>> {

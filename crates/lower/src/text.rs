@@ -16,7 +16,10 @@
 //! channels 0.0x12 0.1x6                  ; identifier and virtual channel of the streams in their order; x repeats
 //! ```
 
-use std::fmt::{self, Write};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+};
 
 use unisono_base::StreamId;
 use unisono_machine::{Direction, Grid, Machine, Shape};
@@ -136,6 +139,16 @@ pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
 fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileError> {
     let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let mut toml: Option<(usize, String)> = None;
+    // The line of each section and each of its parts, which a file has once.
+    let mut first = BTreeMap::new();
+    let mut once = |what: &'static str, stream: Option<StreamId>, line: usize| match first.insert((what, stream), line)
+    {
+        None => Ok(()),
+        Some(found) => {
+            let of = stream.map_or_else(String::new, |stream| format!(" of {stream}"));
+            Err(named(ParseError { line, message: format!("a second {what}{of}; the first is in line {found}") }))
+        }
+    };
     for (n, text) in tail.text.lines().enumerate() {
         let number = tail.line + n;
         if let Some(line) = text.strip_prefix('|') {
@@ -151,11 +164,14 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             continue;
         }
         if line.take("machine") {
+            once("machine", None, number)?;
             line.end().map_err(named)?;
             toml = Some((number, String::new()));
         } else if line.take("placement") {
+            once("placement", None, number)?;
             file.placement = Some(placement(&mut line, &file.schedule).map_err(named)?);
         } else if line.take("pace") {
+            once("pace", None, number)?;
             let placement = on_grid(&mut file.placement, &line, "a pace").map_err(named)?;
             placement.pace = line.number("a number of cycles").map_err(named)?;
             if placement.pace == 0 {
@@ -163,6 +179,7 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             }
             line.end().map_err(named)?;
         } else if line.take("chunk") {
+            once("chunk", None, number)?;
             let placement = on_grid(&mut file.placement, &line, "a chunk").map_err(named)?;
             placement.chunk = line.number("a number of elements").map_err(named)?;
             if placement.chunk == 0 {
@@ -170,12 +187,14 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             }
             line.end().map_err(named)?;
         } else if line.take("channels") {
+            once("list of channels", None, number)?;
             let streams = file.schedule.stream_count();
             let Some(Placement::Switches(placement)) = &mut file.placement else {
                 return Err(named(line.error("channels must follow a placement on switches".into())));
             };
             placement.channels = read_channels(&mut line, streams).map_err(named)?;
         } else if line.take("colors") {
+            once("list of colors", None, number)?;
             let streams = file.schedule.stream_count();
             let placement = on_grid(&mut file.placement, &line, "a list of colors").map_err(named)?;
             read_colors(&mut line, placement, streams).map_err(named)?;
@@ -183,7 +202,8 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             let streams = file.schedule.stream_count();
             line.expect("route").map_err(named)?;
             let placement = on_grid(&mut file.placement, &line, "a route").map_err(named)?;
-            read_route(&mut line, placement, streams).map_err(named)?;
+            let stream = read_route(&mut line, placement, streams).map_err(named)?;
+            once("route", Some(stream), number)?;
         }
     }
     if let Some((line, toml)) = toml {
@@ -257,7 +277,7 @@ fn read_colors(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usiz
     Ok(())
 }
 
-fn read_route(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize) -> Result<(), ParseError> {
+fn read_route(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize) -> Result<StreamId, ParseError> {
     line.expect("s")?;
     let stream: u32 = line.number("the number of a stream")?;
     if stream as usize >= streams {
@@ -267,7 +287,7 @@ fn read_route(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize
     let route = route(line, placement.grid)?;
     line.end()?;
     placement.routes.set(StreamId(stream), route);
-    Ok(())
+    Ok(StreamId(stream))
 }
 
 /// Reads what [`show`] writes.

@@ -22,7 +22,9 @@ pub enum MachineError {
     NoFailures { machine: String, kind: &'static str },
     #[error("{machine} has ranks, not a shape {shape}; say how many")]
     RanksOnly { machine: String, shape: String },
-    #[error("'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each at least 1")]
+    #[error(
+        "'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each 1 to 4294967295"
+    )]
     Shape { found: String },
     #[error("shape {found} does not fit on {machine}, which has {max} PEs in either orientation")]
     TooLarge { found: String, machine: String, max: String },

@@ -4,7 +4,7 @@ use unisono_algorithms::AlgorithmError;
 use unisono_base::limits::OverLimit;
 use unisono_collective::CollectiveError;
 use unisono_machine::MachineError;
-use unisono_schedule::stored::StoreError;
+use unisono_schedule::{MoreNodes, stored::StoreError};
 
 use crate::workload::WorkloadError;
 
@@ -26,10 +26,16 @@ pub enum PlanError {
     Model { found: String, accepted: String },
     #[error("root {row},{col} names a PE of a grid; {machine} has ranks, so name one by its number")]
     NoGrid { row: u64, col: u64, machine: String },
-    #[error("the schedule has no machine; place it with schedule.on(machine)")]
+    #[error("the schedule has no machine; name one with --machine, or in Python with schedule.on(machine)")]
     NoMachine,
-    #[error("the schedule has no placement on {machine}; place it with schedule.on(machine)")]
+    #[error(
+        "the schedule has no placement on {machine}; place it with --machine, or in Python with schedule.on(machine)"
+    )]
     NoPlacement { machine: String },
+    #[error(
+        "the schedule has switches among its nodes, and no placement says which of {machine} they are; plan it there"
+    )]
+    NoSwitches { machine: String },
     #[error("{machine} is of kind {kind}, which has no model of single schedules; simulate the schedule")]
     NoPrediction { machine: String, kind: String },
     #[error("{machine} is of kind {kind}, which offers {offers}; {purpose} machines that offer {needed}")]
@@ -40,10 +46,16 @@ pub enum PlanError {
     NotForMpi { machine: String, kind: &'static str },
     #[error("places are for a network; {machine} is of kind {kind}")]
     NoPlaces { machine: String, kind: &'static str },
-    #[error("the schedule has {nodes} nodes; the part of the machine has {found} {places}")]
-    OtherSize { nodes: u64, found: u64, places: &'static str },
     #[error("{0}")]
     NoCertificate(String),
+    #[error("the schedule has {count} {what}; the part of the machine has {found} {places}")]
+    OtherSize { count: u64, what: &'static str, found: u64, places: &'static str },
+    #[error("{found}; {machine}, of kind {kind}, has none")]
+    Switches { found: MoreNodes, machine: String, kind: &'static str },
+    #[error("the schedule is placed on {placed} of {machine}, not on {asked}; plan it for that part")]
+    OtherPart { machine: String, placed: String, asked: String },
+    #[error("{algorithm} runs on the cores of {machine}, where only plans have times; in-network can be simulated")]
+    OnCores { algorithm: String, machine: String },
     #[error("{part} is not a part of {machine}; accepted is {accepted}")]
     Part { part: String, machine: String, accepted: &'static str },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]

@@ -9,7 +9,6 @@
 mod bound_certificate;
 mod candidates;
 mod error;
-pub mod exchange;
 mod plan;
 mod problem;
 pub mod program;
@@ -28,8 +27,8 @@ pub use error::PlanError;
 pub use plan::{Plan, plan};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
-pub use run::{Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate};
+pub use run::{Checked, Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate};
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
 pub use target::{Details, Target};
-pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, place, require, shape_of};
+pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, part_of, place, require};

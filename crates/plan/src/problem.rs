@@ -1,11 +1,16 @@
 //! The request of a user, checked: one collective on one part of a machine.
 
+use std::fmt;
+
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::CostProblem;
 use unisono_lower::{File, Placement};
 use unisono_machine::{Machine, Shape};
 
-use crate::{PlanError, Target, targets::TARGETS};
+use crate::{
+    PlanError, Target,
+    targets::{TARGETS, kind_of},
+};
 
 /// The part of a machine that takes part in a collective.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,6 +23,17 @@ pub enum Part {
     Nodes(Vec<u32>),
     /// Rank k on accelerator `places[k]` of a network, in no particular grid.
     Places(Vec<u32>),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("the whole machine"),
+            Self::Shape(shape) => write!(f, "shape {shape}"),
+            Self::Nodes(nodes) => write!(f, "a subset of {} nodes", nodes.len()),
+            Self::Places(nodes) => write!(f, "a list of {} places", nodes.len()),
+        }
+    }
 }
 
 /// The root as a user names it.
@@ -79,9 +95,9 @@ impl Problem {
         let machine = file.machine.as_ref().ok_or(PlanError::NoMachine)?;
         let c = *file.schedule.collective();
         let part = match &file.placement {
-            Some(Placement::Grid(grid)) => Part::Shape(grid.shape()),
             Some(Placement::Nodes(nodes)) => Part::Places(nodes.clone()),
-            Some(Placement::Switches(_)) | None => Part::Shape(Shape::line(c.ranks)),
+            None => Part::Shape(Shape::line(c.ranks)),
+            Some(Placement::Grid(_) | Placement::Switches(_)) => (kind_of(machine).part)(file)?,
         };
         let asked =
             Asked { part, model, operator: c.operator, dtype: c.dtype, ..Asked::new(c.kind, machine, Part::All, 0) };

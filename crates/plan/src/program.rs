@@ -2,29 +2,24 @@
 //!
 //! Operations follow each other in the order of issue: none overlaps another operation or a kernel. A collective takes the
 //! time that [`plan`] predicts for its best algorithm. The messages of one read are one schedule, which is timed and simulated
-//! as such. Parts of unlike lengths of a collective are priced as equal parts of the largest length.
+//! as such; ranks prove and execute the same one (`unisono_discover::DirectSchedule`). Parts of unlike lengths of a collective are priced as equal parts of the largest length.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use unisono_algorithms::{Means, Params};
-use unisono_collective::{Collective, Dtype, Kind, Operator, Required};
-use unisono_discover::{Discovery, Extremes, Moved, Pattern};
+use unisono_collective::{Dtype, Kind};
+use unisono_discover::{Direct, DirectSchedule, Discovery, Extremes, Moved, Pattern, whole_elements};
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::{Machine, Shape};
-use unisono_schedule::{Schedule, verify::Method};
+use unisono_schedule::verify::{Expected, Method};
 
 use crate::{
-    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target,
-    exchange::{Message, direct_reduction, messages_schedule, whole_elements},
-    place, plan, predict,
+    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target, place, plan, predict,
     report::map,
     simulate,
     targets::{kind_of, require},
 };
-
-/// What each rank's output must hold, where a schedule is messages that make no collective.
-pub type Outputs = Vec<Vec<Required>>;
 
 /// One distinct operation of a program, with the names and sizes of its task and buffer.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,16 +30,20 @@ pub struct MovedData {
     pub element_bytes: u64,
     /// The ranks of the program.
     pub nodes: u32,
+    /// Set where only messages reduce the buffer, as no library combines its elements: the bytes that go with each element.
+    pub reduced_with: Option<u64>,
 }
 
 impl MovedData {
-    /// Lists the operations that a discovery has found so far.
-    pub fn all(discovery: &Discovery) -> Vec<Self> {
+    /// Lists the operations that a discovery has found so far. `reduced` lists the buffers that only messages reduce, with the
+    /// bytes that go with each element.
+    pub fn all(discovery: &Discovery, reduced: &HashMap<u32, u64>) -> Vec<Self> {
         let buffers: Vec<_> = discovery.buffers().collect();
         let named = |moved: Moved| {
             let (task, buffer) = (discovery.task_name(moved.before).to_owned(), buffers[moved.buffer.index()]);
             let (name, element_bytes) = (buffer.name.clone(), buffer.element_bytes);
-            Self { moved, task, buffer: name, element_bytes, nodes: discovery.options().nodes }
+            let reduced_with = reduced.get(&moved.buffer.0).copied();
+            Self { moved, task, buffer: name, element_bytes, nodes: discovery.options().nodes, reduced_with }
         };
         discovery.moved().into_iter().map(named).collect()
     }
@@ -75,23 +74,26 @@ impl MovedData {
         Ok((self.pattern().parse()?, elements, dtype, root))
     }
 
-    /// Builds the schedule of its messages among all nodes, with the contents of each output. The schedule of a reduction, in
-    /// which every partial result is sent to each rank that needs it, is among the ranks that take part.
+    /// The bytes that messages carry for each element.
+    pub fn message_bytes(&self) -> u64 {
+        self.element_bytes + if self.reduces() { self.reduced_with.unwrap_or(0) } else { 0 }
+    }
+
+    /// The messages that serve the operation; none where a plan or a library does. `by_messages`: messages serve reductions.
+    fn direct(&self, by_messages: bool) -> Option<Direct> {
+        let summed = self.reduces() && (by_messages || self.reduced_with.is_some());
+        if self.moved.what.by_messages || summed { self.moved.what.direct() } else { None }
+    }
+
+    /// Builds the schedule of its messages among all nodes, with the contents of each output. It is the schedule that ranks
+    /// prove and execute.
     ///
     /// # Errors
     /// The operation is a collective that combines nothing, or the schedule is too large.
-    pub fn schedule(&self) -> Result<(Schedule, Option<Outputs>), PlanError> {
-        let what = &self.moved.what;
-        if self.is_messages() {
-            let elements = |count| whole_elements(self.element_bytes, count);
-            let message = |&(from, to, count)| Message { from, to, elements: elements(count).1 };
-            let messages: Vec<Message> = what.messages.iter().map(message).collect();
-            let (schedule, required) = messages_schedule(self.nodes, elements(0).0, &messages)?;
-            return Ok((schedule, Some(required)));
-        }
-        let (kind, elements, dtype, root) = self.collective()?;
-        let collective = Collective::new(kind, what.participants.len(), elements, root, Operator::Sum, dtype)?;
-        Ok((direct_reduction(collective)?, None))
+    pub fn schedule(&self) -> Result<DirectSchedule, PlanError> {
+        let not_timed = |message| PlanError::NotTimed { algorithm: "messages".to_owned(), model: "messages", message };
+        let direct = self.moved.what.direct().ok_or_else(|| not_timed("it combines nothing".to_owned()))?;
+        DirectSchedule::new(&direct, self.nodes, self.message_bytes()).map_err(|e| not_timed(e.to_string()))
     }
 }
 
@@ -113,6 +115,8 @@ pub struct PricedOperation {
     pub gets: Vec<u64>,
     pub bytes: u64,
     pub messages: Option<usize>,
+    /// The name of the schedule by messages that serves it, as in traces of runs.
+    pub schedule: Option<String>,
     /// `exact`, or `largest` where unlike parts are priced as the largest.
     pub counts: &'static str,
     pub part_bytes: u64,
@@ -176,8 +180,8 @@ struct Price {
 /// Operations with equal keys have equal prices.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
-    Messages(u64, Vec<(u32, u32, u64)>),
-    Collective { direct: bool, pattern: &'static str, elements: u64, dtype: Dtype, root: u64, ranks: Vec<(u32, u32)> },
+    Messages(u64, Direct),
+    Collective { pattern: &'static str, elements: u64, dtype: Dtype, root: u64, ranks: Vec<(u32, u32)> },
 }
 
 /// Prices the operations of programs on a part of a machine. Equal operations are priced once.
@@ -228,8 +232,11 @@ impl Pricing {
     fn row(&mut self, data: &MovedData, by_messages: bool) -> Result<PricedOperation, RunError> {
         let (what, count) = (&data.moved.what, data.moved.count);
         let ranks: Vec<u32> = what.participants.iter().collect();
-        let price = self.price(data, &ranks, data.is_messages() || (by_messages && data.reduces()))?;
-        let own = data.is_messages() || self.part_of(&ranks).1;
+        let direct = data.direct(by_messages);
+        let name = direct.as_ref().map(|direct| direct.name(data.message_bytes()));
+        let exact = direct.is_some();
+        let price = self.price(data, &ranks, direct)?;
+        let own = exact || self.part_of(&ranks).1;
         Ok(PricedOperation {
             task: data.task.clone(),
             task_index: data.moved.before.0,
@@ -243,7 +250,8 @@ impl Pricing {
             gets: data.bytes(what.gets),
             bytes: what.elements.saturating_mul(data.element_bytes),
             messages: data.is_messages().then_some(what.messages.len()),
-            counts: if data.is_messages() || what.part.alike() { "exact" } else { "largest" },
+            schedule: name,
+            counts: if exact || what.part.alike() { "exact" } else { "largest" },
             part_bytes: what.part.most.saturating_mul(data.element_bytes),
             places: if own { "own" } else { "first" },
             algorithm: price.algorithm,
@@ -261,40 +269,35 @@ impl Pricing {
         if ranks.len() == self.target.ranks() as usize { (self.part.clone(), true) } else { self.target.among(ranks) }
     }
 
-    fn price(&mut self, data: &MovedData, ranks: &[u32], direct: bool) -> Result<Price, RunError> {
+    fn price(&mut self, data: &MovedData, ranks: &[u32], direct: Option<Direct>) -> Result<Price, RunError> {
         let what = &data.moved.what;
         if ranks.len() < 2 || what.part.most == 0 {
             let simulated = self.simulates.then_some(0.0);
             return Ok(Price { simulated, ..Price::new("nothing", 0.0) });
         }
-        let key = if data.is_messages() {
-            Key::Messages(data.element_bytes, what.messages.clone())
+        let by_messages = direct.is_some();
+        let key = if let Some(direct) = direct {
+            Key::Messages(data.message_bytes(), direct)
         } else {
             let (_, elements, dtype, root) = data.collective()?;
             let ranks = what.participants.intervals().to_vec();
-            Key::Collective { direct, pattern: data.pattern(), elements, dtype, root, ranks }
+            Key::Collective { pattern: data.pattern(), elements, dtype, root, ranks }
         };
         if let Some(price) = self.known.get(&key) {
             return Ok(price.clone());
         }
-        let price = if direct { self.messages(data, ranks)? } else { self.collective(data, ranks)? };
+        let price = if by_messages { self.messages(data)? } else { self.collective(data, ranks)? };
         self.known.insert(key, price.clone());
         Ok(price)
     }
 
-    fn messages(&self, data: &MovedData, ranks: &[u32]) -> Result<Price, RunError> {
-        let (schedule, required) = data.schedule()?;
-        // A schedule of messages is among all nodes.
-        let part = if required.is_some() { self.part.clone() } else { self.part_of(ranks).0 };
-        let (shape, places) = match &part {
-            Part::Shape(shape) => (Some(*shape), None),
-            Part::Places(places) => (None, Some(places.as_slice())),
-            Part::All | Part::Nodes(_) => (None, None),
-        };
+    fn messages(&self, data: &MovedData) -> Result<Price, RunError> {
+        // It is among all nodes.
+        let DirectSchedule { schedule, expected } = data.schedule()?;
         let file = File { schedule, placement: None, machine: Some(self.machine.clone()) };
-        let file = File { placement: place(&file, &self.machine, shape, places)?, ..file };
+        let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };
         let seconds = predict(&file, self.asked.as_deref())?.seconds;
-        Ok(Price { simulated: self.simulated(&file, required.as_deref())?, ..Price::new("messages", seconds) })
+        Ok(Price { simulated: self.simulated(&file, Some(&expected))?, ..Price::new("messages", seconds) })
     }
 
     fn collective(&self, data: &MovedData, ranks: &[u32]) -> Result<Price, RunError> {
@@ -313,12 +316,12 @@ impl Pricing {
         })
     }
 
-    fn simulated(&self, file: &File, required: Option<&[Vec<Required>]>) -> Result<Option<f64>, RunError> {
+    fn simulated(&self, file: &File, expected: Option<&[Vec<Expected>]>) -> Result<Option<f64>, RunError> {
         if !self.simulates {
             return Ok(None);
         }
-        let proven = match required {
-            Some(required) => VerifiedFile::of_messages(file, Method::Auto, required),
+        let proven = match expected {
+            Some(expected) => VerifiedFile::of_messages(file, Method::Auto, expected),
             None => VerifiedFile::new(file, Method::Auto),
         };
         let proven = proven.map_err(|proof| PlanError::NotProved {

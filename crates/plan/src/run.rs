@@ -97,14 +97,12 @@ pub enum RunError {
     Options(&'static str),
     #[error("noop_probability is {found}; accepted are 0 to below 1")]
     Probability { found: f64 },
-    #[error("a rank begins at {found} ns; accepted are numbers from 0 on")]
+    #[error("a rank begins at {found} ns; accepted are numbers from 0 to 8.64e13, a day")]
     Start { found: f64 },
     #[error("a trace of {found} PEs was asked for; at most {most} are recorded: name some of them, or every n-th")]
     Traced { found: usize, most: usize },
     #[error("PE {found} does not exist; accepted are 0 to {last}")]
     NoSuchPe { found: u32, last: usize },
-    #[error("{algorithm} runs on the cores of {machine}, where only plans have times; in-network can be simulated")]
-    OnCores { algorithm: String, machine: String },
 }
 
 impl RunError {
@@ -208,6 +206,23 @@ pub enum Trace {
     Ranks { events: Vec<endpoint::TraceEvent>, ticks_per_ns: f64 },
 }
 
+/// Outputs of a run beside plain arithmetic.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checked {
+    /// Elements of the vector whose outputs were compared, from the first on.
+    pub elements: u32,
+    pub correct: bool,
+    /// The first output that differs.
+    pub mismatch: Option<String>,
+}
+
+impl Checked {
+    /// Nothing was checked where nothing flowed.
+    fn of(elements: u32, correct: bool, mismatch: Option<String>) -> Option<Self> {
+        (elements > 0).then_some(Self { elements, correct, mismatch })
+    }
+}
+
 /// The result of a simulation on a machine of any kind. A value that its simulator does not have is `None`.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -221,8 +236,8 @@ pub struct Run {
     pub events: u64,
     /// Cycles that wavelets waited at routers.
     pub stalls: Option<u64>,
-    /// Whether the outputs equal plain arithmetic, and the first that does not; None where no data flowed.
-    pub checked: Option<(bool, Option<String>)>,
+    /// The comparison of the outputs with plain arithmetic; None where no data flowed.
+    pub checked: Option<Checked>,
     /// Everything else that the simulator counts: name, value, unit.
     pub metrics: Vec<(&'static str, Value, &'static str)>,
     pub trace: Trace,
@@ -231,7 +246,7 @@ pub struct Run {
 
 impl Run {
     /// A run of the fabric of a wafer.
-    pub fn on_fabric(run: fabric::Run, clock_mhz: f64, phases: Vec<String>, wall_seconds: f64) -> Self {
+    pub fn on_fabric(run: fabric::Run, elements: u32, clock_mhz: f64, phases: Vec<String>, wall_seconds: f64) -> Self {
         Self {
             simulator: FABRIC.name,
             cycles: Some(run.cycles),
@@ -240,7 +255,7 @@ impl Run {
             finish: Finish::Cycles(run.finish),
             events: run.events,
             stalls: Some(run.stalls),
-            checked: Some((run.result_correct, run.mismatch)),
+            checked: Checked::of(elements, run.result_correct, run.mismatch),
             metrics: vec![
                 ("hops", Value::Count(run.hops), "wavelets over links"),
                 ("stalled_cycles", Value::Count(run.stalls), "cycles"),
@@ -296,7 +311,7 @@ impl Run {
             finish: Finish::Nanoseconds(run.finish.iter().map(|&t| t as f64 / 1e3).collect()),
             events: run.events,
             stalls: None,
-            checked: Some((run.data.result_correct, run.data.mismatch)),
+            checked: Checked::of(run.data.elements, run.data.result_correct, run.data.mismatch),
             metrics: vec![
                 ("latency", Value::Number(run.latency as f64 / 1e3), "ns until the first element is everywhere"),
                 ("embeddings", Value::Count(run.embeddings as u64), "embeddings"),
@@ -304,7 +319,11 @@ impl Run {
                 ("computed_events", Value::Count(run.computed), "events"),
                 ("link_loads", Value::Counts(run.link_loads), "links with 1, 2, ... logical edges"),
                 ("elements_flowed", Value::Count(run.data.elements.into()), "elements, from the first on"),
-                ("digest", Value::Text(format!("{:016x}", run.data.digest)), "hash of the bits of all outputs"),
+                (
+                    "digest",
+                    Value::Text(format!("{:016x}", run.data.digest)),
+                    "hash of the bits of the outputs of elements_flowed",
+                ),
             ],
             trace: Trace::None,
             wall_seconds,

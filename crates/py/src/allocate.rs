@@ -47,6 +47,7 @@ fn boards(machine: &Machine) -> PyResult<Boards> {
     let Some(network) = machine.description().get::<Network>() else {
         return Err(input(MachineError::NoBoards { machine: machine.description().name().to_owned() }));
     };
+    machine.check_whole("jobs are placed on the boards of")?;
     let topology = network.topology(&network.name).map_err(input)?;
     topology.boards().ok_or_else(|| input(MachineError::NoBoards { machine: network.name.clone() }))
 }

@@ -52,7 +52,7 @@ pub fn shape(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Shape>> {
     };
     let shown = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
     shape.map(Some).ok_or_else(|| {
-        input(format!("'{shown}' is not a shape; accepted are N (a row of N PEs) and MxN, each at least 1"))
+        input(format!("'{shown}' is not a shape; accepted are N (a row of N PEs) and MxN, each 1 to 4294967295"))
     })
 }
 
@@ -95,7 +95,7 @@ impl Request {
                 Err(_) => Root::Rank(count("root", root)?),
             },
         };
-        let part = places.map_or_else(|| machine.part(), Part::Places);
+        let part = places.map_or_else(|| machine.part().clone(), Part::Places);
         Ok(Self { kind, part, elements, root, operator, dtype })
     }
 

@@ -1,23 +1,24 @@
 //! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use pyo3::{
     intern,
     prelude::*,
-    types::{PyList, PyTuple},
+    types::{PyList, PyString, PyTuple},
 };
 use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
 use unisono_discover::{
-    Access, Action, Box3, Buffer, DiscoverError, Discovery as Engine, Example, Geometry, Mode, Operation as Found,
-    Options, Program, Region, Rules, Split, Task, Waits, report, report_of, sizes3,
+    Access, Action, Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Example, Geometry, Mode,
+    Operation as Found, Options, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, Waits, report,
+    report_of, sizes3,
 };
 use unisono_plan::program::MovedData;
 
 use crate::{
     convert::{index, whole},
-    errors::{Error, detached, input, to_python},
+    errors::{Error, UnsupportedError, VerifyError, detached, input, to_python},
     mapper::Mapper,
     moved::Moved,
 };
@@ -25,8 +26,12 @@ use crate::{
 /// Converted regions and operations kept for the next time; more are forgotten.
 const MOST_KEPT: usize = 1 << 16;
 
-fn refused(error: DiscoverError) -> PyErr {
-    input(error)
+pub(crate) fn refused(error: DiscoverError) -> PyErr {
+    match error {
+        DiscoverError::Messages(_) => UnsupportedError::new_err(error.to_string()),
+        DiscoverError::Unproved(_) => VerifyError::new_err(error.to_string()),
+        _ => input(error),
+    }
 }
 
 /// Whole numbers of at most 64 bits, from a number or a sequence.
@@ -51,9 +56,9 @@ pub(crate) fn point(what: &str, value: &Bound<'_, PyAny>, missing: i64) -> PyRes
     Ok(full)
 }
 
-fn boxes<'py>(py: Python<'py>, region: &Region, dims: usize) -> PyResult<Bound<'py, PyTuple>> {
+fn boxes<'py>(py: Python<'py>, region: &[Box3], dims: usize) -> PyResult<Bound<'py, PyTuple>> {
     let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
-    let pairs: PyResult<Vec<_>> = region.boxes().iter().map(|b| Ok((corner(&b.min)?, corner(&b.max)?))).collect();
+    let pairs: PyResult<Vec<_>> = region.iter().map(|b| Ok((corner(&b.min)?, corner(&b.max)?))).collect();
     PyTuple::new(py, pairs?)
 }
 
@@ -84,7 +89,7 @@ pub fn discover_moved<'py>(
     let made = detached(py, || {
         let mut discovery = Engine::new(Options::report(nodes, rules))?;
         Program::parse(program)?.submit(&mut discovery)?;
-        Ok((report_of(&mut discovery), MovedData::all(&discovery)))
+        Ok((report_of(&mut discovery), MovedData::all(&discovery, &HashMap::new())))
     })?;
     let (report, moved) = made.map_err(refused)?;
     Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
@@ -152,6 +157,16 @@ pub struct Discovery {
     /// The same of boxes of kernels, by number of dimensions, and of what tasks of a shape touch.
     chunks: FxHashMap<(Box3, usize), (Py<PyTuple>, Py<PyTuple>)>,
     views: FxHashMap<u32, Py<PyTuple>>,
+    proofs: Proofs,
+    /// By address of the plan and size of an element.
+    proved: FxHashMap<(usize, u64), ProvedRead>,
+}
+
+/// A read whose messages were proved.
+struct ProvedRead {
+    name: Option<Py<PyString>>,
+    /// What is kept here keeps its address.
+    _plan: Arc<ReadPlan>,
 }
 
 #[pymethods]
@@ -182,6 +197,8 @@ impl Discovery {
             operations: FxHashMap::default(),
             chunks: FxHashMap::default(),
             views: FxHashMap::default(),
+            proofs: Proofs::default(),
+            proved: FxHashMap::default(),
         })
     }
 
@@ -263,25 +280,38 @@ impl Discovery {
     /// This rank's commands since last time, in the order of issue. Each is a tuple of its name, its number, its task,
     /// and what it waits for, `(numbers, all until this number or None)`; then of a
     ///
-    /// * `push`: buffer, rank, region;
-    /// * `await`: buffer, tuple of `(rank, region)`;
+    /// * `push`: buffer, rank, region, name of the schedule;
+    /// * `await`: buffer, tuple of `(rank, region)`, name of the schedule;
     /// * `collective`: buffer, group, operation, region given, region received;
     /// * `execute`: min and max of the chunk.
     ///
     /// Regions are tuples of boxes `(min, max)`. One and the same tuple comes up again in loops.
-    fn commands<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    ///
+    /// With `prove` the messages of each read are proved first, and pushes and receipts are what the proved schedule has this
+    /// rank do; the name of the schedule is None where it is that of this rank's messages alone. Without `prove` all names are
+    /// None.
+    #[pyo3(signature = (prove=false))]
+    fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
+        let reads = self.engine.take_reads();
         for command in self.engine.take_commands() {
             let (id, task, waits) = (command.id.0, command.task.0, waits_of(&command.waits));
-            match command.action {
-                Action::Push { buffer, to, region } => {
-                    let region = self.region(py, &region, buffer)?;
-                    list.append((intern!(py, "push"), id, task, waits, buffer.0, to, region))?;
+            let name = match &command.action {
+                Action::Push { buffer, read, .. } | Action::AwaitPush { buffer, read, .. } if prove => {
+                    self.proved(py, &reads[*read as usize], *buffer)?
                 }
-                Action::AwaitPush { buffer, from } => {
+                _ => None,
+            };
+            match command.action {
+                Action::Push { buffer, to, region, .. } => {
+                    let region = self.region(py, &region, buffer)?;
+                    list.append((intern!(py, "push"), id, task, waits, buffer.0, to, region, name))?;
+                }
+                Action::AwaitPush { buffer, from, .. } => {
                     let rows: PyResult<Vec<_>> =
                         from.iter().map(|(rank, region)| Ok((*rank, self.region(py, region, buffer)?))).collect();
-                    list.append((intern!(py, "await"), id, task, waits, buffer.0, PyTuple::new(py, rows?)?))?;
+                    let rows = PyTuple::new(py, rows?)?;
+                    list.append((intern!(py, "await"), id, task, waits, buffer.0, rows, name))?;
                 }
                 Action::Collective { buffer, group, operation, given, received } => {
                     let (given, received) = (self.region(py, &given, buffer)?, self.region(py, &received, buffer)?);
@@ -313,7 +343,7 @@ impl Discovery {
         let made = self.engine.views(task).into_iter().zip(self.engine.accessed(task)).map(|(region, buffer)| {
             let (dims, around) = (self.dims(buffer), region.bounds());
             let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
-            Ok(((corner(&around.min)?, corner(&around.max)?), boxes(py, &region, dims)?))
+            Ok(((corner(&around.min)?, corner(&around.max)?), boxes(py, region.boxes(), dims)?))
         });
         let made = PyTuple::new(py, made.collect::<PyResult<Vec<_>>>()?)?;
         if self.views.len() >= MOST_KEPT {
@@ -321,6 +351,29 @@ impl Discovery {
         }
         self.views.insert(shape, made.clone().unbind());
         Ok(made)
+    }
+
+    /// What this rank does in an operation that messages serve, read from their proved schedule: what it sends and receives,
+    /// lists of `(rank, boxes)`; of a reduction the contributions to its result in order, `(rank, boxes, first element of
+    /// those in its message, whether it is the first there)`, and what the rank contributes itself; and the name of the
+    /// schedule, None where it is that of this rank's messages alone.
+    fn direct<'py>(&mut self, py: Python<'py>, operation: &Operation, element_bytes: u64) -> PyResult<Direct<'py>> {
+        let Some(rank) = self.engine.options().rank else {
+            return Err(input("a discovery without a rank takes no part in an exchange"));
+        };
+        let (engine, proofs, found) = (&self.engine, &mut self.proofs, &operation.found);
+        let made = detached(py, || {
+            let exchange = DirectExchange::of_operation(found, engine.sides(), Some(rank));
+            let part = proofs.part(&exchange, engine.options().nodes, element_bytes, rank)?;
+            Ok((part, exchange.complete.then(|| exchange.lengths.name(element_bytes))))
+        })?;
+        let (RankPart { sends, receives, pieces, own }, name) = made.map_err(refused)?;
+        let dims = operation.dims;
+        let rows = |rows: Vec<(u32, Vec<Box3>)>| {
+            rows.iter().map(|(rank, region)| Ok((*rank, boxes(py, region, dims)?))).collect::<PyResult<Vec<_>>>()
+        };
+        let pieces = pieces.iter().map(|p| Ok((p.from, boxes(py, &p.boxes, dims)?, p.start, p.first)));
+        Ok((rows(sends)?, rows(receives)?, pieces.collect::<PyResult<Vec<_>>>()?, boxes(py, &own, dims)?, name))
     }
 
     /// To whom a rank sends what in an operation: a list of `(rank, region)`.
@@ -335,12 +388,12 @@ impl Discovery {
 
     /// What a rank gives, its own part or its partial result.
     fn given<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
-        boxes(py, &operation.found.given(self.engine.sides(), rank), operation.dims)
+        boxes(py, operation.found.given(self.engine.sides(), rank).boxes(), operation.dims)
     }
 
     /// What a rank has new afterwards.
     fn received<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
-        boxes(py, &operation.found.received(self.engine.sides(), rank), operation.dims)
+        boxes(py, operation.found.received(self.engine.sides(), rank).boxes(), operation.dims)
     }
 
     /// The elements that ranks receive from others in an operation; of a reduction, the fewest that can move.
@@ -358,10 +411,12 @@ impl Discovery {
         to_python(py, &report_of(&mut self.engine))
     }
 
-    /// What was moved so far, each distinct operation once.
-    fn moved(&self, py: Python<'_>) -> PyResult<Vec<Moved>> {
-        let engine = &self.engine;
-        Ok(detached(py, || MovedData::all(engine))?.into_iter().map(Moved).collect())
+    /// What was moved so far, each distinct operation once. `reduced` lists the buffers that only messages reduce, with the
+    /// bytes that go with each element.
+    #[pyo3(signature = (reduced=None))]
+    fn moved(&self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
+        let (engine, reduced) = (&self.engine, reduced.unwrap_or_default());
+        Ok(detached(py, || MovedData::all(engine, &reduced))?.into_iter().map(Moved).collect())
     }
 
     fn task_name(&self, task: u32) -> PyResult<&str> {
@@ -392,12 +447,17 @@ impl Discovery {
     }
 }
 
+type Rows<'py> = Vec<(u32, Bound<'py, PyTuple>)>;
+type Direct<'py> =
+    (Rows<'py>, Rows<'py>, Vec<(u32, Bound<'py, PyTuple>, u64, bool)>, Bound<'py, PyTuple>, Option<String>);
+
 fn waits_of(waits: &Waits) -> (Vec<u32>, Option<u32>) {
     (waits.on.iter().map(|id| id.0).collect(), waits.all_until.map(|id| id.0))
 }
 
 fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound<'_, PyList>> {
-    let list: PyResult<Vec<_>> = rows.iter().map(|(rank, region)| Ok((*rank, boxes(py, region, dims)?))).collect();
+    let list: PyResult<Vec<_>> =
+        rows.iter().map(|(rank, region)| Ok((*rank, boxes(py, region.boxes(), dims)?))).collect();
     PyList::new(py, list?)
 }
 
@@ -416,6 +476,37 @@ impl Discovery {
         let done = detached(py, || act(engine));
         self.broken = done.is_err();
         done
+    }
+
+    /// The name of the schedule of a read's messages, which is proved when it comes up first. What the rank sends and awaits
+    /// is compared with its part of that schedule, so its commands are that part.
+    fn proved(&mut self, py: Python<'_>, plan: &Arc<ReadPlan>, buffer: BufferId) -> PyResult<Option<Py<PyString>>> {
+        let element_bytes = self.engine.buffers().nth(buffer.index()).map_or(1, |b| b.element_bytes);
+        let key = (Arc::as_ptr(plan).addr(), element_bytes);
+        if let Some(known) = self.proved.get(&key) {
+            return Ok(known.name.as_ref().map(|name| name.clone_ref(py)));
+        }
+        let (engine, proofs) = (&self.engine, &mut self.proofs);
+        let Some(rank) = engine.options().rank else { return Ok(None) };
+        let made = detached(py, || {
+            let exchange = DirectExchange::of_pushed(&plan.pushed, engine.sides(), Some(rank));
+            let part = proofs.part(&exchange, engine.options().nodes, element_bytes, rank)?;
+            let same = |rows: &[(u32, Arc<Region>)], part: &[(u32, Vec<Box3>)]| {
+                rows.iter().map(|(k, region)| (*k, region.boxes())).eq(part.iter().map(|(k, boxes)| (*k, &boxes[..])))
+            };
+            if !same(&plan.pushes, &part.sends) || !same(&plan.awaits, &part.receives) {
+                let what = format!("what rank {rank} sends and awaits is not its part of the schedule");
+                return Err(DiscoverError::Unproved(what));
+            }
+            Ok(exchange.complete.then(|| exchange.lengths.name(element_bytes)))
+        })?;
+        let name = made.map_err(refused)?.map(|name| PyString::new(py, &name).unbind());
+        if self.proved.len() >= MOST_KEPT {
+            self.proved.clear();
+        }
+        let kept = name.as_ref().map(|name| name.clone_ref(py));
+        self.proved.insert(key, ProvedRead { name: kept, _plan: plan.clone() });
+        Ok(name)
     }
 
     fn dims(&self, buffer: BufferId) -> usize {
@@ -443,7 +534,7 @@ impl Discovery {
         if self.regions.len() >= MOST_KEPT {
             self.regions.clear();
         }
-        let made = boxes(py, region, key.1)?.unbind();
+        let made = boxes(py, region.boxes(), key.1)?.unbind();
         self.regions.insert(key, (region.clone(), made.clone_ref(py)));
         Ok(made)
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pyo3::{prelude::*, types::PyList};
 use serde::{Deserialize, Serialize};
+use unisono_base::Diagnostic;
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::{
     Asked, IMPORTERS, registers,
@@ -46,14 +47,14 @@ pub fn import_schedule(
     Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
 }
 
-/// `[{code, rank, instruction, message}]` of the first fault in a text of registers, `rank` being the switch; empty where
+/// `[{code, rank, instruction, message}]` of the first fault in a text of registers, whose message names the switch; empty where
 /// they agree with each other, the machine and the collective.
 #[pyfunction]
 pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResult<Bound<'py, PyAny>> {
     let (machine, configured) =
         detached(py, || registers::parse(text))?.map_err(|e| input(format!("{origin}: {e}")))?;
     match detached(py, || raise(&machine.layout(), &configured).map(drop))? {
-        Err(RaiseError::Registers(fault)) => to_python(py, &[fault]),
+        Err(RaiseError::Registers(fault)) => to_python(py, &[Diagnostic { rank: None, ..fault }]),
         Err(RaiseError::Build(error)) => Err(input(error)),
         Ok(()) => Ok(PyList::empty(py).into_any()),
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 use unisono_algorithms::Means;
+use unisono_base::narrow;
 use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer, network::Network};
 use unisono_plan::{Part, kind_of, require};
 
@@ -16,9 +17,7 @@ use crate::{
 #[pyclass(frozen, module = "unisono")]
 pub struct Machine {
     description: Description,
-    shape: Option<Shape>,
-    /// Nodes that take part, where the machine's switches reduce.
-    subset: Option<Vec<u32>>,
+    part: Part,
 }
 
 impl Machine {
@@ -26,7 +25,11 @@ impl Machine {
         if shape.is_some() {
             description.shape(shape).map_err(input)?;
         }
-        Ok(Self { description, shape, subset: None })
+        Ok(Self::of_part(description, shape.map_or(Part::All, Part::Shape)))
+    }
+
+    pub fn of_part(description: Description, part: Part) -> Self {
+        Self { description, part }
     }
 
     pub fn description(&self) -> &Description {
@@ -51,17 +54,26 @@ impl Machine {
     }
 
     /// The part of the machine that is used.
-    pub fn part(&self) -> Part {
-        match (&self.subset, self.shape) {
-            (Some(nodes), _) => Part::Nodes(nodes.clone()),
-            (None, Some(shape)) => Part::Shape(shape),
-            (None, None) => Part::All,
-        }
+    pub fn part(&self) -> &Part {
+        &self.part
     }
 
-    /// The shape that was asked for.
-    pub fn asked(&self) -> Option<Shape> {
-        self.shape
+    /// Checks that no part of the machine is asked for; `what` says what is done on the whole.
+    ///
+    /// # Errors
+    /// A part is asked for.
+    pub fn check_whole(&self, what: &str) -> PyResult<()> {
+        let is_whole = match &self.part {
+            Part::All => true,
+            Part::Shape(shape) => {
+                self.description.shape(None).map_err(input)?.is_some_and(|all| all.grid.count() == shape.grid.count())
+            }
+            Part::Nodes(_) | Part::Places(_) => false,
+        };
+        if is_whole {
+            return Ok(());
+        }
+        Err(input(format!("{what} the whole of {}, and {} is asked for; ask for no part", self.name(), self.part)))
     }
 }
 
@@ -87,26 +99,27 @@ impl Machine {
         Self::new(description, convert::shape(shape)?)
     }
 
-    /// The same machine with so many nodes, and only some of them taking part.
+    /// The same machine with this number of nodes, and only some of them taking part.
     #[pyo3(signature = (nodes = None, subset = None))]
     fn sized(&self, nodes: Option<u32>, subset: Option<Vec<u32>>) -> PyResult<Self> {
         let description = match nodes {
             Some(nodes) => self.description.with_nodes(nodes).map_err(input)?,
             None => self.description.clone(),
         };
-        if let Some(subset) = &subset {
-            if self.shape.is_some() {
-                return Err(input("ranks and a subset both say which cores take part; give one"));
-            }
-            description.shape_of(subset).map_err(input)?;
+        let Some(subset) = subset else { return Ok(Self::of_part(description, self.part.clone())) };
+        description.shape_of(&subset).map_err(input)?;
+        if self.part != Part::All {
+            return Err(input("a number of ranks and a subset both say which cores take part; give one"));
         }
-        Ok(Self { description, shape: self.shape, subset })
+        Ok(Self::of_part(description, Part::Nodes(subset)))
     }
 
     /// The same machine without links and nodes that failed.
     fn degraded(&self, py: Python<'_>, failed: Vec<String>) -> PyResult<Self> {
         let description = detached(py, || self.description.with_failures(&failed))?.map_err(input)?;
-        Ok(Self { description, shape: self.shape, subset: self.subset.clone() })
+        // Accelerators may have other numbers now.
+        let part = if let Part::Places(_) = self.part { Part::All } else { self.part.clone() };
+        Ok(Self::of_part(description, part))
     }
 
     #[getter]
@@ -138,9 +151,11 @@ impl Machine {
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let shape = detached(py, || match &self.subset {
-            Some(nodes) => self.description.shape_of(nodes).map(Some),
-            None => self.description.shape(self.shape),
+        let shape = detached(py, || match &self.part {
+            Part::All => self.description.shape(None),
+            Part::Shape(shape) => self.description.shape(Some(*shape)),
+            Part::Nodes(nodes) => self.description.shape_of(nodes).map(Some),
+            Part::Places(places) => Ok(Some(Shape::line(narrow(places.len())))),
         })?;
         let shape = shape.map_err(input)?;
         shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
@@ -168,8 +183,12 @@ impl Machine {
     }
 
     fn __repr__(&self) -> String {
-        let shape = self.shape.map_or_else(String::new, |s| format!(", shape={s}"));
-        format!("<unisono.Machine {}{shape}>", self.name())
+        let part = match &self.part {
+            Part::All => String::new(),
+            Part::Shape(shape) => format!(", shape={shape}"),
+            part => format!(", {part}"),
+        };
+        format!("<unisono.Machine {}{part}>", self.name())
     }
 }
 

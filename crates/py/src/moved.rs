@@ -1,7 +1,7 @@
 //! `Moved`: what a program of tasks exchanges, and `Pricing`, which puts a price on it.
 
 use pyo3::prelude::*;
-use unisono_lower::File;
+use unisono_discover::DirectSchedule;
 use unisono_plan::program::{MovedData, Pricing as Engine};
 
 use crate::{
@@ -41,14 +41,22 @@ impl Moved {
         self.0.moved.what.messages.clone()
     }
 
-    /// Its messages as a schedule among all nodes; of a reduction, in which each partial result goes straight to whom it
-    /// is for, among the ranks that take part.
+    /// The bytes that messages carry for each element.
+    #[getter]
+    fn element_bytes(&self) -> u64 {
+        self.0.message_bytes()
+    }
+
+    /// The name of its schedule by messages; None of a collective that combines nothing and that a library serves.
+    #[getter]
+    fn schedule_name(&self) -> Option<String> {
+        self.0.moved.what.direct().map(|direct| direct.name(self.0.message_bytes()))
+    }
+
+    /// Its messages as a schedule among all nodes; of a reduction each partial result goes straight to whom it is for.
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
-        let (schedule, required) = detached(py, || self.0.schedule())?.map_err(plan_error)?;
-        Ok(match required {
-            Some(required) => Schedule::of_messages(schedule, required),
-            None => Schedule::new(File { schedule, placement: None, machine: None }),
-        })
+        let DirectSchedule { schedule, expected } = detached(py, || self.0.schedule())?.map_err(plan_error)?;
+        Ok(Schedule::of_messages(schedule, expected))
     }
 }
 
@@ -82,6 +90,6 @@ pub fn pricing(
     simulate: bool,
 ) -> PyResult<Pricing> {
     let nodes = index("the number of nodes", nodes)?;
-    let made = detached(py, || Engine::new(machine.description(), &machine.part(), nodes, model, simulate))?;
+    let made = detached(py, || Engine::new(machine.description(), machine.part(), nodes, model, simulate))?;
     made.map(Pricing).map_err(plan_error)
 }

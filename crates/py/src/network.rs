@@ -23,6 +23,16 @@ pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
 }
 
+/// The network of a machine of which no part is asked for.
+///
+/// # Errors
+/// The machine is another kind, or a part; `what` is done on whole networks.
+pub fn whole_network<'a>(machine: &'a Machine, what: &str) -> PyResult<&'a Network> {
+    let network = network(machine)?;
+    machine.check_whole(&format!("{what} on"))?;
+    Ok(network)
+}
+
 /// `[{name, keys, reference, summary}]` of all families of topologies.
 #[pyfunction]
 pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

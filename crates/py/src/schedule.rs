@@ -5,12 +5,12 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use unisono_collective::{Dtype, Required};
+use unisono_collective::Dtype;
 use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
-use unisono_plan::{place, predict, shape_of};
+use unisono_plan::{Part, part_of, place, predict};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
-    verify::{self, Method, Seed, certificate::certificate},
+    verify::{self, Expected, Method, Seed, certificate::certificate},
 };
 
 use crate::{
@@ -24,18 +24,18 @@ use crate::{
 pub struct Schedule {
     file: Arc<File>,
     /// What each rank's output must hold, where the collective does not say it.
-    required: Option<Arc<[Vec<Required>]>>,
+    expected: Option<Arc<[Vec<Expected>]>>,
 }
 
 impl Schedule {
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), required: None }
+        Self { file: Arc::new(file), expected: None }
     }
 
     /// Messages that are no collective, with what each rank must have of them.
-    pub fn of_messages(schedule: unisono_schedule::Schedule, required: Vec<Vec<Required>>) -> Self {
+    pub fn of_messages(schedule: unisono_schedule::Schedule, expected: Vec<Vec<Expected>>) -> Self {
         let file = File { schedule, placement: None, machine: None };
-        Self { file: Arc::new(file), required: Some(required.into()) }
+        Self { file: Arc::new(file), expected: Some(expected.into()) }
     }
 
     pub fn file(&self) -> &File {
@@ -55,8 +55,8 @@ impl Schedule {
     /// # Errors
     /// `VerifyError` with the diagnostics of the proof and of the placement.
     pub fn verified(&self, py: Python<'_>) -> PyResult<VerifiedFile<'_>> {
-        let proven = detached(py, || match &self.required {
-            Some(required) => VerifiedFile::of_messages(&self.file, Method::Auto, required),
+        let proven = detached(py, || match &self.expected {
+            Some(expected) => VerifiedFile::of_messages(&self.file, Method::Auto, expected),
             None => VerifiedFile::new(&self.file, Method::Auto),
         })?;
         proven.map_err(|proof| verify_error(py, &proof.diagnostics))
@@ -69,8 +69,8 @@ impl Schedule {
 
     /// The same with the seed of an earlier proof, which it repeats.
     pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
-        let mut proof = match &self.required {
-            Some(required) => verify::verify_with(self.inner(), method, seed, required),
+        let mut proof = match &self.expected {
+            Some(expected) => verify::verify_with(self.inner(), method, seed, expected),
             None => verify::verify_seeded(self.inner(), method, seed),
         };
         proof.diagnostics.extend(self.file.check());
@@ -148,28 +148,29 @@ impl Schedule {
         self.inner().phases().to_vec()
     }
 
-    /// The machine, with the shape of the placement; None where the schedule has none.
+    /// The machine, with the part that the schedule is placed on; None where the schedule has none.
     #[getter]
     fn machine(&self, py: Python<'_>) -> PyResult<Option<Machine>> {
         let Some(description) = &self.file.machine else {
             return Ok(None);
         };
-        // No shape where none names the accelerators: `on` then keeps the placement.
-        let shape = detached(py, || shape_of(&self.file))?.map_err(plan_error)?;
-        Machine::new(description.clone(), shape).map(Some)
+        let part = detached(py, || part_of(&self.file))?.map_err(plan_error)?;
+        Ok(Some(Machine::of_part(description.clone(), part.unwrap_or(Part::All))))
     }
 
     /// The same schedule placed on a machine. On a wafer node k is on PE k of the machine's shape; without a shape the schedule
     /// keeps its grid, or goes on a row where it has none. On a network rank k is on accelerator `places[k]`, or on accelerator
-    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine. On
-    /// switches that reduce the schedule keeps its placement.
+    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine, and
+    /// goes to the part of the shape that it has on another. On switches that reduce the schedule keeps its placement, which
+    /// must be on the part that the machine names, if it names one.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
-        let placement = detached(py, || place(&self.file, description, machine.asked(), places.as_deref()))?;
+        let part = places.map_or_else(|| machine.part().clone(), Part::Places);
+        let placement = detached(py, || place(&self.file, description, &part))?;
         let placement = placement.map_err(plan_error)?;
         let file = File { schedule: self.inner().clone(), placement, machine: Some(description.clone()) };
-        Ok(Self { required: self.required.clone(), ..Self::new(file) })
+        Ok(Self { expected: self.expected.clone(), ..Self::new(file) })
     }
 
     /// The text form (`.sched`), which `parse` reads back to the same schedule.
@@ -199,7 +200,7 @@ impl Schedule {
     /// the schedule was read from, or by default `to_text()`. `proof` saves a second proof where there is one already.
     #[pyo3(signature = (proof = None, text = None))]
     fn certificate(&self, py: Python<'_>, proof: Option<&Proof>, text: Option<&str>) -> PyResult<String> {
-        if self.required.is_some() {
+        if self.expected.is_some() {
             return Err(input(
                 "the schedule is of messages and not of a collective, so a certificate cannot state its contents",
             ));

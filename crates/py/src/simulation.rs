@@ -69,13 +69,19 @@ impl Simulation {
     /// Whether the outputs are those of plain arithmetic; None where no data flowed.
     #[getter]
     fn result_correct(&self) -> Option<bool> {
-        self.0.checked.as_ref().map(|(correct, _)| *correct)
+        self.0.checked.as_ref().map(|checked| checked.correct)
+    }
+
+    /// Elements of the vector whose outputs were compared with plain arithmetic, from the first on; None where no data flowed.
+    #[getter]
+    fn elements_checked(&self) -> Option<u32> {
+        self.0.checked.as_ref().map(|checked| checked.elements)
     }
 
     /// The first output that differs from plain arithmetic.
     #[getter]
     fn mismatch(&self) -> Option<&str> {
-        self.0.checked.as_ref().and_then(|(_, mismatch)| mismatch.as_deref())
+        self.0.checked.as_ref()?.mismatch.as_deref()
     }
 
     /// `{name: (value, unit)}` of everything else that the simulator counts.

@@ -15,7 +15,7 @@ use crate::{
     endpoint::options,
     errors::{detached, input},
     machine::Machine,
-    network::network as network_of,
+    network::{network as network_of, whole_network},
     simulate::failed,
     simulation::Simulation,
 };
@@ -40,7 +40,7 @@ pub fn simulate_network_goal(
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
 ) -> PyResult<Simulation> {
-    let network = network_of(machine)?;
+    let network = whole_network(machine, "the ranks of a GOAL program are")?;
     let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
     let graph =
         detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
@@ -59,7 +59,7 @@ pub fn traffic_packets(
     messages: u32,
     seed: u64,
 ) -> PyResult<Simulation> {
-    let network = network_of(machine)?;
+    let network = whole_network(machine, &format!("{pattern} runs"))?;
     let accelerators = detached(py, || network.topology(&network.name))?.map_err(input)?.accelerators();
     let graph: Result<TaskGraph, TaskError> = detached(py, || match pattern {
         "alltoall" => Ok(pattern::linear_alltoall(accelerators, bytes)),
@@ -81,7 +81,7 @@ pub fn traffic_flows<'py>(
     bytes: u64,
     seed: u64,
 ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>, f64, f64)> {
-    let network = network_of(machine)?;
+    let network = whole_network(machine, &format!("{pattern} runs"))?;
     let begin = Instant::now();
     let fluid = detached(py, || {
         let interconnect = Interconnect::new(network).map_err(input)?;

@@ -23,6 +23,9 @@ struct Report<'a> {
     reference: &'a str,
     level: &'a str,
     overlap: bool,
+    /// Of workloads on switches that reduce.
+    minibatch: Option<u32>,
+    algorithm: Option<&'a str>,
     #[serde(flatten)]
     iteration: &'a Iteration,
     packets: Option<u64>,
@@ -69,6 +72,7 @@ pub fn workload<'py>(
         let (name, kind) = (machine.description().name(), machine.description().kind());
         return Err(input(format!("{name} is of kind {kind}; workloads run on machines of kind network")));
     };
+    machine.check_whole("a workload chooses its accelerators from")?;
     let on = detached(py, || NetworkWorkload::new(&workload, network))?.map_err(plan_error)?;
     let (iteration, packets, events) = match level {
         "model" => {
@@ -97,6 +101,8 @@ pub fn workload<'py>(
         reference: &workload.reference,
         level,
         overlap,
+        minibatch: None,
+        algorithm: None,
         iteration: &iteration,
         packets,
         events,

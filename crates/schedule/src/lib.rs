@@ -35,4 +35,4 @@ pub mod verify;
 pub use builder::{BuildError, Builder};
 pub use flow::Flow;
 pub use order::{topological, topological_with};
-pub use schedule::{Instr, Operand, Operands, Schedule, Stream};
+pub use schedule::{Instr, MoreNodes, Operand, Operands, Schedule, Stream};

@@ -149,6 +149,14 @@ pub struct Stream {
     pub(crate) first_sink: u32,
 }
 
+/// A schedule with nodes that are no ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the schedule has {nodes} nodes for {ranks} ranks, the others being switches that reduce")]
+pub struct MoreNodes {
+    pub nodes: u64,
+    pub ranks: u32,
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Schedule {
     pub(crate) collective: Collective,
@@ -181,6 +189,15 @@ impl Schedule {
     /// Ranks and the switches after them.
     pub fn node_count(&self) -> usize {
         self.scratch.len()
+    }
+
+    /// Checks that every node is a rank, as on machines without switches that reduce.
+    ///
+    /// # Errors
+    /// The schedule has further nodes.
+    pub fn check_ranks_only(&self) -> Result<(), MoreNodes> {
+        let (nodes, ranks) = (self.node_count() as u64, self.collective.ranks);
+        if nodes == u64::from(ranks) { Ok(()) } else { Err(MoreNodes { nodes, ranks }) }
     }
 
     pub fn lane_count(&self) -> usize {

@@ -161,16 +161,16 @@ class Diagnostic(TypedDict):
 
 
 class ProofReport(TypedDict):
-    """``Proof.report()`` and ``unisono verify --json``."""
+    """``Proof.report()`` and ``unisono verify --json``, which has None for everything that was not proved."""
 
-    complete: bool
-    deadlock_free: bool
-    race_free: bool
-    repeatable: bool
+    complete: bool | None
+    deadlock_free: bool | None
+    race_free: bool | None
+    repeatable: bool | None
     method: str
     error_probability: float | None
     seed: str | None
-    scratch_bytes_max: int
+    scratch_bytes_max: int | None
     expression_class: str | None
     diagnostics: list[Diagnostic]
 
@@ -207,6 +207,7 @@ class SimulationReport(TypedDict):
     metrics: dict[str, MetricReport] | None
     wall_seconds: float | None
     result_correct: bool | None
+    elements_checked: int | None
     mismatch: str | None
     predicted_cycles: dict[str, float | None] | None
     lower_bound: Bound | None
@@ -249,7 +250,7 @@ class Communication(TypedDict):
     ranks: int
     blocking: bool
     algorithm: str | None
-    params: str | None
+    params: dict[str, str]
     begin: float
     end: float
 
@@ -262,11 +263,13 @@ class WorkloadPhase(TypedDict):
     compute_seconds: float
     communication_seconds: float
     waited_seconds: float
+    bytes: int
+    forward_flops: float | None
     communication: list[Communication]
 
 
 class WorkloadReport(TypedDict):
-    """``unisono.workload`` and ``unisono workload --json``: one training iteration on a network."""
+    """``unisono.workload`` and ``unisono workload --json``: one training iteration."""
 
     workload: str
     machine: str
@@ -274,6 +277,8 @@ class WorkloadReport(TypedDict):
     reference: str
     level: str
     overlap: bool
+    minibatch: int | None
+    algorithm: str | None
     seconds: float
     compute_seconds: float
     communication_seconds: float
@@ -361,6 +366,7 @@ class PricedOperation(TypedDict):
     gets: list[int]
     bytes: int
     messages: int | None
+    schedule: str | None
     counts: str
     part_bytes: int
     places: str

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from unisono.base.files import exists, is_file
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
 from unisono.cli._output import working
+from unisono.cli._sources import COLLECTIVE, FILE, MODEL_OF_FILE, PLACED_FILE, refuse_unused
 from unisono.cli._types import Nodes, Param, Root
 
 _Decorated = Callable[..., Any]
@@ -70,36 +70,30 @@ class Request:
             )
 
 
-def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Schedule:
-    """The schedule in the file of that name, or the one planned for the collective of that name."""
-    found = plan_or_file(what, machine, options, verb)
-    return found.schedule if isinstance(found, Plan) else found
+def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: str, *, runs: bool = False) -> Schedule:
+    """The schedule in the file of that name, or the one planned for the collective of that name.
 
-
-def plan_or_file(what: str, machine: str | None, options: dict[str, Any], verb: str) -> Plan | Schedule:
-    """The schedule in the file of that name, or the plan for the collective of that name."""
+    A command that ``runs`` the schedule of a file may take a model for it; what else a file has no use for is refused.
+    """
     # A barrier has no size, so a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = barrier or options["elements"] is not None or options["bytes"] is not None
     if sized and not is_file(what):
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must say where")
-        return Request(collective=what, machine=machine, **options).plan()
-    if sized:
-        raise InputError(f"'{what}' is a file, and a file has its size; drop --elements or --bytes")
+        refuse_unused(COLLECTIVE)
+        return Request(collective=what, machine=machine, **options).plan().schedule
     if not exists(what):
         raise InputError(
             f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
         )
+    refuse_unused(FILE if machine is None else PLACED_FILE, () if runs else MODEL_OF_FILE)
     schedule = unisono.load(what)
     if machine is None:
         return _degraded(schedule, options["fail"])
-    known = schedule.machine.shape if schedule.machine is not None else None
-    if known is not None and prod(known) != schedule.ranks:
-        # No shape names the accelerators of the ranks; on the same machine they stay where they are.
-        known = None
-    shape = asked_shape(options["shape"], options["ranks"]) or known
-    return schedule.on(unisono.machine(machine, shape, nodes=options["nodes"], failed=options["fail"]))
+    shape = asked_shape(options["shape"], options["ranks"])
+    on = unisono.machine(machine, shape, nodes=options["nodes"], subset=options["subset"], failed=options["fail"])
+    return schedule.on(on)
 
 
 def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:
@@ -190,12 +184,14 @@ fail_option = click.option(
     help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are gone; repeatable.",
 )
 
+nodes_option = click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce.")
+
 shape_options = _stack(
     shape_option,
     click.option(
         "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks, on a wafer a row of PEs."
     ),
-    click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce."),
+    nodes_option,
     click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
     fail_option,
 )
@@ -219,11 +215,27 @@ root_option = click.option(
     "--root", type=Root(), default="0", show_default=True, help="The root: an index (row-major) or row,col."
 )
 
+_MODELS_OF_RANKS = (
+    "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: "
+    "links; on switches that reduce: alpha-beta."
+)
 model_option = click.option(
     "--model",
     metavar="NAME",
-    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid). Among "
-    "ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's].",
+    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid); "
+    f"{_MODELS_OF_RANKS}",
+)
+#: Of sweeps, which compare shapes by one model.
+swept_model_option = click.option(
+    "--model",
+    metavar="NAME",
+    help=f"On a wafer: paper (Eq. 1; the default) or links (largest link load); {_MODELS_OF_RANKS}",
+)
+#: Of bounds; on a wafer those of all models are listed.
+bound_model_option = click.option(
+    "--model",
+    metavar="NAME",
+    help=f"{_MODELS_OF_RANKS.capitalize()} Not for a wafer, where the bounds of all are listed.",
 )
 
 algorithm_options = _stack(

@@ -86,7 +86,7 @@ def _noise(text: str | None) -> Noise | None:
     if kind not in _NOISE or len(values) != _NOISE[kind] or not all(0 <= value < 1e13 for value in values):
         raise click.BadParameter(
             f"'{text}' is no noise; accepted are uniform:MOST, normal:MEAN:DEVIATION and exponential:MEAN, nanoseconds "
-            "from 0 on"
+            "from 0 to below 1e13"
         )
     return (kind, values[0]) if len(values) == 1 else (kind, values[0], values[1])
 

@@ -5,13 +5,14 @@ from typing import Any
 import click
 
 import unisono
+from unisono import InputError
 from unisono.cli._options import (
     Request,
+    bound_model_option,
     data_options,
     json_option,
     limit_options,
     machine_option,
-    model_option,
     root_option,
     shape_options,
     size_options,
@@ -28,15 +29,19 @@ __all__ = ["bound"]
 @size_options
 @data_options
 @root_option
-@model_option
+@bound_model_option
 @json_option
 @limit_options
 def bound(as_json: bool, **options: Any) -> None:
     """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
     request = Request(**options)
+    if request.op not in unisono.operators():
+        raise InputError(f"'{request.op}' is not an operator; accepted are {', '.join(unisono.operators())}")
     machine, count = request.sized_machine(), request.count()
     if request.model is not None and "grid" in machine.offers:
-        raise click.UsageError("--model is for machines of ranks; on a wafer the bounds of all models are listed")
+        raise click.UsageError(
+            "--model chooses a model for machines of ranks; on a wafer the bounds of all models are listed"
+        )
     bounds = unisono.bounds(
         request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
     )

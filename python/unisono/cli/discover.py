@@ -9,6 +9,7 @@ import unisono
 from unisono.base.files import read_json
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
+from unisono.cli._sources import NO_GRAPH, NO_MACHINE, refuse_unused
 from unisono.discovery.prediction import Prediction, total_lines
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks.recording import record
@@ -42,6 +43,7 @@ def discover(
 
     A Python file is executed; its program of unisono.tasks is written down and not run.
     """
+    refuse_unused(NO_MACHINE if machine is None else (), () if graph else NO_GRAPH)
     if graph:
         check_graph(graph, graph_kind)
     with working(f"discovering {program}"):

@@ -40,5 +40,6 @@ def emit(file_or_collective: str, machine: str | None, target: str, output: str,
     if as_json:
         print_json({"files": written, "target": target, "refused": None})
     else:
-        print_lines(f"wrote {len(written)} files for {target} to {output}:", *(f"  {name}" for name in written))
+        files_written = "1 file" if len(written) == 1 else f"{len(written)} files"
+        print_lines(f"wrote {files_written} for {target} to {output}:", *(f"  {name}" for name in written))
     return 0

@@ -9,6 +9,7 @@ from unisono import InputError, parse_shape
 from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, shape_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table
+from unisono.cli._sources import LIST, refuse_unused
 
 __all__ = ["machines"]
 
@@ -45,6 +46,7 @@ def machines(
     if output is not None or any(value is not None for value in options.values()):
         raise click.UsageError(f"--from, -o, --boxes and --accelerators go with an import; {_HOW}")
     if name is None:
+        refuse_unused(LIST)
         presets = unisono.machine_presets()
         if as_json:
             print_json({"machines": presets})

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from unisono import emit
+from unisono import InputError, emit
 from unisono.base.files import check_writable, save
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import print_json, print_lines
@@ -25,6 +25,8 @@ __all__ = ["schedule"]
 @limit_options
 def schedule(as_json: bool, output: str, **options: Any) -> None:
     """Writes the best schedule for COLLECTIVE, with its machine and placement."""
+    if output.endswith(".plan"):
+        raise InputError(f"'{output}' would be a plan for MPI, which 'unisono plan -o' writes; a schedule is a .sched")
     check_writable(output)
     made = Request(**options).plan()
     built = made.schedule

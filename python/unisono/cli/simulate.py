@@ -8,7 +8,7 @@ import numpy as np
 
 import unisono
 from unisono import InputError, Machine, Measurement, Run, Schedule, SimulationError, UnsupportedError
-from unisono.base.files import check_writable
+from unisono.base.files import check_writable, is_file
 from unisono.base.reports import Bound, MetricReport, SimulationReport
 from unisono.cli import _ranks_options
 from unisono.cli._failures import NO, say
@@ -23,6 +23,7 @@ from unisono.cli._output import (
     subject,
     working,
 )
+from unisono.cli._sources import BY_RECORDS, GOAL, GOAL_ON_MACHINE, MODEL_OF_FILE, refuse_unused
 from unisono.cli._types import TracedPes, TracePes
 from unisono.simulation.runs import SAMPLED, Metric, check_outputs
 from unisono.simulation.traces import SIMULATORS, checked_pes
@@ -35,7 +36,17 @@ _LISTED = 4096
 _SHOWN = 8
 _MODELS = ("paper", "links")
 #: The keys of JSON that are attributes of a run.
-_OF_RUN = ("cycles", "seconds", "nanoseconds", "events", "stalls", "result_correct", "mismatch", "wall_seconds")
+_OF_RUN = (
+    "cycles",
+    "seconds",
+    "nanoseconds",
+    "events",
+    "stalls",
+    "result_correct",
+    "elements_checked",
+    "mismatch",
+    "wall_seconds",
+)
 
 
 @click.command()
@@ -105,10 +116,18 @@ def simulate(
     by_model = [name for name, about in SIMULATORS.items() if about.takes_model]
     # A GOAL program without a machine runs at the prices of LogGOPS.
     simulator = by_model[0] if where is None else where.simulator
-    if sim is not None and where is not None and sim != simulator:
-        raise InputError(f"--sim {sim} does not run {where.name}, a machine of kind {where.kind}; {simulator} does")
-    if calibrated and simulator != "fabric":
-        raise click.UsageError("--calibrated measures on a wafer; ranks have a clock each, and --late delays them")
+    if sim is not None and sim != simulator:
+        raise InputError(
+            f"--sim {sim} runs a program of --goal on a machine; name it with --machine"
+            if where is None
+            else f"--sim {sim} does not run {where.name}, a machine of kind {where.kind}; {simulator} does"
+        )
+    refuse_unused(BY_RECORDS[SIMULATORS[simulator].records])
+    of_file = what is not None and file_or_collective is not None and is_file(file_or_collective)
+    if of_file and not SIMULATORS[simulator].takes_model:
+        refuse_unused(MODEL_OF_FILE)
+    if what is not None and given.late is not None and len(given.late) != what.ranks:
+        raise InputError(f"--late says when {len(given.late)} ranks begin, and there are {what.ranks}")
     check_outputs(simulator, trace=trace, timeline=given.timeline)
     pes = None
     if trace is not None and what is not None:
@@ -120,8 +139,6 @@ def simulate(
     of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
     measured = None
     if what is None:
-        if queue_depth is not None or noop_probability != 0:
-            raise click.UsageError("--queue-depth and --noop-probability are a wafer's; see --noise and --late")
         try:
             with working("simulating"):
                 run = unisono.simulate_goal(
@@ -169,20 +186,16 @@ def _subject(
     """The schedule, None for a GOAL program, and the machine, None for LogGOPS without one."""
     if given.goal is not None:
         if what is not None:
-            raise click.UsageError("--goal brings its own program; drop the rest")
+            raise click.UsageError(f"--goal brings its own program; drop '{what}'")
         if machine is None and options["fail"]:
             raise click.UsageError("--fail says what failed of a machine; give --machine too")
+        refuse_unused(GOAL if machine is None else GOAL_ON_MACHINE)
         return None, None if machine is None else unisono.machine(machine, failed=options["fail"])
     if what is None:
         raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
-    if given.parameters or given.zero_byte is not None:
-        name = f"--{next(iter(given.parameters), 'zero-byte')}"
-        raise click.UsageError(f"{name} goes with --goal; a machine file says the parameters of a machine")
-    found = schedule_of(what, machine, options, "simulate")
+    found = schedule_of(what, machine, options, "simulate", runs=True)
     if found.machine is None:
         raise InputError("the schedule has no machine; name one with --machine")
-    if given.late is not None and len(given.late) != found.ranks:
-        raise InputError(f"--late says when {len(given.late)} ranks begin, and there are {found.ranks}")
     return found, found.machine
 
 
@@ -261,6 +274,8 @@ def _print(report: SimulationReport, run: Run) -> None:
     print_lines(report["goal"] or subject(report, in_cycles))
     queue = f", queue depth {report['queue_depth']}" if report["queue_depth"] is not None else ""
     result = {True: "correct", False: "WRONG", None: "not checked: no data flowed"}[run.result_correct]
+    if run.elements_checked is not None and run.elements_checked < (report["elements"] or 0):
+        result += f" in the first {run.elements_checked} of {report['elements']} elements; the others did not flow"
     rate = f", {run.events / run.wall_seconds / 1e6:.1f} million a second" if run.wall_seconds > 0 else ""
     bandwidth = report["bytes_per_second"]
     print_fields(

@@ -8,7 +8,15 @@ import unisono
 from unisono.base.files import check_writable, write
 from unisono.base.letters import letters
 from unisono.base.reports import SweepPoint
-from unisono.cli._options import data_options, json_option, limit_options, machine_option, model_option, root_option
+from unisono.cli._options import (
+    data_options,
+    json_option,
+    limit_options,
+    machine_option,
+    nodes_option,
+    root_option,
+    swept_model_option,
+)
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._types import Lengths, Names, Param, Shapes
 from unisono.tables import sweep_csv
@@ -21,6 +29,7 @@ _WIDEST = 16
 @click.command()
 @click.argument("collective")
 @machine_option
+@nodes_option
 @click.option("--shapes", type=Shapes(), required=True, help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
 @click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 doubles from 1 to 32768.")
 @click.option("--algorithms", "listed", type=Names(), help="Only these, as in star,chain,tree.")
@@ -37,7 +46,7 @@ _WIDEST = 16
 )
 @data_options
 @root_option
-@model_option
+@swept_model_option
 @click.option("-o", "--output", metavar="FILE.csv", help="Write every point as CSV.")
 @click.option("--plot", metavar="FILE.png", help="Draw the map of winners and speed-ups.")
 @json_option
@@ -45,6 +54,7 @@ _WIDEST = 16
 def sweep(
     collective: str,
     machine: str,
+    nodes: int | None,
     listed: list[str] | None,
     named: tuple[str, ...],
     output: str | None,
@@ -59,7 +69,7 @@ def sweep(
     with progress(f"sweep of {collective}") as on_point:
         points = unisono.sweep(
             collective,
-            machine,
+            machine if nodes is None else unisono.machine(machine, nodes=nodes),
             algorithms=[*(listed or []), *named] or None,
             params=params,
             progress=on_point,

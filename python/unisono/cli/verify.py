@@ -7,9 +7,11 @@ import click
 
 from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
 from unisono.base.files import check_regular, check_writable, write
+from unisono.base.reports import ProofReport
 from unisono.cli._failures import NO
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import print_fields, print_json, print_lines, working
+from unisono.cli._sources import CERTIFICATE, refuse_unused
 from unisono.planning.emission import check_registers
 
 __all__ = ["verify"]
@@ -58,6 +60,7 @@ def verify(
     if check is not None:
         if certificate is not None:
             raise InputError("--certificate writes a certificate and --check reads one; give one of them")
+        refuse_unused(CERTIFICATE)
         return _check(file_or_collective, check, as_json)
     if certificate is not None:
         _check_target(file_or_collective, certificate)
@@ -155,7 +158,9 @@ def _print(proof: Proof, schedule: Schedule) -> None:
         ]
     )
     for found in proof.diagnostics[:_SHOWN]:
-        place = [f"{what} {found[what]}" for what in ("rank", "instruction") if found.get(what) is not None]
+        node, instruction = found["rank"], found["instruction"]
+        place = [] if node is None else [f"{'rank' if node < schedule.ranks else 'node'} {node}"]
+        place += [] if instruction is None else [f"instruction {instruction}"]
         print_lines(": ".join(filter(None, [found["code"], ", ".join(place), found["message"]])))
     if len(proof.diagnostics) > _SHOWN:
         print_lines(f"and {len(proof.diagnostics) - _SHOWN} more: --json lists all")
@@ -173,8 +178,7 @@ def _refused(path: str, as_json: bool) -> bool:
     with working("checking"):
         found = check_registers(path)
     if found and as_json:
-        wrong = {"complete": False, "deadlock_free": False, "repeatable": False, "method": "registers"}
-        print_json({**wrong, "scratch_bytes_max": 0, "diagnostics": found})
+        print_json({**dict.fromkeys(ProofReport.__annotations__), "method": "registers", "diagnostics": found})
     elif found:
         print_lines(f"refused: the registers of {path}", *(f"{one['code']}: {one['message']}" for one in found))
     return bool(found)

@@ -1,15 +1,14 @@
 """`unisono workload`: one training iteration on a network."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 import unisono
 from unisono import training
 from unisono.base.files import check_writable, write
+from unisono.base.reports import WorkloadReport
 from unisono.cli._options import json_option, limit_options
-from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
+from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
+from unisono.cli._sources import LIST, refuse_unused
 
 __all__ = ["workload"]
 
@@ -53,6 +52,7 @@ def workload(
 ) -> None:
     """One training iteration of workload NAME (see the list without NAME) or of a TOML file."""
     if name is None:
+        refuse_unused(LIST)
         presets = [*unisono.workload_presets(), *training.PRESETS]
         if as_json:
             print_json({"workloads": presets})
@@ -66,9 +66,10 @@ def workload(
         if level != "model" or plot is not None:
             raise click.UsageError(f"{name} runs on switches that reduce: --level packet and --plot are for networks")
         where = unisono.machine(machine, nodes=nodes)
-        by = algorithm or "in-network"
-        images = training.MINIBATCH if minibatch is None else minibatch
-        _print_training(training.report(where, images, by, overlap=not no_overlap), as_json)
+        report = unisono.workload(name, where, overlap=not no_overlap, minibatch=minibatch, algorithm=algorithm)
+        how = "" if report["overlap"] else ", without overlap"
+        trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
+        _report(report, f"{report['accelerators']} cores of {report['machine']}, {trained}", None, as_json)
         return
     if nodes is not None or minibatch is not None or algorithm is not None:
         raise click.UsageError("--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce")
@@ -83,17 +84,21 @@ def workload(
         from unisono.plots import workloads
 
         write(plot, workloads.draw(report, plot[-3:]))
+    _report(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}", plot, as_json)
+
+
+def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool) -> None:
     if as_json:
         print_json({**report, "files": [plot] if plot is not None else []})
         return
-    _print_times(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}")
+    _print_times(report, where)
     rows = [
         [
             phase["name"],
             _ms(phase["begin"]),
             f"{c['collective']} among {c['ranks']}",
             f"{c['bytes']:,}",
-            " ".join(filter(None, [c["algorithm"], c["params"]])),
+            f"{c['algorithm']} {params_text(c['params'])}".rstrip(),
             _ms(c["end"] - c["begin"]),
             "" if c["blocking"] else "no",
         ]
@@ -105,18 +110,7 @@ def workload(
         print_lines("", f"wrote {plot}")
 
 
-def _print_training(report: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json({**report, "files": []})
-        return
-    how = "" if report["overlap"] else ", without overlap"
-    trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
-    _print_times(report, f"{report['accelerators']} cores of {report['machine']}, {trained}")
-    rows = [[layer["name"], f"{layer['bytes']:,}", _ms(layer["communication_seconds"])] for layer in report["phases"]]
-    print_table(["layer", "bytes", "allreduce"], rows, right=["bytes", "allreduce"])
-
-
-def _print_times(report: Mapping[str, Any], where: str) -> None:
+def _print_times(report: WorkloadReport, where: str) -> None:
     exposed = report["exposed_seconds"]
     print_lines(f"{report['workload']} on {where}")
     print_fields(

@@ -1,11 +1,13 @@
 """Training workloads: one iteration of compute and communication on a network."""
 
 import os
+from typing import SupportsIndex
 
-from unisono import _core
+from unisono import _core, training
 from unisono._core import InputError, Machine, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
-from unisono.base.inputs import named
+from unisono.base.inputs import named, whole
+from unisono.base.messages import shown
 from unisono.base.reports import WorkloadReport
 from unisono.machines.descriptions import machine as machine_of
 
@@ -18,21 +20,34 @@ def workload(
     *,
     level: str = "model",
     overlap: bool = True,
+    minibatch: SupportsIndex | None = None,
+    algorithm: str | None = None,
 ) -> WorkloadReport:
-    """One iteration of the workload of that name, or of that TOML file, on a network.
+    """One iteration of the workload of that name, or of that TOML file, on a network; or vgg16 on switches that reduce.
 
     Holds ``seconds``, ``compute_seconds``, ``communication_seconds``, ``exposed_seconds`` (communication that no
     compute hides) and ``phases``, each with its ``communication``. By ``level`` "model" a communication takes what the
     model of plans on networks says, all groups sharing the links; by "packet" every packet of the iteration is
     simulated. Without ``overlap`` each step waits for all communication before it.
 
+    ``vgg16`` has a ``minibatch`` of images a node, 128 by default, and reduces its gradients by ``algorithm``,
+    in-network by default; other workloads have neither.
+
     Raises:
-        InputError: no such workload, a damaged file, a machine that is no network or too small.
+        InputError: no such workload, a damaged file, a machine of another kind or too small.
         UnsupportedError: a named algorithm does not make the collective.
         SimulationError: the packets stop.
 
     """
     text = file_name(name)
+    if text in [preset["name"] for preset in training.PRESETS]:
+        if level != "model":
+            raise InputError(f"{text} runs by the model; level {shown(level)} is for workloads on networks")
+        images = training.MINIBATCH if minibatch is None else whole("the minibatch", minibatch)
+        by = "in-network" if algorithm is None else named("the algorithm", algorithm)
+        return training.report(_machine(machine), images, by, overlap=overlap)
+    if minibatch is not None or algorithm is not None:
+        raise InputError("minibatch and algorithm are for vgg16; other workloads name their algorithms in their files")
     presets = [preset["name"] for preset in workload_presets()]
     read = None
     if text not in presets and (text.endswith(".toml") or os.sep in text or is_file(text)):
@@ -41,5 +56,8 @@ def workload(
                 f"the workload file '{title(text)}' does not exist; the workloads are {', '.join(presets)}"
             )
         read = read_text(text, MOST_DESCRIPTION_BYTES)
-    where = machine if isinstance(machine, Machine) else machine_of(machine)
-    return _core.workload(title(text), read, where, named("level", level), overlap)
+    return _core.workload(title(text), read, _machine(machine), named("level", level), overlap)
+
+
+def _machine(machine: Machine | str | os.PathLike[str]) -> Machine:
+    return machine if isinstance(machine, Machine) else machine_of(machine)

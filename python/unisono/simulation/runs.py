@@ -85,6 +85,11 @@ class Run:
         return self._simulation.result_correct
 
     @property
+    def elements_checked(self) -> int | None:
+        """Elements of the vector whose outputs were compared, from the first on; None where nothing was checked."""
+        return self._simulation.elements_checked
+
+    @property
     def mismatch(self) -> str | None:
         """The first element that differs from plain arithmetic."""
         return self._simulation.mismatch

@@ -69,6 +69,8 @@ class Route(ABC):
     in_place = False
     #: The messages that ranks receive from others.
     bytes = 0
+    #: The name of the schedule by messages that it executes, as predictions have it.
+    schedule: str | None = None
 
     def prepare(self) -> None:
         """Does what participants must do together, before anything is under way; nothing by default."""

@@ -1,4 +1,10 @@
-"""A collective by messages between pairs: what no other way serves, and all where collectives are switched off."""
+"""A collective by messages between pairs: what no other way serves, and all where collectives are switched off.
+
+`Discovery.direct` makes one schedule of the messages of an operation, which predictions price too, proves it, and
+returns this rank's part. The rank sends and receives what its instructions send and receive, in their order, in the
+place of the array where that is contiguous. It combines partial results once all of them are there, in the order of the
+schedule.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,8 +14,8 @@ import numpy as np
 from unisono._core import Discovery, Operation
 from unisono.base.facts import reduces
 from unisono.tasks._held import Held, Pending, Route
-from unisono.tasks._operators import COMBINE, NAMES, NEUTRAL
-from unisono.tasks._regions import Boxes, Data, common, in_place, pack, pieces, place, unpack, volume
+from unisono.tasks._operators import COMBINE, NAMES
+from unisono.tasks._regions import Boxes, Data, in_place, pack, pieces, place, unpack, volume
 from unisono.tasks._transport import EXCHANGE, Transport
 
 
@@ -33,18 +39,28 @@ def receive(
     return Pending(transport.all_of(requests), finish)
 
 
+#: Elements of a message, and the numbers of their operators where an array has several.
+Contribution = tuple[Data, Data | None]
+
+
 class Messages(Route):
     """Every pair by itself. Partial results are combined in the order of ranks, so to the same bits everywhere."""
 
-    def __init__(self, transport: Transport, discovery: Discovery, operation: Operation, moved: int) -> None:
-        """For an operation on arrays of any type; ``moved`` are the bytes that ranks receive."""
-        self.bytes = moved
-        rank = transport.rank
+    def __init__(self, transport: Transport, discovery: Discovery, operation: Operation, moved: int, size: int) -> None:
+        """Proves the messages, of elements of ``size`` bytes; ``moved`` are the bytes that ranks receive."""
+        self.bytes, self._size = moved, size
         self._transport, self._reduces = transport, reduces(operation.pattern)
-        self._sends, self._receives = discovery.sends(operation, rank), discovery.receives(operation, rank)
+        with transport.proving():
+            self._sends, self._receives, listed, _, self.schedule = discovery.direct(operation, size)
+        self._pieces: list[tuple[int, Boxes, int, bool]] = []
         self._own: Boxes = ()
-        if self._reduces:
-            self._own = common(discovery.given(operation, rank), discovery.received(operation, rank))
+        for source, region, start, first in listed:
+            if source != transport.rank:
+                self._pieces.append((source, region, start, first))
+            elif not first:
+                self._pieces.append((source, region, volume(self._own), first))
+                self._own += region
+            # What is its own and the first is in its place already, since the array is both input and output.
 
     def begin(self, held: Held) -> Pending:
         """Sends and receives."""
@@ -62,32 +78,35 @@ class Messages(Route):
     def _combining(self, held: Held) -> Pending:
         transport, coded = self._transport, held.codes is not None
         for to, region in self._sends:
-            transport.send(to, pack(held.data, region), EXCHANGE)
-            if coded and held.codes is not None:
-                transport.send(to, pack(held.codes, region), EXCHANGE)
-        parts: list[tuple[int, Boxes, Data, Data | None]] = []
+            data, codes = _contribution(held, region)
+            transport.send(to, data if codes is None else np.concatenate([data.view(np.uint8), codes]), EXCHANGE)
+        parts = {transport.rank: _contribution(held, self._own)}
         requests = []
         for source, region in self._receives:
-            data = np.empty(volume(region), held.data.dtype)
-            requests += transport.receive(source, data, EXCHANGE)
-            codes = np.empty(data.size, np.uint8) if coded else None
-            if codes is not None:
-                requests += transport.receive(source, codes, EXCHANGE)
-            parts.append((source, region, data, codes))
-        own_codes = pack(held.codes, self._own) if held.codes is not None else None
-        own = (transport.rank, self._own, pack(held.data, self._own), own_codes)
-        parts = sorted([*parts, own], key=lambda part: part[0])
-        return Pending(transport.all_of(requests), lambda: _combine(held, parts))
+            octets = np.empty(volume(region) * self._size, np.uint8)
+            requests += transport.receive(source, octets, EXCHANGE)
+            end = volume(region) * held.data.itemsize
+            parts[source] = octets[:end].view(held.data.dtype), octets[end:] if coded else None
+        return Pending(transport.all_of(requests), lambda: self._combine(held, parts))
 
-
-def _combine(held: Held, parts: list[tuple[int, Boxes, Data, Data | None]]) -> None:
-    """Combines the parts of all ranks in the place of the result, which begins as neutral elements."""
-    for start in (True, False):
-        for _, region, data, codes in parts:
-            numbers = pieces(codes, region) if codes is not None else ((box, None) for box in region)
-            for (box, piece), (_, coded) in zip(pieces(data, region), numbers, strict=True):
+    def _combine(self, held: Held, parts: dict[int, Contribution]) -> None:
+        """The first contribution to an element is copied, and the others are combined with what is there."""
+        for source, region, start, first in self._pieces:
+            end = start + volume(region)
+            data, codes = parts[source]
+            numbers = pieces(codes[start:end], region) if codes is not None else ((box, None) for box in region)
+            for (box, piece), (_, coded) in zip(pieces(data[start:end], region), numbers, strict=True):
                 into = held.data[place(box)]
-                names = [held.operator or "sum"] if coded is None else [NAMES[code] for code in np.unique(coded)]
-                for name in names:
-                    where = ... if coded is None else coded == NAMES.index(name)
-                    into[where] = NEUTRAL[name](into.dtype) if start else COMBINE[name](into[where], piece[where])
+                if first:
+                    into[...] = piece
+                elif coded is None:
+                    COMBINE[held.operator or "sum"](into, piece, out=into)
+                else:
+                    for code in np.unique(coded):
+                        where = coded == code
+                        into[where] = COMBINE[NAMES[code]](into[where], piece[where])
+
+
+def _contribution(held: Held, region: Boxes) -> Contribution:
+    """A copy of a region, with the numbers of its operators."""
+    return pack(held.data, region), None if held.codes is None else pack(held.codes, region)

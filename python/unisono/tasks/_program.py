@@ -20,7 +20,7 @@ from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._held import Held
 from unisono.tasks._mappers import all_
-from unisono.tasks._operators import NAMES
+from unisono.tasks._operators import NAMES, by_mpi
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import Command, Schedule, carry_out
 from unisono.tasks._trace import recorder
@@ -242,7 +242,7 @@ class Program:
 
         def found(rules: str) -> tuple[DiscoveryReport, list[Moved]]:
             discovery = self._discovered(nodes, rules)
-            return discovery.report(), discovery.moved()
+            return discovery.report(), discovery.moved(self._reduced_by_messages())
 
         return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
 
@@ -262,6 +262,11 @@ class Program:
         :meth:`explain` predicts; nothing overlaps.
         """
         return scaling(self, nodes, machine, kernels, model, simulate)
+
+    def _reduced_by_messages(self) -> dict[int, int]:
+        """The arrays that only messages reduce, with the bytes that go with each element, its operator's number."""
+        coded = ((array, int(self._held[array.number].codes is not None)) for array in self.arrays)
+        return {array.number: extra for array, extra in coded if extra or not by_mpi(array.dtype)}
 
     def _copy_from(self, other: "Program") -> None:
         """Copies of another's arrays, with its tasks to be done."""
@@ -310,7 +315,9 @@ class Program:
             self._carry_out_alone()
             return
         self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._details)
-        schedule = Schedule(self._discovery.commands(), self._held, self._exchanges, self._trace)
+        with self._transport.proving():
+            commands = self._discovery.commands(prove=True)
+        schedule = Schedule(commands, self._held, self._exchanges, self._trace)
         try:
             # Fences have no kernel.
             carry_out(schedule, self._execute_or_end, self._transport.attendant)

@@ -65,7 +65,7 @@ class Schedule:
                 pending.finish()
                 self._held[command[4]].host_wrote(_received(command))
                 if self._trace:
-                    self._trace.end(begun, command, pending.served, self._bytes(command))
+                    self._trace.end(begun, command, pending.served, self._bytes(command), self._name(command))
                 self._taken.discard(command[4])
                 self._close(number)
                 moved = True
@@ -105,7 +105,7 @@ class Schedule:
         if kind == "push":
             self._exchanges.push(array, command[5], command[6])
             if self._trace and begun:
-                self._trace.end(begun, command, "messages", self._bytes(command))
+                self._trace.end(begun, command, "messages", self._bytes(command), self._name(command))
             self._close(number)
             return True
         if route is None:
@@ -123,6 +123,13 @@ class Schedule:
         if self._running or not self._kernels or command[1] not in self._kernels[0][3][0]:
             return False
         return all(other[4] != command[4] for _, other, _ in self._under_way.values())
+
+    def _name(self, command: Command) -> str | None:
+        """The name of the schedule by messages that it executes a part of."""
+        if command[0] == "collective":
+            return self._routes[command[1]].schedule
+        name: str | None = command[-1]
+        return name
 
     def _bytes(self, command: Command) -> int:
         """The bytes that move, of a collective among all ranks."""

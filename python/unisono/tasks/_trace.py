@@ -113,10 +113,12 @@ class Recorder:
             file.received.update(source for source, _ in command[5])
         return event
 
-    def end(self, event: Event, command: tuple[Any, ...], served: str, size: int) -> None:
+    def end(self, event: Event, command: tuple[Any, ...], served: str, size: int, schedule: str | None) -> None:
         """It is over; ``size`` in bytes, of a collective those that all ranks receive."""
         kind, array = command[0], self._arrays[command[4]].name
         args = {"array": array, "bytes": size, "before": self._task(command[2])}
+        if schedule is not None:
+            args["schedule"] = schedule
         if kind == "collective":
             operation = command[6]
             kind, ranks = operation.pattern, operation.participants

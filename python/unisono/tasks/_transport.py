@@ -1,12 +1,13 @@
 """Messages of programs under ``mpiexec``: communicators of their own, bytes without pickle, nothing that blocks."""
 
 import atexit
+import contextlib
 import os
 import sys
 import traceback
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,15 @@ class Transport:
         if len(set(whats)) > 1:
             raise InputError(f"the ranks do different things: {_by_rank(whats)}")
         raise InputError("the ranks' programs differ in a dtype or in the operator of a reduction")
+
+    @contextlib.contextmanager
+    def proving(self) -> Iterator[None]:
+        """While messages are proved: where that fails, perhaps on this rank alone, all ranks are ended."""
+        try:
+            yield
+        except BaseException:
+            self.abort("the proof of messages")
+            raise
 
     def abort(self, what: str) -> None:
         """Ends all ranks, which could wait for this one for ever; called where a kernel or an exchange failed."""

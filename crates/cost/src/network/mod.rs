@@ -14,6 +14,7 @@ use unisono_machine::{
 
 pub use bounds::cut_roots;
 pub use model::NetworkModel;
+pub use schedule::{MessageRound, message_rounds};
 pub use speeds::Speeds;
 use unisono_synthesis::{Fabric, Graph};
 

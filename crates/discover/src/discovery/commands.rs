@@ -27,10 +27,11 @@ pub struct Forward {
 /// What one rank does for one step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// One message to one rank. Messages between two ranks come in the order of their commands.
-    Push { buffer: BufferId, to: u32, region: Arc<Region> },
+    /// One message to one rank. Messages between two ranks come in the order of their commands. `read` is the place of the
+    /// plan of the read in `take_reads`, here and of what is awaited.
+    Push { buffer: BufferId, to: u32, region: Arc<Region>, read: u32 },
     /// The messages of one read, by source.
-    AwaitPush { buffer: BufferId, from: Arc<[(u32, Arc<Region>)]> },
+    AwaitPush { buffer: BufferId, from: Arc<[(u32, Arc<Region>)]>, read: u32 },
     /// A collective; groups are issued in ascending order on every rank.
     Collective { buffer: BufferId, group: u32, operation: Arc<Operation>, given: Arc<Region>, received: Arc<Region> },
     /// The task's kernel on this rank's part of its range.

@@ -66,6 +66,8 @@ pub struct Discovery {
     moving: Vec<Moving>,
     moving_ids: FxHashMap<(u32, BufferId, usize), usize>,
     commands: Vec<Command>,
+    /// The plans of the reads whose messages are among the commands.
+    reads: Vec<Arc<ReadPlan>>,
     next_command: u32,
     next_group: u32,
     traffic: Traffic,
@@ -100,6 +102,7 @@ impl Discovery {
             moving: Vec::new(),
             moving_ids: FxHashMap::default(),
             commands: Vec::new(),
+            reads: Vec::new(),
             next_command: 0,
             next_group: 0,
             traffic: Traffic::default(),
@@ -260,7 +263,12 @@ impl Discovery {
         std::mem::take(&mut self.forwards)
     }
 
-    /// Takes this rank's commands since last time.
+    /// Takes the plans of the reads whose messages are among the commands since last time.
+    pub fn take_reads(&mut self) -> Vec<Arc<ReadPlan>> {
+        std::mem::take(&mut self.reads)
+    }
+
+    /// Takes this rank's commands since last time, as often as `take_reads`.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }
@@ -274,6 +282,7 @@ impl Discovery {
     pub fn drop_output(&mut self) {
         self.forwards.clear();
         self.commands.clear();
+        self.reads.clear();
     }
 
     /// Messages and elements of all ranks so far, and bytes: pushed, and by collectives.
@@ -285,7 +294,8 @@ impl Discovery {
     pub fn moved(&self) -> Vec<Moved> {
         let mut rows: Vec<Moved> = Vec::new();
         for moving in &self.moving {
-            for what in moves(&moving.plan, &self.sides) {
+            let element_bytes = self.buffers[moving.buffer.index()].about.element_bytes;
+            for what in moves(&moving.plan, &self.sides, element_bytes) {
                 let name = |task: TaskId| self.tasks[task.index()].1;
                 let (before, buffer, count) = (moving.first, moving.buffer, moving.count);
                 let same =
@@ -356,7 +366,8 @@ impl Discovery {
 
     fn push_command(&mut self, task: u32, action: Action, mut waits: Waits) {
         waits.sort();
-        self.commands.push(Command { id: CommandId(self.next_command), task: TaskId(task), action, waits });
+        let (id, task) = (CommandId(self.next_command), TaskId(task));
+        self.commands.push(Command { id, task, action, waits });
         self.next_command += 1;
     }
 }

@@ -97,15 +97,19 @@ impl Discovery {
             let (given, received) = (share.given.clone(), share.received.clone());
             self.push_command(task, Action::Collective { buffer, group, operation, given, received }, waits);
         }
+        let read = narrow(self.reads.len());
+        if !plan.pushes.is_empty() || !plan.awaits.is_empty() {
+            self.reads.push(plan.clone());
+        }
         for (to, region) in &plan.pushes {
             let (id, mut waits) = (CommandId(self.next_command), Waits::default());
             self.buffers[buffer.index()].hazards.read(id, region, &mut waits);
-            self.push_command(task, Action::Push { buffer, to: *to, region: region.clone() }, waits);
+            self.push_command(task, Action::Push { buffer, to: *to, region: region.clone(), read }, waits);
         }
         if !plan.awaits.is_empty() {
             let (id, mut waits) = (CommandId(self.next_command), Waits::default());
             self.buffers[buffer.index()].hazards.write(id, &plan.awaited, &mut waits);
-            self.push_command(task, Action::AwaitPush { buffer, from: plan.awaits.clone() }, waits);
+            self.push_command(task, Action::AwaitPush { buffer, from: plan.awaits.clone(), read }, waits);
         }
         for piece in &plan.after {
             let promised = piece.promised.map(|(side, pattern, group)| {

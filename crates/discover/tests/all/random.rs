@@ -132,12 +132,12 @@ impl<'a> Machine<'a> {
     /// Whether the command could run; only then it did.
     fn step(&mut self, rank: u32, discovery: &Discovery, command: &Command, at: &[Option<u32>]) -> bool {
         match &command.action {
-            Action::Push { buffer, to, region } => {
+            Action::Push { buffer, to, region, .. } => {
                 let b = buffer.index();
                 let values = self.points(b, region).iter().map(|&x| self.memory[rank as usize][b][x]).collect();
                 self.mail.entry((rank, *to)).or_default().push_back((b, Region::clone(region), values));
             }
-            Action::AwaitPush { buffer, from } => {
+            Action::AwaitPush { buffer, from, .. } => {
                 let there = |(source, _): &(u32, _)| self.mail.get(&(*source, rank)).is_some_and(|m| !m.is_empty());
                 if !from.iter().all(there) {
                     return false;
@@ -327,7 +327,7 @@ fn check_moved(observer: &Discovery, discoveries: &[Discovery]) {
         for command in discovery.commands() {
             let task = discovery.task_name(command.task);
             match &command.action {
-                Action::Push { buffer, to, region } => {
+                Action::Push { buffer, to, region, .. } => {
                     let key = (task, buffer.0, rank as u32, *to, region.volume());
                     *pushed.entry(key).or_insert(0_u64) += 1;
                 }
@@ -398,7 +398,7 @@ fn touches(program: &Random, tasks: &[OwnedTask], nodes: u32, rank: usize, comma
     let at = |b: usize, region: &Region| points_of(region, &buffer_box(&program.buffers[b]));
     match &command.action {
         Action::Push { buffer, region, .. } => reads[buffer.index()] = at(buffer.index(), region),
-        Action::AwaitPush { buffer, from } => {
+        Action::AwaitPush { buffer, from, .. } => {
             writes[buffer.index()] = from.iter().flat_map(|(_, r)| at(buffer.index(), r)).collect();
         }
         Action::Collective { buffer, given, received, .. } => {

@@ -88,7 +88,10 @@ fn check(
             let message = match taken.get_mut(at as usize).map(|taken| std::mem::replace(taken, true)) {
                 Some(false) => continue,
                 Some(true) => format!("{what} {at} has two nodes, one of them {node}; it can have one"),
-                None => format!("there is no {what} {at} for node {node}; {} has 0 to {last}", machine.name),
+                None => format!(
+                    "there is no {what} {at} for node {node}; {} has 0 to {last}, and --nodes sizes it",
+                    machine.name
+                ),
             };
             return Err(refused("placement-machine", Some(NodeId(node)), None, message));
         }

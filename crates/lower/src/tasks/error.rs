@@ -1,6 +1,7 @@
 //! Why there is no task graph.
 
 use unisono_base::{Diagnostic, NodeId, TaskId, limits::OverLimit};
+use unisono_schedule::MoreNodes;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TaskError {
@@ -18,4 +19,6 @@ pub enum TaskError {
     Malformed(Diagnostic),
     #[error("{later} waits for {earlier} of another node, and no message says so; send a stream between them instead")]
     AcrossNodes { later: NodeId, earlier: NodeId },
+    #[error("{0}; messages go among ranks only")]
+    Switches(MoreNodes),
 }

@@ -25,10 +25,11 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
 /// of it.
 ///
 /// # Errors
-/// As [`from_schedule`]; the schedule is not well-formed.
+/// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are no ranks.
 pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     let size = (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
+    schedule.check_ranks_only().map_err(TaskError::Switches)?;
     let part = Subgraph::drafted(schedule)?;
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;

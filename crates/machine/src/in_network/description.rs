@@ -197,6 +197,9 @@ impl InNetwork {
         if !(1..=1024).contains(&self.buffer_packets) {
             return bad("buffer_packets", self.buffer_packets.to_string(), "1 to 1024");
         }
+        if let Some(found) = self.operators.iter().find(|name| !OPERATORS.contains(&name.as_str())) {
+            return bad("operators", format!("'{found}'"), OPERATORS_LISTED);
+        }
         if !(1..=64).contains(&self.identifiers) {
             return bad("identifiers", self.identifiers.to_string(), "1 to 64");
         }
@@ -213,6 +216,10 @@ impl InNetwork {
         Ok(())
     }
 }
+
+/// The operators of collectives, by name; this crate knows nothing else of them.
+pub const OPERATORS: [&str; 8] = ["sum", "prod", "min", "max", "and", "or", "xor", "ordered"];
+const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
 
 /// Links of a switch, beside the memory.
 const MEMORY_BELOW: u8 = 60;

@@ -6,7 +6,7 @@ mod layout;
 mod nodes;
 mod site;
 
-pub use description::{Device, Host, InNetwork};
+pub use description::{Device, Host, InNetwork, OPERATORS};
 pub use layout::{Layout, LevelOf, MEMORY, Peer, Port};
 pub use nodes::balanced;
 pub use site::Site;

@@ -17,7 +17,7 @@ use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
 use unisono_schedule::Schedule;
 use unisono_sim::endpoint;
 
-use super::{TargetKind, anywhere, line_of, machine_of, no_part};
+use super::{TargetKind, anywhere, first_ranks, machine_of, no_part};
 use crate::{
     Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
@@ -39,7 +39,7 @@ pub const KIND: TargetKind = TargetKind {
     place: anywhere,
     simulator: &run::ENDPOINT,
     simulate,
-    shape: line_of,
+    part: first_ranks,
 };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {

@@ -9,11 +9,12 @@ use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::{Placed, Placement, VerifiedFile, switches::Configured};
-use unisono_machine::{InNetwork, Machine, in_network::Site};
+use unisono_lower::{File, Placed, Placement, VerifiedFile, switches::Configured};
+use unisono_machine::{InNetwork, Machine, Shape, in_network::Site};
+use unisono_schedule::Schedule;
 use unisono_sim::collective_engine;
 
-use super::{Placing, TargetKind, anywhere, line_of, machine_of, no_part};
+use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part};
 use crate::{
     Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Target, TimeSource, Timed, candidates::build, run,
     target::Details,
@@ -35,13 +36,82 @@ pub const KIND: TargetKind = TargetKind {
     place,
     simulator: &run::COLLECTIVE_ENGINE,
     simulate,
-    shape: line_of,
+    part: part_of,
 };
 
-/// A schedule on switches keeps its placement.
+/// A schedule on switches keeps its placement, which must be on the cores that are asked for. Others have no place in the
+/// switches; those that were planned for this machine are on its cores.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
-    anywhere(placing)?;
-    Ok(placing.kept.filter(|placement| placement.switches().is_some()).cloned())
+    let machine: &InNetwork = placing.machine.get().expect("the kind of the machine");
+    let Some(kept) = placing.kept.and_then(Placement::switches) else {
+        let not_placed = not_placed(placing.schedule, machine);
+        return match not_placed {
+            PlanError::OnCores { .. } if placing.before == Some(placing.machine) => anywhere(placing),
+            _ => Err(not_placed),
+        };
+    };
+    placing.refuse_places()?;
+    let asked = match placing.part {
+        Part::All | Part::Places(_) => None,
+        Part::Shape(shape) => Some(Site::first(machine, narrow(shape.grid.count()))?),
+        Part::Nodes(nodes) => Some(Site::on_nodes(machine, nodes)?),
+    };
+    let cores = kept.split(placing.ranks()).0;
+    match asked {
+        Some(asked) if asked.ranks() != placing.ranks() => {
+            Err(placing.other_size(placing.ranks().into(), "ranks", asked.ranks().into(), "cores"))
+        }
+        Some(asked) if *asked.cores != cores => Err(PlanError::OtherPart {
+            machine: machine.name.clone(),
+            placed: named(&part_on(machine, cores)),
+            asked: named(placing.part),
+        }),
+        _ => Ok(Some(Placement::Switches(kept.clone()))),
+    }
+}
+
+/// The reason why a schedule without a placement in switches does not run.
+fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
+    let machine = machine.name.clone();
+    if schedule.check_ranks_only().is_err() {
+        return PlanError::NoSwitches { machine };
+    }
+    let made_by = schedule.origin().split(' ').next().filter(|name| !name.is_empty());
+    PlanError::OnCores { algorithm: made_by.unwrap_or("the schedule").to_owned(), machine }
+}
+
+/// The cores of the ranks: the first ones, those of whole nodes, or others.
+fn part_of(file: &File) -> Result<Part, PlanError> {
+    let ranks = file.schedule.collective().ranks;
+    let placement = file.placement.as_ref().and_then(Placement::switches);
+    Ok(match placement {
+        Some(placement) => part_on(machine_of(file), placement.split(ranks).0),
+        None => first_ranks(file)?,
+    })
+}
+
+fn part_on(machine: &InNetwork, cores: &[u32]) -> Part {
+    if cores.iter().copied().eq(0..narrow(cores.len())) {
+        return Part::Shape(Shape::line(narrow(cores.len())));
+    }
+    let mut nodes: Vec<u32> = cores.iter().map(|core| core / machine.cores_per_node()).collect();
+    nodes.dedup();
+    match Site::on_nodes(machine, &nodes) {
+        Ok(site) if *site.cores == cores => Part::Nodes(nodes),
+        _ => Part::Places(cores.to_vec()),
+    }
+}
+
+fn named(part: &Part) -> String {
+    match part {
+        Part::All => "the whole machine".to_owned(),
+        Part::Shape(shape) => format!("the first {shape} cores"),
+        Part::Nodes(nodes) if nodes.len() > 8 => format!("a subset of {} nodes", nodes.len()),
+        Part::Nodes(nodes) => {
+            format!("the cores of nodes {}", nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+        Part::Places(cores) => format!("{} other cores", cores.len()),
+    }
 }
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
@@ -73,9 +143,7 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     let file = proven.file();
     let machine: &InNetwork = machine_of(file);
     let Some(placement) = file.placement.as_ref().and_then(Placement::switches) else {
-        let made_by = file.schedule.origin().split(' ').next().filter(|name| !name.is_empty());
-        let algorithm = made_by.unwrap_or("the schedule").to_owned();
-        return Err(RunError::OnCores { algorithm, machine: machine.name.clone() });
+        return Err(not_placed(&file.schedule, machine).into());
     };
     let begin = Instant::now();
     let run = collective_engine::run(machine, proven.verified(), placement)?;

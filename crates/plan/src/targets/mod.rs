@@ -28,40 +28,58 @@ pub struct TargetKind {
     pub simulator: &'static Simulator,
     /// Runs a proved schedule with the simulator of the kind.
     pub simulate: fn(&VerifiedFile, &RunOptions) -> Result<Run, RunError>,
-    /// The shape of the part that a schedule with this placement runs on; `None` where no shape names it.
-    pub shape: fn(&File) -> Result<Option<Shape>, PlanError>,
+    /// The part that a schedule with this placement runs on.
+    pub part: fn(&File) -> Result<Part, PlanError>,
 }
 
 /// A schedule that is wanted on a machine.
 pub struct Placing<'a> {
     pub schedule: &'a Schedule,
     pub machine: &'a Machine,
-    /// The part of the machine.
-    pub shape: Option<Shape>,
-    /// The accelerator of each rank.
-    pub places: Option<&'a [u32]>,
+    /// The part of the machine that is asked for.
+    pub part: &'a Part,
     /// The placement so far, and the machine that it is for.
     pub kept: Option<&'a Placement>,
     pub before: Option<&'a Machine>,
+    /// The shape of the part that the schedule runs on so far, on whatever machine.
+    pub was: Option<Shape>,
 }
 
 impl Placing<'_> {
-    fn refuse_places(&self) -> Result<(), PlanError> {
-        let (machine, kind) = (self.machine.name().to_owned(), self.machine.kind());
-        if self.places.is_some() { Err(PlanError::NoPlaces { machine, kind }) } else { Ok(()) }
+    fn ranks(&self) -> u32 {
+        self.schedule.collective().ranks
     }
 
-    fn other_size(&self, found: u64, places: &'static str) -> PlanError {
-        PlanError::OtherSize { nodes: self.schedule.node_count() as u64, found, places }
+    fn shape(&self) -> Option<Shape> {
+        if let Part::Shape(shape) = self.part { Some(*shape) } else { None }
+    }
+
+    fn refuse_places(&self) -> Result<(), PlanError> {
+        let (machine, kind) = (self.machine.name().to_owned(), self.machine.kind());
+        if let Part::Places(_) = self.part { Err(PlanError::NoPlaces { machine, kind }) } else { Ok(()) }
+    }
+
+    /// Refuses a schedule with nodes that are no ranks, since nothing but switches that reduce can be those nodes.
+    fn refuse_switches(&self) -> Result<(), PlanError> {
+        self.schedule.check_ranks_only().map_err(|found| PlanError::Switches {
+            found,
+            machine: self.machine.name().to_owned(),
+            kind: self.machine.kind(),
+        })
+    }
+
+    fn other_size(&self, count: u64, what: &'static str, found: u64, places: &'static str) -> PlanError {
+        PlanError::OtherSize { count, what, found, places }
     }
 }
 
 /// Returns no placement. Refuses a list of places, and a shape whose number of ranks is not that of the schedule.
 fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
-    let ranks = u64::from(placing.schedule.collective().ranks);
-    match placing.shape.map(|shape| shape.grid.count()) {
-        Some(found) if found != ranks => Err(PlanError::OtherSize { nodes: ranks, found, places: "ranks" }),
+    placing.refuse_switches()?;
+    let ranks = u64::from(placing.ranks());
+    match placing.shape().map(|shape| shape.grid.count()) {
+        Some(found) if found != ranks => Err(placing.other_size(ranks, "ranks", found, "ranks")),
         _ => Ok(None),
     }
 }
@@ -72,9 +90,9 @@ fn machine_of<T: Description>(file: &File) -> &T {
     file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
 }
 
-/// The shape of ranks in a row.
-fn line_of(file: &File) -> Result<Option<Shape>, PlanError> {
-    Ok(Some(Shape::line(file.schedule.collective().ranks)))
+/// The first ranks.
+fn first_ranks(file: &File) -> Result<Part, PlanError> {
+    Ok(Part::Shape(Shape::line(file.schedule.collective().ranks)))
 }
 
 /// The kind of a machine.
@@ -100,28 +118,24 @@ pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), Pl
     })
 }
 
-/// Places a schedule of any origin on a machine: on the places or the shape that are given, else where it is already, else
-/// on the first places.
+/// Places a schedule of any origin on a part of a machine; on the whole of one: where it is already, else in the part of the
+/// shape that it has on another machine, else on the first places.
 ///
 /// # Errors
-/// The machine has no such part, or it has another number of ranks.
-pub fn place(
-    file: &File,
-    machine: &Machine,
-    shape: Option<Shape>,
-    places: Option<&[u32]>,
-) -> Result<Option<Placement>, PlanError> {
+/// The machine has no such part, it has another number of ranks, or it cannot run the schedule.
+pub fn place(file: &File, machine: &Machine, part: &Part) -> Result<Option<Placement>, PlanError> {
     let before = file.machine.as_ref();
+    let was = if let Some(Part::Shape(shape)) = part_of(file)? { Some(shape) } else { None };
     let (schedule, kept) = (&file.schedule, file.placement.as_ref());
-    (kind_of(machine).place)(&Placing { schedule, machine, shape, places, kept, before })
+    (kind_of(machine).place)(&Placing { schedule, machine, part, kept, before, was })
 }
 
-/// The shape of the part that a file's schedule runs on; `None` where no shape names it, or there is no machine.
+/// The part of its machine that a file's schedule runs on; `None` where there is no machine.
 ///
 /// # Errors
 /// A machine whose topology does not close.
-pub fn shape_of(file: &File) -> Result<Option<Shape>, PlanError> {
-    file.machine.as_ref().map_or(Ok(None), |machine| (kind_of(machine).shape)(file))
+pub fn part_of(file: &File) -> Result<Option<Part>, PlanError> {
+    file.machine.as_ref().map(|machine| (kind_of(machine).part)(file)).transpose()
 }
 
 impl TargetKind {
@@ -139,11 +153,5 @@ pub use wafer::measure_on_fabric;
 
 /// A part that the kind of machine does not have.
 fn no_part(asked: &Asked, accepted: &'static str) -> PlanError {
-    let part = match &asked.part {
-        Part::All => "the whole machine".to_owned(),
-        Part::Shape(shape) => format!("shape {shape}"),
-        Part::Nodes(nodes) => format!("a subset of {} nodes", nodes.len()),
-        Part::Places(places) => format!("a list of {} accelerators", places.len()),
-    };
-    PlanError::Part { part, machine: asked.machine.name().to_owned(), accepted }
+    PlanError::Part { part: asked.part.to_string(), machine: asked.machine.name().to_owned(), accepted }
 }

@@ -18,7 +18,7 @@ use unisono_machine::{
 use unisono_schedule::Schedule;
 use unisono_sim::network::{self as packets, Interconnect};
 
-use super::{Placing, TargetKind, endpoint::of_libraries, line_of, machine_of, no_part};
+use super::{Placing, TargetKind, endpoint::of_libraries, first_ranks, machine_of, no_part};
 use crate::{
     Asked, BoundCertificate, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
@@ -42,7 +42,7 @@ pub const KIND: TargetKind = TargetKind {
     place,
     simulator: &run::NETWORK,
     simulate,
-    shape,
+    part: part_of,
 };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
@@ -64,22 +64,28 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
     Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, extents })
 }
 
-/// On the places that are given, in the part that a shape names, where it is on this machine, or on the first accelerators.
+/// On the places that are given, in the part that a shape names, where it is on this machine, in the part of the shape that it
+/// has on another one, or on the first accelerators.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    placing.refuse_switches()?;
     let machine = placing.machine;
     let network: &Network = machine.get().expect("the kind of the machine");
     let topology = network.topology(&network.name)?;
-    let ranks = placing.schedule.collective().ranks;
-    let nodes = match (placing.places, placing.shape, placing.kept) {
-        (Some(places), _, _) => places.to_vec(),
-        (None, None, Some(Placement::Nodes(kept))) if keeps_places(placing.before, network, &*topology)? => {
+    let ranks = placing.ranks();
+    let of_shape = |shape| AcceleratorGrid::new(&network.name, &topology.extents(), Some(shape)).map(|part| part.nodes);
+    let nodes = match (placing.part, placing.kept) {
+        (Part::Places(places), _) => places.clone(),
+        (Part::Shape(shape), _) => of_shape(*shape)?,
+        (_, Some(Placement::Nodes(kept))) if keeps_places(placing.before, network, &*topology)? => {
             return Ok(Some(Placement::Nodes(kept.clone())));
         }
-        (None, None, _) => (0..ranks).collect(),
-        (None, shape, _) => AcceleratorGrid::new(&network.name, &topology.extents(), shape)?.nodes,
+        _ => {
+            let kept_shape = placing.was.and_then(|shape| of_shape(shape).ok());
+            kept_shape.filter(|nodes| nodes.len() == ranks as usize).unwrap_or_else(|| (0..ranks).collect())
+        }
     };
     if nodes.len() != ranks as usize {
-        return Err(placing.other_size(nodes.len() as u64, "accelerators"));
+        return Err(placing.other_size(ranks.into(), "ranks", nodes.len() as u64, "accelerators"));
     }
     network.check_nodes(&*topology, &nodes)?;
     Ok(Some(Placement::Nodes(nodes)))
@@ -116,13 +122,12 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
 }
 
-/// No shape where none names these accelerators.
-fn shape(file: &File) -> Result<Option<Shape>, PlanError> {
+/// The accelerators themselves where no shape names them.
+fn part_of(file: &File) -> Result<Part, PlanError> {
     let network: &Network = machine_of(file);
-    match file.placement.as_ref().and_then(Placement::nodes) {
-        Some(nodes) => Ok(AcceleratorGrid::shape(nodes, &network.topology(&network.name)?.extents())),
-        None => line_of(file),
-    }
+    let Some(nodes) = file.placement.as_ref().and_then(Placement::nodes) else { return first_ranks(file) };
+    let shape = AcceleratorGrid::shape(nodes, &network.topology(&network.name)?.extents());
+    Ok(shape.map_or_else(|| Part::Places(nodes.to_vec()), Part::Shape))
 }
 
 fn part(part: AcceleratorGrid) -> (Vec<u32>, Extents) {

@@ -34,7 +34,7 @@ struct OnWafer {
 }
 
 pub const KIND: TargetKind =
-    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: &run::FABRIC, simulate, shape };
+    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: &run::FABRIC, simulate, part: part_of };
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let wafer = asked.machine.get::<Wafer>()?;
@@ -54,19 +54,20 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     Ok(OnWafer { wafer: wafer.clone(), shape, part, asked: named, model: named.map_or_else(|| model(own), Ok)? })
 }
 
-/// Node k on PE k of the shape: the one that is given, else that of the placement, else the machine's own, else a row.
+/// Node k on PE k of the shape: the one that is given, else that of the placement here or elsewhere, else the machine's own,
+/// else a row.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     let wafer: &Wafer = placing.machine.get().expect("the kind of the machine");
     let nodes = placing.schedule.node_count() as u64;
     let kept = placing.kept.and_then(Placement::grid);
-    let asked = placing.shape.or(kept.map(GridPlacement::shape));
-    let shape = match wafer.choose(asked) {
+    let asked = placing.shape().or(kept.map(GridPlacement::shape));
+    let shape = match wafer.choose(asked.or(placing.was)) {
         Ok(shape) if asked.is_some() || shape.grid.count() == nodes => shape,
         _ => wafer.choose(Some(Shape::line(narrow(nodes))))?,
     };
     if shape.grid.count() != nodes {
-        return Err(placing.other_size(shape.grid.count(), "PEs"));
+        return Err(placing.other_size(nodes, "nodes", shape.grid.count(), "PEs"));
     }
     let kept = kept.filter(|kept| kept.grid == shape.grid).cloned();
     Ok(Some(Placement::Grid(kept.unwrap_or_else(|| GridPlacement::new(shape.grid)))))
@@ -81,8 +82,9 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     let (program, wafer, options) = lowered(proven, options)?;
     let begin = Instant::now();
     let run = fabric::run(&program, &options)?;
-    let phases = proven.file().schedule.phases().to_vec();
-    Ok(Run::on_fabric(run, wafer.clock_mhz, phases, begin.elapsed().as_secs_f64()))
+    let schedule = &proven.file().schedule;
+    let (phases, elements) = (schedule.phases().to_vec(), schedule.collective().elements);
+    Ok(Run::on_fabric(run, elements, wafer.clock_mhz, phases, begin.elapsed().as_secs_f64()))
 }
 
 /// Measures a schedule on a wafer as the paper does ("Near-Optimal Wafer-Scale Reduce", section 8.3).
@@ -136,8 +138,9 @@ fn lowered<'a>(
     Ok((lower(proven.verified(), placement, wafer)?, wafer, fabric))
 }
 
-fn shape(file: &File) -> Result<Option<Shape>, PlanError> {
-    Ok(file.placement.as_ref().and_then(Placement::grid).map(GridPlacement::shape))
+fn part_of(file: &File) -> Result<Part, PlanError> {
+    let grid = file.placement.as_ref().and_then(Placement::grid);
+    Ok(grid.map_or(Part::All, |grid| Part::Shape(grid.shape())))
 }
 
 fn model(name: &str) -> Result<&'static dyn Model, PlanError> {

@@ -3,13 +3,15 @@
 //! Each rank computes on its first CPU and communicates on a second one, so that both go on at once; the rules of order are
 //! those of [`super::iterate`].
 
+use std::collections::BTreeMap;
+
 use unisono_algorithms::resolve;
 use unisono_base::{NodeId, TaskId, rounded};
 use unisono_lower::tasks::{Among, Builder, Subgraph, Task, TaskGraph};
 use unisono_schedule::verify::Verified;
 
 use super::{Communication, Groups, NetworkWorkload, Pattern, Phase, Workload, WorkloadError, timeline::Communicated};
-use crate::{PlanError, stored::proved, workload::Iteration};
+use crate::{PlanError, report::map, stored::proved, workload::Iteration};
 
 /// More messages are not simulated: their tasks take gigabytes.
 const MOST_MESSAGES: u64 = 1 << 25;
@@ -23,7 +25,7 @@ struct Made {
     /// `None`: messages to partners.
     proven: Option<Verified<'static>>,
     algorithm: String,
-    params: String,
+    params: BTreeMap<String, String>,
 }
 
 /// The graph, and the tasks whose ends make the timeline: of each rank, for each step its compute, then for each of its
@@ -86,7 +88,7 @@ fn make(workload: &Workload, c: &Communication, on: &NetworkWorkload) -> Result<
         let (algorithm, params) = resolve(&taken.algorithm, &case, &taken.given)?;
         proven = Some(proved(algorithm.build(&case, &params)?.schedule)?);
     }
-    Ok(Made { groups, proven, algorithm: taken.algorithm, params: taken.params })
+    Ok(Made { groups, proven, algorithm: taken.algorithm, params: map(&taken.given) })
 }
 
 fn one_rank(
@@ -200,7 +202,16 @@ impl Tasks {
             }
             let communication_seconds = communication.iter().map(|c| c.end - c.begin).sum();
             let (name, waited_seconds) = (step.name.clone(), (begin - before).max(0.0));
-            phases.push(Phase { name, begin, compute_seconds, communication_seconds, waited_seconds, communication });
+            phases.push(Phase {
+                name,
+                begin,
+                compute_seconds,
+                communication_seconds,
+                waited_seconds,
+                bytes: communication.iter().map(|c| c.bytes).sum(),
+                forward_flops: None,
+                communication,
+            });
             before = computed;
         }
         let compute_seconds = workload.compute_seconds();

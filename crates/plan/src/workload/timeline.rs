@@ -4,17 +4,18 @@
 //! over: a device has one queue of communication, as training frameworks use it. What is blocking holds the next step back; a
 //! step that waits is held back by all. The iteration is over when all is.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use unisono_algorithms::Params;
 
 use super::{Communication, Workload};
+use crate::report::map;
 
 /// What one communication takes, by which algorithm.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Taken {
     pub algorithm: String,
-    /// As text, and as given.
-    pub params: String,
     pub given: Params,
     pub seconds: f64,
 }
@@ -27,7 +28,7 @@ pub struct Communicated {
     pub ranks: u32,
     pub blocking: bool,
     pub algorithm: String,
-    pub params: String,
+    pub params: BTreeMap<String, String>,
     pub begin: f64,
     pub end: f64,
 }
@@ -41,6 +42,10 @@ pub struct Phase {
     pub communication_seconds: f64,
     /// Time from the end of the previous step's compute to the begin of this step, which waits for communication.
     pub waited_seconds: f64,
+    /// Of all communication.
+    pub bytes: u64,
+    /// Operations of the forward pass, where the workload states them.
+    pub forward_flops: Option<f64>,
     pub communication: Vec<Communicated>,
 }
 
@@ -83,14 +88,23 @@ pub fn iterate<E>(
                 ranks: workload.group_size(c),
                 blocking: c.blocking,
                 algorithm: taken.algorithm,
-                params: taken.params,
+                params: map(&taken.given),
                 begin,
                 end: free,
             });
         }
         let communication_seconds = communication.iter().map(|c| c.end - c.begin).sum();
         let name = step.name.clone();
-        phases.push(Phase { name, begin, compute_seconds, communication_seconds, waited_seconds, communication });
+        phases.push(Phase {
+            name,
+            begin,
+            compute_seconds,
+            communication_seconds,
+            waited_seconds,
+            bytes: communication.iter().map(|c| c.bytes).sum(),
+            forward_flops: None,
+            communication,
+        });
     }
     let seconds = computed.max(free);
     let compute_seconds = workload.compute_seconds();

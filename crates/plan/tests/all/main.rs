@@ -3,7 +3,6 @@
 mod common;
 mod every_algorithm;
 mod every_rank_algorithm;
-mod exchange;
 mod forest;
 mod large;
 mod lowering;

@@ -1,5 +1,7 @@
 //! Programs of tasks on machines of all kinds: equal to plans of their collectives, or refused in one sentence.
 
+use std::collections::HashMap;
+
 use unisono_algorithms::{Means, Params};
 use unisono_collective::{Dtype, Kind};
 use unisono_discover::{Discovery, Example, Options, Rules};
@@ -14,7 +16,7 @@ const NODES: u32 = 4;
 fn moved(example: Example, rules: Rules) -> Vec<MovedData> {
     let mut discovery = Discovery::new(Options::report(NODES, rules)).unwrap();
     example.submit(&mut discovery, 64, 6).unwrap();
-    MovedData::all(&discovery)
+    MovedData::all(&discovery, &HashMap::new())
 }
 
 #[test]

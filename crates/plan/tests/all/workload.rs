@@ -10,7 +10,7 @@ use unisono_plan::workload::{
 };
 
 fn taken(seconds: f64) -> Taken {
-    Taken { algorithm: "given".to_owned(), params: String::new(), given: Params::new(), seconds }
+    Taken { algorithm: "given".to_owned(), given: Params::new(), seconds }
 }
 
 fn workload(text: &str) -> Workload {

@@ -11,7 +11,7 @@ use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt};
 use unisono_collective::{Kind, Required, Source};
 
 use super::{
-    Demand, Outcome,
+    Demand, Expected, Outcome,
     allowance::Allowance,
     expressions::{END, Expressions},
     name::Name,
@@ -38,6 +38,34 @@ pub enum Fault {
     OverBudget,
 }
 
+/// What an output span must hold: a source that a collective states, or the inputs of listed ranks, each once.
+#[derive(Clone, Copy)]
+pub enum Wanted<'a> {
+    Source(Source),
+    Ranks(&'a [(u32, u32)]),
+}
+
+/// The required contents of one output span.
+pub struct Demanded<'a> {
+    span: Span,
+    input_start: u32,
+    wanted: Wanted<'a>,
+}
+
+impl From<Required> for Demanded<'_> {
+    fn from(required: Required) -> Self {
+        let Required { span, input_start, source } = required;
+        Self { span, input_start, wanted: Wanted::Source(source) }
+    }
+}
+
+impl<'a> From<&'a Expected> for Demanded<'a> {
+    fn from(expected: &'a Expected) -> Self {
+        let Expected { span, input_start, ranks } = expected;
+        Self { span: *span, input_start: *input_start, wanted: Wanted::Ranks(ranks) }
+    }
+}
+
 /// The ranks that expressions hold, in the order in which expressions are made.
 pub trait Contributions {
     const METHOD: &'static str;
@@ -47,7 +75,7 @@ pub trait Contributions {
     /// The lowest rank of an expression.
     fn first_rank(&self, id: u32) -> u32;
     /// Whether an expression is what an output must hold; else a description of the difference.
-    fn judge(&mut self, id: u32, wanted: Source) -> Result<(), String>;
+    fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String>;
     /// The probability that a wrong schedule passes; none if it cannot.
     fn error_probability(&self) -> Option<f64>;
 }
@@ -82,7 +110,7 @@ pub fn run<C: Contributions>(
     order: &Runs,
     (expressions, contributions): (&mut Expressions, &mut C),
     allowance: &mut Allowance,
-    required: Demand<'_>,
+    demand: Demand<'_>,
 ) -> Result<Outcome, Stopped> {
     let nodes = schedule.node_count();
     let mut machine = Machine {
@@ -122,7 +150,7 @@ pub fn run<C: Contributions>(
             machine.allowance.free(2 * most as u64);
         }
     }
-    machine.judge(required)
+    machine.judge(demand)
 }
 
 impl<C: Contributions> Machine<'_, C> {
@@ -274,7 +302,7 @@ impl<C: Contributions> Machine<'_, C> {
         self.allowance.free(2 * (before - queue.len()) as u64);
     }
 
-    fn judge(mut self, required: Demand<'_>) -> Result<Outcome, Stopped> {
+    fn judge(mut self, demand: Demand<'_>) -> Result<Outcome, Stopped> {
         self.tmp = Vec::new();
         let c = *self.schedule.collective();
         let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier);
@@ -288,7 +316,7 @@ impl<C: Contributions> Machine<'_, C> {
             }
             let held = std::mem::take(&mut self.out[rank as usize]);
             let mut classes: Vec<(Span, u32)> = Vec::new();
-            for required in required(rank) {
+            for required in demand(rank) {
                 if self.findings.is_full() {
                     break;
                 }
@@ -321,7 +349,7 @@ impl<C: Contributions> Machine<'_, C> {
     }
 
     /// Compares the output of a rank with a requirement, and appends its expressions to `classes`.
-    fn compare(&mut self, node: NodeId, held: &Memory, required: Required, classes: &mut Vec<(Span, u32)>) {
+    fn compare(&mut self, node: NodeId, held: &Memory, required: Demanded<'_>, classes: &mut Vec<(Span, u32)>) {
         let rank = node.0;
         let mut at = required.span.start;
         for segment in held.touching(required.span) {
@@ -343,7 +371,7 @@ impl<C: Contributions> Machine<'_, C> {
                         segment.index
                     )
                 });
-            } else if let Err(why) = self.contributions.judge(segment.value, required.source) {
+            } else if let Err(why) = self.contributions.judge(segment.value, required.wanted) {
                 self.findings.push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));
             }
             match classes.last_mut() {

@@ -2,7 +2,7 @@
 
 use unisono_collective::{Collective, Kind, Source};
 
-use super::contents::{Contributions, Fault};
+use super::contents::{Contributions, Fault, Wanted};
 
 /// Intervals of ranks that [`super::Method::Auto`] spends before it turns to fingerprints: 8 bytes each.
 pub const DEFAULT_BUDGET: usize = 1 << 25;
@@ -83,6 +83,20 @@ impl Exact {
         Ok(())
     }
 
+    /// Compares the ranks of an expression with those it must hold.
+    fn holds(&self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
+        self.with_ranks(id, |held| {
+            if held != wanted {
+                return Err(format!("must hold {}; it holds {}", show(wanted), show(held)));
+            }
+            let any_order = self.commutative || self.idempotent;
+            if !any_order && !self.ascends(id) {
+                return Err("combines ranks out of order, and the operator does not commute".to_owned());
+            }
+            Ok(())
+        })
+    }
+
     fn ascends(&self, id: u32) -> bool {
         id.checked_sub(self.ranks).is_none_or(|row| self.ordered[row as usize])
     }
@@ -107,22 +121,17 @@ impl Contributions for Exact {
         self.with_ranks(id, |s| s[0].0)
     }
 
-    fn judge(&mut self, id: u32, wanted: Source) -> Result<(), String> {
-        match wanted {
+    fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String> {
+        let source = match wanted {
+            Wanted::Ranks(ranks) => return self.holds(id, ranks),
+            Wanted::Source(source) => source,
+        };
+        match source {
             Source::Copy { rank } if id == rank => Ok(()),
             Source::Copy { rank } => {
                 Err(format!("must be the input of rank {rank}; it is {}", self.with_ranks(id, show)))
             }
-            Source::Reduction { ranks } | Source::AtLeastOnce { ranks } => self.with_ranks(id, |held| {
-                if held != [(0, ranks)] {
-                    return Err(format!("must hold ranks 0..{ranks}; it holds {}", show(held)));
-                }
-                let any_order = self.commutative || self.idempotent;
-                if !any_order && !self.ascends(id) {
-                    return Err("combines ranks out of order, and the operator does not commute".to_owned());
-                }
-                Ok(())
-            }),
+            Source::Reduction { ranks } | Source::AtLeastOnce { ranks } => self.holds(id, &[(0, ranks)]),
         }
     }
 

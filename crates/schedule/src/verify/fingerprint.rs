@@ -3,8 +3,8 @@
 //! Rank `r` gets a random number `x_r` of 192 bits from ChaCha20, seeded when the proof is made. An expression that holds
 //! rank `r` `m_r` times has the fingerprint `sum of m_r x_r` modulo 2^192, and the exact count `sum of m_r`.
 //!
-//! **Error.** Let an expression be asked for the ranks `0 .. n` once each, and have the right count `n` but other
-//! multiplicities: `d_r = m_r - (1 if r < n else 0)` is not 0 for some `r`, and `|d_r| <= n` because the count is exact. Fix
+//! **Error.** Let an expression be asked for `n` ranks once each, and have the right count `n` but other
+//! multiplicities: `d_r = m_r - (1 if r is one of them else 0)` is not 0 for some `r`, and `|d_r| <= n` because the count is exact. Fix
 //! all other numbers: at most `2^k` of the 2^192 values of `x_r` give the sum, where `2^k` is the largest power of two that
 //! divides `d_r`, so `2^k <= n`. One wrong expression passes with a probability of at most `n / 2^192`, and any of `c`
 //! expressions with `c n / 2^192`. There are fewer than 2^31 expressions and at most 2^22 ranks: below 2^-139. No
@@ -16,7 +16,7 @@
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 use unisono_collective::{Collective, Source};
 
-use super::contents::{Contributions, Fault};
+use super::contents::{Contributions, Fault, Wanted};
 
 /// A number modulo 2^192: the low 128 bits and the high 64.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +70,30 @@ impl Fingerprint {
         Self { ranks: c.ranks, commutative, prefixes, rows: Vec::new(), compared, comparisons: 0 }
     }
 
+    /// Compares an expression with the inputs of some ranks, each once. Every comparison counts, since an expression may be
+    /// compared with several sets of equally many ranks.
+    fn holds(&mut self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
+        let row = self.row(id);
+        let count: u32 = wanted.iter().map(|(a, b)| b - a).sum();
+        let exist = wanted.iter().all(|&(_, end)| end <= self.ranks);
+        let once = if id < self.ranks || !exist {
+            wanted == [(id, id + 1)]
+        } else {
+            let sum = wanted.iter().fold(Sum::default(), |sum, &(a, b)| {
+                sum.plus(self.prefixes[b as usize].minus(self.prefixes[a as usize]))
+            });
+            self.comparisons += 1;
+            row.count == count && row.sum == sum
+        };
+        if !once {
+            Err(format!("must hold {count} other ranks once each; its fingerprint is another"))
+        } else if !self.commutative && !row.ordered {
+            Err("combines ranks out of order, and the operator does not commute".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
     fn row(&self, id: u32) -> Row {
         match id.checked_sub(self.ranks) {
             Some(row) => self.rows[row as usize],
@@ -100,8 +124,12 @@ impl Contributions for Fingerprint {
         self.row(id).first
     }
 
-    fn judge(&mut self, id: u32, wanted: Source) -> Result<(), String> {
-        match wanted {
+    fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String> {
+        let source = match wanted {
+            Wanted::Ranks(ranks) => return self.holds(id, ranks),
+            Wanted::Source(source) => source,
+        };
+        match source {
             Source::Copy { rank } if id == rank => Ok(()),
             Source::Copy { rank } => Err(format!("must be the input of rank {rank}; it is another expression")),
             Source::Reduction { ranks } => {

@@ -29,12 +29,12 @@ mod segments;
 use std::{borrow::Cow, str::FromStr};
 
 use serde::Serialize;
-use unisono_base::{Bytes, Diagnostic, Diagnostics};
-use unisono_collective::{Collective, Operator, Required};
+use unisono_base::{Bytes, Diagnostic, Diagnostics, Span};
+use unisono_collective::{Collective, Operator};
 
 use self::{
     allowance::Allowance,
-    contents::{Contributions, Stopped},
+    contents::{Contributions, Demanded, Stopped},
     expressions::Expressions,
 };
 use crate::{
@@ -105,6 +105,17 @@ impl Proof {
     }
 }
 
+/// The required contents of one output span, where no collective states them: the inputs of some ranks combined, each of
+/// them exactly once and in an order that the operator allows. Of one rank that is its input, unchanged. Output element `k`
+/// of the span is made of input elements `input_start + k`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expected {
+    pub span: Span,
+    pub input_start: u32,
+    /// Sorted half-open intervals of ranks, disjoint and not adjacent.
+    pub ranks: Vec<(u32, u32)>,
+}
+
 /// A schedule that was proved. Lowering, emission and storing take nothing else.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verified<'a> {
@@ -129,8 +140,8 @@ impl<'a> Verified<'a> {
     ///
     /// # Errors
     /// As [`Verified::new`].
-    pub fn of_messages(schedule: &'a Schedule, method: Method, required: &[Vec<Required>]) -> Result<Self, Box<Proof>> {
-        Self::holding(verify_with(schedule, method, Seed::random(), required), Cow::Borrowed(schedule))
+    pub fn of_messages(schedule: &'a Schedule, method: Method, expected: &[Vec<Expected>]) -> Result<Self, Box<Proof>> {
+        Self::holding(verify_with(schedule, method, Seed::random(), expected), Cow::Borrowed(schedule))
     }
 
     fn holding(proof: Proof, schedule: Cow<'a, Schedule>) -> Result<Self, Box<Proof>> {
@@ -155,19 +166,21 @@ pub fn verify(schedule: &Schedule, method: Method) -> Proof {
 /// The same with the seed of an earlier proof, which it repeats. A seed that the author of the schedule knew beforehand
 /// proves nothing by fingerprint.
 pub fn verify_seeded(schedule: &Schedule, method: Method, seed: Seed) -> Proof {
-    prove(schedule, method, seed, &|rank| schedule.collective().required(rank).collect())
+    prove(schedule, method, seed, &|rank| schedule.collective().required(rank).map(Demanded::from).collect())
 }
 
 /// The same where outputs must hold something else than the collective requires: of each rank ascending spans, which need
 /// not cover its output. The collective then only gives the lengths of the buffers.
-pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, required: &[Vec<Required>]) -> Proof {
-    prove(schedule, method, seed, &|rank| required.get(rank as usize).cloned().unwrap_or_default())
+pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[Vec<Expected>]) -> Proof {
+    prove(schedule, method, seed, &|rank| {
+        expected.get(rank as usize).into_iter().flatten().map(Demanded::from).collect()
+    })
 }
 
 /// The requirements on the output of each rank.
-type Demand<'a> = &'a dyn Fn(u32) -> Vec<Required>;
+type Demand<'a> = &'a dyn Fn(u32) -> Vec<Demanded<'a>>;
 
-fn prove(schedule: &Schedule, method: Method, seed: Seed, required: Demand<'_>) -> Proof {
+fn prove(schedule: &Schedule, method: Method, seed: Seed, demand: Demand<'_>) -> Proof {
     let mut found = Diagnostics::default();
     let mut proof = Proof {
         complete: false,
@@ -191,7 +204,7 @@ fn prove(schedule: &Schedule, method: Method, seed: Seed, required: Demand<'_>) 
                 found.push("limit", None, None, || allowance.refusal());
             }
             proof.race_free = found.is_empty();
-            let contents = contents(schedule, &order, (method, seed), required);
+            let contents = contents(schedule, &order, (method, seed), demand);
             proof.method = contents.method;
             proof.error_probability = contents.error_probability;
             proof.seed = contents.error_probability.map(|_| seed);
@@ -227,17 +240,17 @@ fn swaps(c: &Collective) -> bool {
     c.operator.commutative() && !picks
 }
 
-fn contents(schedule: &Schedule, order: &Runs, (method, seed): (Method, Seed), required: Demand<'_>) -> Outcome {
+fn contents(schedule: &Schedule, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Outcome {
     fn attempt<C: Contributions>(
         schedule: &Schedule,
         order: &Runs,
         mut expressions: Expressions,
         mut contributions: C,
-        required: Demand<'_>,
+        demand: Demand<'_>,
     ) -> Result<Outcome, Diagnostics> {
         let mut allowance = Allowance::new(schedule.instr_count());
         let both = (&mut expressions, &mut contributions);
-        match contents::run(schedule, order, both, &mut allowance, required) {
+        match contents::run(schedule, order, both, &mut allowance, demand) {
             Ok(outcome) => Ok(outcome),
             Err(Stopped::OverBudget(findings)) => Err(findings),
             Err(Stopped::OverAllowance) => {
@@ -252,7 +265,7 @@ fn contents(schedule: &Schedule, order: &Runs, (method, seed): (Method, Seed), r
     if method != Method::Fingerprint {
         let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
         let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
-        match attempt(schedule, order, expressions, exact::Exact::new(c, budget), required) {
+        match attempt(schedule, order, expressions, exact::Exact::new(c, budget), demand) {
             Ok(outcome) => return outcome,
             // Findings before the budget ran out are definite, and nothing that follows can mend them.
             Err(findings) if !findings.is_empty() => return Outcome::failed("exact", findings),
@@ -261,7 +274,7 @@ fn contents(schedule: &Schedule, order: &Runs, (method, seed): (Method, Seed), r
     }
     let fingerprint = fingerprint::Fingerprint::new(c, &mut random);
     let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
-    match attempt(schedule, order, expressions, fingerprint, required) {
+    match attempt(schedule, order, expressions, fingerprint, demand) {
         Ok(outcome) => outcome,
         Err(_) => unreachable!("fingerprints have no budget"),
     }

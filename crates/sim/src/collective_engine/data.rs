@@ -19,7 +19,7 @@ pub struct DataReport {
     pub mismatch: Option<String>,
     /// Elements of the vector that flowed, from the first on: all, unless the machine is very large.
     pub elements: u32,
-    /// Of the bits of all outputs.
+    /// Of the bits of the outputs of these elements.
     pub digest: u64,
 }
 

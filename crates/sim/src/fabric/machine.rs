@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
-use unisono_base::{interrupt::poll, limits, narrow};
+use unisono_base::{interrupt::poll, limits, narrow, rounded};
 use unisono_collective::{Dtype, Operator};
 use unisono_lower::wafer::{End, Port, WaferProgram};
 
@@ -396,9 +396,11 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
         let found = format!("{} {}", c.dtype, c.operator);
         return bad("the datatype or operator", found, "f32 and i32, any operator but ordered");
     }
-    if options.queue_depth == 0 || options.ramp_latency >= HORIZON - 4 {
-        let found = format!("{} or {}", options.queue_depth, options.ramp_latency);
-        return bad("the queue depth or ramp latency", found, "a depth of 1 or more, a latency below 60 cycles");
+    if options.queue_depth == 0 {
+        return bad("the queue depth", options.queue_depth.to_string(), "a depth of 1 or more");
+    }
+    if options.ramp_latency >= HORIZON - 4 {
+        return bad("the ramp latency", options.ramp_latency.to_string(), "a latency below 60 cycles");
     }
     if options.period > 16 {
         return bad("the period", options.period.to_string(), "at most 16 cycles");
@@ -412,9 +414,11 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();
     let bytes = 4 * elements + 8 * u128::from(inputs) + BYTES_A_PE * pes.len() as u128 + BYTES_AN_OP * ops;
     // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles at random is
-    // visited for every element.
-    let each = if options.noop_probability > 0.0 { STEPS_A_VISIT } else { 1 };
-    limits::admit("the simulation of the wafer", bytes, STEPS_AN_OP * ops + each * moved + u128::from(inputs))?;
+    // visited for every element, 1 / (1 - p) times where it idles in a share p of its cycles.
+    let p = options.noop_probability;
+    let each = if p > 0.0 { STEPS_A_VISIT * u128::from(rounded(1.0 / (1.0 - p)).max(1)) } else { 1 };
+    let visits = each.saturating_mul(moved);
+    limits::admit("the simulation of the wafer", bytes, visits.saturating_add(STEPS_AN_OP * ops + u128::from(inputs)))?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ and `Messages` serves what none of them does.
 
 from collections.abc import Callable
 
+from unisono.base.facts import reduces
 from unisono.tasks._held import Route
 from unisono.tasks._messages import Messages
 from unisono.tasks.routes._about import About
@@ -37,4 +38,7 @@ def route(about: About, by_messages: bool) -> Route:
     for way in () if by_messages else WAYS[about.operation.pattern]:
         if (found := way(about)) is not None:
             return found
-    return Messages(about.transport, about.discovery, about.operation, about.moved)
+    # Where tasks had several operators, the number of each element's operator goes with it.
+    codes = int(about.operator is None and reduces(about.operation.pattern))
+    size = about.dtype.itemsize + codes
+    return Messages(about.transport, about.discovery, about.operation, about.moved, size)

@@ -133,8 +133,8 @@ pub fn run(program: &Program, nodes: u32, rank: u32, rules: Rules) -> Discovery 
 pub fn commands_of(program: &Program, nodes: u32, rank: u32, rules: Rules) -> Vec<String> {
     let mut discovery = run(program, nodes, rank, rules);
     let name = |action: Action| match action {
-        Action::Push { buffer, to, region } => format!("push {buffer} to {to}: {region}"),
-        Action::AwaitPush { buffer, from } => format!("await {buffer} from {}", from.len()),
+        Action::Push { buffer, to, region, .. } => format!("push {buffer} to {to}: {region}"),
+        Action::AwaitPush { buffer, from, .. } => format!("await {buffer} from {}", from.len()),
         Action::Collective { buffer, group, operation, .. } => format!("{} {buffer} group {group}", operation.pattern),
         Action::Execute { chunk } => format!("execute {}", chunk.text(1)),
     };

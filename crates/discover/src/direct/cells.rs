@@ -1,0 +1,118 @@
+//! A reduction cut into cells: the points with the same givers and the same takers.
+//!
+//! One map holds for each point the regions that cover it, as a chain of numbers. Ranks with equal regions count as one, so a
+//! reduction to which all contribute everywhere costs one step, and one of neighbors a few for each rank.
+
+use rustc_hash::FxHashMap;
+use unisono_base::narrow;
+
+use super::{Cell, Direct, DirectExchange};
+use crate::{
+    exchange::Operation,
+    region_map::RegionMap,
+    side::{Ranks, Sides},
+    space::{Box3, Region},
+};
+
+/// Ranks with one region, all of which give it or take it.
+struct Mark {
+    gives: bool,
+    region: Region,
+    ranks: Vec<u32>,
+}
+
+/// All cells, or those that `only` gives to or takes from: the others then appear as far as it exchanges data with them.
+pub fn of_reduction(operation: &Operation, sides: &Sides, only: Option<u32>) -> DirectExchange {
+    let scope = only.map(|rank| operation.given(sides, rank).union(&operation.received(sides, rank)));
+    let mut cells: Vec<(Region, Cell)> = Vec::new();
+    for (region, givers, takers) in classes(&marks(operation, sides, scope.as_ref())) {
+        let elements = region.volume();
+        let mut add = |givers: &Ranks, takers: Ranks| {
+            if !takers.is_empty() {
+                cells.push((region.clone(), Cell { elements, givers: givers.clone(), takers }));
+            }
+        };
+        match only {
+            None => add(&givers, takers),
+            Some(rank) => {
+                if takers.has(rank) {
+                    add(&givers, Ranks::one(rank));
+                }
+                if givers.has(rank) {
+                    add(&Ranks::one(rank), listed(takers.iter().filter(|&k| k != rank)));
+                }
+            }
+        }
+    }
+    let (regions, cells) = cells.into_iter().unzip();
+    DirectExchange { lengths: Direct::Cells(cells), regions, complete: only.is_none() }
+}
+
+/// What each rank gives and takes, within `scope`; equal regions once.
+fn marks(operation: &Operation, sides: &Sides, scope: Option<&Region>) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = Vec::new();
+    let mut known: FxHashMap<(bool, Region), usize> = FxHashMap::default();
+    for rank in operation.participants.iter() {
+        for gives in [true, false] {
+            let region = if gives { operation.given(sides, rank) } else { operation.received(sides, rank) };
+            let region = scope.map_or_else(|| region.clone(), |scope| region.intersect(scope));
+            if region.is_empty() {
+                continue;
+            }
+            let at = *known.entry((gives, region.clone())).or_insert_with(|| {
+                marks.push(Mark { gives, region, ranks: Vec::new() });
+                marks.len() - 1
+            });
+            marks[at].ranks.push(rank);
+        }
+    }
+    marks
+}
+
+/// The points that some rank takes, by the marks that cover them, in the order of their regions.
+fn classes(marks: &[Mark]) -> Vec<(Region, Ranks, Ranks)> {
+    let corners = marks.iter().flat_map(|mark| mark.region.boxes());
+    let all = Region::of(corners.copied()).bounds();
+    // Chain k goes on with the chain before it and a mark; chain 0 is empty.
+    let mut chains: Vec<(u32, u32)> = vec![(0, 0)];
+    let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let mut map = RegionMap::new(all, 0_u32);
+    let mut met: Vec<(Box3, u32)> = Vec::new();
+    for (mark, row) in marks.iter().enumerate() {
+        for window in row.region.boxes() {
+            met.clear();
+            map.query(window, |b, chain| met.push((b, chain)));
+            for &(b, before) in &met {
+                let key = (before, narrow(mark));
+                let chain = *known.entry(key).or_insert_with(|| {
+                    chains.push(key);
+                    narrow(chains.len() - 1)
+                });
+                map.set(&b, chain);
+            }
+        }
+    }
+    let mut boxes: FxHashMap<u32, Vec<Box3>> = FxHashMap::default();
+    map.query(&all, |b, chain| boxes.entry(chain).or_default().push(b));
+    boxes.remove(&0);
+    let mut found: Vec<(Region, Ranks, Ranks)> = Vec::new();
+    for (mut chain, boxes) in boxes {
+        let (mut givers, mut takers) = (Vec::new(), Vec::new());
+        while chain > 0 {
+            let (before, mark) = chains[chain as usize];
+            let mark = &marks[mark as usize];
+            if mark.gives { &mut givers } else { &mut takers }.extend(&mark.ranks);
+            chain = before;
+        }
+        if !takers.is_empty() {
+            found.push((Region::of(boxes), listed(givers), listed(takers)));
+        }
+    }
+    // No two regions are equal, so the order does not depend on that of the table.
+    found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+fn listed(ranks: impl IntoIterator<Item = u32>) -> Ranks {
+    Ranks::of(ranks.into_iter().map(|k| (k, k + 1)).collect())
+}

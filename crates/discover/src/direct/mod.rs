@@ -1,0 +1,180 @@
+//! Operations as messages between pairs of ranks, all begun at once: one list, which is priced, proved and executed.
+//!
+//! This is the communication of a read in which no collective was found, and of collectives that neither a plan nor a
+//! library serves. [`Direct`] holds the lengths alone. A price, a proof and a digest depend on nothing else, so equal reads of
+//! a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell carries.
+//!
+//! **All ranks or one.** Up to [`MOST_MESSAGES`] messages every rank lists all of them. An exchange of more messages is listed
+//! by each rank as far as it takes part: what it sends and what it receives. Both ranks of a message then list it. See
+//! [`schedule`] for what the proof of such a part says.
+
+mod cells;
+mod part;
+mod schedule;
+
+use unisono_base::{limits::take, mix, narrow};
+
+pub use part::{Piece, RankPart};
+pub use schedule::{DirectSchedule, Proofs, whole_elements};
+
+use crate::{
+    exchange::{Operation, OwnedRegion, by_rank, received, targets},
+    plan::Pushed,
+    side::{Ranks, SideId, Sides},
+    space::Region,
+};
+
+/// Exchanges of at most this many messages are listed and proved as a whole by each rank: a few tenths of a second.
+pub const MOST_MESSAGES: u64 = 1 << 16;
+
+/// Elements from one rank to another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Message {
+    pub from: u32,
+    pub to: u32,
+    pub elements: u64,
+}
+
+/// Elements to which the same ranks contribute, and whose sums the same ranks receive.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cell {
+    pub elements: u64,
+    pub givers: Ranks,
+    pub takers: Ranks,
+}
+
+/// The lengths of an exchange by messages.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Direct {
+    /// One message for each pair of ranks, ascending.
+    Messages(Vec<Message>),
+    /// A reduction: each giver of a cell sends its partial result to each taker, all cells of a pair in one message.
+    Cells(Vec<Cell>),
+}
+
+impl Direct {
+    /// The name of the schedule, which is equal where exchanges and sizes of elements are.
+    pub fn name(&self, element_bytes: u64) -> String {
+        let mut digest = element_bytes;
+        let mut add = |n: u64| digest = mix(digest ^ n).wrapping_add(1);
+        match self {
+            Self::Messages(messages) => messages.iter().for_each(|m| {
+                add(u64::from(m.from) << 32 | u64::from(m.to));
+                add(m.elements);
+            }),
+            Self::Cells(cells) => {
+                // No message goes from the last rank to itself.
+                add(u64::MAX);
+                for cell in cells {
+                    add(cell.elements);
+                    for ranks in [&cell.givers, &cell.takers] {
+                        add(ranks.intervals().len() as u64);
+                        ranks.intervals().iter().for_each(|&(a, b)| add(u64::from(a) << 32 | u64::from(b)));
+                    }
+                }
+            }
+        }
+        format!("messages-{digest:016x}")
+    }
+
+    /// The elements that each rank sends to each other one, ascending.
+    pub fn messages(&self) -> Vec<Message> {
+        let cells = match self {
+            Self::Messages(messages) => return messages.clone(),
+            Self::Cells(cells) => cells,
+        };
+        let mut rows: Vec<Message> = Vec::new();
+        for cell in cells {
+            let pairs = u128::from(cell.givers.len()) * u128::from(cell.takers.len());
+            take("the list of messages", 32 * (rows.len() as u128 + pairs));
+            for from in cell.givers.iter() {
+                let others = cell.takers.iter().filter(|&to| to != from);
+                rows.extend(others.map(|to| Message { from, to, elements: cell.elements }));
+            }
+        }
+        rows.sort_unstable();
+        rows.dedup_by(|row, last| {
+            let same = (row.from, row.to) == (last.from, last.to);
+            last.elements += if same { row.elements } else { 0 };
+            same
+        });
+        rows
+    }
+}
+
+/// An exchange by messages, with the region that each message or cell carries.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DirectExchange {
+    pub lengths: Direct,
+    /// Of each message, or of each cell.
+    pub regions: Vec<Region>,
+    /// Whether these are the messages of all ranks, and not only those of one.
+    pub complete: bool,
+}
+
+impl DirectExchange {
+    fn of_rows(mut rows: Vec<(u32, u32, Region)>, complete: bool) -> Self {
+        rows.sort_unstable_by_key(|&(from, to, _)| (from, to));
+        let message = |&(from, to, ref region): &(u32, u32, Region)| Message { from, to, elements: region.volume() };
+        let lengths = Direct::Messages(rows.iter().map(message).collect());
+        Self { lengths, regions: rows.into_iter().map(|row| row.2).collect(), complete }
+    }
+
+    /// What `rank` must know of an operation's messages; without a rank all of them.
+    pub fn of_operation(operation: &Operation, sides: &Sides, rank: Option<u32>) -> Self {
+        let ranks = u64::from(operation.participants.len());
+        let only = rank.filter(|_| ranks * ranks.saturating_sub(1) > MOST_MESSAGES);
+        if operation.pattern.reduces() {
+            return cells::of_reduction(operation, sides, only);
+        }
+        let to = |to: u32| operation.receives(sides, to).into_iter().map(move |(from, region)| (from, to, region));
+        let rows = match only {
+            None => gathered(operation.participants.iter().map(to)),
+            Some(rank) => {
+                let sends = operation.sends(sides, rank).into_iter().map(|(to, region)| (rank, to, region));
+                to(rank).chain(sends).collect()
+            }
+        };
+        Self::of_rows(rows, only.is_none())
+    }
+
+    /// The same of the messages of a read.
+    pub fn of_pushed(pushed: &Pushed, sides: &Sides, rank: Option<u32>) -> Self {
+        let Pushed { reader, parts, readers, .. } = pushed;
+        let only = rank.filter(|_| pairs(sides, readers, *reader, parts) > MOST_MESSAGES);
+        let to = |to: u32| {
+            let from = by_rank(parts.iter().flat_map(|part| received(sides, to, *reader, part)));
+            from.into_iter().map(move |(from, region)| (from, to, region))
+        };
+        let rows = match only {
+            None => gathered(readers.iter().map(to)),
+            Some(rank) => {
+                let sends = by_rank(parts.iter().flat_map(|part| targets(sides, rank, *reader, part)));
+                to(rank).chain(sends.into_iter().map(|(to, region)| (rank, to, region))).collect()
+            }
+        };
+        Self::of_rows(rows, only.is_none())
+    }
+}
+
+fn gathered<I: Iterator<Item = (u32, u32, Region)>>(rows: impl Iterator<Item = I>) -> Vec<(u32, u32, Region)> {
+    let mut all = Vec::new();
+    for rows in rows {
+        take("the list of messages", 64 * all.len() as u128);
+        all.extend(rows);
+    }
+    all
+}
+
+/// About how many messages the readers of some parts receive: a few of them stand for all.
+pub fn pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[OwnedRegion]) -> u64 {
+    const ASKED: u32 = 4;
+    let of = |k: u32| {
+        let from =
+            parts.iter().map(|part| sides[part.owner].touching(&crate::exchange::need(sides, k, reader, part)).len());
+        from.map(u64::from).sum::<u64>()
+    };
+    let asked = readers.iter().step_by(narrow(readers.len().div_ceil(ASKED).max(1)));
+    let (sum, count) = asked.map(of).fold((0, 0), |(sum, count), pairs| (sum + pairs, count + 1));
+    (sum / count.max(1)).saturating_mul(u64::from(readers.len()))
+}

@@ -1,0 +1,113 @@
+"""The sources of a command's input, and the options that each source has no use for.
+
+A command reads its input from a file, plans it, or takes it from another tool. An option without effect on the input
+that the command line names is refused, by its name and with the reason: its user expects an effect.
+"""
+
+from dataclasses import dataclass
+
+import click
+from click.core import ParameterSource
+
+__all__ = [
+    "BY_RECORDS",
+    "CERTIFICATE",
+    "COLLECTIVE",
+    "FILE",
+    "GOAL",
+    "GOAL_ON_MACHINE",
+    "LIST",
+    "MODEL_OF_FILE",
+    "NO_GRAPH",
+    "NO_MACHINE",
+    "PLACED_FILE",
+    "Unused",
+    "refuse_unused",
+]
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Options that a source of input has no use for."""
+
+    #: Names of the parameters of the command.
+    options: tuple[str, ...]
+    #: The rest of the sentence that begins with the option.
+    reason: str
+
+
+_PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param")
+_PART = ("shape", "ranks", "nodes", "subset")
+_LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "zero_byte")
+_OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
+
+_GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file says the parameters of a machine")
+
+#: A collective that is planned.
+COLLECTIVE = (_GOES_WITH_GOAL,)
+#: A file with a schedule that is placed on the machine that is named, and one on its own machine.
+PLACED_FILE = (
+    Unused(_PLANNED, "is for a collective that is planned, and the schedule of a file has its own; drop it"),
+    _GOES_WITH_GOAL,
+)
+FILE = (*PLACED_FILE, Unused(_PART, "names a part of a machine; name the machine too, with --machine"))
+#: The same where the command does not run it.
+MODEL_OF_FILE = (Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),)
+#: A program of another tool, alone and on a machine.
+GOAL = (
+    Unused((*_PLANNED, "model"), "is for a collective that is planned, and --goal brings its own program; drop it"),
+    Unused(_PART, "names a part of a machine, and a program of --goal numbers its own ranks; drop it"),
+)
+GOAL_ON_MACHINE = (
+    *GOAL,
+    Unused(_LOGGOPS, "is of LogGOPS; a machine has its own prices, so it is for a run without one"),
+)
+#: A certificate of a schedule.
+CERTIFICATE = (
+    Unused(
+        ("machine", *_PART, *_PLANNED, "model", "method", "seed"),
+        "is for a proof, and --check reads one that is finished; drop it",
+    ),
+)
+#: The list of all inputs that the command knows.
+LIST = (
+    Unused(
+        ("machine", "shape", "level", "no_overlap", "nodes", "minibatch", "algorithm", "plot"),
+        "is about one of the list; name it",
+    ),
+)
+#: A program of tasks without a machine, and without a picture.
+NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)
+NO_GRAPH = (Unused(("graph_kind",), "is for a picture; name its file with --graph"),)
+
+_ON_RANKS = (
+    Unused(_OF_WAFERS, "has no effect here: queues and idle PEs are a wafer's; among ranks see --late, --noise"),
+)
+_NOT_OF_RANKS = Unused(
+    ("late", "noise"), "is for ranks that exchange messages, on machines of kind endpoint or network"
+)
+#: A run on a simulator, by the nodes that it records.
+BY_RECORDS = {
+    "pes": (_NOT_OF_RANKS,),
+    "ranks": _ON_RANKS,
+    "nothing": (Unused(_OF_WAFERS, "is for the PEs of a wafer"), _NOT_OF_RANKS),
+}
+
+
+def refuse_unused(*sources: tuple[Unused, ...]) -> None:
+    """Refuses the options of the command line that the sources of its input have no use for.
+
+    Raises:
+        UsageError: one of them is given.
+
+    """
+    context = click.get_current_context()
+    given = {
+        parameter.name: parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name is not None and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    }
+    for unused in (one for source in sources for one in source):
+        for name in unused.options:
+            if name in given:
+                raise click.UsageError(f"{given[name]} {unused.reason}")

@@ -1,0 +1,194 @@
+"""Under mpiexec: what ranks send and receive, beside the schedules that `explain` prices. Rank 0 prints how many.
+
+Usage: sent.py random FIRST LAST | sent.py fixed TRACE
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from mpi4py import MPI
+from unisono.tasks import Program, View, all_, halo, neighborhood, one_to_one
+from unisono.tasks._schedule import Command, Schedule
+from unisono.tasks._transport import Transport
+
+from tests.mpi.random_tasks import RandomProgram
+
+COMM = MPI.COMM_WORLD
+BYTES = {"f64": 8, "f32": 4, "f16": 2}
+
+#: Of one operation on this rank: the ranks and bytes of its messages, in the order in which they were begun.
+Ends = dict[str, list[tuple[int, int]]]
+#: The task, the array and the group or the read, and the name of the schedule that was executed.
+Key = tuple[int, int, int, str | None]
+
+
+class Once(Program):
+    """A program that runs as a whole, as `explain` reads it."""
+
+    def run(self) -> None:
+        """Waits for `go`."""
+
+    def go(self) -> dict[Key, Ends]:
+        """Runs it, and returns the messages of each operation of this rank."""
+        done: dict[Key, Ends] = {}
+        at: list[Key] = []
+        begin, send, receive = Schedule._begin, Transport.start_sending, Transport.receive
+
+        def begin_one(schedule: Schedule, command: Command) -> bool:
+            group = command[5] if command[0] == "collective" else -1
+            at[:] = [(command[2], command[4], group, schedule._name(command))]
+            begun = begin(schedule, command)
+            if begun:
+                done.setdefault(at[0], {"to": [], "from": []})
+            return begun
+
+        def logged(end: str, original: Callable[..., Any]) -> Callable[..., Any]:
+            def run(transport: Transport, other: int, data: Any, tag: int) -> Any:
+                done.setdefault(at[0], {"to": [], "from": []})[end].append((other, data.nbytes))
+                return original(transport, other, data, tag)
+
+            return run
+
+        with (
+            patch.object(Schedule, "_begin", begin_one),
+            patch.object(Transport, "start_sending", logged("to", send)),
+            patch.object(Transport, "receive", logged("from", receive)),
+        ):
+            super().run()
+        return done
+
+
+def priced(schedule: dict[str, Any]) -> list[Ends]:
+    """The messages of each rank in a schedule, in the order of its lanes."""
+    size, streams = BYTES[schedule["collective"]["dtype"]], schedule["streams"]
+    ranks: list[Ends] = [{"to": [], "from": []} for _ in range(schedule["nodes"])]
+    for program in schedule["programs"]:
+        rank, received = program["node"], Counter[int]()
+        for step in (step for lane in program["lanes"] for step in lane):
+            for sink in step["sinks"]:
+                if "stream" in sink:
+                    (to,) = streams[sink["stream"]]["sinks"]
+                    ranks[rank]["to"].append((to, step["length"] * size))
+            for source in step["sources"]:
+                if "stream" in source:
+                    received[streams[source["stream"]]["source"]] += step["length"] * size
+        ranks[rank]["from"] = list(received.items())
+    return ranks
+
+
+def compare(program: Once, rules: str) -> tuple[int, int]:
+    """Runs a program and compares; returns how many operations went by messages, and how many otherwise."""
+    everyone = COMM.gather(program.go())
+    if everyone is None:
+        return 0, 0
+    explained = program.explain(COMM.size, rules, machine="archer")
+    names = {
+        (k, a): (program._discovery.task_name(k), program.arrays[a].name) for done in everyone for k, a, *_ in done
+    }
+    found = Counter((*names[k, a], name) for k, a, _, name in {key for done in everyone for key in done})
+    expected: Counter[tuple[str, str, str | None]] = Counter()
+    for row in explained.operations:
+        expected[row["task"], row["buffer"], row["schedule"]] += row["count"]
+        if row["algorithm"] == "nothing":
+            assert row["bytes"] == 0, row
+        else:
+            assert (row["schedule"] is None) == (row["algorithm"] != "messages"), row
+    assert found == expected, (found - expected, expected - found)
+
+    schedules: dict[str | None, tuple[list[Ends], bool]] = {}
+    for moved in program._discovered(COMM.size, rules).moved(program._reduced_by_messages()):
+        if moved.schedule_name:
+            schedule = moved.schedule()
+            assert schedule.verify()
+            schedules[moved.schedule_name] = priced(json.loads(schedule.to_json())), moved.element_bytes % 2 == 0
+    for rank, done in enumerate(everyone):
+        for (*_, name), ends in done.items():
+            if name is None:
+                # A plan or the library serves it, by communicators of their own.
+                assert ends == {"to": [], "from": []}
+                continue
+            ranks, whole = schedules[name]
+            for end in ("to", "from"):
+                if whole:
+                    assert ends[end] == ranks[rank][end], (name, rank, end)
+                    continue
+                assert [k for k, _ in ends[end]] == [k for k, _ in ranks[rank][end]]
+                for (_, sent), (_, cost) in zip(ends[end], ranks[rank][end], strict=True):
+                    # Elements of an odd number of bytes are priced as pairs of bytes, for each cell of the exchange.
+                    assert 0 <= cost - sent <= 8, (name, rank, end)
+    by_messages = sum(count for (*_, name), count in found.items() if name)
+    return by_messages, found.total() - by_messages
+
+
+def nothing(*_: View) -> None:
+    """A kernel without work."""
+
+
+def reduced(dtype: str, ops: tuple[str, ...], mapper: Any, wide: int, trace: str | None = None) -> Once:
+    """Sums onto parts that overlap, read by some or by all."""
+    program = Once(trace=trace)
+    source, sums = program.zeros(24, name="source"), program.zeros(24, dtype=dtype, name="sums")
+    for op in ops:
+        low = 12 * (op != ops[0])
+        program.task(nothing, range=12, reduces=[sums[mapper]], op=op, offset=low, name=f"add {op}")
+    for reads in (one_to_one, neighborhood(2), all_):
+        program.task(nothing, range=wide, reads=[sums[reads]], updates=[source[one_to_one]], name=f"use {wide}")
+    return program
+
+
+def moved(trace: str | None = None) -> Once:
+    """Halos in one and two dimensions, and what ends on one rank."""
+    program = Once(trace=trace)
+    grid, other = program.zeros((9, 7), name="grid"), program.zeros((9, 7), name="other")
+    octets = program.zeros(31, dtype=np.uint8, name="octets")
+    for _ in range(3):
+        program.task(
+            nothing, range=(9, 7), reads=[grid[halo(1, 2)]], writes=[other[one_to_one]], split="2d", name="step"
+        )
+        program.task(nothing, range=(9, 7), reads=[other[halo(1, 1)]], writes=[grid[one_to_one]], name="back")
+        program.task(nothing, range=31, updates=[octets[one_to_one]], name="fill")
+        program.task(nothing, range=31, reads=[octets[neighborhood(3)]], updates=[octets[one_to_one]], name="near")
+    program.task(nothing, range=1, reads=[grid[all_], octets[all_]], name="end")
+    return program
+
+
+def main() -> None:
+    """Compares all of them."""
+    total = Counter[str]()
+
+    def add(program: Once) -> None:
+        by_messages, others = compare(program, program._rules)
+        total.update({"messages": by_messages, "others": others})
+
+    if sys.argv[1] == "random":
+        for number in range(int(sys.argv[2]), int(sys.argv[3])):
+            made = RandomProgram(number, make=Once).program
+            assert isinstance(made, Once)
+            add(made)
+    else:
+        trace = sys.argv[2]
+        for mapper in (all_, neighborhood(1), one_to_one):
+            for wide in (24, 1):
+                add(reduced("i8", ("sum",), mapper, wide))
+                add(reduced("c16", ("sum",), mapper, wide))
+                add(reduced("i4", ("sum", "max"), mapper, wide))
+        program = moved(trace)
+        add(program)
+        program.write_trace()
+        if COMM.rank == 0:
+            events = json.loads(Path(trace).read_text())["traceEvents"]
+            named = {event["args"]["schedule"] for event in events if "schedule" in event.get("args", {})}
+            rows = program.explain(COMM.size, program._rules, machine="archer").operations
+            assert named == {row["schedule"] for row in rows} - {None}
+            assert named
+    if COMM.rank == 0:
+        sys.stdout.write(f"{total['messages']} {total['others']}\n")
+
+
+main()

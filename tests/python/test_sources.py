@@ -1,0 +1,160 @@
+"""Every option that a command has no use for, given its input, is refused by name."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import unisono as un
+from click.core import Option
+from unisono.cli import command
+
+from .conftest import call
+
+#: Options of all commands, with a value each.
+VALUES: Mapping[str, tuple[str, ...]] = {
+    "--machine": ("--machine", "archer"),
+    "--shape": ("--shape", "4"),
+    "--ranks": ("--ranks", "4"),
+    "--nodes": ("--nodes", "1"),
+    "--subset": ("--subset", "0"),
+    "--elements": ("--elements", "16"),
+    "--bytes": ("--bytes", "64"),
+    "--dtype": ("--dtype", "f32"),
+    "--op": ("--op", "sum"),
+    "--root": ("--root", "0"),
+    "--algorithm": ("--algorithm", "ring"),
+    "--param": ("--param", "a=1"),
+    "--model": ("--model", "hockney"),
+    "--method": ("--method", "exact"),
+    "--seed": ("--seed", "5"),
+    "--certificate": ("--certificate", "made.cert"),
+    "--check": ("--check", "made.cert"),
+    "--sim": ("--sim", "endpoint"),
+    "--queue-depth": ("--queue-depth", "2"),
+    "--noop-probability": ("--noop-probability", "0.5"),
+    "--calibrated": ("--calibrated",),
+    "--goal": ("--goal", "made.goal"),
+    **{f"--{name}": (f"--{name}", "1") for name in ("L", "o", "g", "G", "O", "S")},
+    "--zero-byte": ("--zero-byte", "sane"),
+    "--noise": ("--noise", "uniform:1"),
+    "--late": ("--late", "0,0,0,0"),
+    "--timeline": ("--timeline", "made.svg"),
+    "--trace": ("--trace", "made.json"),
+    "--trace-pes": ("--trace-pes", "all"),
+    "--format": ("--format", "goal"),
+    "-o": ("-o", "made.goal"),
+    "--level": ("--level", "model"),
+    "--no-overlap": ("--no-overlap",),
+    "--minibatch": ("--minibatch", "8"),
+    "--plot": ("--plot", "made.png"),
+    "--rules": ("--rules", "full"),
+    "--simulate": ("--simulate",),
+    "--graph": ("--graph", "made.dot"),
+    "--graph-kind": ("--graph-kind", "tasks"),
+}
+#: Of every command: the form of the output, and limits.
+ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
+_PART = {"--shape", "--ranks", "--nodes", "--subset"}
+_PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param"}
+_GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}
+_OF_WAFER = {"--queue-depth", "--noop-probability", "--calibrated"}
+_OF_RANKS = {"--late", "--noise", "--timeline"}
+_RUN = {"--sim", "--seed", "--trace", "--trace-pes"}
+
+#: Options by the library's words for them.
+RECORDS = {
+    "--timeline": ("have no timeline",),
+    "--trace": ("are not traced",),
+    "--trace-pes": ("--trace is not given",),
+}
+
+#: A command with its input: the words of the command line, and the options that it has a use for.
+INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
+    "verify a file": (("verify", "ranks.sched"), {"--machine", "--method", "--seed", "--certificate", "--check"}),
+    "verify a placed file": (
+        ("verify", "ranks.sched", "--machine", "archer"),
+        {*_PART, "--method", "--seed", "--certificate", "--check"},
+    ),
+    "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
+    "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine"}),
+    "emit a placed file": (("emit", "ranks.sched", "--machine", "archer", "--format", "goal", "-o", "out.goal"), _PART),
+    "simulate a file of ranks": (("simulate", "ranks.sched"), {"--machine", "--model", "--goal", *_RUN, *_OF_RANKS}),
+    "simulate a file of a wafer": (("simulate", "wafer.sched"), {"--machine", "--goal", *_RUN, *_OF_WAFER}),
+    "simulate a file of a network": (("simulate", "network.sched"), {"--machine", "--goal", *_RUN, *_OF_RANKS}),
+    "simulate a file of switches": (("simulate", "switches.sched"), {"--machine", "--goal", "--sim", "--seed"}),
+    "simulate a placed file": (
+        ("simulate", "ranks.sched", "--machine", "archer"),
+        {*_PART, "--model", "--goal", *_RUN, *_OF_RANKS},
+    ),
+    "simulate a plan": (
+        ("simulate", "allreduce", "--machine", "archer", "--ranks", "4", "--elements", "16"),
+        {*_PART, *_PLANNED, "--model", "--goal", *_RUN, *_OF_RANKS},
+    ),
+    "simulate a plan on a wafer": (
+        ("simulate", "allreduce", "--machine", "wse2", "--shape", "4", "--elements", "16"),
+        {*_PART, *_PLANNED, "--model", "--goal", *_RUN, *_OF_WAFER},
+    ),
+    "simulate a program": (("simulate", "--goal", "ranks.goal"), {"--machine", *_GOAL, *_RUN, *_OF_RANKS}),
+    "simulate a program on a network": (
+        ("simulate", "--goal", "ranks.goal", "--machine", "torus2d-small"),
+        {*_RUN, *_OF_RANKS},
+    ),
+    "list workloads": (("workload",), set()),
+    "list machines": (("machines",), set()),
+    "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph"}),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sources")
+    for name, machine in (("ranks", "archer"), ("wafer", "wse2"), ("network", "hx2mesh-small")):
+        un.save(un.plan("allreduce", machine, shape=4, elements=16).schedule, folder / f"{name}.sched")
+    switches = un.plan("allreduce", un.machine("piuma", nodes=1), elements=16, algorithm="in-network").schedule
+    un.save(switches, folder / "switches.sched")
+    ranks = un.load(folder / "ranks.sched")
+    un.emit(ranks, "goal", folder / "ranks.goal")
+    (folder / "ranks.cert").write_text(ranks.certificate())
+    (folder / "program.json").write_text('{"buffers": [], "tasks": []}')
+    return folder
+
+
+def option_of(option: Option) -> str:
+    return option.opts[-1] if option.opts[-1] in VALUES or option.opts[-1] in ALWAYS else option.opts[0]
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_options_without_a_use_are_refused(name: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    words, used = INPUTS[name]
+    options = {option_of(option) for option in command(words[0]).params if isinstance(option, Option)}
+    accepted = []
+    for option in sorted(options - used - ALWAYS - set(words)):
+        ran = call(*words, *VALUES[option])
+        named = any(word in ran.err for word in (option, *RECORDS.get(option, ())))
+        if ran.code != 2 or not named or ran.err.count("\n") != 1:
+            accepted.append((option, ran.code, ran.err))
+    assert not accepted
+
+
+def test_the_inputs_themselves_are_accepted(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    for name, (words, _) in INPUTS.items():
+        ran = call(*words)
+        assert ran.code == 0, (name, ran.err)
+
+
+def test_a_network_is_named_where_its_simulator_is(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    ran = call("simulate", "--goal", "ranks.goal", "--sim", "network")
+    assert (ran.code, ran.err) == (
+        2,
+        "error: --sim network runs a program of --goal on a machine; name it with --machine\n",
+    )
+
+
+@pytest.mark.parametrize("operator", ["nonsense", ""])
+def test_a_bound_takes_operators_only(operator: str) -> None:
+    ran = call("bound", "reduce", "--machine", "archer", "--ranks", "4", "--elements", "4", "--op", operator)
+    assert ran.code == 2
+    assert f"'{operator}' is not an operator" in ran.err
