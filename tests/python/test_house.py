@@ -14,7 +14,7 @@ import unisono as un
 from .conftest import ROOT
 
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
-_LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "algorithms", "cost", "emit"}
+_LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost", "emit"}
 #: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
 #: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < sim < discover < plan < py, and
 #: schedule < runtime < mpi < [preload | py].
@@ -24,8 +24,9 @@ ALLOWED: dict[str, set[str]] = {
     "collective": {"base"},
     "schedule": {"base", "machine", "collective"},
     "lower": _LEFT_OF_PLACED,
-    "algorithms": _LEFT_OF_PLACED | {"lower"},
-    "cost": _LEFT_OF_PLACED | {"lower"},
+    "synthesis": {"base", "machine"},
+    "algorithms": _LEFT_OF_PLACED | {"lower", "synthesis"},
+    "cost": _LEFT_OF_PLACED | {"lower", "synthesis"},
     "emit": _LEFT_OF_PLACED | {"lower"},
     "sim": _LEFT_OF_CHOICE,
     "plan": _LEFT_OF_CHOICE | {"sim", "discover"},

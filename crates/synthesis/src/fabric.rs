@@ -58,8 +58,11 @@ impl std::fmt::Display for NoForest {
 pub const MOST_PACKED: u32 = 128;
 /// Ranks for which a plan tries all depths.
 const MOST_QUICK: u32 = 16;
-/// Exact cuts need a flow to every rank; for more ranks only the cuts around single ranks are known.
-const MOST_CUT: u32 = 256;
+/// Ranks times arcs up to which cuts are exact, since they need a flow to every rank; beyond it only the cuts around single
+/// ranks are known.
+const MOST_CUT: u64 = 1 << 16;
+/// The same up to which any plan may consider a forest.
+const MOST_CHEAP: u64 = 1 << 12;
 
 /// Keys of forests: roots, the most depth, and chunks.
 type Key = (Roots, Option<u32>, u32);
@@ -114,14 +117,18 @@ impl Fabric {
             let list = roots.list(self.graph.ranks());
             let alike = self.steps.is_some() && roots == Roots::All;
             // Around one rank is best where the forest of many chunks attains it.
-            let exact = self.graph.ranks() <= MOST_CUT && !alike;
+            let exact = self.size() <= MOST_CUT && !alike;
             Shared::new(if exact { cut::largest(&self.graph, &list) } else { cut::simple(&self.graph, &list) })
         })
     }
 
+    fn size(&self) -> u64 {
+        u64::from(self.graph.ranks()) * self.graph.arcs().len() as u64
+    }
+
     /// Whether a forest can be asked for without much work: one that any plan may consider.
     pub fn is_cheap(&self, roots: Roots) -> bool {
-        self.alike(roots).is_some() || self.graph.ranks() <= 32
+        self.alike(roots).is_some() || self.size() <= MOST_CHEAP
     }
 
     /// Whether all ranks see the same network, so that forests are found by counting.
