@@ -35,7 +35,7 @@ impl Roots {
 pub enum NoForest {
     Unreachable,
     Solver(String),
-    TooLarge { ranks: u32 },
+    TooLarge { ranks: u32, links: usize },
     OverLimit(OverLimit),
 }
 
@@ -44,18 +44,18 @@ impl std::fmt::Display for NoForest {
         match self {
             NoForest::Unreachable => f.write_str("a rank is farther from a root than the depth allows"),
             NoForest::Solver(message) => write!(f, "the solver of linear programs failed: {message}"),
-            NoForest::TooLarge { ranks } => write!(
+            NoForest::TooLarge { ranks, links } => write!(
                 f,
-                "forests among {ranks} ranks are found where the network looks alike from all of them, and otherwise among at \
-                 most {MOST_PACKED}"
+                "the network has {links} links for {ranks} ranks; unless it looks alike from all ranks, forests are found where \
+                 ranks times links are at most {MOST_PACKED}"
             ),
             NoForest::OverLimit(over) => over.fmt(f),
         }
     }
 }
 
-/// More ranks are packed only where the network looks alike from all: the work grows with the fourth power.
-pub const MOST_PACKED: u32 = 128;
+/// Ranks times arcs beyond which forests are found only where the network looks alike from all ranks.
+const MOST_PACKED: u64 = 1 << 15;
 /// Ranks for which a plan tries all depths.
 const MOST_QUICK: u32 = 16;
 /// Ranks times arcs up to which cuts are exact, since they need a flow to every rank; beyond it only the cuts around single
@@ -245,8 +245,8 @@ impl Fabric {
     /// As [`Fabric::forest`].
     pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
         let ranks = self.graph.ranks();
-        if ranks > MOST_PACKED {
-            return Err(NoForest::TooLarge { ranks });
+        if self.size() > MOST_PACKED {
+            return Err(NoForest::TooLarge { ranks, links: self.graph.arcs().len() });
         }
         kept(&self.packings, (roots, depth), || {
             let list = roots.list(ranks);

@@ -65,9 +65,9 @@ fn part<'a>(
     Ok((algorithm, inner, rest))
 }
 
-/// The algorithms that make `kind` by the means of the case.
+/// The algorithms that make `kind` by the means of the case. Forests are made for one collective at a time.
 fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm> {
-    let offered = case.offers();
+    let offered: &[Means] = if case.offers().contains(&Means::Messages) { &[Means::Messages] } else { case.offers() };
     ALGORITHMS.iter().copied().filter(move |a| a.info().serves(kind, offered))
 }
 
