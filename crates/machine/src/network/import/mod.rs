@@ -80,7 +80,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         output_latency_ns: 0.0,
         packet_bytes: 4096,
         buffer_bytes: 1 << 22,
-        send_machines: 32,
+        send_machines: 4,
         host_overhead_ns: 0.0,
         gamma_ns_per_byte: 0.0025,
         failed: Vec::new(),
