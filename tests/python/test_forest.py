@@ -34,7 +34,8 @@ def test_a_certificate_proves_the_bound(collective: str, machine: Path, tmp_path
     file = tmp_path / "bound.json"
     file.write_text(plan.certificate())
     found = un.check_bound(file, machine)
-    assert found["holds"] and found["seconds"] == pytest.approx(cut["seconds"])
+    assert found["holds"]
+    assert found["seconds"] == pytest.approx(cut["seconds"])
     again = bound_seconds(file.read_text(), [(a, b, rate * 10**9) for a, b, rate in CABLES], 1)
     assert float(again) == pytest.approx(cut["seconds"])
     assert un.simulate(plan.schedule).seconds >= cut["seconds"]
@@ -43,16 +44,19 @@ def test_a_certificate_proves_the_bound(collective: str, machine: Path, tmp_path
 def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None:
     file = tmp_path / "bound.json"
     done = call("plan", "allgather", "--machine", str(machine), "--bytes", "1MiB", "--certificate", str(file))
-    assert done.code == 0 and f"wrote {file}" in done.out
+    assert done.code == 0
+    assert f"wrote {file}" in done.out
     done = call("verify", "--certificate", str(file), "--machine", str(machine))
-    assert done.code == 0 and done.out.startswith("accepted: allgather on 4 ranks takes at least")
+    assert done.code == 0
+    assert done.out.startswith("accepted: allgather on 4 ranks takes at least")
     # For another network, and with a bound that the prices do not prove.
     assert call("verify", "--certificate", str(file), "--machine", "torus2d-small").code == 1
     document = json.loads(file.read_text())
     document["seconds"] *= 1.01
     file.write_text(json.dumps(document))
     done = call("verify", "--certificate", str(file), "--machine", str(machine), "--json")
-    assert done.code == 1 and done.json["holds"] is False
+    assert done.code == 1
+    assert done.json["holds"] is False
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "unisono-bound 2"}', "prices"])
@@ -60,7 +64,8 @@ def test_what_is_no_certificate_is_refused(text: str, machine: Path, tmp_path: P
     file = tmp_path / "bound.json"
     file.write_text(text)
     done = call("verify", "--certificate", str(file), "--machine", str(machine))
-    assert done.code == 2 and done.err.count("\n") == 1
+    assert done.code == 2
+    assert done.err.count("\n") == 1
     with pytest.raises(un.InputError):
         un.check_bound(file, machine)
 
@@ -78,4 +83,5 @@ def test_a_torus_sends_near_its_bound() -> None:
     machine = un.machine("torus2d-small")
     plan = un.plan("allgather", machine, bytes="16KiB")
     assert plan.algorithm == "forest"
-    assert plan.ratio is not None and plan.ratio < 1.02
+    assert plan.ratio is not None
+    assert plan.ratio < 1.02

@@ -86,9 +86,7 @@ def verify(
 def _check_bound(certificate: str | None, machine: str | None, as_json: bool) -> int:
     """Checks prices of links against the machine."""
     if certificate is None or machine is None:
-        raise InputError(
-            "name a file of a schedule or a collective to prove it, or --certificate FILE and --machine to check a bound"
-        )
+        raise InputError("name a file or a collective to prove, or --certificate FILE and --machine to check a bound")
     found = check_bound(certificate, machine)
     if as_json:
         print_json(found)
