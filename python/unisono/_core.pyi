@@ -48,6 +48,7 @@ __all__ = [
     "allocate",
     "auto_gen",
     "bounds",
+    "check_bound",
     "check_registers",
     "check_routing",
     "chosen",
