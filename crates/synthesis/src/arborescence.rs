@@ -240,9 +240,9 @@ fn improve(prices: &Prices<f64>, root: usize, most: u32, parent: &mut [usize]) {
         let mut best = (LEAST_GAIN, NONE, NONE);
         for to in (0..n).filter(|&to| to != root) {
             let paid = prices.get(parent[to], to);
-            for from in 0..n {
+            for (from, above) in depth.iter().enumerate() {
                 let gain = paid - prices.get(from, to);
-                let fits = depth[from] + 1 + height[to] <= most;
+                let fits = above + 1 + height[to] <= most;
                 if gain > best.0 && fits && from != to && !is_below(parent, root, to, from) {
                     best = (gain, from, to);
                 }

@@ -64,6 +64,9 @@ const MOST_CUT: u64 = 1 << 16;
 /// The same up to which any plan may consider a forest.
 const MOST_CHEAP: u64 = 1 << 12;
 
+/// A packing, or the reason why there is none.
+type Packed = Result<Shared<Packing>, NoForest>;
+
 /// Keys of forests: roots, the most depth, and chunks.
 type Key = (Roots, Option<u32>, u32);
 
@@ -75,7 +78,7 @@ pub struct Fabric {
     /// Where all ranks see the same network.
     steps: Option<Steps>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
-    packings: Mutex<FxHashMap<(Roots, Option<u32>), Result<Shared<Packing>, NoForest>>>,
+    packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
 }
 
