@@ -17,6 +17,10 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--ranks": ("--ranks", "4"),
     "--nodes": ("--nodes", "1"),
     "--subset": ("--subset", "0"),
+    "--fail": ("--fail", "0-1"),
+    "--from": ("--from", "edges"),
+    "--boxes": ("--boxes", "2"),
+    "--accelerators": ("--accelerators", "2"),
     "--elements": ("--elements", "16"),
     "--bytes": ("--bytes", "64"),
     "--dtype": ("--dtype", "f32"),
@@ -54,7 +58,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 }
 #: Of every command: the form of the output, and limits.
 ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
-_PART = {"--shape", "--ranks", "--nodes", "--subset"}
+_PART = {"--shape", "--ranks", "--nodes", "--subset", "--fail"}
 _PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param"}
 _GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}
 _OF_WAFER = {"--queue-depth", "--noop-probability", "--calibrated"}
@@ -70,18 +74,30 @@ RECORDS = {
 
 #: A command with its input: the words of the command line, and the options that it has a use for.
 INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
-    "verify a file": (("verify", "ranks.sched"), {"--machine", "--method", "--seed", "--certificate", "--check"}),
+    "verify a file": (
+        ("verify", "ranks.sched"),
+        {"--machine", "--fail", "--method", "--seed", "--certificate", "--check"},
+    ),
     "verify a placed file": (
         ("verify", "ranks.sched", "--machine", "archer"),
         {*_PART, "--method", "--seed", "--certificate", "--check"},
     ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
-    "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine"}),
+    "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine", "--fail"}),
     "emit a placed file": (("emit", "ranks.sched", "--machine", "archer", "--format", "goal", "-o", "out.goal"), _PART),
-    "simulate a file of ranks": (("simulate", "ranks.sched"), {"--machine", "--model", "--goal", *_RUN, *_OF_RANKS}),
-    "simulate a file of a wafer": (("simulate", "wafer.sched"), {"--machine", "--goal", *_RUN, *_OF_WAFER}),
-    "simulate a file of a network": (("simulate", "network.sched"), {"--machine", "--goal", *_RUN, *_OF_RANKS}),
-    "simulate a file of switches": (("simulate", "switches.sched"), {"--machine", "--goal", "--sim", "--seed"}),
+    "simulate a file of ranks": (
+        ("simulate", "ranks.sched"),
+        {"--machine", "--fail", "--model", "--goal", *_RUN, *_OF_RANKS},
+    ),
+    "simulate a file of a wafer": (("simulate", "wafer.sched"), {"--machine", "--fail", "--goal", *_RUN, *_OF_WAFER}),
+    "simulate a file of a network": (
+        ("simulate", "network.sched"),
+        {"--machine", "--fail", "--goal", *_RUN, *_OF_RANKS},
+    ),
+    "simulate a file of switches": (
+        ("simulate", "switches.sched"),
+        {"--machine", "--fail", "--goal", "--sim", "--seed"},
+    ),
     "simulate a placed file": (
         ("simulate", "ranks.sched", "--machine", "archer"),
         {*_PART, "--model", "--goal", *_RUN, *_OF_RANKS},
@@ -97,7 +113,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "simulate a program": (("simulate", "--goal", "ranks.goal"), {"--machine", *_GOAL, *_RUN, *_OF_RANKS}),
     "simulate a program on a network": (
         ("simulate", "--goal", "ranks.goal", "--machine", "torus2d-small"),
-        {*_RUN, *_OF_RANKS},
+        {"--fail", *_RUN, *_OF_RANKS},
     ),
     "list workloads": (("workload",), set()),
     "list machines": (("machines",), set()),

@@ -65,7 +65,7 @@ GOAL_ON_MACHINE = (
 #: A certificate of a schedule.
 CERTIFICATE = (
     Unused(
-        ("machine", *_PART, *_PLANNED, "model", "method", "seed"),
+        ("machine", *_PART, "fail", *_PLANNED, "model", "method", "seed"),
         "is for a proof, and --check reads one that is finished; drop it",
     ),
 )
