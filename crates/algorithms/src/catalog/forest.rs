@@ -5,8 +5,9 @@
 //! does one after the other, block by block. A block is cut into `chunks`, each on a tree of its own, and a rank passes
 //! a chunk on when it has all of it.
 //!
-//! T = end of the timetable of all messages ([`unisono_synthesis::Forest::timetable`]). Source: packings of arborescences, Edmonds (1973);
-//! ForestColl, Zhao et al., arXiv 2402.06787, whose optimum this reaches with a limit on the depth.
+//! T = end of the timetable of all messages ([`unisono_synthesis::Forest::timetable`]). Source: packings of arborescences,
+//! Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the ways that the network routes, so the optimum of
+//! ForestColl, which chooses ways, is a bound.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ const INFO: Info = Info {
     params: &[
         Param {
             name: "depth",
-            values: "the most messages from a root to a rank (default: the least where all ranks see the same network, else twice that)",
+            values: "the most messages from a root to a rank (default: the least possible, doubled until the time is near the cut)",
         },
         Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 1024 (default: 1)" },
     ],
