@@ -62,7 +62,7 @@ const MOST_QUICK: u32 = 16;
 /// ranks are known.
 const MOST_CUT: u64 = 1 << 16;
 /// The same up to which any plan may consider a forest.
-const MOST_CHEAP: u64 = 1 << 12;
+const MOST_CHEAP: u64 = 10_000;
 
 /// A packing, or the reason why there is none.
 type Packed = Result<Shared<Packing>, NoForest>;
@@ -178,7 +178,7 @@ impl Fabric {
         (most != u32::MAX).then_some(most)
     }
 
-    /// The limit on the depth where none is given: the least at which the time is near the cut, as far as doubling finds it.
+    /// The limit on the depth where none is given: the first of [`Fabric::ladder`] at which the time is near the cut.
     pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
         *self.ladder(roots, least, u32::MAX).last().expect("the least depth")
     }
@@ -189,7 +189,7 @@ impl Fabric {
         self.ladder(roots, least, steps)
     }
 
-    /// The least depth, doubled until the time is near the cut or no depth is left, at most so many depths.
+    /// The least depth and 1, 3, 7, ... more until the time is near the cut or no depth is left, at most so many depths.
     fn ladder(&self, roots: Roots, least: u32, most: u32) -> Vec<u32> {
         const NEAR: f64 = 1.01;
         let mut depths = vec![least];
@@ -200,9 +200,10 @@ impl Fabric {
         let reached = |depth| self.packing(roots, Some(depth)).map(|packing| packing.time <= bound * NEAR);
         // No tree is deeper than all other ranks in a row.
         let deepest = self.graph.ranks() - 1;
-        let mut depth = least;
+        let (mut depth, mut more) = (least, 1);
         while depth < deepest && (depths.len() as u64) < u64::from(most) && reached(depth) == Ok(false) {
-            depth = (2 * depth).min(deepest);
+            depth = depth.saturating_add(more).min(deepest);
+            more *= 2;
             depths.push(depth);
         }
         depths

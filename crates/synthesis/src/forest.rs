@@ -2,6 +2,7 @@
 
 use std::sync::Arc as Shared;
 
+use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;
 
 use crate::{Graph, packing::Tree, timetable::Jobs, translated::Translated};
@@ -97,10 +98,15 @@ impl Forest {
         match &self.trees {
             Trees::Listed { of, .. } => {
                 let mut jobs = Jobs::default();
+                // Chunks on one tree have the classes of its edges.
+                let mut classes: FxHashMap<*const Tree, Vec<u32>> = FxHashMap::default();
+                let mut brings = vec![None; graph.ranks() as usize];
                 for tree in of.iter().flatten() {
-                    let mut brings = vec![None; graph.ranks() as usize];
-                    for edge in &tree.edges {
-                        brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], edge.way.iter().copied()));
+                    let new = || tree.edges.iter().map(|edge| jobs.class(&edge.way)).collect();
+                    let classes = classes.entry(Shared::as_ptr(tree)).or_insert_with(new);
+                    brings[tree.root as usize] = None;
+                    for (edge, &class) in tree.edges.iter().zip(&*classes) {
+                        brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], class));
                     }
                 }
                 (jobs, graph.arcs().iter().map(|arc| arc.rate as f64).collect())

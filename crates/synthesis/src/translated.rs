@@ -206,12 +206,13 @@ impl Translated {
     pub(crate) fn jobs(&self) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();
+        let classes: Vec<u32> = (0..narrow(self.steps.of.len())).map(|step| jobs.class(&[step])).collect();
         for chunk in 0..self.chunks {
             let mut brings = vec![None; self.order.len()];
             for &rank in &self.order[1..] {
                 let step = self.taken[(rank * self.chunks + chunk) as usize];
                 let from = less(&coordinates(rank, dims), &self.steps.of[usize::from(step)].0, dims);
-                brings[rank as usize] = Some(jobs.add(brings[from as usize], [u32::from(step)]));
+                brings[rank as usize] = Some(jobs.add(brings[from as usize], classes[usize::from(step)]));
             }
         }
         (jobs, self.steps.of.iter().map(|&(_, rate)| rate as f64).collect())

@@ -32,7 +32,7 @@ const INFO: Info = Info {
     params: &[
         Param {
             name: "depth",
-            values: "the most messages from a root to a rank (default: the least possible, doubled until the time is near the cut)",
+            values: "the most messages from a root to a rank (default: the least possible, raised until the time is near the cut)",
         },
         Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 1024 (default: 1)" },
     ],
@@ -43,8 +43,11 @@ const INFO: Info = Info {
 const MOST_CHUNKS: u32 = 1024;
 /// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy. Elsewhere
 /// more come nearer to the best shares of trees, and the block of one root must be in many places at once.
-const CHUNKS: [u32; 4] = [1, 4, 16, 64];
+const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
+/// Of a block in more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
+const LEAST_BYTES: u64 = 1 << 15;
+const FEW: u32 = 64;
 const CHUNKS_OF_ONE: [u32; 5] = [1, 4, 16, 64, 256];
 
 fn roots(case: &Case) -> Roots {
@@ -263,7 +266,8 @@ impl RankAlgorithm for Forest {
                 (false, true) => &CHUNKS_ALIKE,
                 (false, false) => &CHUNKS,
             };
-            for chunks in counts.iter().copied().filter(|&chunks| chunks <= block.max(1)) {
+            let long = |chunks: u32| chunks <= FEW || case.bytes(block) / u64::from(chunks) >= LEAST_BYTES;
+            for chunks in counts.iter().copied().filter(|&chunks| chunks <= block.max(1) && long(chunks)) {
                 found.push(Params::new().with("depth", depth.to_string()).with("chunks", chunks.to_string()));
             }
         }
