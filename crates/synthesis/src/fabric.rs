@@ -75,6 +75,8 @@ pub struct Fabric {
     graph: Graph,
     /// Nanoseconds that a link adds to a message.
     hop_ns: f64,
+    /// Whether messages that leave a rank over different links do not wait for each other.
+    sends_by_link: bool,
     /// Where all ranks see the same network.
     steps: Option<Steps>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
@@ -102,7 +104,25 @@ impl Fabric {
     /// `dims` are the extents over which ranks are numbered, row-major, where they are known; a link adds `hop_ns` to a message.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
-        Self { graph, hop_ns, steps, cuts: Mutex::default(), packings: Mutex::default(), forests: Mutex::default() }
+        Self {
+            graph,
+            hop_ns,
+            sends_by_link: false,
+            steps,
+            cuts: Mutex::default(),
+            packings: Mutex::default(),
+            forests: Mutex::default(),
+        }
+    }
+
+    /// The same, where every link of a rank sends messages by itself.
+    #[must_use]
+    pub fn sending_by_link(self, sends_by_link: bool) -> Self {
+        Self { sends_by_link, ..self }
+    }
+
+    pub fn sends_by_link(&self) -> bool {
+        self.sends_by_link
     }
 
     pub fn graph(&self) -> &Graph {
@@ -270,7 +290,7 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Arc;
+    use crate::{Arc, TreeEdge};
 
     fn torus(dims: &[u32]) -> Fabric {
         let ranks: u32 = dims.iter().product();
@@ -297,7 +317,7 @@ mod tests {
             for chunk in 0..chunks {
                 let mut depth = vec![u32::MAX; ranks as usize];
                 depth[root as usize] = 0;
-                for (from, to) in forest.edges(root, chunk) {
+                for TreeEdge { from, to, .. } in forest.edges(root, chunk) {
                     assert!(depth[from as usize] != u32::MAX && depth[to as usize] == u32::MAX);
                     depth[to as usize] = depth[from as usize] + 1;
                     *load.entry((from, to)).or_insert(0) += 1;

@@ -5,7 +5,12 @@ use std::sync::Arc as Shared;
 use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, packing::Tree, timetable::Jobs, translated::Translated};
+use crate::{
+    Graph,
+    packing::{Edge, Tree},
+    timetable::Jobs,
+    translated::Translated,
+};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -36,8 +41,16 @@ pub struct Message {
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,
+    pub edge: TreeEdge,
+}
+
+/// From one rank to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TreeEdge {
     pub from: u32,
     pub to: u32,
+    /// The first and the last link on its way, as numbers that differ for different links of a rank.
+    pub ends: [u32; 2],
 }
 
 /// The messages of a forest in the order in which they begin.
@@ -49,12 +62,14 @@ pub struct Timetable {
 }
 
 impl Forest {
-    /// The edges of a chunk's tree, from one rank to another. No edge comes before the one that reaches its start.
-    pub fn edges(&self, root: u32, chunk: u32) -> Vec<(u32, u32)> {
+    /// The edges of a chunk's tree. No edge comes before the one that reaches its start.
+    pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {
             Trees::Listed { roots, of } => {
                 let at = roots.binary_search(&root).expect("a root of the forest");
-                of[at][chunk as usize].edges.iter().map(|edge| (edge.from, edge.to)).collect()
+                let ends = |way: &[u32]| [way[0], way[way.len() - 1]];
+                let edge = |edge: &Edge| TreeEdge { from: edge.from, to: edge.to, ends: ends(&edge.way) };
+                of[at][chunk as usize].edges.iter().map(edge).collect()
             }
             Trees::Translated(trees) => trees.edges(root, chunk),
         }
@@ -82,9 +97,9 @@ impl Forest {
                 at = 0;
             }
             for chunk in 0..self.chunks {
-                for (from, to) in self.edges(root, chunk) {
+                for edge in self.edges(root, chunk) {
                     poll();
-                    messages.push(Message { begin: begins[at], root, chunk, from, to });
+                    messages.push(Message { begin: begins[at], root, chunk, edge });
                     at += 1;
                 }
             }

@@ -28,5 +28,5 @@ mod translated;
 
 pub use certificate::{Certificate, CertificateError};
 pub use fabric::{Fabric, NoForest, Roots};
-pub use forest::{Forest, Message, Timetable};
+pub use forest::{Forest, Message, Timetable, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};

@@ -9,7 +9,12 @@
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
 
-use crate::{Forest, Graph, flow::Flow, forest::Trees, timetable::Jobs};
+use crate::{
+    Forest, Graph,
+    flow::Flow,
+    forest::{TreeEdge, Trees},
+    timetable::Jobs,
+};
 
 /// The steps of a network that looks alike from every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -218,14 +223,16 @@ impl Translated {
         (jobs, self.steps.of.iter().map(|&(_, rate)| rate as f64).collect())
     }
 
-    pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<(u32, u32)> {
+    pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         let dims = &self.steps.dims;
         let root = coordinates(root, dims);
         let edge = |&rank: &u32| {
-            let step = &self.steps.of[usize::from(self.taken[(rank * self.chunks + chunk) as usize])].0;
+            let step = self.taken[(rank * self.chunks + chunk) as usize];
+            let ends = [u32::from(step); 2];
+            let step = &self.steps.of[usize::from(step)].0;
             let here = coordinates(rank, dims);
             let from = coordinates(less(&here, step, dims), dims);
-            (plus(&from, &root, dims), plus(&here, &root, dims))
+            TreeEdge { from: plus(&from, &root, dims), to: plus(&here, &root, dims), ends }
         };
         self.order[1..].iter().map(edge).collect()
     }

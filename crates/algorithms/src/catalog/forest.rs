@@ -89,17 +89,26 @@ fn blocks(case: &Case) -> Blocks {
     }
 }
 
-/// Messages of a forest as instructions. A rank sends in the order of the timetable, all from one lane, so that each link has
-/// its next message when it is free; what it receives from one rank has a lane of its own.
+/// Messages of a forest as instructions. A rank sends in the order of the timetable, so that each link has its next message
+/// when it is free: all from one lane, or from one for each link where the links of a rank do not wait for each other. What it
+/// receives from one rank has a lane of its own.
 struct Messages<'a> {
     case: &'a Case<'a>,
     forest: &'a synthesis::Forest,
-    /// Of each rank, the ranks that it receives from, by lane.
-    senders: Vec<Vec<u32>>,
+    sends_by_link: bool,
+    /// What each rank does in each of its lanes.
+    lanes: Vec<Vec<Lane>>,
 }
 
-/// The lane of sends; the sender's place in [`Messages::senders`] follows.
-const SENDS: u32 = 0;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// What a rank has itself, and its sends.
+    Own,
+    /// Sends over a link.
+    Link(u32),
+    /// What comes from a rank.
+    From(u32),
+}
 
 impl Messages<'_> {
     /// The elements of a chunk: where they are in the vector that its root owns, and in the vector of all blocks.
@@ -116,13 +125,18 @@ impl Messages<'_> {
         (Span::new(own, part.len), all)
     }
 
-    fn lane(&mut self, at: u32, from: u32) -> u32 {
-        let senders = &mut self.senders[at as usize];
-        let place = senders.iter().position(|&sender| sender == from).unwrap_or_else(|| {
-            senders.push(from);
-            senders.len() - 1
+    fn lane(&mut self, at: u32, does: Lane) -> u32 {
+        let lanes = &mut self.lanes[at as usize];
+        let place = lanes.iter().position(|&lane| lane == does).unwrap_or_else(|| {
+            lanes.push(does);
+            lanes.len() - 1
         });
-        SENDS + 1 + narrow::<u32>(place)
+        narrow(place)
+    }
+
+    /// The lane of a rank's sends that begin or end on a link.
+    fn sends(&mut self, at: u32, link: u32) -> u32 {
+        self.lane(at, if self.sends_by_link { Lane::Link(link) } else { Lane::Own })
     }
 
     /// The place of a chunk on a rank in tables.
@@ -145,18 +159,19 @@ impl Messages<'_> {
             if len == 0 {
                 continue;
             }
-            let (from, to) = (NodeId(m.from), NodeId(m.to));
-            let at_root = m.from == m.root;
+            let edge = m.edge;
+            let (from, to) = (NodeId(edge.from), NodeId(edge.to));
+            let at_root = edge.from == m.root;
             let source = if at_root && made.is_none() { Operand::In(own) } else { Operand::Out(all) };
             let stream = Operand::Stream(b.stream(from, &[to]));
-            let sent = b.combine(from, SENDS, len, &[source], &[stream]);
-            let before = self.index(m.root, m.chunk, m.from);
+            let sent = b.combine(from, self.sends(edge.from, edge.ends[0]), len, &[source], &[stream]);
+            let before = self.index(m.root, m.chunk, edge.from);
             let earlier = if at_root { made.and_then(|made| made[before]) } else { received[before] };
             if let Some(earlier) = earlier {
                 b.after(sent, earlier);
             }
-            let lane = self.lane(m.to, m.from);
-            let index = self.index(m.root, m.chunk, m.to);
+            let lane = self.lane(edge.to, Lane::From(edge.from));
+            let index = self.index(m.root, m.chunk, edge.to);
             received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
         }
     }
@@ -167,7 +182,7 @@ impl Messages<'_> {
         let mut arrived: Vec<Vec<Operand>> = self.table(Vec::new());
         let mut below = self.table(0_u32);
         for m in &table.messages {
-            below[self.index(m.root, m.chunk, m.from)] += 1;
+            below[self.index(m.root, m.chunk, m.edge.from)] += 1;
         }
         let mut ends = self.table(None);
         for m in table.messages.iter().rev() {
@@ -175,18 +190,19 @@ impl Messages<'_> {
             if len == 0 {
                 continue;
             }
-            let (node, above) = (NodeId(m.to), NodeId(m.from));
+            let edge = m.edge;
+            let (node, above) = (NodeId(edge.to), NodeId(edge.from));
             let up = Operand::Stream(b.stream(node, &[above]));
             let mut sources = vec![Operand::In(all)];
-            sources.append(&mut arrived[self.index(m.root, m.chunk, m.to)]);
-            b.combine(node, SENDS, len, &sources, &[up]);
-            let index = self.index(m.root, m.chunk, m.from);
+            sources.append(&mut arrived[self.index(m.root, m.chunk, edge.to)]);
+            b.combine(node, self.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
+            let index = self.index(m.root, m.chunk, edge.from);
             arrived[index].push(up);
             below[index] -= 1;
-            if m.from == m.root && below[index] == 0 {
+            if edge.from == m.root && below[index] == 0 {
                 let mut sources = vec![Operand::In(all)];
                 sources.append(&mut arrived[index]);
-                let lane = self.lane(m.root, m.root);
+                let lane = self.lane(m.root, Lane::From(m.root));
                 ends[index] = Some(b.combine(above, lane, len, &sources, &[Operand::Out(own)]));
             }
         }
@@ -221,13 +237,18 @@ impl RankAlgorithm for Forest {
         let c = case.collective;
         let (forest, fabric) = (forest(case, params)?, fabric(case)?);
         let table = forest.timetable(fabric.graph(), fabric.hop(message_bytes(case, &forest)));
-        let mut messages = Messages { case, forest: &forest, senders: vec![Vec::new(); c.ranks as usize] };
+        let mut messages = Messages {
+            case,
+            forest: &forest,
+            sends_by_link: fabric.sends_by_link(),
+            lanes: vec![vec![Lane::Own]; c.ranks as usize],
+        };
         match c.kind {
             Kind::Broadcast => messages.spread(b, &table, None),
             Kind::Allgather => {
                 for rank in 0..c.ranks {
                     let out = Operand::Out(rank * c.elements);
-                    b.combine(NodeId(rank), SENDS, c.elements, &[Operand::In(0)], &[out]);
+                    b.combine(NodeId(rank), 0, c.elements, &[Operand::In(0)], &[out]);
                 }
                 messages.spread(b, &table, None);
             }
