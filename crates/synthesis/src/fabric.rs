@@ -3,7 +3,10 @@
 use std::sync::{Arc as Shared, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
-use unisono_base::limits::{self, OverLimit};
+use unisono_base::{
+    interrupt::poll,
+    limits::{self, OverLimit},
+};
 
 use crate::{
     Forest, Graph, Ways,
@@ -169,31 +172,23 @@ impl Fabric {
             return Some(steps.depth());
         }
         let ranks = self.graph.ranks();
+        let pairs: Vec<Vec<bool>> = (0..ranks).map(|rank| self.graph.reached(rank)).collect();
         let mut most = 0;
         for root in roots.list(ranks) {
-            // Ranks are levels; relays between them do not count.
-            let mut depth = vec![u32::MAX; self.graph.nodes() as usize];
+            let mut depth = vec![u32::MAX; ranks as usize];
             depth[root as usize] = 0;
-            let mut level = vec![root];
-            let mut next = Vec::new();
-            while !level.is_empty() {
-                let at = depth[level[0] as usize];
-                let mut k = 0;
-                while let Some(&node) = level.get(k) {
-                    k += 1;
-                    for &arc in self.graph.leaving(node) {
-                        let to = self.graph.arcs()[arc as usize].to;
-                        if depth[to as usize] == u32::MAX {
-                            let relay = to >= ranks;
-                            depth[to as usize] = if relay { at } else { at + 1 };
-                            if relay { level.push(to) } else { next.push(to) }
-                        }
+            let (mut queue, mut k) = (vec![root as usize], 0);
+            while let Some(&at) = queue.get(k) {
+                poll();
+                k += 1;
+                for to in 0..depth.len() {
+                    if pairs[at][to] && depth[to] == u32::MAX {
+                        depth[to] = depth[at] + 1;
+                        queue.push(to);
                     }
                 }
-                level = std::mem::take(&mut next);
             }
-            let farthest = depth[..ranks as usize].iter().copied().max().unwrap_or(0);
-            most = most.max(farthest);
+            most = most.max(depth.into_iter().max().unwrap_or(0));
         }
         (most != u32::MAX).then_some(most)
     }

@@ -137,6 +137,33 @@ impl Graph {
         Self::with_places(self.places.clone(), self.ranks, turned)
     }
 
+    /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the shortest of all,
+    /// and none through another rank is as short.
+    pub(crate) fn reached(&self, from: u32) -> Vec<bool> {
+        const FAR: u32 = u32::MAX;
+        let nodes = self.places.len();
+        let (mut distance, mut through_rank) = (vec![FAR; nodes], vec![false; nodes]);
+        distance[from as usize] = 0;
+        let (mut queue, mut k) = (vec![from], 0);
+        while let Some(&at) = queue.get(k) {
+            poll();
+            k += 1;
+            let passes = through_rank[at as usize] || (at != from && at < self.ranks);
+            for &arc in self.leaving(at) {
+                let to = self.arcs[arc as usize].to;
+                if distance[to as usize] == FAR {
+                    distance[to as usize] = distance[at as usize] + 1;
+                    queue.push(to);
+                }
+                if distance[to as usize] == distance[at as usize] + 1 {
+                    through_rank[to as usize] |= passes;
+                }
+            }
+        }
+        let direct = |rank: usize| rank != from as usize && distance[rank] != FAR && !through_rank[rank];
+        (0..self.ranks as usize).map(direct).collect()
+    }
+
     /// The cheapest ways from one rank to all others through relays, at the prices of arcs. Among equal ones the way with
     /// the fewest arcs, or only ways with the fewest arcs. `ways` gets one way a rank, empty where there is none; the prices of the ways are returned.
     pub(crate) fn ways(&self, from: u32, prices: &[f64], allowed: Ways, ways: &mut Vec<Way>) -> Vec<f64> {
