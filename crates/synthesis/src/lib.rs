@@ -22,6 +22,7 @@ mod flow;
 mod forest;
 mod graph;
 pub mod packing;
+pub mod partition;
 mod rounding;
 mod timetable;
 mod translated;
