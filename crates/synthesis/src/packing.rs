@@ -278,7 +278,7 @@ struct Pricing<'a> {
     depth: Option<u32>,
     /// From each rank to each.
     ways: Vec<Vec<Way>>,
-    prices: Prices<f64>,
+    prices: Prices,
 }
 
 impl<'a> Pricing<'a> {
