@@ -23,6 +23,9 @@ pub struct Forest {
     pub time: f64,
     /// Chunks that a rank sends, each to every rank below it, the most of all ranks.
     pub most_sends: u64,
+    /// Where trees run backwards and sum up: operands that are added to sums one after the other, from the farthest rank to the
+    /// root, the most of all trees. A rank adds what comes from below when all of it is there, the root each by itself.
+    pub most_sums: u32,
     pub(crate) trees: Trees,
 }
 
@@ -59,6 +62,18 @@ pub struct Timetable {
     pub messages: Vec<Message>,
     /// When the last one is there.
     pub end: f64,
+}
+
+/// [`Forest::most_sums`] of one tree; edges away from the root come after those nearer to it.
+pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> u32 {
+    let mut below = vec![0; ranks as usize];
+    edges.clone().filter(|&(from, _)| from != root).for_each(|(from, _)| below[from as usize] += 1);
+    let mut longest = vec![0; ranks as usize];
+    for (from, to) in edges.rev() {
+        let whole = below[to as usize] + longest[to as usize];
+        longest[from as usize] = longest[from as usize].max(whole);
+    }
+    1 + longest[root as usize]
 }
 
 impl Forest {
@@ -128,5 +143,19 @@ impl Forest {
             }
             Trees::Translated(trees) => trees.jobs(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_follow_each_other_up_a_tree() {
+        // The root has two branches: rank 1 with ranks 3 and 4 below it, of which 4 has rank 5; and rank 2 alone.
+        let edges = [(0, 1), (0, 2), (1, 3), (1, 4), (4, 5)];
+        // Rank 4 adds one operand, rank 1 two, and the root one after the last message.
+        assert_eq!(sums(0, 6, edges.into_iter()), 4);
+        assert_eq!(sums(0, 3, [(0, 1), (0, 2)].into_iter()), 1);
     }
 }

@@ -23,6 +23,7 @@ mod forest;
 mod graph;
 mod least_price;
 pub mod packing;
+pub mod partition;
 mod rounding;
 mod timetable;
 mod translated;

@@ -12,7 +12,7 @@ use unisono_base::{interrupt::poll, narrow};
 use crate::{
     Forest, Graph,
     flow::Flow,
-    forest::{TreeEdge, Trees},
+    forest::{TreeEdge, Trees, sums},
     timetable::Jobs,
 };
 
@@ -114,7 +114,9 @@ impl Steps {
         let depth = self.depth();
         let trees = Translated { steps: self.clone(), chunks, taken, order };
         let most_sends = (ranks as u64 - 1) * u64::from(chunks);
-        Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
+        let pairs = |chunk| trees.edges(0, chunk).into_iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
+        let most_sums = (0..chunks).map(|chunk| sums(0, narrow(ranks), pairs(chunk).into_iter())).max().unwrap_or(0);
+        Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Translated(trees) }
     }
 
     /// Ranks by the steps that may reach them, nearer ranks first.

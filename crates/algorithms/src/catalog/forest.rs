@@ -15,7 +15,7 @@ use unisono_base::{InstrId, NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
-use unisono_synthesis::{self as synthesis, Fabric, Roots, Timetable};
+use unisono_synthesis::{self as synthesis, Fabric, NoForest, Roots, Timetable};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
@@ -34,7 +34,10 @@ const INFO: Info = Info {
             name: "depth",
             values: "the most messages from a root to a rank (default: the least possible, raised until the time is near the cut)",
         },
-        Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 1024 (default: 1)" },
+        Param {
+            name: "chunks",
+            values: "parts of a block, each on a tree of its own, 1 to 1024 (default: of 1, 4, 16, ... those that end first)",
+        },
     ],
     needs: &[Means::Links],
     ..Info::AMONG_RANKS
@@ -45,10 +48,11 @@ const MOST_CHUNKS: u32 = 1024;
 /// more come nearer to the best shares of trees, and the block of one root must be in many places at once.
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
-/// Of a block in more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
+/// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
 const LEAST_BYTES: u64 = 1 << 15;
+const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 const FEW: u32 = 64;
-const CHUNKS_OF_ONE: [u32; 5] = [1, 4, 16, 64, 256];
+const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 
 fn roots(case: &Case) -> Roots {
     if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
@@ -62,22 +66,72 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// The forest that the parameters name.
-fn forest(case: &Case, params: &Params) -> Result<Arc<synthesis::Forest>, AlgorithmError> {
-    let (fabric, roots) = (fabric(case)?, roots(case));
-    let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
-    let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
-    let least = fabric.least_depth(roots).ok_or_else(|| unsupported("a rank cannot be reached".to_owned()))?;
-    let most = depth.unwrap_or_else(|| fabric.usual_depth(roots, least));
-    if most < least {
-        return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {most}")));
-    }
-    fabric.forest(roots, Some(most), chunks).map_err(|e| unsupported(e.to_string()))
+/// A forest with the parameters that name it.
+struct Chosen {
+    roots: Roots,
+    depth: u32,
+    chunks: u32,
+    forest: Arc<synthesis::Forest>,
 }
 
-/// The longest message of a forest.
-fn message_bytes(case: &Case, forest: &synthesis::Forest) -> u64 {
-    case.bytes(blocks(case).block(0).len.div_ceil(forest.chunks))
+impl Chosen {
+    /// The forest that the parameters name, and where they do not the one whose timetable ends first. A block has no more chunks
+    /// than elements.
+    fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
+        let (fabric, roots) = (fabric(case)?, roots(case));
+        let refused = |reason: NoForest| unsupported(reason.to_string());
+        let least = fabric.least_depth(roots).map_err(refused)?;
+        let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
+        let depth = depth.unwrap_or_else(|| fabric.usual_depth(roots, least));
+        if depth < least {
+            return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
+        }
+        let most = blocks(case).block(0).len.max(1);
+        let chunks = match params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)? {
+            Some(chunks) => chunks.min(most),
+            None => quickest(case, fabric, depth).map_err(refused)?,
+        };
+        let forest = fabric.forest(roots, Some(depth), chunks).map_err(refused)?;
+        Ok(Self { roots, depth, chunks, forest })
+    }
+
+    /// The longest message.
+    fn message_bytes(&self, case: &Case) -> u64 {
+        message_bytes(case, self.chunks)
+    }
+}
+
+/// The number of chunks whose timetable ends first. Of equal ends the fewest, or the most where ranks reduce: what is reduced
+/// after the last message is then least.
+fn quickest(case: &Case, fabric: &Fabric, depth: u32) -> Result<u32, NoForest> {
+    const EQUAL: f64 = 1e-3;
+    let (mut best, mut earliest) = (1, f64::INFINITY);
+    for chunks in counts(case, fabric) {
+        let end = fabric.end_ns(roots(case), Some(depth), chunks, message_bytes(case, chunks))?;
+        let limit = if case.collective.kind.reduces() { 1.0 + EQUAL } else { 1.0 - EQUAL };
+        if end < earliest * limit {
+            (best, earliest) = (chunks, end.min(earliest));
+        }
+    }
+    Ok(best)
+}
+
+/// Numbers of chunks that are worth a try.
+fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
+    let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots(case))) {
+        (true, _) => &CHUNKS_OF_ONE,
+        (false, true) => &CHUNKS_ALIKE,
+        (false, false) => &CHUNKS,
+    };
+    let most = blocks(case).block(0).len.max(1);
+    let least = if case.collective.kind.has_root() { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
+    let long = |chunks: u32| chunks <= FEW || message_bytes(case, chunks) >= least;
+    counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks)).collect()
+}
+
+/// The longest message of a forest of so many chunks.
+fn message_bytes(case: &Case, chunks: u32) -> u64 {
+    case.bytes(blocks(case).block(0).len.div_ceil(chunks))
 }
 
 /// The vector that every root's tree carries: a rank's block, or of an allreduce one block of the vector.
@@ -180,10 +234,6 @@ impl Messages<'_> {
     /// the instructions that end the chunks at their roots.
     fn collect(&mut self, b: &mut Builder, table: &Timetable) -> Vec<Option<InstrId>> {
         let mut arrived: Vec<Vec<Operand>> = self.table(Vec::new());
-        let mut below = self.table(0_u32);
-        for m in &table.messages {
-            below[self.index(m.root, m.chunk, m.edge.from)] += 1;
-        }
         let mut ends = self.table(None);
         for m in table.messages.iter().rev() {
             let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
@@ -197,14 +247,14 @@ impl Messages<'_> {
             sources.append(&mut arrived[self.index(m.root, m.chunk, edge.to)]);
             b.combine(node, self.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
             let index = self.index(m.root, m.chunk, edge.from);
-            arrived[index].push(up);
-            below[index] -= 1;
-            if edge.from == m.root && below[index] == 0 {
-                let mut sources = vec![Operand::In(all)];
-                sources.append(&mut arrived[index]);
-                let lane = self.lane(m.root, Lane::From(m.root));
-                ends[index] = Some(b.combine(above, lane, len, &sources, &[Operand::Out(own)]));
+            if edge.from != m.root {
+                arrived[index].push(up);
+                continue;
             }
+            // The root adds what arrives at once, so that little is left to do after the last message.
+            let lane = self.lane(m.root, Lane::From(m.root));
+            let so_far = if ends[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
+            ends[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
         }
         ends
     }
@@ -217,29 +267,28 @@ impl RankAlgorithm for Forest {
 
     /// The network must allow it; on networks that do not look alike from all ranks this finds the forest.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { forest(case, params).map(|_| ()) }
+        if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { Chosen::new(case, params).map(|_| ()) }
     }
 
-    /// For each message that goes down a send and a receive, for each that goes up one.
+    /// For each message that goes down a send and a receive, for each that goes up one and a sum at its root.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
         let roots = if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
         let each = match c.kind {
-            Kind::Allreduce => 3,
-            Kind::Allgather | Kind::Broadcast => 2,
-            _ => 1,
+            Kind::Allreduce => 4,
+            _ => 2,
         };
         each * roots * u64::from(chunks.min(c.elements)) * u64::from(c.ranks - 1)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
-        let (forest, fabric) = (forest(case, params)?, fabric(case)?);
-        let table = forest.timetable(fabric.graph(), fabric.hop(message_bytes(case, &forest)));
+        let (chosen, fabric) = (Chosen::new(case, params)?, fabric(case)?);
+        let table = chosen.forest.timetable(fabric.routed(), fabric.hop(chosen.message_bytes(case)));
         let mut messages = Messages {
             case,
-            forest: &forest,
+            forest: &chosen.forest,
             sends_by_link: fabric.sends_by_link(),
             lanes: vec![vec![Lane::Own]; c.ranks as usize],
         };
@@ -263,49 +312,39 @@ impl RankAlgorithm for Forest {
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let c = &case.collective;
-        let (forest, fabric) = (forest(case, params).ok()?, case.fabric()?);
+        let Chosen { roots, depth, chunks, forest } = Chosen::new(case, params).ok()?;
         let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
-        let message_bytes = message_bytes(case, &forest);
-        let end = forest.end(fabric.graph(), fabric.hop(message_bytes));
+        let message_bytes = message_bytes(case, chunks);
+        let end_ns = case.fabric()?.end_ns(roots, Some(depth), chunks, message_bytes).ok()?;
         let received = u64::from(forest.chunks) * if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
+        let reduces = u64::from(c.kind.reduces());
         Some(Trees {
-            end_ns: f64::from(ways) * end * message_bytes as f64 / fabric.graph().bytes_per_ns(),
+            end_ns: f64::from(ways) * end_ns,
             messages: ways * forest.depth,
             messages_of_rank: u64::from(ways) * (received + forest.most_sends),
-            reduced: if c.kind.reduces() { forest.most_sends * message_bytes } else { 0 },
+            reduced: reduces * forest.most_sends * message_bytes,
+            reduced_last: reduces * u64::from(forest.most_sums) * message_bytes,
         })
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (Some(fabric), roots) = (case.fabric(), roots(case)) else { return Vec::new() };
-        let Some(least) = fabric.least_depth(roots).filter(|_| fabric.is_cheap(roots)) else { return Vec::new() };
-        let block = blocks(case).block(0).len;
-        let mut found = Vec::new();
-        for depth in fabric.depths(roots, least) {
-            let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots)) {
-                (true, _) => &CHUNKS_OF_ONE,
-                (false, true) => &CHUNKS_ALIKE,
-                (false, false) => &CHUNKS,
-            };
-            let long = |chunks: u32| chunks <= FEW || case.bytes(block) / u64::from(chunks) >= LEAST_BYTES;
-            for chunks in counts.iter().copied().filter(|&chunks| chunks <= block.max(1) && long(chunks)) {
-                found.push(Params::new().with("depth", depth.to_string()).with("chunks", chunks.to_string()));
-            }
+        if !fabric.is_cheap(roots) {
+            return Vec::new();
         }
-        found
+        let Ok(least) = fabric.least_depth(roots) else { return Vec::new() };
+        let named = |depth: u32, chunks: u32| Params::new().with("depth", depth).with("chunks", chunks);
+        let depths = fabric.depths(roots, least).into_iter();
+        depths.flat_map(|depth| counts(case, fabric).into_iter().map(move |chunks| named(depth, chunks))).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {
         if case.collective.ranks < 2 {
             return params.clone();
         }
-        let roots = roots(case);
-        let usual = |fabric: &Fabric| fabric.least_depth(roots).map(|least| fabric.usual_depth(roots, least));
-        let depth = fabric(case).ok().and_then(usual);
-        let with = |params: Params, name: &str, value: Option<u32>| match (params.get(name), value) {
-            (None, Some(value)) => params.with(name, value.to_string()),
-            _ => params,
-        };
-        with(with(params.clone(), "depth", depth), "chunks", Some(1))
+        match Chosen::new(case, params) {
+            Ok(Chosen { depth, chunks, .. }) => params.clone().with("depth", depth).with("chunks", chunks),
+            Err(_) => params.clone(),
+        }
     }
 }
