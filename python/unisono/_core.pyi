@@ -9,6 +9,7 @@ import numpy.typing as npt
 from unisono.base.reports import (
     AllocationReport,
     Bound,
+    BoundProof,
     Candidate,
     Diagnostic,
     DiscoveryReport,
@@ -510,7 +511,7 @@ def bounds(
     root: int | tuple[int, int] | None = None,
     model: str | None = None,
 ) -> list[Bound]: ...
-def check_bound(text: str, machine: Machine) -> tuple[str, int, float | None, str | None]: ...
+def check_bound(text: str, machine: Machine) -> BoundProof: ...
 def simulate_goal(
     path: str,
     parameters: tuple[int | None, ...],

@@ -48,7 +48,8 @@ def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None
     assert f"wrote {file}" in done.out
     done = call("verify", "--certificate", str(file), "--machine", str(machine))
     assert done.code == 0
-    assert done.out.startswith("accepted: allgather on 4 ranks takes at least")
+    assert done.out.startswith("accepted: allgather of 1048576 bytes on 4 ranks of two-boxes takes at least 167.772 µs")
+    assert "places  0 to 3" in done.out
     # For another network, and with a bound that the prices do not prove.
     assert call("verify", "--certificate", str(file), "--machine", "torus2d-small").code == 1
     document = json.loads(file.read_text())
@@ -57,6 +58,114 @@ def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None
     done = call("verify", "--certificate", str(file), "--machine", str(machine), "--json")
     assert done.code == 1
     assert done.json["holds"] is False
+
+
+def test_a_certificate_belongs_to_a_machine_with_its_failures(machine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bound.json"
+    options = ["--machine", str(machine), "--fail", "1-0", "--fail", "2-3"]
+    made = call("plan", "broadcast", *options, "--bytes", "1MiB", "--root", "2", "--certificate", str(file), "--json")
+    assert made.json["certificate"]["bound"] == "cut"
+    found = call("verify", "--certificate", str(file), *options, "--json")
+    assert found.code == 0
+    assert {
+        key: found.json[key] for key in ("collective", "bytes", "root", "machine", "failed", "places", "bound")
+    } == {
+        "collective": "broadcast",
+        "bytes": 1 << 20,
+        "root": 2,
+        "machine": "two-boxes",
+        "failed": ["0-1", "2-3"],
+        "places": [0, 1, 2, 3],
+        "bound": "cut",
+    }
+    assert found.json["seconds"] == made.json["certificate"]["seconds"]
+    text = call("verify", "--certificate", str(file), *options).out
+    assert "failed  0-1, 2-3\nroot    rank 2\nplaces  0 to 3\nbound   cut\n" in text
+    other = call("verify", "--certificate", str(file), "--machine", str(machine))
+    assert other.code == 1
+    assert "it is for two-boxes without 0-1, 2-3, not for two-boxes" in other.out
+
+
+@pytest.mark.parametrize(
+    "option", ["--shape=4", "--root=1", "--bytes=3", "--op=max", "--method=exact", "--model=links"]
+)
+def test_a_check_of_a_bound_refuses_options_without_effect(option: str, machine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bound.json"
+    file.write_text(un.plan("allgather", machine, bytes=64).certificate())
+    done = call("verify", "--certificate", str(file), "--machine", str(machine), option)
+    assert done.code == 2
+    assert option.split("=")[0] in done.err
+
+
+def test_the_bound_of_a_certificate_may_be_smaller_than_that_of_the_plan(machine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bound.json"
+    done = call("plan", "allgather", "--machine", str(machine), "--bytes", "16", "--certificate", str(file))
+    assert "the certificate proves the bound cut of 2.560 ns, not the bound latency" in done.out
+    same = call(
+        "plan", "allgather", "--machine", str(machine), "--bytes", "16", "-o", str(file), "--certificate", str(file)
+    )
+    assert same.code == 2
+    assert "both write" in same.err
+    document = json.loads(file.read_text())
+    document["bytes"] = 2**64 - 1
+    file.write_text(json.dumps(document))
+    done = call("verify", "--certificate", str(file), "--machine", str(machine))
+    assert done.out.split("\n")[0].endswith("takes at least 2.951e+09 s")
+
+
+def test_one_rank_has_no_certificate(machine: Path) -> None:
+    with pytest.raises(un.InputError, match="on one rank needs no link"):
+        un.plan("broadcast", machine, shape=1, elements=4).certificate()
+
+
+def test_a_certificate_is_read_from_a_file(machine: Path) -> None:
+    with pytest.raises(un.InputError, match="name of a file"):
+        un.check_bound(un.plan("allgather", machine, bytes=64).certificate(), machine)
+
+
+def star(tmp_path: Path, leaves: int, rate: str = "100") -> Path:
+    """Accelerators around one switch."""
+    lines = "\n".join(f"{leaf} {leaves} gbps={rate}" for leaf in range(leaves))
+    text = (
+        'name = "star"\nkind = "network"\nplanes = 1\nlink_gbps = 100\nlink_latency_ns = 0\n'
+        "input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n"
+        f"[topology]\nname = \"graph\"\naccelerators = {leaves}\nedges = '''\n{lines}\n'''\n"
+    )
+    file = tmp_path / "star.toml"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize("rate", ["1e-9", "1.4e-6", "33.33333333333", "2400", "1e9", "1e15"])
+def test_bounds_hold_at_any_rate(rate: str, tmp_path: Path) -> None:
+    machine = star(tmp_path, 3, rate)
+    plan = un.plan("broadcast", machine, bytes=4096, algorithm="forest")
+    file = tmp_path / "bound.json"
+    file.write_text(plan.certificate())
+    found = un.check_bound(file, machine)
+    assert found["seconds"] == pytest.approx(4096 * 8 / (float(rate) * 1e9), rel=1e-11)
+    assert all(
+        un.simulate(plan.schedule).seconds >= bound["seconds"] * (1 - 1e-9)
+        for bound in un.bounds("broadcast", machine, bytes=4096)
+    )
+
+
+def test_certificates_of_many_ranks_take_little_memory(tmp_path: Path) -> None:
+    machine = star(tmp_path, 600)
+    file = tmp_path / "bound.json"
+    options = ["--machine", str(machine), "--limit-memory", "100MiB"]
+    done = call("plan", "broadcast", *options, "--bytes", "1KiB", "--certificate", str(file))
+    assert done.code == 0, done.err
+    assert call("verify", "--certificate", str(file), *options).code == 0
+    # Prices that leave no two ranks together.
+    document = json.loads(file.read_text())
+    document["prices"] = [[leaf, 600, 1 + leaf] for leaf in range(600)]
+    document["seconds"] = 0.0
+    file.write_text(json.dumps(document))
+    assert call("verify", "--certificate", str(file), *options).code == 0
+    done = call("verify", "--certificate", str(file), "--machine", str(machine), "--limit-memory", "10MB")
+    assert done.code == 2
+    assert "the check of a certificate needs about 23.0 MB of memory" in done.err
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "unisono-bound 2"}', "prices"])

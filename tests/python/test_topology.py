@@ -267,6 +267,35 @@ def test_several_boxes_of_a_topology(tmp_path: Path) -> None:
     assert (facts["family"], facts["extents"]) == ("boxes", [4, 8])
 
 
+@pytest.mark.parametrize("count", [0, -1, 2**24, 2**32 - 1])
+@pytest.mark.parametrize("option", ["--boxes", "--accelerators"])
+def test_counts_of_an_import_have_a_range(option: str, count: int, tmp_path: Path) -> None:
+    out = tmp_path / "mine.toml"
+    done = call("machines", "import", str(IMPORTS / "h100.xml"), option, str(count), "-o", str(out))
+    assert done.code == 2
+    assert f"{option[2:]} is {count}; accepted are whole numbers from 1 to 16777215" in done.err
+    assert not out.exists()
+
+
+def test_a_machine_is_printed_key_by_key(tmp_path: Path) -> None:
+    out = str(tmp_path / "mine.toml")
+    call("machines", "import", str(IMPORTS / "ring.edges"), "-o", out)
+    lines = call("machines", out).out.split("\n")
+    assert "topology.accelerators  4" in lines
+    assert "prices.dac_usd         0.0" in lines
+    assert not any("{" in line for line in lines)
+
+
+def test_numbers_of_any_size_are_short(tmp_path: Path) -> None:
+    cables, out = tmp_path / "far.edges", str(tmp_path / "far.toml")
+    cables.write_text("0 1 ns=1e300\n")
+    call("machines", "import", str(cables), "-o", out)
+    for command in ("plan", "bound"):
+        printed = call(command, "broadcast", "--machine", out, "--bytes", "64").out
+        assert "1.000e+297" in printed
+        assert max(map(len, printed.split("\n"))) < 200
+
+
 def test_a_list_of_cables_becomes_a_machine(tmp_path: Path) -> None:
     out = str(tmp_path / "mine.toml")
     ring = str(IMPORTS / "ring.edges")

@@ -1,9 +1,13 @@
 //! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a network.
 
 use serde::{Deserialize, Serialize};
+use unisono_base::excerpt;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{NetworkPart, cut_roots};
-use unisono_machine::{Machine, network::Network};
+use unisono_machine::{
+    Machine,
+    network::{Failure, Network},
+};
 use unisono_synthesis::Certificate;
 
 use crate::PlanError;
@@ -13,6 +17,9 @@ const FORMAT: &str = "unisono-bound 1";
 /// A bound that is proved may be smaller than the one that is stated by this share, for the rounding of seconds.
 const ROUNDING: f64 = 1e-9;
 
+/// Words of a message about the format.
+const MOST_WORDS: usize = 40;
+
 /// A certificate with the problem that it belongs to, as in a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +27,9 @@ pub struct BoundCertificate {
     pub format: String,
     /// The name of the machine.
     pub machine: String,
+    /// Links and nodes that it lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
     pub collective: String,
     pub root: u32,
     /// The accelerator of each rank.
@@ -33,14 +43,46 @@ pub struct BoundCertificate {
     pub prices: Certificate,
 }
 
+/// The check of a certificate: the claim, and the bound that the prices prove, or the reason why they do not.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct BoundProof {
+    pub holds: bool,
+    pub method: &'static str,
+    pub error_probability: f64,
+    pub reason: Option<String>,
+    pub collective: String,
+    pub bytes: u64,
+    /// Of collectives that have one.
+    pub root: Option<u32>,
+    pub ranks: usize,
+    pub machine: String,
+    pub failed: Vec<String>,
+    /// The accelerator of each rank.
+    pub places: Vec<u32>,
+    /// The name of the bound.
+    pub bound: &'static str,
+    pub seconds: Option<f64>,
+}
+
 impl BoundCertificate {
-    /// Returns the certificate of the bound `cut`; `None` for collectives to which it does not apply.
-    pub fn of(collective: &Collective, part: &NetworkPart) -> Option<Self> {
-        let roots = cut_roots(collective)?;
+    /// The bound that certificates prove.
+    pub const BOUND: &str = "cut";
+
+    /// Returns the certificate of the bound `cut`.
+    ///
+    /// # Errors
+    /// The bound does not apply to the collective, or there is nothing to prove.
+    pub fn of(collective: &Collective, part: &NetworkPart) -> Result<Self, PlanError> {
+        let roots = cut_roots(collective).ok_or_else(|| PlanError::NoCertificate(not_bounded(collective)))?;
+        if collective.is_local() {
+            let message = format!("{} on one rank needs no link, so its bound has no certificate", collective.kind);
+            return Err(PlanError::NoCertificate(message));
+        }
         let prices = Certificate::of(part.fabric.graph(), &part.fabric.cut(roots));
         let mut certificate = Self {
             format: FORMAT.to_owned(),
             machine: part.network.name.clone(),
+            failed: failures(&part.network.failed),
             collective: collective.kind.name().to_owned(),
             root: collective.root,
             places: part.model.places().to_vec(),
@@ -48,8 +90,8 @@ impl BoundCertificate {
             seconds: 0.0,
             prices,
         };
-        certificate.seconds = certificate.proved(collective, part).ok()?;
-        Some(certificate)
+        certificate.seconds = certificate.proved(collective, part).map_err(PlanError::NoCertificate)?;
+        Ok(certificate)
     }
 
     /// The text of a file.
@@ -63,54 +105,102 @@ impl BoundCertificate {
     /// # Errors
     /// The text is no certificate of a bound.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
-        let found: Self = serde_json::from_str(text)
-            .map_err(|e| PlanError::NoCertificate(format!("it is no certificate of a bound: {e}")))?;
+        let found: Self = serde_json::from_str(text).map_err(|e| {
+            // Names of fields are of the file.
+            let words: Vec<String> = e.to_string().split_whitespace().take(MOST_WORDS).map(excerpt).collect();
+            PlanError::NoCertificate(format!("it is no certificate of a bound: {}", words.join(" ")))
+        })?;
         if found.format != FORMAT {
-            let message = format!("the format is '{}'; accepted is '{FORMAT}'", found.format);
+            let message = format!("the format is '{}'; accepted is '{FORMAT}'", excerpt(&found.format));
             return Err(PlanError::NoCertificate(message));
         }
         Ok(found)
     }
 
-    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. Returns the
-    /// bound in seconds; the message says why the certificate does not hold.
+    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs.
     ///
     /// # Errors
-    /// The machine has no links, or the problem does not fit it.
-    pub fn check(&self, machine: &Machine) -> Result<Result<f64, String>, PlanError> {
+    /// The machine has no links, the problem does not fit it, or the work is over a limit.
+    pub fn check(&self, machine: &Machine) -> Result<BoundProof, PlanError> {
         let refused = |message: String| PlanError::NoCertificate(message);
         let network: &Network = machine
             .get()
             .ok_or_else(|| refused(format!("bounds on {} have no certificates; networks have", machine.name())))?;
-        if network.name != self.machine {
-            return Ok(Err(format!("it is for {}, not for {}", self.machine, network.name)));
-        }
         let kind = Kind::ALL.iter().copied().find(|kind| kind.name() == self.collective);
-        let kind = kind.ok_or_else(|| refused(format!("'{}' is no collective", self.collective)))?;
+        let kind = kind.ok_or_else(|| refused(format!("'{}' is no collective", excerpt(&self.collective))))?;
         let ranks = u32::try_from(self.places.len()).map_err(|_| refused("too many ranks".to_owned()))?;
         // The elements do not matter: bytes count.
         let collective = Collective::new(kind, ranks, 1, u64::from(self.root), Operator::Sum, Dtype::F32)?;
-        let part = NetworkPart::new(network, self.places.clone(), &[])?;
-        let proved = match self.proved(&collective, &part) {
-            Ok(seconds) => seconds,
-            Err(message) => return Ok(Err(message)),
+        let found = match self.belongs_to(network) {
+            Ok(()) => self.holds(&collective, &NetworkPart::new(network, self.places.clone(), &[])?),
+            Err(message) => Err(message),
         };
+        Ok(BoundProof {
+            holds: found.is_ok(),
+            method: "certificate",
+            error_probability: 0.0,
+            collective: self.collective.clone(),
+            bytes: self.bytes,
+            root: kind.has_root().then_some(self.root),
+            ranks: self.places.len(),
+            machine: network.name.clone(),
+            failed: failures(&network.failed),
+            places: self.places.clone(),
+            bound: Self::BOUND,
+            seconds: found.as_ref().ok().copied(),
+            reason: found.err(),
+        })
+    }
+
+    /// # Errors
+    /// The certificate is of another machine, or of other failures.
+    fn belongs_to(&self, network: &Network) -> Result<(), String> {
+        let (stated, found) = (failures(&self.failed), failures(&network.failed));
+        if network.name == self.machine && stated == found {
+            return Ok(());
+        }
+        let named = |name: &str, failed: &[String]| {
+            let without = if failed.is_empty() { "" } else { " without " };
+            format!("{}{without}{}", excerpt(name), excerpt(&failed.join(", ")))
+        };
+        Err(format!("it is for {}, not for {}", named(&self.machine, &stated), named(&network.name, &found)))
+    }
+
+    /// # Errors
+    /// The prices prove less than the certificate states.
+    fn holds(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
+        let proved = self.proved(collective, part)?;
         // Numbers of JSON are never NaN.
         if self.seconds > proved * (1.0 + ROUNDING) {
-            return Ok(Err(format!("the prices prove {proved:e} s, and it states {:e} s", self.seconds)));
+            return Err(format!("the prices prove {proved:e} s, and it states {:e} s", self.seconds));
         }
-        Ok(Ok(proved))
+        Ok(proved)
     }
 
     fn proved(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
         let Some(roots) = cut_roots(collective) else {
-            return Err(format!("the bound does not apply to {}", collective.kind));
+            return Err(not_bounded(collective));
         };
         let graph = part.fabric.graph();
         let roots = roots.list(graph.ranks());
         let (price, capacity) = self.prices.bound(graph, &roots).map_err(|e| e.to_string())?;
         Ok(price as f64 / capacity as f64 * self.bytes as f64 / graph.bytes_per_ns() * 1e-9)
     }
+}
+
+fn not_bounded(collective: &Collective) -> String {
+    format!("the bound with a certificate does not apply to {}", collective.kind)
+}
+
+/// Failures in one form and order, so that they can be compared.
+fn failures(stated: &[String]) -> Vec<String> {
+    let mut failures: Vec<_> = stated
+        .iter()
+        .map(|text| text.parse::<Failure>().map_or_else(|_| text.clone(), |failure| failure.to_string()))
+        .collect();
+    failures.sort();
+    failures.dedup();
+    failures
 }
 
 #[cfg(test)]
@@ -126,13 +216,14 @@ mod tests {
         let certificate = problem.target.certificate(problem.collective).unwrap();
         let text = serde_json::to_string(&certificate).unwrap();
         let read = BoundCertificate::parse(&text).unwrap();
-        assert_eq!(read.check(&machine).unwrap(), Ok(certificate.seconds));
+        let proof = read.check(&machine).unwrap();
+        assert_eq!((proof.seconds, proof.reason), (Some(certificate.seconds), None));
         let mut more = read.clone();
         more.seconds *= 1.001;
-        assert!(more.check(&machine).unwrap().is_err());
+        assert!(!more.check(&machine).unwrap().holds);
         let mut elsewhere = read.clone();
         elsewhere.prices.prices[0].0 = 900;
-        assert!(elsewhere.check(&machine).unwrap().is_err());
+        assert!(!elsewhere.check(&machine).unwrap().holds);
         assert!(read.check(&Machine::preset("archer").unwrap()).is_err());
         assert!(BoundCertificate::parse("{}").is_err());
     }

@@ -21,7 +21,7 @@ mod targets;
 pub mod tuning;
 pub mod workload;
 
-pub use bound_certificate::BoundCertificate;
+pub use bound_certificate::{BoundCertificate, BoundProof};
 pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;
 pub use plan::{Plan, plan};

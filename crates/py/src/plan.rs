@@ -141,25 +141,11 @@ pub fn plan(
     made.map_err(plan_error)
 }
 
-/// Computes a bound from its certificate and the links of a machine: the collective, the ranks, and the bound in seconds or
-/// the reason why it does not hold.
+/// Computes a bound from its certificate and the links of a machine: a dictionary with the claim and the result.
 #[pyfunction]
-pub fn check_bound(
-    py: Python<'_>,
-    text: &str,
-    machine: &Machine,
-) -> PyResult<(String, usize, Option<f64>, Option<String>)> {
-    let found = detached(py, || {
-        let certificate = BoundCertificate::parse(text)?;
-        let checked = certificate.check(machine.description())?;
-        Ok::<_, PlanError>((certificate, checked))
-    })?;
-    let (certificate, checked) = found.map_err(plan_error)?;
-    let (collective, ranks) = (certificate.collective, certificate.places.len());
-    Ok(match checked {
-        Ok(seconds) => (collective, ranks, Some(seconds), None),
-        Err(reason) => (collective, ranks, None, Some(reason)),
-    })
+pub fn check_bound<'py>(py: Python<'py>, text: &str, machine: &Machine) -> PyResult<Bound<'py, PyAny>> {
+    let found = detached(py, || BoundCertificate::parse(text)?.check(machine.description()))?;
+    to_python(py, &found.map_err(plan_error)?)
 }
 
 /// `[{name, cycles, seconds, reference, source, assumes}]` of all bounds that apply.

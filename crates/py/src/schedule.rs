@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyString};
 use unisono_collective::Dtype;
 use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
 use unisono_plan::{Part, part_of, place, predict};
@@ -28,6 +28,14 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || {
+            let mut text = String::new();
+            print(&self.file, &mut text).expect("strings take everything");
+            text
+        })
+    }
+
     pub fn new(file: File) -> Self {
         Self { file: Arc::new(file), expected: None }
     }
@@ -174,16 +182,13 @@ impl Schedule {
     }
 
     /// The text form (`.sched`), which `parse` reads back to the same schedule.
-    fn to_text(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || {
-            let mut text = String::new();
-            print(&self.file, &mut text).expect("strings take everything");
-            text
-        })
+    fn to_text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        large(py, &self.text(py)?)
     }
 
-    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || to_json(&self.file))
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let text = detached(py, || to_json(&self.file))?;
+        large(py, &text)
     }
 
     /// Proves the schedule and checks its placement; `method` is auto, exact or fingerprint. `seed` repeats an earlier
@@ -199,7 +204,12 @@ impl Schedule {
     /// The certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the file that
     /// the schedule was read from, or by default `to_text()`. `proof` saves a second proof where there is one already.
     #[pyo3(signature = (proof = None, text = None))]
-    fn certificate(&self, py: Python<'_>, proof: Option<&Proof>, text: Option<&str>) -> PyResult<String> {
+    fn certificate<'py>(
+        &self,
+        py: Python<'py>,
+        proof: Option<&Proof>,
+        text: Option<&str>,
+    ) -> PyResult<Bound<'py, PyString>> {
         if self.expected.is_some() {
             return Err(input(
                 "the schedule is of messages and not of a collective, so a certificate cannot state its contents",
@@ -215,10 +225,11 @@ impl Schedule {
         if !holds {
             return Err(verify_error(py, &found));
         }
-        let text = text.map_or_else(|| self.to_text(py), |text| Ok(text.to_owned()))?;
+        let text = text.map_or_else(|| self.text(py), |text| Ok(text.to_owned()))?;
         let digest = py.import("hashlib")?.call_method1("sha256", (text.as_bytes(),))?.call_method0("hexdigest")?;
         let digest: String = digest.extract()?;
-        detached(py, || certificate(self.inner(), repeatable, &digest))?.map_err(|found| verify_error(py, &found))
+        let made = detached(py, || certificate(self.inner(), repeatable, &digest))?;
+        large(py, &made.map_err(|found| verify_error(py, &found))?)
     }
 
     /// `{cycles, seconds, source, terms, phases}` by a model of the machine, where the schedule is placed; on a wafer from the
@@ -379,4 +390,9 @@ impl Proof {
         let verdict = if self.proof.holds() { "holds" } else { "fails" };
         format!("<unisono.Proof {verdict}, {} findings, {}>", self.proof.diagnostics.len(), self.proof.method)
     }
+}
+
+/// A text of Python. Its allocation may fail, which the usual conversion takes for a fault.
+fn large<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+    PyString::from_bytes(py, text.as_bytes())
 }

@@ -4,58 +4,26 @@ use unisono_base::interrupt::poll;
 
 /// Prices of all ordered pairs of nodes, row by row; infinite where there is no arc.
 #[derive(Clone, Debug)]
-pub struct Prices<T> {
+pub struct Prices {
     nodes: usize,
-    of: Vec<T>,
+    of: Vec<f64>,
 }
 
-/// A price that sums and differences of arcs can have.
-pub trait Price: Copy + PartialOrd {
-    const ZERO: Self;
-    /// More than any price; sums with it stay so.
-    const NONE: Self;
-    fn plus(self, other: Self) -> Self;
-    fn minus(self, other: Self) -> Self;
-}
-
-impl Price for f64 {
-    const ZERO: Self = 0.0;
-    const NONE: Self = f64::INFINITY;
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    fn minus(self, other: Self) -> Self {
-        self - other
-    }
-}
-
-/// Whole prices, for certificates. Sums of prices below 2^64 over fewer than 2^32 arcs stay below [`Price::NONE`].
-impl Price for u128 {
-    const ZERO: Self = 0;
-    const NONE: Self = u128::MAX >> 1;
-    fn plus(self, other: Self) -> Self {
-        if self == Self::NONE || other == Self::NONE { Self::NONE } else { self + other }
-    }
-    fn minus(self, other: Self) -> Self {
-        if self == Self::NONE { Self::NONE } else { self - other }
-    }
-}
-
-impl<T: Price> Prices<T> {
+impl Prices {
     /// No arcs.
     pub fn new(nodes: usize) -> Self {
-        Self { nodes, of: vec![T::NONE; nodes * nodes] }
+        Self { nodes, of: vec![f64::INFINITY; nodes * nodes] }
     }
 
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    pub fn get(&self, from: usize, to: usize) -> T {
+    pub fn get(&self, from: usize, to: usize) -> f64 {
         self.of[from * self.nodes + to]
     }
 
-    pub fn set(&mut self, from: usize, to: usize, price: T) {
+    pub fn set(&mut self, from: usize, to: usize, price: f64) {
         self.of[from * self.nodes + to] = price;
     }
 }
@@ -64,12 +32,12 @@ impl<T: Price> Prices<T> {
 pub const NONE: usize = usize::MAX;
 
 /// The parents of a cheapest arborescence (Edmonds, 1967); `None` where a node cannot be reached.
-pub fn cheapest<T: Price>(prices: &Prices<T>, root: usize) -> Option<Vec<usize>> {
+pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
     poll();
     let n = prices.nodes;
     let mut parent = vec![NONE; n];
     for to in (0..n).filter(|&to| to != root) {
-        let mut best = T::NONE;
+        let mut best = f64::INFINITY;
         for from in (0..n).filter(|&from| from != to) {
             let price = prices.get(from, to);
             if price < best {
@@ -94,9 +62,9 @@ pub fn cheapest<T: Price>(prices: &Prices<T>, root: usize) -> Option<Vec<usize>>
     let mut smaller = Prices::new(nodes);
     let mut arc = vec![(NONE, NONE); nodes * nodes];
     for to in (0..n).filter(|&to| to != root) {
-        let replaced = if of[to] == NONE { T::ZERO } else { prices.get(parent[to], to) };
+        let replaced = if of[to] == NONE { 0.0 } else { prices.get(parent[to], to) };
         for from in (0..n).filter(|&from| number[from] != number[to]) {
-            let price = prices.get(from, to).minus(replaced);
+            let price = prices.get(from, to) - replaced;
             let (a, b) = (number[from], number[to]);
             if price < smaller.get(a, b) {
                 smaller.set(a, b, price);
@@ -163,14 +131,14 @@ pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
 
 /// An arborescence that is cheap among those no deeper than `most`. The cheapest of these is hard to find (it contains Steiner
 /// trees), so this one is grown like Prim's tree and then improved arc by arc. `None` where a node is farther than that.
-pub fn shallow(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
+pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
     improve(prices, root, most, &mut parent);
     Some(parent)
 }
 
 /// Adds the cheapest arc to a new node until none is left; `None` where the depth forbids all.
-fn grown(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
+fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let (mut parent, mut depth) = (vec![NONE; n], vec![u32::MAX; n]);
     depth[root] = 0;
@@ -195,7 +163,7 @@ fn grown(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
 }
 
 /// Every node at its distance from the root, by the cheapest arc from there.
-fn nearest(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
+fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut depth = vec![u32::MAX; n];
     depth[root] = 0;
@@ -222,7 +190,7 @@ fn nearest(prices: &Prices<f64>, root: usize, most: u32) -> Option<Vec<usize>> {
 }
 
 /// Replaces arcs by cheaper ones while the depth stays, the largest gain first.
-fn improve(prices: &Prices<f64>, root: usize, most: u32, parent: &mut [usize]) {
+fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
     const LEAST_GAIN: f64 = 1e-11;
     let n = prices.nodes;
     loop {
@@ -270,9 +238,9 @@ fn is_below(parent: &[usize], root: usize, above: usize, node: usize) -> bool {
 }
 
 /// The price of all arcs from parents.
-pub fn price_of<T: Price>(prices: &Prices<T>, parent: &[usize]) -> T {
+pub fn price_of(prices: &Prices, parent: &[usize]) -> f64 {
     let arcs = parent.iter().enumerate().filter(|&(_, &from)| from != NONE);
-    arcs.map(|(to, &from)| prices.get(from, to)).fold(T::ZERO, T::plus)
+    arcs.map(|(to, &from)| prices.get(from, to)).sum()
 }
 
 #[cfg(test)]
@@ -282,9 +250,9 @@ mod tests {
     use super::*;
 
     /// All choices of parents.
-    fn by_hand(prices: &Prices<u128>, root: usize) -> Option<u128> {
+    fn by_hand(prices: &Prices, root: usize) -> Option<f64> {
         let n = prices.nodes();
-        let mut best: Option<u128> = None;
+        let mut best: Option<f64> = None;
         for code in 0..n.pow(u32::try_from(n).unwrap()) {
             let parent: Vec<usize> =
                 (0..n).map(|to| if to == root { NONE } else { code / n.pow(u32::try_from(to).unwrap()) % n }).collect();
@@ -299,7 +267,7 @@ mod tests {
                 false
             };
             let price = price_of(prices, &parent);
-            if (0..n).all(reaches) && price < u128::NONE {
+            if (0..n).all(reaches) && price < f64::INFINITY {
                 best = Some(best.map_or(price, |b| b.min(price)));
             }
         }
@@ -308,27 +276,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_cheapest_is_the_cheapest_of_all(n in 2_usize..6, of in prop::collection::vec(0_u128..9, 36), root in 0_usize..6) {
+        fn the_cheapest_is_the_cheapest_of_all(n in 2_usize..6, of in prop::collection::vec(0_u8..9, 36), root in 0_usize..6) {
             let root = root % n;
-            let (mut whole, mut fractions) = (Prices::new(n), Prices::new(n));
+            let mut prices = Prices::new(n);
             for from in 0..n {
                 for to in (0..n).filter(|&to| to != from) {
                     let price = of[from * 6 + to];
                     // One price in nine stands for no arc.
                     if price < 8 {
-                        whole.set(from, to, price);
-                        fractions.set(from, to, f64::from(u8::try_from(price).unwrap()));
+                        prices.set(from, to, f64::from(price));
                     }
                 }
             }
-            let found = cheapest(&whole, root).map(|parent| price_of(&whole, &parent));
-            prop_assert_eq!(found, by_hand(&whole, root));
+            let found = cheapest(&prices, root).map(|parent| price_of(&prices, &parent));
+            prop_assert_eq!(found, by_hand(&prices, root));
             for most in 1..u32::try_from(n).unwrap() {
-                let tree = shallow(&fractions, root, most);
+                let tree = shallow(&prices, root, most);
                 if let Some(parent) = &tree {
                     prop_assert!(depths(parent, root).into_iter().all(|d| d <= most));
                 }
-                prop_assert_eq!(tree.is_some(), nearest(&fractions, root, most).is_some());
+                prop_assert_eq!(tree.is_some(), nearest(&prices, root, most).is_some());
             }
         }
     }

@@ -8,12 +8,19 @@
 //!
 //! This holds for any prices. A checker needs no solver, no cuts and no forest, only the network and the prices.
 
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
+
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use unisono_base::{interrupt::poll, limits};
 
 use crate::{
     Graph,
-    arborescence::{Price, Prices, cheapest, price_of},
     cut::Cut,
+    least_price::{Components, NONE, Table, least_price},
 };
 
 /// Prices of arcs, named by the nodes of the plane that they join. All others cost nothing.
@@ -55,11 +62,12 @@ impl Certificate {
     /// # Errors
     /// The prices do not fit the network.
     pub fn bound(&self, graph: &Graph, roots: &[u32]) -> Result<(u128, u128), CertificateError> {
+        let at: FxHashMap<_, _> =
+            (0..).zip(graph.arcs()).map(|(at, arc)| ((graph.place(arc.from), graph.place(arc.to)), at)).collect();
         let mut of = vec![0_u64; graph.arcs().len()];
         let mut seen = vec![false; of.len()];
         for &(from, to, price) in &self.prices {
-            let joins = |arc: &crate::Arc| graph.place(arc.from) == from && graph.place(arc.to) == to;
-            let at = graph.arcs().iter().position(joins).ok_or(CertificateError::NoLink { from, to })?;
+            let at: usize = *at.get(&(from, to)).ok_or(CertificateError::NoLink { from, to })?;
             if std::mem::replace(&mut seen[at], true) {
                 return Err(CertificateError::Twice { from, to });
             }
@@ -72,32 +80,72 @@ impl Certificate {
         if capacity == 0 {
             return Err(CertificateError::Empty);
         }
-        let ranks = graph.ranks() as usize;
-        let mut prices = Prices::<u128>::new(ranks);
-        for from in 0..graph.ranks() {
-            for (to, price) in
-                distances(graph, from, &of).into_iter().enumerate().filter(|&(to, _)| to != from as usize)
-            {
-                prices.set(from as usize, to, price);
-            }
-        }
+        let groups = Groups::new(graph, &of);
+        let table = groups.table(graph, &of);
+        // Roots of one group pay the same.
+        let mut count: BTreeMap<usize, u128> = BTreeMap::new();
+        roots.iter().for_each(|&root| *count.entry(groups.of[root as usize]).or_default() += 1);
         let mut sum = 0;
-        for &root in roots {
-            let parent = cheapest(&prices, root as usize).ok_or(CertificateError::Unreachable)?;
-            sum += price_of(&prices, &parent);
+        for (group, roots) in count {
+            sum += roots * least_price(&table, group).ok_or(CertificateError::Unreachable)?;
         }
         Ok((sum, capacity))
     }
 }
 
-/// The price of the cheapest way from a rank to each other one, over relays only.
-fn distances(graph: &Graph, from: u32, prices: &[u64]) -> Vec<u128> {
-    let mut price = vec![u128::NONE; graph.nodes() as usize];
-    let mut queue = std::collections::BinaryHeap::from([(std::cmp::Reverse(0_u128), from)]);
-    price[from as usize] = 0;
-    while let Some((std::cmp::Reverse(paid), at)) = queue.pop() {
-        unisono_base::interrupt::poll();
-        if paid > price[at as usize] || (at != from && at < graph.ranks()) {
+/// Ranks that reach each other for nothing, as one node. A certificate of a cut leaves few of them.
+struct Groups {
+    /// The group of each rank.
+    of: Vec<usize>,
+    members: Vec<Vec<u32>>,
+}
+
+impl Groups {
+    fn new(graph: &Graph, prices: &[u64]) -> Self {
+        let mut free = vec![Vec::new(); graph.nodes() as usize];
+        for (arc, _) in graph.arcs().iter().zip(prices).filter(|&(_, &price)| price == 0) {
+            free[arc.from as usize].push(arc.to as usize);
+        }
+        let components = Components::of(free);
+        let mut number: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut groups = Self { of: Vec::new(), members: Vec::new() };
+        for rank in 0..graph.ranks() {
+            let next = number.len();
+            let group = *number.entry(components.of[rank as usize]).or_insert(next);
+            if group == next {
+                groups.members.push(Vec::new());
+            }
+            groups.of.push(group);
+            groups.members[group].push(rank);
+        }
+        groups
+    }
+
+    /// Prices of the cheapest ways between groups, over relays only.
+    fn table(&self, graph: &Graph, prices: &[u64]) -> Table {
+        limits::take("the check of a certificate", Table::bytes(self.members.len()));
+        let mut table = Table::new(self.members.len());
+        for (from, members) in self.members.iter().enumerate() {
+            limits::spend("the check of a certificate", 16 * u64::from(graph.nodes()) + 16 * graph.arcs().len() as u64);
+            for (rank, price) in distances(graph, members, prices).into_iter().enumerate() {
+                if self.of[rank] != from && price < NONE {
+                    table.add(from, self.of[rank], price);
+                }
+            }
+        }
+        table
+    }
+}
+
+/// The price of the cheapest way from any of some ranks, ascending, to each other one, over relays only.
+fn distances(graph: &Graph, from: &[u32], prices: &[u64]) -> Vec<u128> {
+    let mut price = vec![NONE; graph.nodes() as usize];
+    let mut queue: BinaryHeap<_> = from.iter().map(|&rank| (Reverse(0_u128), rank)).collect();
+    from.iter().for_each(|&rank| price[rank as usize] = 0);
+    while let Some((Reverse(paid), at)) = queue.pop() {
+        poll();
+        // Ranks in which a way may begin have the price 0; a way ends at the others.
+        if paid > price[at as usize] || (at < graph.ranks() && from.binary_search(&at).is_err()) {
             continue;
         }
         for &arc in graph.leaving(at) {
@@ -105,7 +153,7 @@ fn distances(graph: &Graph, from: u32, prices: &[u64]) -> Vec<u128> {
             let found = paid + u128::from(prices[arc as usize]);
             if found < price[to as usize] {
                 price[to as usize] = found;
-                queue.push((std::cmp::Reverse(found), to));
+                queue.push((Reverse(found), to));
             }
         }
     }

@@ -14,7 +14,7 @@ pub struct Arc {
 }
 
 /// Ranks are the nodes `0..ranks`; relays, which only forward, follow.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
     ranks: u32,
     arcs: Vec<Arc>,
@@ -24,11 +24,11 @@ pub struct Graph {
     /// The node of the plane that each node stands for.
     places: Vec<u32>,
     /// Kilobits per second of a unit of rate.
-    unit_kbps: u64,
+    unit_kbps: f64,
 }
 
-/// Rates above are not told apart from one another.
-const MOST_KBPS: f64 = 1e15;
+/// All rates of a plane together are at most 2 to this power, in the unit that is chosen for them, so that sums of rates fit.
+const TOTAL_BITS: f64 = 60.0;
 
 /// Arcs of a way between two ranks, in order; all nodes between are relays.
 pub type Way = Vec<u32>;
@@ -49,10 +49,20 @@ impl Graph {
     /// # Panics
     /// An arc names a node that does not exist.
     pub fn new(ranks: u32, nodes: u32, arcs: impl IntoIterator<Item = Arc>) -> Self {
-        Self::with_places((0..nodes).collect(), ranks, arcs)
+        Self::with_places((0..nodes).collect(), ranks, arcs, 1.0)
     }
 
-    fn with_places(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>) -> Self {
+    /// The graph with the largest unit of which all rates are multiples; `unit_kbps` is that of the rates that are given.
+    fn with_places(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>, unit_kbps: f64) -> Self {
+        let mut graph = Self::joined(places, ranks, given, unit_kbps);
+        let unit = graph.arcs.iter().map(|arc| arc.rate).fold(0, gcd).max(1);
+        graph.arcs.iter_mut().for_each(|arc| arc.rate /= unit);
+        graph.unit_kbps *= unit as f64;
+        graph
+    }
+
+    /// The graph with the rates as they are given.
+    fn joined(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>, unit_kbps: f64) -> Self {
         let nodes = places.len();
         let mut known: FxHashMap<(u32, u32), usize> = FxHashMap::default();
         let mut arcs: Vec<Arc> = Vec::new();
@@ -66,8 +76,6 @@ impl Graph {
                 }
             }
         }
-        let unit = arcs.iter().map(|arc| arc.rate).fold(0, gcd).max(1);
-        arcs.iter_mut().for_each(|arc| arc.rate /= unit);
         let mut first = vec![0_u32; nodes + 1];
         arcs.iter().for_each(|arc| first[arc.from as usize + 1] += 1);
         for node in 0..nodes {
@@ -78,11 +86,12 @@ impl Graph {
             leaving[next[arc.from as usize] as usize] = at;
             next[arc.from as usize] += 1;
         }
-        Self { ranks, arcs, first, leaving, places, unit_kbps: unit }
+        Self { ranks, arcs, first, leaving, places, unit_kbps }
     }
 
     /// The graph of the planes of a network together: `places[k]` is the accelerator of rank k, and all other accelerators
-    /// and the switches are relays. `gbps` is the rate of one link of a plane.
+    /// and the switches are relays. `gbps` is the rate of one link of a plane. Rates are multiples of a power of two, rounded up,
+    /// so that a bound by them is never too high; whole numbers of kbit/s stay exact.
     pub fn of_plane(plane: &Plane, places: &[u32], planes: u32, gbps: impl Fn(u32) -> f64) -> Self {
         const RELAY: u32 = u32::MAX;
         let mut number = vec![RELAY; plane.nodes() as usize];
@@ -96,12 +105,16 @@ impl Graph {
                 at.push(node);
             }
         }
-        let arcs = (0..).zip(plane.links()).map(|(id, link)| Arc {
+        let rate_kbps: Vec<f64> =
+            (0..narrow(plane.links().len())).map(|id| kbps(gbps(id) * f64::from(planes))).collect();
+        let total_kbps: f64 = rate_kbps.iter().sum();
+        let unit_kbps = (total_kbps.max(1.0).log2().ceil() - TOTAL_BITS).exp2();
+        let arcs = plane.links().iter().zip(rate_kbps).map(|(link, rate)| Arc {
             from: number[link.from as usize],
             to: number[link.to as usize],
-            rate: rounded((gbps(id) * f64::from(planes) * 1e6).min(MOST_KBPS)),
+            rate: rounded((rate / unit_kbps).ceil()),
         });
-        Self::with_places(at, narrow(places.len()), arcs)
+        Self::with_places(at, narrow(places.len()), arcs, unit_kbps)
     }
 
     pub fn ranks(&self) -> u32 {
@@ -127,14 +140,14 @@ impl Graph {
 
     /// Bytes that a unit of rate carries in a nanosecond.
     pub fn bytes_per_ns(&self) -> f64 {
-        self.unit_kbps as f64 / 8e6
+        self.unit_kbps / 8e6
     }
 
     /// The same graph with all arcs turned round; arc k stays arc k.
     #[must_use]
     pub fn reversed(&self) -> Self {
-        let turned = self.arcs.iter().map(|arc| Arc { from: arc.to, to: arc.from, rate: arc.rate * self.unit_kbps });
-        Self::with_places(self.places.clone(), self.ranks, turned)
+        let turned = self.arcs.iter().map(|arc| Arc { from: arc.to, to: arc.from, rate: arc.rate });
+        Self::with_places(self.places.clone(), self.ranks, turned, self.unit_kbps)
     }
 
     /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the shortest of all,
@@ -201,10 +214,7 @@ impl Graph {
             number[old] = new;
         }
         let moved = arcs().map(|arc| Arc { from: number[arc.from as usize], to: number[arc.to as usize], ..arc });
-        let mut graph = Self::with_places(places, self.ranks, moved);
-        let larger = std::mem::replace(&mut graph.unit_kbps, self.unit_kbps);
-        graph.arcs.iter_mut().for_each(|arc| arc.rate *= larger);
-        graph
+        Self::joined(places, self.ranks, moved, self.unit_kbps)
     }
 
     /// The cheapest ways from one rank to all others through relays, at the prices of arcs. Among equal ones the way with
@@ -253,6 +263,13 @@ impl Graph {
     }
 }
 
+/// Kilobits per second of a rate in Gbit/s. What differs from a whole number by the rounding of decimals is that number.
+fn kbps(gbps: f64) -> f64 {
+    let kbps = gbps * 1e6;
+    let whole = kbps.round();
+    if (kbps - whole).abs() <= 4.0 * f64::EPSILON * kbps { whole } else { kbps }
+}
+
 /// The nodes of a graph by their distance from one.
 struct Levels {
     /// Nearer ones first.
@@ -268,7 +285,40 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use unisono_machine::network::{Cable, PlaneBuilder};
+
     use super::*;
+
+    /// Two ranks with a cable of each rate.
+    fn pair(gbps: &[f64]) -> Graph {
+        let mut builder = PlaneBuilder::new(2, 0, gbps.len() as u64).unwrap();
+        for _ in gbps {
+            builder.cable(0, 1, Cable::Dac);
+        }
+        Graph::of_plane(&builder.finish().unwrap(), &[0, 1], 1, |link| gbps[link as usize % gbps.len()])
+    }
+
+    fn gbps(graph: &Graph, at: usize) -> f64 {
+        graph.arcs()[at].rate as f64 * graph.bytes_per_ns() * 8.0
+    }
+
+    #[test]
+    fn whole_kilobits_are_exact_and_have_the_largest_unit() {
+        for rate in [31.2, 12.345_678, 100.0, 0.000_001] {
+            let graph = pair(&[rate]);
+            assert_eq!(graph.arcs()[0].rate, 1);
+            assert_eq!(graph.bytes_per_ns(), (rate * 1e6).round() / 8e6);
+        }
+    }
+
+    #[test]
+    fn rates_are_never_too_low_and_hardly_too_high() {
+        let sets: [&[f64]; 6] = [&[1e-9], &[1.4e-6], &[1e15; 3], &[1e15, 1e-9], &[400.0 / 3.0, 25.0], &[1e9; 20_000]];
+        for set in sets {
+            let (found, given) = (gbps(&pair(set), 0), set.iter().sum::<f64>());
+            assert!(found >= given * (1.0 - 1e-12) && found <= given * (1.0 + 1e-12), "{found:e} {given:e}");
+        }
+    }
 
     fn cables(of: &[(u32, u32, u64)]) -> impl Iterator<Item = Arc> {
         of.iter().flat_map(|&(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }])

@@ -21,6 +21,7 @@ mod fabric;
 mod flow;
 mod forest;
 mod graph;
+mod least_price;
 pub mod packing;
 pub mod partition;
 mod rounding;

@@ -280,7 +280,7 @@ struct Pricing<'a> {
     ways: Vec<Vec<Way>>,
     /// Pairs of ranks between which messages may go.
     pairs: Vec<Vec<bool>>,
-    prices: Prices<f64>,
+    prices: Prices,
 }
 
 impl<'a> Pricing<'a> {

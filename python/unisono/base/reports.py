@@ -88,7 +88,18 @@ class BoundProof(TypedDict):
     #: Why it does not hold.
     reason: str | None
     collective: str
+    #: Of the block of each rank, or of the vector.
+    bytes: int
+    #: Of a collective that has one.
+    root: int | None
     ranks: int
+    machine: str
+    #: Links and nodes that the machine lacks.
+    failed: list[str]
+    #: The accelerator of each rank.
+    places: list[int]
+    #: The name of the bound.
+    bound: str
     #: The bound that the prices prove, where it holds.
     seconds: float | None
 

@@ -94,13 +94,26 @@ def cycles_and_time(times: Mapping[str, Any]) -> str:
     """``1162.47 cycles, 1.368 µs``, or the time alone where a machine has no cycles."""
     cycles, seconds = times.get("cycles"), times.get("seconds")
     parts = [f"{number(cycles)} cycles"] if cycles is not None else []
-    parts += [f"{seconds * 1e6:.3f} µs"] if seconds is not None else []
+    parts += [f"{microseconds(seconds)} µs"] if seconds is not None else []
     return ", ".join(parts)
+
+
+def microseconds(seconds: float) -> str:
+    """A time in microseconds with three decimals, or by its exponent where that would be over 20 digits."""
+    return f"{seconds * 1e6:.3f}" if seconds < 1e12 else f"{seconds * 1e6:.3e}"
+
+
+def duration(seconds: float) -> str:
+    """A time in a unit of which it has at least one, ``12.345 µs``; very short and very long ones by their exponent."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3f} {name}" if seconds < 1e6 else f"{seconds:.4g} s"
+    return f"{seconds:.4g} s"
 
 
 def time_of(times: Mapping[str, Any]) -> str:
     """The time in the machine's own unit: cycles, or microseconds where it has none."""
-    return number(times["cycles"]) if times["cycles"] is not None else f"{times['seconds'] * 1e6:.3f}"
+    return number(times["cycles"]) if times["cycles"] is not None else microseconds(times["seconds"])
 
 
 def unit_of(times: Mapping[str, Any]) -> str:

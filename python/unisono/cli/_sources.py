@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 __all__ = [
+    "BOUND_CERTIFICATE",
     "BY_RECORDS",
     "CERTIFICATE",
     "COLLECTIVE",
@@ -67,6 +68,13 @@ CERTIFICATE = (
     Unused(
         ("machine", *_PART, "fail", *_PLANNED, "model", "method", "seed"),
         "is for a proof, and --check reads one that is finished; drop it",
+    ),
+)
+#: A certificate of a bound, which states the collective and the part of the machine.
+BOUND_CERTIFICATE = (
+    Unused(
+        (*_PART, *_PLANNED, "model", "method", "seed", "check"),
+        "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )
 #: The list of all inputs that the command knows.

@@ -17,7 +17,7 @@ from unisono.cli._options import (
     shape_options,
     size_options,
 )
-from unisono.cli._output import number, print_json, print_table
+from unisono.cli._output import microseconds, number, print_json, print_table
 
 __all__ = ["bound"]
 
@@ -62,7 +62,7 @@ def bound(as_json: bool, **options: Any) -> None:
         [
             b["name"],
             *(number(b["cycles"]) for _ in cycles),
-            f"{b['seconds'] * 1e6:.3f}",
+            microseconds(b["seconds"]),
             b["reference"],
             b.get("assumes") or "",
         ]

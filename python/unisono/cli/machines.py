@@ -1,5 +1,6 @@
 """`unisono machines`: the presets, the parameters of one machine, or a machine from another program's file."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -58,7 +59,8 @@ def machines(
         print_json(machine.describe())
         return
     print_lines(f"{machine.name}: {machine.summary}", "")
-    print_fields([(key, _text(value)) for key, value in machine.describe().items() if key not in ("name", "summary")])
+    about = {key: value for key, value in machine.describe().items() if key not in ("name", "summary")}
+    print_fields(_fields("", about))
 
 
 def _import(file: str | None, output: str | None, shape: str | None, options: dict[str, Any], as_json: bool) -> None:
@@ -69,8 +71,8 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
     if not output.endswith(".toml"):
         raise InputError(f"'{output}' is no machine file; accepted are names that end in .toml")
     check_writable(output, file)
-    source = options["source"]
-    machine = unisono.import_machine(file, source, boxes=options["boxes"] or 1, accelerators=options["accelerators"])
+    source, boxes = options["source"], 1 if options["boxes"] is None else options["boxes"]
+    machine = unisono.import_machine(file, source, boxes=boxes, accelerators=options["accelerators"])
     write(output, machine.to_toml())
     if as_json:
         print_json({**machine.describe(), "file": output, "format": source})
@@ -78,7 +80,22 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
     print_lines(f"wrote {output}: {machine.summary}")
 
 
+def _fields(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values; those of a table begin with its name, as in ``prices.dac_usd``."""
+    fields = []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            fields += _fields(f"{prefix}{key}.", value)
+        else:
+            fields.append((prefix + key, _text(value)))
+    return fields
+
+
 def _text(value: object) -> str:
+    """A value on one line; of a text with several lines the first ones."""
     if value is None:
         return ""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    first, *more = str(value).strip().split("\n")
+    return f"{first.strip()} and {len(more)} more lines" if more else first

@@ -1,5 +1,7 @@
 """`unisono plan`: the best schedule by the machine's model, beside every candidate."""
 
+import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +14,9 @@ from unisono.base.reports import Candidate, Phase, PlanReport
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
+    duration,
     json_text,
+    microseconds,
     number,
     params_text,
     print_fields,
@@ -20,6 +24,7 @@ from unisono.cli._output import (
     print_lines,
     print_table,
     subject,
+    working,
 )
 
 __all__ = ["plan", "print_candidates", "print_report"]
@@ -58,10 +63,16 @@ def plan(
         raise InputError("--serve says which sizes a .plan serves; name one with -o FILE.plan")
     if certificate is not None:
         check_writable(certificate)
+        if output is not None and os.path.realpath(output) == os.path.realpath(certificate):
+            raise InputError(f"-o and --certificate both write '{output}'; name two files")
     made = Request(**options).plan()
     report = made.report()
+    certified = None
     if certificate is not None:
-        write(certificate, made.certificate())
+        with working("writing the certificate"):
+            text = made.certificate()
+            write(certificate, text)
+        certified = {"file": certificate, "bound": "cut", "seconds": json.loads(text)["seconds"]}
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and output.endswith(".plan"):
@@ -69,9 +80,13 @@ def plan(
     elif output is not None:
         save(made.schedule, output)
     if as_json:
-        print_json(report)
+        print_json(report if certified is None else {**report, "certificate": certified})
         return
     print_report(report, None if show_all else _SHOWN)
+    bound = report["lower_bound"]
+    if certified is not None and bound is not None and bound["name"] != certified["bound"]:
+        proved = f"{certified['bound']} of {duration(certified['seconds'])}"
+        print_lines("", f"the certificate proves the bound {proved}, not the bound {bound['name']}")
     wrote = [file for file in (output, certificate) if file is not None]
     if wrote:
         print_lines("", f"wrote {' and '.join(wrote)}")
@@ -130,7 +145,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None) -> None:
             candidate["algorithm"],
             params_text(candidate["params"]),
             *(number(candidate["cycles"]) for _ in cycles),
-            f"{candidate['seconds'] * 1e6:.3f}",
+            microseconds(candidate["seconds"]),
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
         ]
         for candidate in candidates[:limit]

@@ -9,7 +9,7 @@ from unisono import Traffic
 from unisono.base.files import check_writable, write
 from unisono.base.inputs import parse_bytes
 from unisono.cli._options import fail_option, json_option, limit_options, machine_option
-from unisono.cli._output import params_text, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._output import microseconds, params_text, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._types import Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
 
@@ -90,13 +90,17 @@ def traffic(
     print_lines(*(f"wrote {file}" for file in files))
 
 
+def _planes(planes: int) -> str:
+    return f", {planes} planes together" if planes > 1 else ""
+
+
 def _print(points: list[Traffic]) -> None:
     first = points[0]
     print_lines(f"{first.pattern} among {first.accelerators} accelerators of {first.machine}, by {first.level}s")
     print_fields(
         [
             ("algorithm", f"{first.algorithm} {params_text(first.params)}".rstrip() if first.algorithm else ""),
-            ("injection", f"{_gbps(first.injection)} Gb/s an accelerator, {first.planes} planes together"),
+            ("injection", f"{_gbps(first.injection)} Gb/s an accelerator{_planes(first.planes)}"),
             ("planes", "alike; one was simulated" if first.planes > 1 else ""),
         ]
     )
@@ -108,7 +112,7 @@ def _print(points: list[Traffic]) -> None:
         rows.append(
             [
                 str(point.bytes),
-                f"{point.seconds * 1e6:.3f}",
+                microseconds(point.seconds),
                 f"{100 * point.share_of_injection:.2f} %",
                 f"{100 * point.share_of_peak:.2f} %",
                 _gbps(report["bytes_per_second_min"]),

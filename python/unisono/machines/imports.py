@@ -11,6 +11,9 @@ from unisono.base.inputs import named, whole
 
 __all__ = ["import_machine"]
 
+#: Boxes and accelerators are fewer.
+_MOST = 2**24
+
 
 def import_machine(
     file: str | os.PathLike[str],
@@ -37,8 +40,8 @@ def import_machine(
     if accelerators is not None:
         counts["accelerators"] = whole("accelerators", accelerators)
     for key, count in counts.items():
-        if not 1 <= count < 2**24:
-            raise InputError(f"{key} is {count}; accepted are whole numbers from 1 on")
+        if not 1 <= count < _MOST:
+            raise InputError(f"{key} is {count}; accepted are whole numbers from 1 to {_MOST - 1}")
     text = read_text(path, MOST_DESCRIPTION_BYTES)
     called = named("the name", name) if name is not None else Path(path).stem
     return _core.import_network(text, title(path), found, called, counts["boxes"], counts.get("accelerators"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unisono import _core
 from unisono._core import InputError, Machine
-from unisono.base.files import check_regular
+from unisono.base.files import check_regular, title
 from unisono.base.reports import BoundProof
 from unisono.machines.descriptions import with_shape
 
@@ -16,24 +16,18 @@ def check_bound(certificate: str | os.PathLike[str], machine: Machine | str | os
     """Computes a bound from the prices in a file and the links of a machine.
 
     Neither the solver of linear programs nor any cut or schedule is used. The answer ``holds`` where the prices prove
-    at least the bound that the file states; otherwise ``reason`` says why not.
+    at least the bound that the file states; otherwise ``reason`` says why not. The certificate and the machine must
+    have the same failures.
 
     Raises:
         InputError: the file is no certificate of a bound, or its ranks are not on the machine.
 
     """
+    if isinstance(certificate, str) and certificate.lstrip().startswith("{"):
+        raise InputError("the certificate is given as text; accepted is the name of a file that holds it")
     check_regular(certificate)
     try:
         text = Path(certificate).read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"'{certificate}' is not a text file: byte {error.start} is not UTF-8") from None
-    collective, ranks, seconds, reason = _core.check_bound(text, with_shape(machine, None))
-    return {
-        "holds": reason is None,
-        "method": "certificate",
-        "error_probability": 0.0,
-        "reason": reason,
-        "collective": collective,
-        "ranks": ranks,
-        "seconds": seconds,
-    }
+        raise InputError(f"'{title(certificate)}' is not a text file: byte {error.start} is not UTF-8") from None
+    return _core.check_bound(text, with_shape(machine, None))

@@ -129,7 +129,7 @@ impl Network {
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
         if !RATES_GBPS.contains(&self.link_gbps) {
             let accepted = "a number above 0, from 1e-9 to 1e15";
-            return wrong("link_gbps", self.link_gbps.to_string(), accepted);
+            return wrong("link_gbps", format!("{:?}", self.link_gbps), accepted);
         }
         let at_least_zero = [
             ("link_latency_ns", self.link_latency_ns),
@@ -142,7 +142,7 @@ impl Network {
             ("prices.aoc_usd", self.prices.aoc_usd),
         ];
         if let Some((key, found)) = at_least_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 0.0)) {
-            return wrong(key, found.to_string(), "a number of at least 0");
+            return wrong(key, format!("{found:?}"), "a number of at least 0");
         }
         if !(1..=1 << 16).contains(&self.planes) {
             return wrong("planes", self.planes.to_string(), "at least 1 and at most 65536");

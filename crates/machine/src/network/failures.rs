@@ -78,8 +78,8 @@ impl Degraded {
     pub fn new(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Result<Self, String> {
         let plane = whole.plane().map_err(|e| e.to_string())?;
         let left = Left::new(&plane, failures)?;
-        left.check_connected(failures)?;
-        let (plane, new) = left.plane(own)?;
+        let reached = left.connected(failures)?;
+        let (plane, new) = left.plane(&reached, own)?;
         let way = match whole.tree_root() {
             Some(root) => Way::UpDown(new[root as usize]),
             None => Way::Shortest,
@@ -152,9 +152,11 @@ impl<'a> Left<'a> {
         Ok(left)
     }
 
+    /// Returns for each node whether an accelerator reaches it.
+    ///
     /// # Errors
     /// Accelerators that are not connected with the most.
-    fn check_connected(&self, failures: &[Failure]) -> Result<(), String> {
+    fn connected(&self, failures: &[Failure]) -> Result<Vec<bool>, String> {
         let plane = self.plane;
         let mut island = vec![None; plane.nodes() as usize];
         let mut islands: Vec<Vec<u32>> = Vec::new();
@@ -188,7 +190,7 @@ impl<'a> Left<'a> {
         let cut: BTreeSet<u32> =
             islands.iter().enumerate().filter(|(at, _)| Some(*at) != main).flat_map(|(_, m)| m).copied().collect();
         if cut.is_empty() {
-            return Ok(());
+            return Ok(island.into_iter().map(|number| number.is_some()).collect());
         }
         let (is, them) = if cut.len() == 1 { (" is", "it") } else { ("s are", "them") };
         Err(format!(
@@ -199,15 +201,14 @@ impl<'a> Left<'a> {
     }
 
     /// Returns the plane of what is left, with the new number of each node that has one.
-    fn plane(&self, own: Speed) -> Result<(Plane, Vec<Option<u32>>), String> {
+    fn plane(&self, reached: &[bool], own: Speed) -> Result<(Plane, Vec<Option<u32>>), String> {
         let plane = self.plane;
         let mut next = 0_u32;
         let mut accelerators = 0;
         let mut new = Vec::with_capacity(plane.nodes() as usize);
         for node in 0..plane.nodes() {
-            // A switch without links is not there: no packet needs a way to it.
-            let linked = plane.leaving(node).any(|id| !self.gone[id as usize]);
-            let here = !self.failed[node as usize] && (node < plane.accelerators() || linked);
+            // A switch that no accelerator reaches is not there: no packet needs a way to it.
+            let here = reached[node as usize];
             new.push(here.then_some(next));
             next += u32::from(here);
             if node + 1 == plane.accelerators() {
@@ -217,13 +218,12 @@ impl<'a> Left<'a> {
         let cables = self.gone.iter().filter(|&&gone| !gone).count() as u64 / 2;
         let mut builder = PlaneBuilder::new(accelerators, next - accelerators, cables).map_err(|e| e.to_string())?;
         for (id, link) in plane.links().iter().enumerate() {
-            if !self.gone[id] && link.back as usize > id {
+            let ends = new[link.from as usize].zip(new[link.to as usize]);
+            if let Some((a, b)) = ends.filter(|_| !self.gone[id] && link.back as usize > id) {
                 let speed = match plane.speeds()[usize::from(link.speed)] {
                     Some(speed) if speed != own => builder.speed(speed),
                     _ => Some(0),
                 };
-                let ends = new[link.from as usize].zip(new[link.to as usize]);
-                let (a, b) = ends.expect("a link that is left has both of its ends");
                 builder.cable_at(a, b, link.cable, speed.expect("the speeds of a plane"));
             }
         }

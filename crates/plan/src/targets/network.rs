@@ -233,9 +233,7 @@ impl Target for OnNetwork {
     }
 
     fn certificate(&self, collective: Collective) -> Result<BoundCertificate, PlanError> {
-        BoundCertificate::of(&collective, &self.part).ok_or_else(|| {
-            PlanError::NoCertificate(format!("the bound with a certificate does not apply to {}", collective.kind))
-        })
+        BoundCertificate::of(&collective, &self.part)
     }
 
     fn among(&self, ranks: &[u32]) -> (Part, bool) {

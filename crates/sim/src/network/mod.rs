@@ -47,6 +47,13 @@ use unisono_machine::{
 use crate::endpoint::{self, engine};
 pub use crate::endpoint::{SimError, Stuck, TraceEvent};
 
+/// Rounds up, so that no run is faster than the machine; what is above a whole number by the rounding of its computation is
+/// that number.
+#[inline]
+fn whole_ps(ps: f64) -> u64 {
+    rounded((ps * (1.0 - 4.0 * f64::EPSILON)).ceil())
+}
+
 /// The times of a link, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkTiming {
@@ -61,7 +68,7 @@ impl LinkTiming {
     /// How long a packet holds the link.
     #[inline]
     pub fn serialization_ps(&self, bytes: u32) -> u64 {
-        rounded(f64::from(bytes) * self.ps_per_byte)
+        whole_ps(f64::from(bytes) * self.ps_per_byte)
     }
 }
 
@@ -79,7 +86,7 @@ pub struct Timing {
 
 impl Timing {
     pub fn new(network: &Network, plane: &Plane) -> Self {
-        let ps = |ns: f64| rounded(ns * 1e3);
+        let ps = |ns: f64| whole_ps(ns * 1e3);
         let link = |speed: Speed| LinkTiming {
             hop_ps: ps(network.output_latency_ns + speed.latency_ns + network.input_latency_ns),
             link_ps: ps(speed.latency_ns),
@@ -238,7 +245,7 @@ fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError>
             if of_message > u64::from(u32::MAX) {
                 return Err(SimError::Unsupported {
                     what: "the number of packets of a message",
-                    found: format!("{of_message} ({} bytes on {planes} planes)", task.amount),
+                    found: format!("{of_message} (planes: {planes}, bytes: {})", task.amount),
                     accepted: format!("at most {}; the flow level has no packets", u32::MAX),
                 });
             }

@@ -8,15 +8,20 @@
 //! ```
 //!
 //! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are switches. All
-//! NVSwitches of a host are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of NCCL and RCCL: GB/s of an
+//! NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of NCCL and RCCL: GB/s of an
 //! NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by `gcn` (24, MI200 36, MI300 48), of PCIe by
 //! generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a network interface by `speed`. The file has no latencies.
+//!
+//! The rates between CPUs are those of the branch `dev` of NCCL in 2026, which tells generations of AMD's CPUs apart.
 //!
 //! Several boxes are joined by their network interfaces: the k-th of every box is on shared switch k.
 //!
 //! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use unisono_base::{
     narrow,
@@ -88,7 +93,7 @@ struct Reader {
     found: Server,
     /// By host and bus.
     gpus: BTreeMap<(String, String), usize>,
-    nvswitches: BTreeMap<String, usize>,
+    nvswitch: Option<usize>,
 }
 
 /// An element that links a GPU, the GPU, its CPU and its host.
@@ -124,6 +129,14 @@ impl Reader {
             }
         }
         reader.links(&linked)?;
+        let hosts: BTreeSet<&String> = reader.gpus.keys().map(|(host, _)| host).collect();
+        if hosts.len() > 1 && reader.nvswitch.is_none() {
+            let message = format!(
+                "the topology has GPUs of {} hosts that no NVSwitch joins; write it on one host, and import that with --boxes",
+                hosts.len()
+            );
+            return Err(message.into());
+        }
         Ok(reader.found)
     }
 
@@ -179,9 +192,11 @@ impl Reader {
         Ok(self.found.node(Kind::Nic(rate)))
     }
 
-    /// NVLinks and their like, once all GPUs are known. Those between two GPUs stand at both, and count once.
+    /// NVLinks and their like, once all GPUs are known. Several entries of one end add up. Links between two GPUs stand at both,
+    /// and count once.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
-        let mut between: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        // From either end; the other end is 0 where it states nothing.
+        let mut between: BTreeMap<(usize, usize), [f64; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {
                 "nvlink" => nvlink(gpu_element),
@@ -196,25 +211,21 @@ impl Reader {
             }
             let target = element.find("target").map(bus).unwrap_or_default();
             let class = element.find("tclass").unwrap_or("");
-            let known = self.gpus.get(&(host.to_owned(), target)).copied();
-            let other = match known {
+            let other = match self.gpus.get(&(host.to_owned(), target)).copied() {
                 Some(other) => other,
                 None if element.name == "c2c" || class == "0x068001" => cpu,
                 None if class.starts_with("0x0680") => {
                     let found = &mut self.found;
-                    *self.nvswitches.entry(host.to_owned()).or_insert_with(|| found.node(Kind::NvSwitch))
+                    *self.nvswitch.get_or_insert_with(|| found.node(Kind::NvSwitch))
                 }
                 // A GPU that the file does not have.
                 None => continue,
             };
-            let to_gpu = known.is_some();
-            if other == gpu {
-                continue;
+            if other != gpu {
+                between.entry((gpu.min(other), gpu.max(other))).or_default()[usize::from(gpu > other)] += rate;
             }
-            let sum = between.entry((gpu.min(other), gpu.max(other))).or_default();
-            *sum = if to_gpu { sum.max(rate) } else { *sum + rate };
         }
-        self.found.cables.extend(between.into_iter().map(|((a, b), rate)| (a, b, rate)));
+        self.found.cables.extend(between.into_iter().map(|((a, b), [one, other])| (a, b, one.max(other))));
         Ok(())
     }
 }
@@ -332,8 +343,10 @@ impl Server {
         }
         let fastest = self.cables.iter().map(|cable| 8.0 * cable.2).fold(1.0, f64::max);
         let boxes = if asked.boxes == 1 { String::new() } else { format!("{} boxes of ", asked.boxes) };
-        let summary =
-            format!("{boxes}{gpus} GPUs, from a topology of NCCL; latencies, packets and buffers are assumed");
+        let summary = format!(
+            "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
+            if gpus == 1 { "" } else { "s" }
+        );
         network(asked, summary, fastest, topology)
     }
 }
@@ -387,19 +400,30 @@ fn xgmi(gpu: &Element) -> f64 {
     }
 }
 
-/// GB/s between two CPUs.
+/// GB/s between two CPUs. NCCL takes its rate of a way inside one device where it does not know the vendor of an x86 CPU.
 fn between_cpus(cpu: &Element) -> f64 {
     let number = |key: &str| cpu.find(key).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
-    match (cpu.find("arch").unwrap_or(""), cpu.find("vendor").unwrap_or("")) {
+    let (family, model) = (number("familyid"), number("modelid"));
+    match (cpu.find("arch").unwrap_or(""), cpu.find("vendor").unwrap_or("").trim()) {
         ("ppc64", _) => 32.0,
         ("arm64", _) => 6.0,
-        (_, "GenuineIntel") => match number("modelid") {
-            0xCF => 40.0,
-            0x8F => 22.0,
-            0x55.. => 10.0,
+        (_, "GenuineIntel") => match (family, model) {
+            // Granite Rapids and Sierra Forest are newer than models with higher numbers.
+            (6, 0xCF.. | 0xAD..=0xAF) => 40.0,
+            (6, 0x8F..) => 22.0,
+            (6, 0x55..) => 10.0,
             _ => 6.0,
         },
-        (_, "AuthenticAMD" | "AMD") => 16.0,
-        _ => 6.0,
+        // Older versions of NCCL write the second number of each.
+        (_, "AuthenticAMD" | "AMD") => match family {
+            // Zen 5.
+            26 | 0xBF => 32.0,
+            // Zen 3 and 4.
+            25 | 0xAF => 24.0,
+            _ => 16.0,
+        },
+        (_, "CentaurHauls" | "Shanghai") if (family, model) == (7, 0x5B) => 9.0,
+        (_, "CentaurHauls" | "Shanghai") => 6.0,
+        _ => 5000.0,
     }
 }

@@ -70,6 +70,21 @@ fn any_link_of_any_family_fails() {
     }
 }
 
+/// Three switches hang on the others by one cable, which fails.
+#[test]
+fn switches_that_no_accelerator_reaches_are_left_out() {
+    let tree = "name = 'graph'\naccelerators = 2\nedges = [[0, 2], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 4]]";
+    for way in ["", "\nrouting = 'up-down'\nroot = 4"] {
+        let left = degraded(&format!("{tree}{way}"), &["3-4"]);
+        let plane = left.plane().unwrap();
+        assert_eq!((plane.accelerators(), plane.switches(), plane.links().len()), (2, 2, 6));
+        oracle::is_sound(&plane);
+    }
+    // Messages have the numbers of the machine file.
+    let message = network(tree, &["2-3", "1-2"]).unwrap_err();
+    assert!(message.contains("the accelerator is cut off: 1; fail it too"), "{message}");
+}
+
 #[test]
 fn accelerators_move_up_behind_one_that_failed() {
     let grid = "name = 'mesh'\ndims = [2, 4]";

@@ -99,6 +99,64 @@ fn dies_on_xgmi() {
     assert!((0..8).all(|die| plane.leaving(die).len() == 4));
 }
 
+/// GPUs a and b, which state entries `<nvlink target count>`.
+fn two_gpus(of_a: &[u32], of_b: &[u32]) -> String {
+    let gpu = |at: char, to: char, counts: &[u32]| {
+        let links = counts.iter().map(|n| format!("<nvlink target='{to}' count='{n}' tclass='0x030200'/>"));
+        format!("<pci busid='{at}'><gpu sm='80'>{}</gpu></pci>", links.collect::<String>())
+    };
+    format!("<system><cpu>{}{}</cpu></system>", gpu('a', 'b', of_a), gpu('b', 'a', of_b))
+}
+
+#[test]
+fn entries_of_one_end_add_up_and_those_of_two_ends_are_the_same_links() {
+    for (of_a, of_b) in [(&[2][..], &[2][..]), (&[1, 1], &[2]), (&[2], &[1, 1]), (&[1, 1], &[1, 1]), (&[2], &[])] {
+        let (network, topology) = nccl(&two_gpus(of_a, of_b));
+        assert_eq!(between(&network, &*topology, 0, 1), 2.0 * 20.0, "{of_a:?} {of_b:?}");
+    }
+}
+
+#[test]
+fn cpus_are_linked_at_the_rate_of_their_model() {
+    for (cpu, expected) in [
+        ("arch='x86_64' vendor='AuthenticAMD' familyid='143' modelid='49'", 16.0),
+        ("arch='x86_64' vendor='AuthenticAMD' familyid='23' modelid='49'", 16.0),
+        ("arch='x86_64' vendor='AuthenticAMD' familyid='175' modelid='1'", 24.0),
+        ("arch='x86_64' vendor='AuthenticAMD' familyid='25' modelid='1'", 24.0),
+        ("arch='x86_64' vendor='AuthenticAMD' familyid='191' modelid='2'", 32.0),
+        ("arch='x86_64' vendor='AuthenticAMD' familyid='26' modelid='2'", 32.0),
+        ("arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='79'", 6.0),
+        ("arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='85'", 10.0),
+        ("arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='143'", 22.0),
+        ("arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='173'", 40.0),
+        ("arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='207'", 40.0),
+        ("arch='x86_64' vendor='GenuineIntel' familyid='15' modelid='207'", 6.0),
+        ("arch='x86_64' vendor='CentaurHauls' familyid='7' modelid='91'", 9.0),
+        ("arch='x86_64' vendor='  Shanghai  ' familyid='7' modelid='90'", 6.0),
+        ("arch='x86_64' vendor='Another'", 5000.0),
+        ("arch='arm64'", 6.0),
+        ("arch='ppc64'", 32.0),
+    ] {
+        let half = |bus: char| format!("<cpu {cpu}><pci busid='{bus}'><gpu/></pci></cpu>");
+        let (network, topology) = nccl(&format!("<system>{}{}</system>", half('a'), half('b')));
+        assert_eq!(between(&network, &*topology, 2, 3), expected, "{cpu}");
+    }
+}
+
+/// NVLink reaches several hosts where they share NVSwitches.
+#[test]
+fn hosts_on_one_nvswitch_are_one_machine() {
+    let host = |name: u32| {
+        format!(
+            "<cpu host_hash='{name}'><pci busid='a'><gpu sm='100'><nvlink target='c' count='18' tclass='0x068000'/></gpu></pci></cpu>"
+        )
+    };
+    let (network, topology) = nccl(&format!("<system>{}{}</system>", host(1), host(2)));
+    let plane = topology.plane().unwrap();
+    assert_eq!((plane.accelerators(), plane.switches()), (2, 1));
+    assert_eq!(between(&network, &*topology, 0, 2), 18.0 * 40.1);
+}
+
 #[test]
 fn pcie_without_speeds_is_of_the_third_generation() {
     let (network, topology) = nccl(PCIE);
@@ -147,7 +205,7 @@ fn what_is_no_topology_is_refused_in_one_sentence() {
     assert!(nccl(&format!("<system><cpu>{link}</cpu></system>")).starts_with("file, line 2: count=\"-1\" of <nvlink>"));
     assert!(nccl(&format!("<system>{}</system>", "<cpu/>".repeat(1025))).contains("more than 1024 <cpu>"));
     let apart = "<system><cpu host_hash='1'><pci busid='1'><gpu/></pci></cpu><cpu host_hash='2'><pci busid='1'><gpu/></pci></cpu></system>";
-    assert!(nccl(apart).contains("is not connected with node"));
+    assert!(nccl(apart).contains("has GPUs of 2 hosts that no NVSwitch joins"));
     assert_eq!(
         read_as("nccl-topo", MI250.replace("speed=\"1000\"", "speed=\"x\"").as_str(), 1, None).unwrap_err(),
         "file, line 63: speed=\"x\" of <net>; accepted are whole numbers from 0 to 1099511627776"

@@ -34,9 +34,12 @@ pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
         if !said.is_empty() {
             let wrong = || {
                 format!(
-                    "line {number} of the cables is '{}'; accepted is 'A B', two nodes, and then dac, aoc or board, gbps=NUMBER, \
-                     ns=NUMBER and count=NUMBER",
-                    excerpt(line.trim())
+                    "line {number} of the cables is '{}'; accepted is 'A B', two nodes from 0 to {}, and then dac, aoc or board, \
+                     gbps=NUMBER (from {:e} to {:e}), ns=NUMBER (at least 0) and count=NUMBER (at least 1)",
+                    excerpt(line.trim()),
+                    MOST_NODES - 1,
+                    RATES_GBPS.start(),
+                    RATES_GBPS.end(),
                 )
             };
             edges.push(edge(&said).ok_or_else(wrong)?);

@@ -28,8 +28,8 @@ pub fn distances(plane: &Plane, to: u32) -> Vec<u32> {
 pub struct Table {
     name: &'static str,
     virtual_channels: u8,
-    accelerators: usize,
-    /// For each node and end its list.
+    nodes: usize,
+    /// For each end and node its list. A packet on its way reads one row.
     lists: Vec<u32>,
     /// Where each list begins, and the end of the last.
     first: Vec<u32>,
@@ -122,22 +122,32 @@ impl<'a> Builder<'a> {
 
     /// The hops to one end: `channel` says for a node and its neighbor whether that is one, and on which virtual channel.
     fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32) -> Option<u8>) {
+        let row = to as usize * self.plane.nodes() as usize;
+        let mut found = Vec::new();
         for node in (0..self.plane.nodes()).filter(|&node| node != to) {
             let hop = |link: u32| Some(Hop { link, vc: channel(node, self.plane.link(link).to)? });
-            let found: Vec<Hop> = self.plane.leaving(node).filter_map(hop).collect();
-            let new = narrow(self.known.len());
-            let list = *self.known.entry(found).or_insert_with_key(|hops| {
-                self.hops.extend(hops);
+            found.clear();
+            found.extend(self.plane.leaving(node).filter_map(hop));
+            let list = self.known.get(&found).copied().unwrap_or_else(|| {
+                let new = narrow(self.known.len());
+                self.hops.extend(&found);
                 self.first.push(narrow(self.hops.len()));
+                self.known.insert(found.clone(), new);
                 new
             });
-            self.lists[node as usize * self.plane.accelerators() as usize + to as usize] = list;
+            self.lists[row + node as usize] = list;
         }
     }
 
     fn finish(self, name: &'static str, virtual_channels: u8) -> Table {
-        let accelerators = self.plane.accelerators() as usize;
-        Table { name, virtual_channels, accelerators, lists: self.lists, first: self.first, hops: self.hops }
+        Table {
+            name,
+            virtual_channels,
+            nodes: self.plane.nodes() as usize,
+            lists: self.lists,
+            first: self.first,
+            hops: self.hops,
+        }
     }
 }
 
@@ -151,7 +161,7 @@ impl Routing for Table {
     }
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
-        let list = self.lists[at as usize * self.accelerators + header.to as usize] as usize;
+        let list = self.lists[header.to as usize * self.nodes + at as usize] as usize;
         let (first, end) = (self.first[list] as usize, self.first[list + 1] as usize);
         hops.extend_from_slice(&self.hops[first..end]);
     }

@@ -1,0 +1,186 @@
+//! The price of cheapest arborescences, exactly, for whole prices.
+//!
+//! The price of the cheapest arc into each node is paid and taken off all arcs into it, as Edmonds (1967) does. Nodes that arcs of
+//! price 0 connect strongly are then joined, since whatever enters one of them reaches the others for nothing. This is repeated
+//! until the root reaches all. The tree itself is not needed, so there is one table at a time.
+
+use unisono_base::{interrupt::poll, limits};
+
+/// More than any price.
+pub(crate) const NONE: u128 = u128::MAX;
+
+/// Prices of all ordered pairs of nodes, row by row; [`NONE`] where there is no arc.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    nodes: usize,
+    of: Vec<u128>,
+}
+
+impl Table {
+    /// No arcs.
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self { nodes, of: vec![NONE; nodes * nodes] }
+    }
+
+    /// Bytes of a table with all that [`least_price`] takes beside it.
+    pub(crate) fn bytes(nodes: usize) -> u128 {
+        64 * (nodes as u128).pow(2)
+    }
+
+    pub(crate) fn get(&self, from: usize, to: usize) -> u128 {
+        self.of[from * self.nodes + to]
+    }
+
+    /// Adds an arc; of several between two nodes the cheapest counts.
+    pub(crate) fn add(&mut self, from: usize, to: usize, price: u128) {
+        let known = &mut self.of[from * self.nodes + to];
+        *known = price.min(*known);
+    }
+}
+
+/// The price of the cheapest arborescence from a root; `None` where a node cannot be reached.
+pub(crate) fn least_price(table: &Table, root: usize) -> Option<u128> {
+    let (mut table, mut root, mut total) = (table.clone(), root, 0);
+    loop {
+        let n = table.nodes;
+        limits::spend("the price of cheapest trees", 8 * (n * n) as u64);
+        for to in (0..n).filter(|&to| to != root) {
+            poll();
+            let least = (0..n).filter(|&from| from != to).map(|from| table.get(from, to)).min().unwrap_or(NONE);
+            if least == NONE {
+                return None;
+            }
+            total += least;
+            for price in table.of[to..].iter_mut().step_by(n).filter(|price| **price < NONE) {
+                *price -= least;
+            }
+        }
+        let row = |from| (0..n).filter(|&to| to != from && table.get(from, to) == 0).collect();
+        let Components { of, count } = Components::of((0..n).map(row).collect());
+        // Every node is entered for nothing and there are no circles, so all of them are reached from the root.
+        if count == n {
+            return Some(total);
+        }
+        let mut joined = Table::new(count);
+        for from in 0..n {
+            poll();
+            for to in (0..n).filter(|&to| of[to] != of[from]) {
+                joined.add(of[from], of[to], table.get(from, to));
+            }
+        }
+        (table, root) = (joined, of[root]);
+    }
+}
+
+/// The strongly connected components of a graph.
+pub(crate) struct Components {
+    /// The component of each node.
+    pub(crate) of: Vec<usize>,
+    pub(crate) count: usize,
+}
+
+impl Components {
+    /// By Tarjan's algorithm (1972); `next[n]` are the nodes to which arcs lead from node n.
+    pub(crate) fn of(next: Vec<Vec<usize>>) -> Self {
+        const NEW: usize = usize::MAX;
+        let n = next.len();
+        let (mut order, mut low, mut found) = (vec![NEW; n], vec![NEW; n], Self { of: vec![NEW; n], count: 0 });
+        let (mut open, mut seen) = (Vec::new(), 0);
+        // A node, and how many of its arcs were followed.
+        let mut path: Vec<(usize, usize)> = Vec::new();
+        for start in 0..n {
+            if order[start] == NEW {
+                path.push((start, 0));
+            }
+            while let Some((at, followed)) = path.pop() {
+                poll();
+                if followed == 0 {
+                    (order[at], low[at]) = (seen, seen);
+                    open.push(at);
+                    seen += 1;
+                } else {
+                    let below = next[at][followed - 1];
+                    // A node that is in a component already is not on a circle with this one.
+                    if found.of[below] == NEW {
+                        low[at] = low[at].min(low[below]);
+                    }
+                }
+                if let Some(&to) = next[at].get(followed) {
+                    path.push((at, followed + 1));
+                    if order[to] == NEW {
+                        path.push((to, 0));
+                    }
+                    continue;
+                }
+                if low[at] == order[at] {
+                    while let Some(member) = open.pop() {
+                        found.of[member] = found.count;
+                        if member == at {
+                            break;
+                        }
+                    }
+                    found.count += 1;
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// All choices of parents.
+    fn by_hand(table: &Table, root: usize) -> Option<u128> {
+        let n = table.nodes;
+        let choices = n.pow(u32::try_from(n).unwrap());
+        let parents = (0..choices).map(|code| (0..n).map(|to| code / n.pow(u32::try_from(to).unwrap()) % n).collect());
+        parents
+            .filter_map(|parent: Vec<usize>| {
+                let reaches = |start| (0..n).fold(start, |at, _| if at == root { at } else { parent[at] }) == root;
+                let prices = (0..n).filter(|&to| to != root).map(|to| table.get(parent[to], to));
+                (0..n).all(reaches).then(|| prices.fold(0, u128::saturating_add)).filter(|&price| price < NONE)
+            })
+            .min()
+    }
+
+    proptest! {
+        #[test]
+        fn the_price_is_that_of_the_cheapest_of_all(
+            n in 1_usize..6,
+            most in 1_u128..9,
+            of in prop::collection::vec(0_u128..9, 25),
+            root in 0_usize..5,
+        ) {
+            let root = root % n;
+            let mut table = Table::new(n);
+            for from in 0..n {
+                for to in (0..n).filter(|&to| to != from) {
+                    // One price in nine stands for no arc; small prices make many trees equal.
+                    let price = of[from * 5 + to];
+                    if price < 8 {
+                        table.add(from, to, price % most);
+                    }
+                }
+            }
+            prop_assert_eq!(least_price(&table, root), by_hand(&table, root));
+        }
+    }
+
+    #[test]
+    fn circles_within_circles_are_joined_one_by_one() {
+        // Node k + 1 is on a circle with all before it, at a price that grows with k: one more node is joined in each round.
+        let n = 200;
+        let mut table = Table::new(n + 1);
+        for k in 1..n {
+            table.add(k, k + 1, k as u128);
+            table.add(k + 1, k, k as u128);
+        }
+        table.add(0, n, 1_000_000);
+        // From the root to the end of the line, and back over all cables.
+        assert_eq!(least_price(&table, 0), Some(1_000_000 + (n * (n - 1) / 2) as u128));
+    }
+}
