@@ -59,6 +59,26 @@ def test_commands_on_a_request_and_on_its_file_agree(
         assert by_request == by_file
 
 
+@ON_EVERY_KIND
+def test_plans_list_algorithms_of_their_kind(
+    name: str, shape: tuple[int, ...], collective: str, algorithm: str | None
+) -> None:
+    machine = un.machine(name, shape=shape)
+    kinds = {listed["name"]: listed["machines"] for listed in un.algorithms(collective)}
+    for candidate in un.plan(collective, machine, elements=600).candidates:
+        assert machine.kind in kinds[candidate["algorithm"]]
+
+
+def test_a_sweep_of_a_subset_is_its_plans() -> None:
+    request = ["allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3"]
+    for point in json_of("sweep", *request, "--elements", "1,600")["points"]:
+        plan = json_of("plan", *request, "--elements", str(point["elements"]))
+        best = min(plan["candidates"], key=lambda candidate: candidate["seconds"])
+        assert (point["shape"], point["best"], point["seconds"]) == (plan["shape"], best["algorithm"], best["seconds"])
+    without = call("sweep", "allreduce", "--machine", "piuma", "--elements", "1")
+    assert (without.code, "--shapes" in without.err and "--subset" in without.err) == (2, True)
+
+
 def test_a_placement_of_another_size_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "made.sched"
     un.save(un.plan("allreduce", "hx2mesh-small", shape=(2, 3), elements=8).schedule, file)

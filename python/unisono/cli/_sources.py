@@ -21,6 +21,7 @@ __all__ = [
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
+    "SUBSET",
     "Unused",
     "refuse_unused",
 ]
@@ -69,6 +70,8 @@ CERTIFICATE = (
         "is for a proof, and --check reads one that is finished; drop it",
     ),
 )
+#: A subset of the nodes of a machine.
+SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one already; drop one of them"),)
 #: The list of all inputs that the command knows.
 LIST = (
     Unused(
