@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{NetworkPart, cut_roots};
 use unisono_machine::{Machine, network::Network};
-use unisono_synthesis::Certificate;
+use unisono_synthesis::{Certificate, CertificateError};
 
 use crate::PlanError;
 
@@ -31,6 +31,19 @@ pub struct BoundCertificate {
     /// Of links from one node of a plane to another; all others cost nothing.
     #[serde(flatten)]
     pub prices: Certificate,
+}
+
+/// The reason why a certificate does not hold.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum NotProved {
+    #[error("it is for {of}, not for {found}")]
+    Machine { of: String, found: String },
+    #[error("the bound does not apply to {0}")]
+    Collective(Kind),
+    #[error(transparent)]
+    Prices(#[from] CertificateError),
+    #[error("the prices prove {proved:e} s, and it states {stated:e} s")]
+    Less { proved: f64, stated: f64 },
 }
 
 impl BoundCertificate {
@@ -73,17 +86,17 @@ impl BoundCertificate {
     }
 
     /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. Returns the
-    /// bound in seconds; the message says why the certificate does not hold.
+    /// bound in seconds; the error says why the certificate does not hold.
     ///
     /// # Errors
     /// The machine has no links, or the problem does not fit it.
-    pub fn check(&self, machine: &Machine) -> Result<Result<f64, String>, PlanError> {
+    pub fn check(&self, machine: &Machine) -> Result<Result<f64, NotProved>, PlanError> {
         let refused = |message: String| PlanError::NoCertificate(message);
         let network: &Network = machine
             .get()
             .ok_or_else(|| refused(format!("bounds on {} have no certificates; networks have", machine.name())))?;
         if network.name != self.machine {
-            return Ok(Err(format!("it is for {}, not for {}", self.machine, network.name)));
+            return Ok(Err(NotProved::Machine { of: self.machine.clone(), found: network.name.clone() }));
         }
         let kind = Kind::ALL.iter().copied().find(|kind| kind.name() == self.collective);
         let kind = kind.ok_or_else(|| refused(format!("'{}' is no collective", self.collective)))?;
@@ -91,24 +104,18 @@ impl BoundCertificate {
         // The elements do not matter: bytes count.
         let collective = Collective::new(kind, ranks, 1, u64::from(self.root), Operator::Sum, Dtype::F32)?;
         let part = NetworkPart::new(network, self.places.clone(), &[])?;
-        let proved = match self.proved(&collective, &part) {
-            Ok(seconds) => seconds,
-            Err(message) => return Ok(Err(message)),
-        };
         // Numbers of JSON are never NaN.
-        if self.seconds > proved * (1.0 + ROUNDING) {
-            return Ok(Err(format!("the prices prove {proved:e} s, and it states {:e} s", self.seconds)));
-        }
-        Ok(Ok(proved))
+        Ok(self.proved(&collective, &part).and_then(|proved| {
+            let holds = self.seconds <= proved * (1.0 + ROUNDING);
+            if holds { Ok(proved) } else { Err(NotProved::Less { proved, stated: self.seconds }) }
+        }))
     }
 
-    fn proved(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
-        let Some(roots) = cut_roots(collective) else {
-            return Err(format!("the bound does not apply to {}", collective.kind));
-        };
+    fn proved(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, NotProved> {
+        let roots = cut_roots(collective).ok_or(NotProved::Collective(collective.kind))?;
         let graph = part.fabric.graph();
         let roots = roots.list(graph.ranks());
-        let (price, capacity) = self.prices.bound(graph, &roots).map_err(|e| e.to_string())?;
+        let (price, capacity) = self.prices.bound(graph, &roots)?;
         Ok(price as f64 / capacity as f64 * self.bytes as f64 / graph.bytes_per_ns() * 1e-9)
     }
 }
