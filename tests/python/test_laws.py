@@ -69,6 +69,37 @@ def test_plans_list_algorithms_of_their_kind(
         assert machine.kind in kinds[candidate["algorithm"]]
 
 
+@pytest.mark.parametrize("model", [None, "paper", "links"])
+@pytest.mark.parametrize("shape", [(9,), (4, 4), (5, 7)])
+@pytest.mark.parametrize("collective", ["allreduce", "broadcast", "reduce"])
+def test_a_schedule_on_a_wafer_has_the_time_of_its_plan(
+    collective: str, shape: tuple[int, ...], model: str | None
+) -> None:
+    for elements in (1, 600):
+        for candidate in un.plan(collective, "wse2", shape=shape, elements=elements).candidates:
+            name, params = candidate["algorithm"], candidate["params"]
+            plan = un.plan(
+                collective, "wse2", shape=shape, elements=elements, algorithm=name, params=params, model=model
+            )
+            found, expected = (
+                {**time, "phases": [{**phase, "note": None} for phase in time["phases"] or []]}
+                for time in (plan.schedule.predict(model), plan.predicted)
+            )
+            assert found == expected, (name, params, elements)
+
+
+def test_the_time_of_a_schedule_does_not_rest_on_its_origin(tmp_path: Path) -> None:
+    chain = un.plan("reduce", "wse2", shape=4, elements=1, algorithm="chain").schedule
+    star = un.plan("reduce", "wse2", shape=4, elements=1, algorithm="star").schedule
+    assert chain.predict() != star.predict()
+    un.save(chain, tmp_path / "made.sched")
+    text = (tmp_path / "made.sched").read_text()
+    (tmp_path / "made.sched").write_text(text.replace("origin chain", "origin star"))
+    renamed = un.load(tmp_path / "made.sched")
+    assert renamed.origin == "star"
+    assert renamed.predict() == chain.predict()
+
+
 def test_a_sweep_of_a_subset_is_its_plans() -> None:
     request = ["allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3"]
     for point in json_of("sweep", *request, "--elements", "1,600")["points"]:
