@@ -75,14 +75,12 @@ fn forests_are_proved_on_every_family() {
 /// Where every accelerator is linked with its neighbors alone, the links that the model counts are those that packets take.
 #[test]
 fn long_messages_take_what_the_model_says() {
-    let rooted = |kind: &Kind| kind.has_root();
-    let all = |_: &Kind| true;
     // Forests of one root are packed by linear programs, which take 10 s on 64 accelerators.
-    let cases: [(&str, &dyn Fn(&Kind) -> bool); 4] = [
-        ("name = 'torus'\ndims = [4, 4]", &all),
-        ("name = 'torus'\ndims = [6, 6]", &rooted),
-        ("name = 'torus'\ndims = [8, 8]", &|kind| !rooted(kind)),
-        ("name = 'hypercube'\ndimensions = 4", &all),
+    let cases: [(&str, fn(&Kind) -> bool); 4] = [
+        ("name = 'torus'\ndims = [4, 4]", |_| true),
+        ("name = 'torus'\ndims = [6, 6]", |kind| kind.has_root()),
+        ("name = 'torus'\ndims = [8, 8]", |kind| !kind.has_root()),
+        ("name = 'hypercube'\ndimensions = 4", |_| true),
     ];
     for (topology, tried) in cases {
         let machine = network(topology);
