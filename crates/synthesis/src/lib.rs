@@ -22,11 +22,12 @@ mod flow;
 mod forest;
 mod graph;
 pub mod packing;
+pub mod partition;
 mod rounding;
 mod timetable;
 mod translated;
 
 pub use certificate::{Certificate, CertificateError};
 pub use fabric::{Fabric, NoForest, Roots};
-pub use forest::{Forest, Message, Timetable};
+pub use forest::{Forest, Message, Timetable, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};

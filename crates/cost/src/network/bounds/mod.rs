@@ -5,6 +5,7 @@ mod board_edges;
 mod cut;
 mod injection;
 mod latency;
+mod partition;
 
 use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
@@ -14,6 +15,7 @@ pub use board_edges::BoardEdges;
 pub use cut::{Cut, cut_roots};
 pub use injection::Injection;
 pub use latency::Latency;
+pub use partition::Partition;
 
 use unisono_synthesis::Fabric;
 
@@ -21,8 +23,14 @@ use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] =
-    &[&bisection::Bisection, &board_edges::BoardEdges, &cut::Cut, &injection::Injection, &latency::Latency];
+pub(crate) const BOUNDS: &[&dyn Bound] = &[
+    &bisection::Bisection,
+    &board_edges::BoardEdges,
+    &cut::Cut,
+    &injection::Injection,
+    &latency::Latency,
+    &partition::Partition,
+];
 
 /// A collective on the accelerators of a network.
 pub struct NetworkCase<'a> {
