@@ -66,12 +66,18 @@ def test_examples_are_right() -> None:
     assert len((EXAMPLES / "nbody.py").read_text().splitlines()) <= 25
 
 
-def test_random_programs_have_the_same_data_everywhere() -> None:
-    alone = said(1, "random", "0", "1000")
-    assert len(set(alone)) == 1000
-    for ranks in (2, 3, 4):
-        assert said(ranks, "random", "0", "1000") == alone, ranks
-        assert said(ranks, "random", "0", "1000", UNISONO_POINT_TO_POINT="1") == alone, ranks
+@pytest.fixture(scope="module")
+def alone() -> list[str]:
+    """A thousand random programs on one rank."""
+    found = said(1, "random", "0", "1000")
+    assert len(set(found)) == 1000
+    return found
+
+
+@pytest.mark.parametrize("by_messages", ["0", "1"])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_random_programs_have_the_same_data_everywhere(alone: list[str], ranks: int, by_messages: str) -> None:
+    assert said(ranks, "random", "0", "1000", UNISONO_POINT_TO_POINT=by_messages) == alone
 
 
 def test_random_programs_communicate_in_every_way_and_move_no_more_than_messages() -> None:

@@ -66,6 +66,19 @@ def test_imports_point_left_only() -> None:
         assert ours <= ALLOWED[name], f"crate '{name}' may not import {sorted(ours - ALLOWED[name])}"
 
 
+def features(*of: str) -> set[str]:
+    """Every package with its version and features, as cargo compiles it for a choice of crates."""
+    command = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "--format", "{p} [{f}]", *of]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {line.removesuffix(" (*)").replace(" (proc-macro)", "") for line in done.stdout.splitlines() if line}
+
+
+def test_the_extension_and_the_tests_share_one_build() -> None:
+    built = features("--package", "unisono-py", "--package", "unisono-preload", "--edges", "normal,build")
+    assert built - features("--workspace") == set()
+    assert features("--package", "unisono-py", "--edges", "normal,build") <= built
+
+
 def test_crates_are_named_after_their_folders() -> None:
     folders = {path.parent.name for path in (ROOT / "crates").glob("*/Cargo.toml")}
     assert folders == set(packages())

@@ -59,6 +59,57 @@ def test_commands_on_a_request_and_on_its_file_agree(
         assert by_request == by_file
 
 
+@ON_EVERY_KIND
+def test_plans_list_algorithms_of_their_kind(
+    name: str, shape: tuple[int, ...], collective: str, algorithm: str | None
+) -> None:
+    machine = un.machine(name, shape=shape)
+    kinds = {listed["name"]: listed["machines"] for listed in un.algorithms(collective)}
+    for candidate in un.plan(collective, machine, elements=600).candidates:
+        assert machine.kind in kinds[candidate["algorithm"]]
+
+
+@pytest.mark.parametrize("model", [None, "paper", "links"])
+@pytest.mark.parametrize("shape", [(9,), (4, 4), (5, 7)])
+@pytest.mark.parametrize("collective", ["allreduce", "broadcast", "reduce"])
+def test_a_schedule_on_a_wafer_has_the_time_of_its_plan(
+    collective: str, shape: tuple[int, ...], model: str | None
+) -> None:
+    for elements in (1, 600):
+        for candidate in un.plan(collective, "wse2", shape=shape, elements=elements).candidates:
+            name, params = candidate["algorithm"], candidate["params"]
+            plan = un.plan(
+                collective, "wse2", shape=shape, elements=elements, algorithm=name, params=params, model=model
+            )
+            found, expected = (
+                {**time, "phases": [{**phase, "note": None} for phase in time["phases"] or []]}
+                for time in (plan.schedule.predict(model), plan.predicted)
+            )
+            assert found == expected, (name, params, elements)
+
+
+def test_the_time_of_a_schedule_does_not_rest_on_its_origin(tmp_path: Path) -> None:
+    chain = un.plan("reduce", "wse2", shape=4, elements=1, algorithm="chain").schedule
+    star = un.plan("reduce", "wse2", shape=4, elements=1, algorithm="star").schedule
+    assert chain.predict() != star.predict()
+    un.save(chain, tmp_path / "made.sched")
+    text = (tmp_path / "made.sched").read_text()
+    (tmp_path / "made.sched").write_text(text.replace("origin chain", "origin star"))
+    renamed = un.load(tmp_path / "made.sched")
+    assert renamed.origin == "star"
+    assert renamed.predict() == chain.predict()
+
+
+def test_a_sweep_of_a_subset_is_its_plans() -> None:
+    request = ["allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3"]
+    for point in json_of("sweep", *request, "--elements", "1,600")["points"]:
+        plan = json_of("plan", *request, "--elements", str(point["elements"]))
+        best = min(plan["candidates"], key=lambda candidate: candidate["seconds"])
+        assert (point["shape"], point["best"], point["seconds"]) == (plan["shape"], best["algorithm"], best["seconds"])
+    without = call("sweep", "allreduce", "--machine", "piuma", "--elements", "1")
+    assert (without.code, "--shapes" in without.err and "--subset" in without.err) == (2, True)
+
+
 def test_a_placement_of_another_size_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "made.sched"
     un.save(un.plan("allreduce", "hx2mesh-small", shape=(2, 3), elements=8).schedule, file)

@@ -14,6 +14,7 @@ from .conftest import call
 VALUES: Mapping[str, tuple[str, ...]] = {
     "--machine": ("--machine", "archer"),
     "--shape": ("--shape", "4"),
+    "--shapes": ("--shapes", "4"),
     "--ranks": ("--ranks", "4"),
     "--nodes": ("--nodes", "1"),
     "--subset": ("--subset", "0"),
@@ -114,6 +115,10 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "simulate a program on a network": (
         ("simulate", "--goal", "ranks.goal", "--machine", "torus2d-small"),
         {"--fail", *_RUN, *_OF_RANKS},
+    ),
+    "sweep a subset": (
+        ("sweep", "allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3", "--elements", "16"),
+        {*_PLANNED, "--fail", "--model", "--algorithms", "--baseline", "--plot", "-o"},
     ),
     "list workloads": (("workload",), set()),
     "list machines": (("machines",), set()),

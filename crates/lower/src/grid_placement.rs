@@ -5,7 +5,10 @@ use unisono_base::{Diagnostics, NodeId, StreamId};
 use unisono_machine::{Grid, Shape};
 use unisono_schedule::Schedule;
 
-use crate::route::{Route, Routes, Segment, dimension_ordered};
+use crate::{
+    PlacementError,
+    route::{Route, Routes, Segment, dimension_ordered},
+};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GridPlacement {
@@ -52,13 +55,10 @@ impl GridPlacement {
     ///
     /// # Errors
     /// A grid without PEs, or with more than a schedule can have nodes.
-    pub fn on(grid: Grid) -> Result<Self, String> {
+    pub fn on(grid: Grid) -> Result<Self, PlacementError> {
         let most = u64::from(unisono_collective::Collective::MAX_RANKS);
-        if (1..=most).contains(&grid.count()) {
-            Ok(Self::new(grid))
-        } else {
-            Err(format!("placement {grid} is not a grid of 1 to {most} PEs"))
-        }
+        let fits = (1..=most).contains(&grid.count());
+        if fits { Ok(Self::new(grid)) } else { Err(PlacementError::Grid { grid, most }) }
     }
 
     /// Replaces `into` by the straight segments of a stream's route, each starting on the tree of those before it.

@@ -6,7 +6,7 @@ use unisono_machine::{Grid, Machine};
 use unisono_schedule::{json::Document, text::Line};
 
 use crate::{
-    GridPlacement, Placement,
+    GridPlacement, Placement, PlacementError,
     placed::{File, FileError},
     placement::{NODES_OF_RANKS, SWITCHES_OF_NODES, nodes, runs},
     switches::{SwitchPlacement, VirtualChannel, channels},
@@ -87,7 +87,7 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     let machine = toml.map(|t| Machine::from_toml(t, &format!("{origin}, machine"))).transpose()?;
     let placing = document.placement.as_ref();
     let placement = placing.map(|placing| match placing {
-        Placing::Grid(p) => on_grid(p, schedule.stream_count()).map(Placement::Grid),
+        Placing::Grid(p) => on_grid(p, schedule.stream_count()).map(Placement::Grid).map_err(|e| e.to_string()),
         Placing::Nodes { nodes: runs } => {
             nodes(runs.iter().copied(), schedule.collective().ranks as usize, NODES_OF_RANKS).map(Placement::Nodes)
         }
@@ -95,7 +95,7 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
             let runs = runs.iter().map(|&(identifier, channel, count)| (VirtualChannel { identifier, channel }, count));
             let nodes = nodes(switches.iter().copied(), schedule.node_count(), SWITCHES_OF_NODES);
             nodes.and_then(|nodes| {
-                let channels = channels(runs, schedule.stream_count())?;
+                let channels = channels(runs, schedule.stream_count()).map_err(|e| e.to_string())?;
                 Ok(Placement::Switches(SwitchPlacement { nodes, channels }))
             })
         }
@@ -104,24 +104,25 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     Ok(File { schedule, placement, machine })
 }
 
-fn on_grid(placing: &OnGrid, streams: usize) -> Result<GridPlacement, String> {
+fn on_grid(placing: &OnGrid, streams: usize) -> Result<GridPlacement, PlacementError> {
     let grid = Grid::new(placing.rows, placing.cols);
     let mut placement = GridPlacement::on(grid)?;
     if !placing.colors.is_empty() && placing.colors.len() != streams {
-        return Err(format!("there are {} colors for {streams} streams", placing.colors.len()));
+        return Err(PlacementError::Colors { colors: placing.colors.len(), streams });
     }
     placement.colors.clone_from(&placing.colors);
     if placing.pace == 0 || placing.chunk == 0 {
-        return Err("the pace or the chunk is 0; accepted are a pace and a chunk of at least 1".to_owned());
+        return Err(PlacementError::Zero);
     }
     (placement.pace, placement.chunk) = (placing.pace, placing.chunk);
-    for (stream, route) in &placing.routes {
-        if *stream as usize >= streams {
-            return Err(format!("a route is given for stream s{stream}; there are {streams}"));
+    for &(stream, ref route) in &placing.routes {
+        if stream as usize >= streams {
+            return Err(PlacementError::NoStream { stream, streams });
         }
         let mut line = Line::new(1, route);
         let read = text::route(&mut line, grid).and_then(|r| line.end().map(|()| r));
-        placement.routes.set(StreamId(*stream), read.map_err(|e| format!("route of s{stream}: {}", e.message))?);
+        let read = read.map_err(|e| PlacementError::Route { stream, message: e.message })?;
+        placement.routes.set(StreamId(stream), read);
     }
     Ok(placement)
 }

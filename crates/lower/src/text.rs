@@ -230,7 +230,7 @@ fn placement(line: &mut Line<'_>, schedule: &Schedule) -> Result<Placement, Pars
         let shape: Shape =
             line.word("a shape")?.parse().map_err(|e: unisono_machine::MachineError| line.error(e.to_string()))?;
         line.end()?;
-        return GridPlacement::on(shape.grid).map(Placement::Grid).map_err(|message| line.error(message));
+        return GridPlacement::on(shape.grid).map(Placement::Grid).map_err(|e| line.error(e.to_string()));
     }
     let mut read = Vec::new();
     while !line.is_empty() {
@@ -259,7 +259,7 @@ fn read_channels(line: &mut Line<'_>, streams: usize) -> Result<Vec<VirtualChann
         let count = if line.take("x") { line.number("how often the channel repeats")? } else { 1 };
         read.push((VirtualChannel { identifier, channel }, count));
     }
-    channels(read, streams).map_err(|message| line.error(message))
+    channels(read, streams).map_err(|e| line.error(e.to_string()))
 }
 
 fn read_colors(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize) -> Result<(), ParseError> {

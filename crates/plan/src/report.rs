@@ -159,12 +159,12 @@ fn bound_report((bound, time): (&'static dyn Bound, Time)) -> BoundReport {
     }
 }
 
-/// Predicts the time of a schedule of any origin where it is placed, by a model of its machine.
+/// Predicts the time of a schedule of any origin where it is placed, by a model of its machine. A planned schedule gets the
+/// time of its plan.
 ///
 /// # Errors
 /// The file has no machine, the schedule or its placement is wrong, or the machine has no model of schedules.
 pub fn predict(file: &File, model: Option<&str>) -> Result<Prediction, PlanError> {
-    let mut problem = Problem::of_file(file, model)?;
-    problem.target.choose_common_model();
+    let problem = Problem::of_file(file, model)?;
     problem.target.predict(&file.schedule, file.placement.as_ref())
 }

@@ -217,7 +217,7 @@ pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bo
                 name: a.name(),
                 collectives: a.info().collectives.iter().map(|k| k.name()).collect(),
                 params: a.info().params.iter().map(|p| Param { name: p.name, values: p.values }).collect(),
-                machines: TARGETS.iter().filter(|kind| kind.runs(a.info())).map(|kind| kind.name).collect(),
+                machines: TARGETS.iter().filter(|kind| kind.lists(a.info())).map(|kind| kind.name).collect(),
                 reference: a.info().reference,
                 summary: a.info().summary,
             },

@@ -89,10 +89,7 @@ pub fn workload<'py>(
             let iteration = made.iteration(&workload, &done.hosts.watched, done.hosts.makespan);
             (iteration, Some(done.packets), Some(done.events))
         }
-        other => {
-            let message = format!("level is '{other}'; accepted are model and packet");
-            return Err(input(WorkloadError::Wrong { origin: workload.name, message }));
-        }
+        other => return Err(input(WorkloadError::Level { origin: workload.name, found: other.to_owned() })),
     };
     let report = Report {
         workload: &workload.name,

@@ -186,14 +186,19 @@ fail_option = click.option(
 
 nodes_option = click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce.")
 
+#: Of a machine, without a shape.
+site_options = _stack(
+    nodes_option,
+    click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
+    fail_option,
+)
+
 shape_options = _stack(
     shape_option,
     click.option(
         "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks, on a wafer a row of PEs."
     ),
-    nodes_option,
-    click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
-    fail_option,
+    site_options,
 )
 
 size_options = _stack(

@@ -22,6 +22,7 @@ __all__ = [
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
+    "SUBSET",
     "Unused",
     "refuse_unused",
 ]
@@ -77,6 +78,8 @@ BOUND_CERTIFICATE = (
         "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )
+#: A subset of the nodes of a machine.
+SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one already; drop one of them"),)
 #: The list of all inputs that the command knows.
 LIST = (
     Unused(

@@ -13,11 +13,12 @@ from unisono.cli._options import (
     json_option,
     limit_options,
     machine_option,
-    nodes_option,
     root_option,
+    site_options,
     swept_model_option,
 )
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
+from unisono.cli._sources import SUBSET, refuse_unused
 from unisono.cli._types import Lengths, Names, Param, Shapes
 from unisono.tables import sweep_csv
 
@@ -29,8 +30,8 @@ _WIDEST = 16
 @click.command()
 @click.argument("collective")
 @machine_option
-@nodes_option
-@click.option("--shapes", type=Shapes(), required=True, help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
+@site_options
+@click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
 @click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 doubles from 1 to 32768.")
 @click.option("--algorithms", "listed", type=Names(), help="Only these, as in star,chain,tree.")
 @click.option("--algorithm", "named", multiple=True, metavar="NAME", help="Only this one; repeatable.")
@@ -55,6 +56,9 @@ def sweep(
     collective: str,
     machine: str,
     nodes: int | None,
+    subset: list[int] | None,
+    fail: tuple[str, ...],
+    shapes: list[tuple[int, ...]] | None,
     listed: list[str] | None,
     named: tuple[str, ...],
     output: str | None,
@@ -63,13 +67,18 @@ def sweep(
     **options: Any,
 ) -> None:
     """Finds the best algorithm for COLLECTIVE at every shape and length, and its speed-up over a baseline."""
+    if subset is not None:
+        refuse_unused(SUBSET)
+    elif shapes is None:
+        raise click.UsageError("--shapes must say which parts of the machine to sweep, or --subset which nodes")
     for path in filter(None, (output, plot)):
         check_writable(path)
     params = dict(options.pop("param")) or None
     with progress(f"sweep of {collective}") as on_point:
         points = unisono.sweep(
             collective,
-            machine if nodes is None else unisono.machine(machine, nodes=nodes),
+            unisono.machine(machine, nodes=nodes, subset=subset, failed=fail),
+            shapes=shapes,
             algorithms=[*(listed or []), *named] or None,
             params=params,
             progress=on_point,

@@ -18,8 +18,8 @@ def sweep(
     collective: str,
     machine: Machine | str | os.PathLike[str],
     *,
-    shapes: Iterable[Shape],
     elements: Iterable[SupportsIndex],
+    shapes: Iterable[Shape] | None = None,
     algorithms: Sequence[str] | None = None,
     baseline: str | None = None,
     dtype: str = "f32",
@@ -31,6 +31,7 @@ def sweep(
 ) -> list[SweepPoint]:
     """One point for each shape and length, lengths running fastest.
 
+    Without ``shapes`` the part of the machine is swept that ``machine`` names, such as a subset of its nodes.
     A point holds ``shape``, ``elements``, ``best``, ``params``, ``seconds``, ``baseline``, ``baseline_seconds``,
     ``baseline_ratio`` (how many times faster the best is than the baseline) and ``seconds_by_algorithm``; also
     ``cycles``, ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a machine without cycles. Among ranks
@@ -42,7 +43,8 @@ def sweep(
         UnsupportedError: no algorithm supports a point.
 
     """
-    listed = items(shapes, f"shapes is {shown(shapes)}, and must be a list of shapes")
+    what = f"shapes is {shown(shapes)}, and must be a list of shapes"
+    listed: list[Shape | None] = [None] if shapes is None else [*items(shapes, what)]
     lengths = items(elements, f"elements is {shown(elements)}, and must be a list of numbers of elements")
     if not listed or not lengths:
         raise InputError("a sweep needs at least one shape and one number of elements")

@@ -56,6 +56,8 @@ def sizes_of(what: str, given: int | Sequence[int]) -> tuple[int, ...]:
         InputError: it is neither.
 
     """
+    if type(given) is int:
+        return (given,)
     sizes = (given,) if not isinstance(given, Iterable) else tuple(given)
     for size in sizes:
         if not isinstance(size, int | np.integer):

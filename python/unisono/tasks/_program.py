@@ -4,8 +4,7 @@ import itertools
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,23 +30,23 @@ _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """A task as it was submitted."""
 
     name: str
     kernel: Callable[..., Any]
     sizes: tuple[int, ...]
-    accesses: list[tuple[int, str, Mapper]]
+    accesses: tuple[tuple[int, str, Mapper], ...]
     operator: str
-    options: dict[str, Any] = field(default_factory=dict)
+    #: The offset, the granularity and the split of the range.
+    options: tuple[Any, Any, str]
     #: Where the kernel runs, and whether it gets the offsets of its views.
-    on: str = "numpy"
-    offsets: bool = False
+    on: str
+    offsets: bool
 
     def submit(self, to: Discovery) -> int:
         """Hands the task to a discovery."""
-        return to.task(self.name, self.sizes, self.accesses, **self.options)
+        return to.task(self.name, self.sizes, self.accesses, *self.options)
 
 
 class Program:
@@ -158,8 +157,7 @@ class Program:
                     raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
                 accesses.append((access.array.number, mode, access.mapper))
         sizes = sizes_of(f"task '{name}': range", range)
-        options = {"offset": offset, "granularity": granularity, "split": split}
-        task = Task(name, kernel, sizes, accesses, op, options, on, offsets)
+        task = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets)
         # Wrong tasks are refused here, where the program's line is still known.
         self._numbered[task.submit(self._discovery)] = task
         self.tasks.append(task)

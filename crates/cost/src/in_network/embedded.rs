@@ -61,7 +61,7 @@ pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -
             let up = Some(r.request_output).filter(|&port| port != NONE);
             let links = up.into_iter().chain(ports(r.response_outputs & !(1 << MEMORY)));
             let link = links.map(|port| {
-                let gbps = layout.peer(switch, port).map_or(f64::INFINITY, |peer| gbps(machine, peer.level));
+                let gbps = layout.level(switch, port).map_or(f64::INFINITY, |level| gbps(machine, level));
                 f64::from(all.leaving(switch, port)) / gbps
             });
             link.fold(memory, f64::max)

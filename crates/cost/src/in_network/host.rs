@@ -15,9 +15,10 @@ pub enum Host {
 
 impl Host {
     pub const ALL: &[Host] = &[Host::RecursiveDoubling, Host::Rabenseifner];
+    pub const NAMES: &[&str] = &[Host::RecursiveDoubling.name(), Host::Rabenseifner.name()];
 
     /// As the registry of algorithms knows it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Host::RecursiveDoubling => "recursive-doubling",
             Host::Rabenseifner => "rabenseifner",

@@ -75,16 +75,16 @@ struct Drawn {
     params: Params,
 }
 
-fn runs(algorithm: &Info, machine: &Machine) -> bool {
-    TARGETS.iter().any(|kind| kind.name == machine.kind() && kind.runs(algorithm))
+fn lists(algorithm: &Info, machine: &Machine) -> bool {
+    TARGETS.iter().any(|kind| kind.name == machine.kind() && kind.lists(algorithm))
 }
 
 fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
-    // A machine of a kind that the algorithm runs on, or in one of eight draws any.
+    // A machine of a kind whose plans list the algorithm, or in one of eight draws any.
     let any = named.is_none() || d.once_in(8);
-    let fits = |machine: &Machine| any || named.is_some_and(|a| runs(a.info(), machine));
+    let fits = |machine: &Machine| any || named.is_some_and(|a| lists(a.info(), machine));
     let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
     let machine = machines[d.below(machines.len() as u32) as usize];
     let kind = match named {

@@ -25,7 +25,7 @@ use unisono_machine::{
 use unisono_schedule::{Operand, Schedule, verify::Verified};
 
 use super::{
-    Configured, Embedding, SwitchPlacement, VirtualChannel,
+    Configured, Embedding, RegisterError, SwitchPlacement, VirtualChannel,
     registers::{ENGINE, NONE, REQUEST, RESPONSE, Registers},
 };
 
@@ -63,11 +63,10 @@ pub(crate) fn draft(
         poll();
         for id in schedule.node_instrs(node).map(InstrId::new) {
             let lowered = if node.0 < c.ranks { lowering.core(id) } else { lowering.switch(node, id) };
-            lowered
-                .map_err(|message| refused("switches", Some(node), Some(id), format!("{id} of {node}: {message}")))?;
+            lowered.map_err(|error| refused("switches", Some(node), Some(id), format!("{id} of {node}: {error}")))?;
         }
     }
-    let embeddings = lowering.finish().map_err(|message| refused("switches", None, None, message))?;
+    let embeddings = lowering.finish().map_err(|error| refused("switches", None, None, error.to_string()))?;
     Ok(Configured { collective: c, ranks: Arc::new(placement.split(c.ranks).0.to_vec()), embeddings })
 }
 
@@ -142,7 +141,7 @@ impl Lowering<'_> {
     }
 
     /// Takes an instruction of a core, which exchanges a part of its vector with its switch.
-    fn core(&mut self, id: InstrId) -> Result<(), String> {
+    fn core(&mut self, id: InstrId) -> Result<(), RegisterError> {
         let (sources, sinks) = (self.schedule.sources(id), self.schedule.sinks(id));
         let (stream, first, to_core) = match (single(sources.iter()), single(sinks.iter())) {
             (Some(Operand::In(first)), Some(Operand::Stream(s))) => {
@@ -151,14 +150,10 @@ impl Lowering<'_> {
             (Some(Operand::Stream(s)), Some(Operand::Out(first))) => {
                 (s, first, self.is_core(self.schedule.stream(s).source))
             }
-            _ => {
-                return Err(
-                    "a core gives a part of its input to a stream, or takes a part of its output from one".into()
-                );
-            }
+            _ => return Err(RegisterError::Core),
         };
         if to_core {
-            return Err(format!("{stream} connects two cores; a core exchanges data with its own switch"));
+            return Err(RegisterError::TwoCores { stream });
         }
         let (identifier, len) = (self.channel(stream).identifier, self.schedule.instr(id).len);
         match self.embeddings.iter().find(|e| e.identifier == identifier) {
@@ -166,26 +161,26 @@ impl Lowering<'_> {
             Some(e) if (e.first, e.elements) == (first, len) => {}
             Some(e) => {
                 let (known, other) = (Span::new(e.first, e.elements), Span::new(first, len));
-                return Err(format!("identifier {identifier} has elements {known} and {other}; it can have one part"));
+                return Err(RegisterError::TwoParts { identifier, known, other });
             }
         }
         Ok(())
     }
 
     /// Takes an instruction of a switch as a part of its registers.
-    fn switch(&mut self, node: NodeId, id: InstrId) -> Result<(), String> {
+    fn switch(&mut self, node: NodeId, id: InstrId) -> Result<(), RegisterError> {
         let switch = self.placement.nodes[node.index()];
         let mut sources = streams(self.schedule.sources(id).iter());
-        let first = self.channel(sources.next().ok_or("a switch reads streams, and here it reads none")??);
+        let first = self.channel(sources.next().ok_or(RegisterError::NoSource)??);
         let mut inputs = 0_u64;
         for stream in streams(self.schedule.sources(id).iter()) {
             let stream = stream?;
             if self.channel(stream) != first {
-                return Err(format!("{stream} has another channel than the source before it"));
+                return Err(RegisterError::OtherChannel { stream });
             }
             let port = self.port(switch, stream, self.schedule.stream(stream).source)?;
             if inputs >> port != 0 {
-                return Err("its sources are not in the order of their ports, in which engines reduce".into());
+                return Err(RegisterError::Order);
             }
             inputs |= 1 << port;
         }
@@ -195,18 +190,15 @@ impl Lowering<'_> {
             let stream = stream?;
             let VirtualChannel { identifier, channel } = self.channel(stream);
             if identifier != first.identifier {
-                return Err(format!(
-                    "{stream} has identifier {identifier}; what it carries came by {}",
-                    first.identifier
-                ));
+                return Err(RegisterError::OtherIdentifier { stream, found: identifier, came_by: first.identifier });
             }
             let sinks = self.schedule.stream_sinks(stream);
             match (channel, sinks) {
                 (REQUEST, &[sink]) if reduces && output == NONE && !self.is_core(sink) => {
                     output = self.port(switch, stream, sink)?;
                 }
-                (REQUEST, _) => return Err(format!("{stream}: a request goes to one switch, and from an engine")),
-                _ if outputs != 0 => return Err(format!("{stream}: a switch has one response of an identifier")),
+                (REQUEST, _) => return Err(RegisterError::Request { stream }),
+                _ if outputs != 0 => return Err(RegisterError::TwoResponses { stream }),
                 _ => {
                     for &sink in sinks {
                         outputs |= 1 << self.port(switch, stream, sink)?;
@@ -216,18 +208,18 @@ impl Lowering<'_> {
         }
         let (operator, len) = (self.c.operator, self.schedule.instr(id).len);
         let r = self.registers(first.identifier, switch, len)?;
-        let again = || format!("switch {switch} has another such instruction of identifier {}", first.identifier);
+        let again = RegisterError::Again { switch, identifier: first.identifier };
         if reduces {
             if r.request_inputs != 0 {
-                return Err(again());
+                return Err(again);
             }
             (r.request_inputs, r.request_output, r.operator) = (inputs, output, Some(operator));
         } else if inputs.count_ones() != 1 {
-            return Err("a response has one source".into());
+            return Err(RegisterError::ResponseSources);
         }
         if outputs != 0 {
             if r.response_input != NONE {
-                return Err(again());
+                return Err(again);
             }
             r.response_input = if reduces { ENGINE } else { narrow(inputs.trailing_zeros()) };
             r.response_outputs = outputs;
@@ -236,26 +228,24 @@ impl Lowering<'_> {
     }
 
     /// The port of a switch by which a stream comes from or goes to another node.
-    fn port(&self, switch: u32, stream: StreamId, other: NodeId) -> Result<Port, String> {
+    fn port(&self, switch: u32, stream: StreamId, other: NodeId) -> Result<Port, RegisterError> {
         let there = self.placement.nodes[other.index()];
         match self.is_core(other) {
             true if there == switch => Ok(MEMORY),
-            true => {
-                Err(format!("{stream} connects switch {switch} and core {there}; a core has a link to its own switch"))
+            true => Err(RegisterError::OtherCore { stream, switch, core: there }),
+            false => {
+                let none = RegisterError::NoLink { stream, from: switch, to: there };
+                self.layout.port_to(switch, there).ok_or(none)
             }
-            false => self
-                .layout
-                .port_to(switch, there)
-                .ok_or_else(|| format!("{stream} connects switches {switch} and {there}, which have no link")),
         }
     }
 
-    fn registers(&mut self, identifier: u8, switch: u32, len: u32) -> Result<&mut Registers, String> {
+    fn registers(&mut self, identifier: u8, switch: u32, len: u32) -> Result<&mut Registers, RegisterError> {
         let Some(e) = self.embeddings.iter_mut().find(|e| e.identifier == identifier) else {
-            return Err(format!("no core gives or takes anything by identifier {identifier}"));
+            return Err(RegisterError::Unused { identifier });
         };
         if e.elements != len {
-            return Err(format!("it takes {len} elements of identifier {identifier}, and cores {}", e.elements));
+            return Err(RegisterError::Elements { found: len, identifier, of_cores: e.elements });
         }
         if e.registers.last().is_none_or(|&(last, _)| last != switch) {
             e.registers.push((switch, Registers::idle(identifier)));
@@ -263,15 +253,13 @@ impl Lowering<'_> {
         Ok(e.registers.last_mut().map(|(_, r)| r).expect("one was pushed if there was none"))
     }
 
-    fn finish(mut self) -> Result<Vec<Embedding>, String> {
+    fn finish(mut self) -> Result<Vec<Embedding>, RegisterError> {
         self.embeddings.sort_by_key(|e| e.first);
         for pair in self.embeddings.windows(2) {
             let (end, next) = (u64::from(pair[0].first) + u64::from(pair[0].elements), u64::from(pair[1].first));
             if next < end {
                 let (one, other) = (pair[0].identifier, pair[1].identifier);
-                return Err(format!(
-                    "identifiers {one} and {other} have parts of the vector that overlap at element {next}"
-                ));
+                return Err(RegisterError::Overlap { one, other, element: next });
             }
         }
         for e in &mut self.embeddings {
@@ -279,10 +267,8 @@ impl Lowering<'_> {
                 e.registers.sort_unstable_by_key(|&(switch, _)| switch);
             }
             if let Some((switch, _)) = e.registers.iter().find(|(_, r)| !responds(self.c.kind.reduces(), r)) {
-                let (kind, id) = (self.c.kind, e.identifier);
-                return Err(format!(
-                    "the response of switch {switch}, identifier {id}, is not one of a {kind}'s registers"
-                ));
+                let (switch, identifier, kind) = (*switch, e.identifier, self.c.kind);
+                return Err(RegisterError::Response { switch, identifier, kind });
             }
         }
         Ok(self.embeddings)
@@ -305,9 +291,9 @@ fn single<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
 }
 
-fn streams(operands: impl Iterator<Item = Operand>) -> impl Iterator<Item = Result<StreamId, String>> {
+fn streams(operands: impl Iterator<Item = Operand>) -> impl Iterator<Item = Result<StreamId, RegisterError>> {
     operands.map(|operand| match operand {
         Operand::Stream(stream) => Ok(stream),
-        _ => Err("a switch has no memory; its operands are streams".to_owned()),
+        _ => Err(RegisterError::NoMemory),
     })
 }

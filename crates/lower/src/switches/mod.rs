@@ -3,12 +3,14 @@
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Configuration Registers" and "Request-response
 //! Mechanism". Requests carry inputs and partial results towards the root of a tree, responses carry results away from it.
 
+mod error;
 mod load;
 mod lower;
 mod placement;
 mod raise;
 mod registers;
 
+pub use error::RegisterError;
 pub use load::{LinkLoads, check_together, loads};
 pub(crate) use lower::draft;
 pub use lower::lower;

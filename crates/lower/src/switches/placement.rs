@@ -7,6 +7,7 @@ use unisono_base::Diagnostic;
 use unisono_schedule::Schedule;
 
 use super::lower::refused;
+use crate::PlacementError;
 
 /// The channel that a stream occupies on the links of its way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,16 +63,16 @@ impl SwitchPlacement {
 pub(crate) fn channels(
     runs: impl IntoIterator<Item = (VirtualChannel, u64)>,
     streams: usize,
-) -> Result<Vec<VirtualChannel>, String> {
+) -> Result<Vec<VirtualChannel>, PlacementError> {
     let mut channels = Vec::new();
     for (channel, count) in runs {
         if count > (streams - channels.len()) as u64 {
-            return Err(format!("there are more channels than the {streams} streams"));
+            return Err(PlacementError::MoreChannels { streams });
         }
         channels.extend((0..count).map(|_| channel));
     }
     if channels.len() < streams {
-        return Err(format!("there are {} channels for {streams} streams", channels.len()));
+        return Err(PlacementError::FewerChannels { channels: channels.len(), streams });
     }
     Ok(channels)
 }

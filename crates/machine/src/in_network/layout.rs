@@ -164,6 +164,12 @@ impl Layout {
         }
     }
 
+    /// The level of the links of a port; none at the memory, and at ports that are not.
+    pub fn level(&self, switch: u32, port: Port) -> Option<LevelOf> {
+        let end = self.ends[self.local_of(switch) as usize].get(usize::from(port))?;
+        Some(if let End::Local { level, .. } = end { *level } else { LevelOf::Node })
+    }
+
     /// Returns the port of a switch that leads to another; two switches share at most one link.
     pub fn port_to(&self, from: u32, to: u32) -> Option<Port> {
         self.peers(from).find(|(_, peer)| peer.switch == to).map(|(port, _)| port)

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
-use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, Topology, failures::Degraded};
+use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, Topology, failures::degraded};
 use crate::{Description, MachineError, MachineText, Shape};
 
 /// Rates of links that are accepted.
@@ -226,7 +226,7 @@ impl Network {
             text.parse::<Failure>().map_err(|e| refused(format!("'{}' is not a failure; {e}", excerpt(text))))
         });
         let failures = parsed.collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(Degraded::new(&*whole, &failures, self.own_speed()).map_err(refused)?))
+        Ok(Box::new(degraded(&*whole, &failures, self.own_speed()).map_err(refused)?))
     }
 
     /// One plane's topology as if nothing had failed.

@@ -16,7 +16,7 @@ use std::{
 use unisono_base::{interrupt::poll, narrow};
 
 use super::{
-    Bill, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Plane, PlaneBuilder, Speed, Topology,
     catalog::{Graph, Way},
     routing::MOST_SIMULATED_CHANNELS,
 };
@@ -59,44 +59,28 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A topology without what failed.
-#[derive(Debug)]
-pub struct Degraded {
-    graph: Graph,
-    bill: Bill,
-    extents: Vec<u32>,
-    /// The number without failures of each accelerator, if one failed.
-    kept: Option<Vec<u32>>,
-}
-
 /// Accelerators that a message lists.
 const MOST_LISTED: usize = 16;
 
-impl Degraded {
-    /// # Errors
-    /// A link or a node that is not there, or accelerators that are cut off, in one sentence.
-    pub fn new(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Result<Self, String> {
-        let plane = whole.plane().map_err(|e| e.to_string())?;
-        let left = Left::new(&plane, failures)?;
-        let reached = left.connected(failures)?;
-        let (plane, new) = left.plane(&reached, own)?;
-        let way = match whole.tree_root() {
-            Some(root) => Way::UpDown(new[root as usize]),
-            None => Way::Shortest,
-        };
-        let mut graph = Graph::new(plane, own, way)?;
-        if way == Way::Shortest && graph.diameter() > u32::from(MOST_SIMULATED_CHANNELS) {
-            graph = graph.routed(Way::UpDown(None));
-        }
-        let kept: Vec<u32> = (0..whole.accelerators()).filter(|&node| !left.failed[node as usize]).collect();
-        let extents = if kept.len() as u64 == u64::from(whole.accelerators()) {
-            whole.extents()
-        } else {
-            vec![graph.accelerators()]
-        };
-        let kept = (kept.len() as u64 != u64::from(whole.accelerators())).then_some(kept);
-        Ok(Self { graph, bill: whole.bill(), extents, kept })
+/// A topology without what failed, drawn and routed as a graph.
+///
+/// # Errors
+/// A link or a node that is not there, or accelerators that are cut off, in one sentence.
+pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Result<Graph, String> {
+    let plane = whole.plane().map_err(|e| e.to_string())?;
+    let left = Left::new(&plane, failures)?;
+    let reached = left.connected(failures)?;
+    let (plane, new) = left.plane(&reached, own)?;
+    let way = match whole.tree_root() {
+        Some(root) => Way::UpDown(new[root as usize]),
+        None => Way::Shortest,
+    };
+    let mut graph = Graph::new(plane, own, way)?;
+    if way == Way::Shortest && graph.diameter() > u32::from(MOST_SIMULATED_CHANNELS) {
+        graph = graph.routed(Way::UpDown(None));
     }
+    let kept = (0..whole.accelerators()).filter(|&node| !left.failed[node as usize]).collect();
+    Ok(graph.left_of(whole, kept))
 }
 
 /// A plane, and what of it did not fail.
@@ -236,57 +220,5 @@ fn listed<T: fmt::Display>(things: impl IntoIterator<Item = T>) -> String {
     match all.len() {
         0..=MOST_LISTED => all.join(", "),
         n => format!("{} and {} more", all[..MOST_LISTED].join(", "), n - MOST_LISTED),
-    }
-}
-
-impl Topology for Degraded {
-    /// It is drawn and routed as a graph.
-    fn name(&self) -> &'static str {
-        self.graph.name()
-    }
-
-    fn accelerators(&self) -> u32 {
-        self.graph.accelerators()
-    }
-
-    fn ports(&self) -> u32 {
-        self.graph.ports()
-    }
-
-    fn injection(&self) -> [f64; 2] {
-        self.graph.injection()
-    }
-
-    fn unlike(&self) -> Vec<(Speed, u64)> {
-        self.graph.unlike()
-    }
-
-    /// What failed was bought.
-    fn bill(&self) -> Bill {
-        self.bill
-    }
-
-    fn diameter(&self) -> u32 {
-        self.graph.diameter()
-    }
-
-    fn bisection_share(&self) -> Option<f64> {
-        self.graph.bisection_share()
-    }
-
-    fn extents(&self) -> Vec<u32> {
-        self.extents.clone()
-    }
-
-    fn kept(&self) -> Option<&[u32]> {
-        self.kept.as_deref()
-    }
-
-    fn plane(&self) -> Result<Plane, crate::MachineError> {
-        self.graph.plane()
-    }
-
-    fn routing(&self) -> Box<dyn Routing> {
-        self.graph.routing()
     }
 }

@@ -35,6 +35,7 @@ struct OnRanks {
 pub const KIND: TargetKind = TargetKind {
     name: "endpoint",
     offers: &[Means::Messages],
+    compares: &[],
     open,
     place: anywhere,
     simulator: &run::ENDPOINT,

@@ -32,6 +32,7 @@ struct OnSwitches {
 pub const KIND: TargetKind = TargetKind {
     name: "in-network",
     offers: &[Means::ReducingSwitches],
+    compares: Host::NAMES,
     open,
     place,
     simulator: &run::COLLECTIVE_ENGINE,

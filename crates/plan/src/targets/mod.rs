@@ -21,6 +21,8 @@ pub struct TargetKind {
     pub name: &'static str,
     /// The means of communication that parts of such machines offer.
     pub offers: &'static [Means],
+    /// Algorithms with other needs that plans for such machines time by a formula, to compare them.
+    pub compares: &'static [&'static str],
     /// Opens the part of a machine that is asked for; `None` for a machine of another kind.
     pub open: Open,
     /// Places a schedule of any origin.
@@ -139,9 +141,9 @@ pub fn part_of(file: &File) -> Result<Option<Part>, PlanError> {
 }
 
 impl TargetKind {
-    /// Returns whether parts of such machines offer what an algorithm needs.
-    pub fn runs(&self, algorithm: &Info) -> bool {
-        algorithm.needs.iter().any(|means| self.offers.contains(means))
+    /// Returns whether plans for such machines may list an algorithm.
+    pub fn lists(&self, algorithm: &Info) -> bool {
+        algorithm.needs.iter().any(|means| self.offers.contains(means)) || self.compares.contains(&algorithm.name)
     }
 }
 

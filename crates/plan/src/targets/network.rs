@@ -38,6 +38,7 @@ struct OnNetwork {
 pub const KIND: TargetKind = TargetKind {
     name: "network",
     offers: &[Means::Messages, Means::Links],
+    compares: &[],
     open,
     place,
     simulator: &run::NETWORK,

@@ -2,7 +2,7 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile};
+use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile, resolve};
 use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
@@ -33,8 +33,16 @@ struct OnWafer {
     model: &'static dyn Model,
 }
 
-pub const KIND: TargetKind =
-    TargetKind { name: "wafer", offers: &[Means::Grid], open, place, simulator: &run::FABRIC, simulate, part: part_of };
+pub const KIND: TargetKind = TargetKind {
+    name: "wafer",
+    offers: &[Means::Grid],
+    compares: &[],
+    open,
+    place,
+    simulator: &run::FABRIC,
+    simulate,
+    part: part_of,
+};
 
 fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
     let wafer = asked.machine.get::<Wafer>()?;
@@ -169,6 +177,25 @@ impl OnWafer {
         Ok(self.model.slowest(phases, self.part.depth_cycles))
     }
 
+    /// The cost by the algorithm that is named as the origin of a schedule, if it states a sharper time than terms give, and if
+    /// it makes this schedule.
+    fn stated(&self, placed: OnGrid) -> Result<Option<Estimate>, PlanError> {
+        let (schedule, case) = (placed.schedule, self.case(*placed.schedule.collective()));
+        let mut words = schedule.origin().split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let given = words.filter_map(|word| word.split_once('=')).fold(Params::new(), |all, (k, v)| all.with(k, v));
+        let Ok((algorithm, params)) = resolve(name, &case, &given) else { return Ok(None) };
+        limits::admit(TIMING, 0, algorithm.size(&case, &params).profile_steps)?;
+        let Some(Profile::Terms(estimate)) = algorithm.profile(&case, &params) else { return Ok(None) };
+        if estimate.phases.iter().all(|phase| phase.sharper.is_none()) {
+            return Ok(None);
+        }
+        let mut again = build(algorithm, &case, &params)?;
+        again.schedule.set_origin(schedule.origin());
+        let same = again.schedule == *schedule && again.grid().is_some_and(|grid| grid.placement == placed.placement);
+        Ok(same.then_some(estimate))
+    }
+
     fn phases(&self, estimate: &Estimate) -> Vec<PhaseReport> {
         let report = |p: &unisono_lower::Phase| PhaseReport {
             name: p.name.clone(),
@@ -275,7 +302,11 @@ impl Target for OnWafer {
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {
         let placement = placement.and_then(Placement::grid);
         let placement = placement.ok_or_else(|| PlanError::NoPlacement { machine: self.wafer.name.clone() })?;
-        let estimate = self.measured(OnGrid { schedule, placement }, schedule.origin())?;
+        let placed = OnGrid { schedule, placement };
+        let estimate = match self.stated(placed)? {
+            Some(estimate) => estimate,
+            None => self.measured(placed, schedule.origin())?,
+        };
         let of = Prediction::new(self.cycles(&estimate), TimeSource::Terms, Some(estimate.total()));
         Ok(Prediction { phases: Some(self.phases(&estimate)), ..of })
     }

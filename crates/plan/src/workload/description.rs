@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use unisono_collective::Kind;
 
-use super::WorkloadError;
+use super::{WorkloadError, error::WrongWorkload};
 
 /// A workload: accelerators in dimensions of parallelism, and the steps that each of them goes through.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ impl Workload {
             let message = e.message().trim().replace('\n', ", ");
             WorkloadError::Toml { origin: origin.to_owned(), line, message }
         })?;
-        workload.check().map_err(|message| WorkloadError::Wrong { origin: origin.to_owned(), message })?;
+        workload.check().map_err(|error| WorkloadError::Wrong { origin: origin.to_owned(), error })?;
         Ok(workload)
     }
 
@@ -151,43 +151,41 @@ impl Workload {
         self.steps.iter().map(|s| s.compute_us).sum::<f64>() * 1e-6
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), WrongWorkload> {
         if self.dimensions.is_empty() || self.steps.is_empty() {
-            return Err("a workload has at least one dimension and one step".to_owned());
+            return Err(WrongWorkload::Empty);
         }
         for (n, d) in self.dimensions.iter().enumerate() {
             if d.size == 0 {
-                return Err(format!("dimension '{}' has size 0; accepted is at least 1", d.name));
+                return Err(WrongWorkload::Size(d.name.clone()));
             }
             if let Some([rows, cols]) = d.shape.filter(|[r, c]| u64::from(*r) * u64::from(*c) != u64::from(d.size)) {
-                return Err(format!("dimension '{}' of size {} has shape {rows}x{cols}", d.name, d.size));
+                return Err(WrongWorkload::Shape { name: d.name.clone(), size: d.size, rows, cols });
             }
             if self.dimensions[..n].iter().any(|other| other.name == d.name) {
-                return Err(format!("two dimensions are named '{}'", d.name));
+                return Err(WrongWorkload::Twice(d.name.clone()));
             }
         }
         if self.dimensions.iter().try_fold(1_u32, |all, d| all.checked_mul(d.size)).is_none() {
-            return Err("the sizes of its dimensions have a product above 2^32".to_owned());
+            return Err(WrongWorkload::Product);
         }
         for step in &self.steps {
+            let name = || step.name.clone();
             if !(0.0..=YEAR_US).contains(&step.compute_us) {
-                return Err(format!(
-                    "step '{}' has compute_us {}; accepted is 0 to a year",
-                    step.name, step.compute_us
-                ));
+                return Err(WrongWorkload::Compute { step: name(), found: step.compute_us.to_string() });
             }
             for c in &step.communication {
                 let known = |name: &&String| self.dimensions.iter().any(|d| d.name == **name);
                 if let Some(unknown) = c.over.iter().find(|name| !known(name)) {
-                    let names = self.dimensions.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ");
-                    return Err(format!("step '{}' communicates over '{unknown}'; dimensions are {names}", step.name));
+                    let known = self.dimensions.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ");
+                    return Err(WrongWorkload::Dimension { step: name(), found: unknown.clone(), known });
                 }
                 let size = self.group_size(c);
-                if let Some(partner) = c.partners.iter().find(|&&p| p == 0 || p >= size.next_power_of_two()) {
-                    return Err(format!("step '{}' has partner {partner} in groups of {size} ranks", step.name));
+                if let Some(&found) = c.partners.iter().find(|&&p| p == 0 || p >= size.next_power_of_two()) {
+                    return Err(WrongWorkload::Partner { step: name(), found, ranks: size });
                 }
                 if (c.collective == Pattern::Exchange) == c.partners.is_empty() {
-                    return Err(format!("step '{}': an exchange has partners, and nothing else has", step.name));
+                    return Err(WrongWorkload::Partners(name()));
                 }
             }
         }

@@ -6,8 +6,10 @@ pub enum WorkloadError {
     Unknown { found: String, presets: String },
     #[error("{origin}, line {line}: {message}")]
     Toml { origin: String, line: usize, message: String },
-    #[error("{origin}: {message}")]
-    Wrong { origin: String, message: String },
+    #[error("{origin}: {error}")]
+    Wrong { origin: String, error: WrongWorkload },
+    #[error("{origin}: level is '{found}'; accepted are model and packet")]
+    Level { origin: String, found: String },
     #[error("{name} needs {ranks} accelerators, and {machine} has {accelerators}")]
     TooLarge { name: String, ranks: u32, machine: String, accelerators: u64 },
     #[error(
@@ -16,4 +18,27 @@ pub enum WorkloadError {
     DoesNotFit { name: String, tall: u64, wide: u64, machine: String, rows: u32, cols: u32 },
     #[error("step '{step}': {message}")]
     Step { step: String, message: String },
+}
+
+/// A description that does not close.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WrongWorkload {
+    #[error("a workload has at least one dimension and one step")]
+    Empty,
+    #[error("dimension '{0}' has size 0; accepted is at least 1")]
+    Size(String),
+    #[error("dimension '{name}' of size {size} has shape {rows}x{cols}")]
+    Shape { name: String, size: u32, rows: u32, cols: u32 },
+    #[error("two dimensions are named '{0}'")]
+    Twice(String),
+    #[error("the sizes of its dimensions have a product above 2^32")]
+    Product,
+    #[error("step '{step}' has compute_us {found}; accepted is 0 to a year")]
+    Compute { step: String, found: String },
+    #[error("step '{step}' communicates over '{found}'; dimensions are {known}")]
+    Dimension { step: String, found: String, known: String },
+    #[error("step '{step}' has partner {found} in groups of {ranks} ranks")]
+    Partner { step: String, found: u32, ranks: u32 },
+    #[error("step '{0}': an exchange has partners, and nothing else has")]
+    Partners(String),
 }

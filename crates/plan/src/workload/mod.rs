@@ -10,7 +10,7 @@ mod tasks;
 mod timeline;
 
 pub use description::{Communication, Dimension, Pattern, Step, Workload};
-pub use error::WorkloadError;
+pub use error::{WorkloadError, WrongWorkload};
 pub use layout::{Groups, places};
 pub use network::NetworkWorkload;
 pub use tasks::{Tasks, tasks};

@@ -182,8 +182,7 @@ impl Tasks {
         let mut phases = Vec::with_capacity(workload.steps.len());
         for step in &workload.steps {
             let computed = last(at);
-            let compute_seconds = step.compute_us * 1e-6;
-            let begin = (computed - compute_seconds).max(0.0);
+            let begin = (computed - step.compute_us * 1e-6).max(0.0);
             at += 1;
             let mut communication = Vec::with_capacity(step.communication.len());
             for c in &step.communication {
@@ -200,28 +199,9 @@ impl Tasks {
                 });
                 (at, next) = (at + 2, next + 1);
             }
-            let communication_seconds = communication.iter().map(|c| c.end - c.begin).sum();
-            let (name, waited_seconds) = (step.name.clone(), (begin - before).max(0.0));
-            phases.push(Phase {
-                name,
-                begin,
-                compute_seconds,
-                communication_seconds,
-                waited_seconds,
-                bytes: communication.iter().map(|c| c.bytes).sum(),
-                forward_flops: None,
-                communication,
-            });
+            phases.push(Phase::new(step, begin, (begin - before).max(0.0), communication));
             before = computed;
         }
-        let compute_seconds = workload.compute_seconds();
-        let seconds = seconds(makespan);
-        Iteration {
-            seconds,
-            compute_seconds,
-            communication_seconds: phases.iter().map(|p| p.communication_seconds).sum(),
-            exposed_seconds: (seconds - compute_seconds).max(0.0),
-            phases,
-        }
+        Iteration::new(workload, seconds(makespan), phases)
     }
 }

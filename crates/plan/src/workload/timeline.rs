@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use unisono_algorithms::Params;
 
-use super::{Communication, Workload};
+use super::{Communication, Workload, description::Step};
 use crate::report::map;
 
 /// What one communication takes, by which algorithm.
@@ -49,6 +49,21 @@ pub struct Phase {
     pub communication: Vec<Communicated>,
 }
 
+impl Phase {
+    pub(super) fn new(step: &Step, begin: f64, waited_seconds: f64, communication: Vec<Communicated>) -> Self {
+        Self {
+            name: step.name.clone(),
+            begin,
+            compute_seconds: step.compute_us * 1e-6,
+            communication_seconds: communication.iter().map(|c| c.end - c.begin).sum(),
+            waited_seconds,
+            bytes: communication.iter().map(|c| c.bytes).sum(),
+            forward_flops: None,
+            communication,
+        }
+    }
+}
+
 /// One iteration. `seconds` is the sum of `compute_seconds` and `exposed_seconds`, the communication time that no compute hides.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Iteration {
@@ -57,6 +72,19 @@ pub struct Iteration {
     pub communication_seconds: f64,
     pub exposed_seconds: f64,
     pub phases: Vec<Phase>,
+}
+
+impl Iteration {
+    pub(super) fn new(workload: &Workload, seconds: f64, phases: Vec<Phase>) -> Self {
+        let compute_seconds = workload.compute_seconds();
+        Self {
+            seconds,
+            compute_seconds,
+            communication_seconds: phases.iter().map(|p| p.communication_seconds).sum(),
+            exposed_seconds: (seconds - compute_seconds).max(0.0),
+            phases,
+        }
+    }
 }
 
 /// # Errors
@@ -72,8 +100,7 @@ pub fn iterate<E>(
     for step in &workload.steps {
         let begin = if step.waits || !overlap { computed.max(free) } else { computed.max(blocked) };
         let waited_seconds = begin - computed;
-        let compute_seconds = step.compute_us * 1e-6;
-        computed = begin + compute_seconds;
+        computed = begin + step.compute_us * 1e-6;
         let mut communication = Vec::with_capacity(step.communication.len());
         for c in &step.communication {
             let taken = take(c)?;
@@ -93,26 +120,7 @@ pub fn iterate<E>(
                 end: free,
             });
         }
-        let communication_seconds = communication.iter().map(|c| c.end - c.begin).sum();
-        let name = step.name.clone();
-        phases.push(Phase {
-            name,
-            begin,
-            compute_seconds,
-            communication_seconds,
-            waited_seconds,
-            bytes: communication.iter().map(|c| c.bytes).sum(),
-            forward_flops: None,
-            communication,
-        });
+        phases.push(Phase::new(step, begin, waited_seconds, communication));
     }
-    let seconds = computed.max(free);
-    let compute_seconds = workload.compute_seconds();
-    Ok(Iteration {
-        seconds,
-        compute_seconds,
-        communication_seconds: phases.iter().map(|p| p.communication_seconds).sum(),
-        exposed_seconds: (seconds - compute_seconds).max(0.0),
-        phases,
-    })
+    Ok(Iteration::new(workload, computed.max(free), phases))
 }

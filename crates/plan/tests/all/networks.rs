@@ -70,7 +70,7 @@ const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbps=16
 #[test]
 fn no_time_is_below_a_bound() {
     for (topology, ranks) in
-        [("name = 'torus'\ndims = [4, 4]", 16), ("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]", 24), (UNLIKE, 6)]
+        [("name = 'torus'\ndims = [4, 4]", 16), ("name = 'hxmesh'\nboard = [1, 2]\nboards = [2, 3]", 12), (UNLIKE, 6)]
     {
         let network = network(topology);
         for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {

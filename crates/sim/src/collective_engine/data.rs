@@ -5,7 +5,7 @@
 //! many operations otherwise.
 
 use half::{bf16, f16};
-use unisono_base::{interrupt::check, mix, narrow};
+use unisono_base::{interrupt::poll, mix, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, ports};
 use unisono_machine::in_network::{Layout, MEMORY};
@@ -195,7 +195,7 @@ impl<'a, T: Sample> Flow<'a, T> {
         self.responses.resize(self.e.registers.len() * len, T::default());
         let mut own = vec![T::default(); len];
         for &at in self.order.iter().rev() {
-            check();
+            poll();
             let at = at as usize;
             let rank = self.rank_of[self.e.registers[at].0 as usize];
             for (n, input_at) in (self.first[at] as usize..self.first[at + 1] as usize).enumerate() {
@@ -219,7 +219,7 @@ impl<'a, T: Sample> Flow<'a, T> {
         let forwards: Vec<u32> =
             if chain.is_some() { self.order.iter().rev().copied().collect() } else { self.order.clone() };
         for at in forwards {
-            check();
+            poll();
             let at = at as usize;
             let (switch, r) = self.e.registers[at];
             let rank = self.rank_of[switch as usize];
@@ -284,7 +284,7 @@ impl<T: Sample> Expected<T> {
         };
         let product = c.operator == Operator::Prod;
         for rank in ranks.clone() {
-            check();
+            poll();
             let first = rank == ranks.start;
             for (n, k) in (0..len).zip(element..) {
                 let x: T = input(rank, k, c.operator);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use unisono_base::limits;
 
 use super::{
-    super::{Bill, Family, Plane, Routing, Speed, Topology, topology},
+    super::{Family, Speed, Topology, topology},
     graph::{self, Edge, Graph, Rule, Wiring},
 };
 use crate::MachineError;
@@ -40,12 +40,6 @@ struct Keys {
 
 /// Of a cable in a list.
 const CABLE_BYTES: u128 = size_of::<Edge>() as u128;
-
-#[derive(Debug)]
-struct Boxes {
-    graph: Graph,
-    extents: Vec<u32>,
-}
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let Keys { boxes, accelerators, inside, uplinks, outside, routing, root } = topology::parse(table, origin)?;
@@ -81,57 +75,7 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     }
     edges.extend(outside.iter().map(|edge| Edge { a: shared(edge.a), b: shared(edge.b), ..*edge }));
     let graph = Graph::wired(&Wiring { accelerators: all, edges: &edges, own, rule: routing, root }, origin)?;
+    // Boxes, and accelerators of a box.
     let extents = if boxes > 1 { vec![boxes, accelerators] } else { vec![accelerators] };
-    Ok(Box::new(Boxes { graph, extents }))
-}
-
-impl Topology for Boxes {
-    fn name(&self) -> &'static str {
-        FAMILY.name
-    }
-
-    fn accelerators(&self) -> u32 {
-        self.graph.accelerators()
-    }
-
-    fn ports(&self) -> u32 {
-        self.graph.ports()
-    }
-
-    fn injection(&self) -> [f64; 2] {
-        self.graph.injection()
-    }
-
-    fn unlike(&self) -> Vec<(Speed, u64)> {
-        self.graph.unlike()
-    }
-
-    fn bill(&self) -> Bill {
-        self.graph.bill()
-    }
-
-    fn diameter(&self) -> u32 {
-        self.graph.diameter()
-    }
-
-    fn bisection_share(&self) -> Option<f64> {
-        self.graph.bisection_share()
-    }
-
-    /// Boxes, and accelerators of a box.
-    fn extents(&self) -> Vec<u32> {
-        self.extents.clone()
-    }
-
-    fn tree_root(&self) -> Option<u32> {
-        self.graph.tree_root()
-    }
-
-    fn plane(&self) -> Result<Plane, MachineError> {
-        self.graph.plane()
-    }
-
-    fn routing(&self) -> Box<dyn Routing> {
-        self.graph.routing()
-    }
+    Ok(Box::new(graph.of_family(FAMILY.name, extents)))
 }

@@ -72,6 +72,11 @@ pub struct Graph {
     way: Way,
     /// Of accelerators, with all nodes on the way.
     diameter: u32,
+    name: &'static str,
+    bill: Bill,
+    extents: Vec<u32>,
+    /// The number without failures of each accelerator, if one failed.
+    kept: Option<Vec<u32>>,
 }
 
 /// Tables hold an entry for every node and every end.
@@ -120,7 +125,20 @@ impl Graph {
     pub fn new(plane: Plane, own: Speed, way: Way) -> Result<Self, String> {
         check_size(u64::from(plane.nodes()), plane.accelerators())?;
         let diameter = measure(&plane)?;
-        Ok(Self { plane, own, way, diameter })
+        let (bill, extents) = (bill(&plane), vec![plane.accelerators()]);
+        Ok(Self { plane, own, way, diameter, name: FAMILY.name, bill, extents, kept: None })
+    }
+
+    /// The graph of a topology of another family, whose accelerators have an order.
+    pub fn of_family(self, name: &'static str, extents: Vec<u32>) -> Self {
+        Self { name, extents, ..self }
+    }
+
+    /// What is left of a topology: what failed was bought. Accelerators keep their order only if none of them failed.
+    pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>) -> Self {
+        let all = kept.len() as u64 == u64::from(whole.accelerators());
+        let extents = if all { whole.extents() } else { self.extents };
+        Self { bill: whole.bill(), extents, kept: (!all).then_some(kept), ..self }
     }
 
     /// # Errors
@@ -200,9 +218,20 @@ fn measure(plane: &Plane) -> Result<u32, String> {
     Ok(most)
 }
 
+fn bill(plane: &Plane) -> Bill {
+    let cables = |kind| plane.links().iter().filter(|link| link.cable == kind).count() as u64 / 2;
+    let switches = plane.accelerators()..plane.nodes();
+    Bill {
+        switches: u64::from(plane.switches()),
+        dac: cables(Cable::Dac),
+        aoc: cables(Cable::Aoc),
+        switch_ports: switches.map(|node| narrow(plane.leaving(node).len())).max().unwrap_or(0),
+    }
+}
+
 impl Topology for Graph {
     fn name(&self) -> &'static str {
-        FAMILY.name
+        self.name
     }
 
     fn accelerators(&self) -> u32 {
@@ -227,14 +256,7 @@ impl Topology for Graph {
     }
 
     fn bill(&self) -> Bill {
-        let cables = |kind| self.plane.links().iter().filter(|link| link.cable == kind).count() as u64 / 2;
-        let switches = self.plane.accelerators()..self.plane.nodes();
-        Bill {
-            switches: u64::from(self.plane.switches()),
-            dac: cables(Cable::Dac),
-            aoc: cables(Cable::Aoc),
-            switch_ports: switches.map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0),
-        }
+        self.bill
     }
 
     fn diameter(&self) -> u32 {
@@ -244,6 +266,14 @@ impl Topology for Graph {
     /// Known where all halves can be tried.
     fn bisection_share(&self) -> Option<f64> {
         cut::bisection_share(&self.plane, self.own, self.injection()[1])
+    }
+
+    fn extents(&self) -> Vec<u32> {
+        self.extents.clone()
+    }
+
+    fn kept(&self) -> Option<&[u32]> {
+        self.kept.as_deref()
     }
 
     fn tree_root(&self) -> Option<u32> {
