@@ -1,4 +1,5 @@
-//! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a network.
+//! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a
+//! network, or the bound `flow` of an all-to-all.
 
 use serde::{Deserialize, Serialize};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -34,10 +35,13 @@ pub struct BoundCertificate {
 }
 
 impl BoundCertificate {
-    /// Returns the certificate of the bound `cut`; `None` for collectives to which it does not apply.
+    /// Returns the certificate of the bound `cut` or, of an all-to-all, `flow`; `None` where they do not apply.
     pub fn of(collective: &Collective, part: &NetworkPart) -> Option<Self> {
-        let roots = cut_roots(collective)?;
-        let prices = Certificate::of(part.fabric.graph(), &part.fabric.cut(roots));
+        let graph = part.fabric.graph();
+        let prices = match collective.kind {
+            Kind::Alltoall => Certificate::of_flow(graph, &*part.fabric.concurrent_flow()?),
+            _ => Certificate::of(graph, &part.fabric.cut(cut_roots(collective)?)),
+        };
         let mut certificate = Self {
             format: FORMAT.to_owned(),
             machine: part.network.name.clone(),
@@ -103,12 +107,13 @@ impl BoundCertificate {
     }
 
     fn proved(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
-        let Some(roots) = cut_roots(collective) else {
-            return Err(format!("the bound does not apply to {}", collective.kind));
-        };
         let graph = part.fabric.graph();
-        let roots = roots.list(graph.ranks());
-        let (price, capacity) = self.prices.bound(graph, &roots).map_err(|e| e.to_string())?;
+        let proved = match (collective.kind, cut_roots(collective)) {
+            (Kind::Alltoall, _) => self.prices.flow_bound(graph),
+            (_, Some(roots)) => self.prices.bound(graph, &roots.list(graph.ranks())),
+            (_, None) => return Err(format!("the bound does not apply to {}", collective.kind)),
+        };
+        let (price, capacity) = proved.map_err(|e| e.to_string())?;
         Ok(price as f64 / capacity as f64 * self.bytes as f64 / graph.bytes_per_ns() * 1e-9)
     }
 }

@@ -55,23 +55,8 @@ impl Certificate {
     /// # Errors
     /// The prices do not fit the network.
     pub fn bound(&self, graph: &Graph, roots: &[u32]) -> Result<(u128, u128), CertificateError> {
-        let mut of = vec![0_u64; graph.arcs().len()];
-        let mut seen = vec![false; of.len()];
-        for &(from, to, price) in &self.prices {
-            let joins = |arc: &crate::Arc| graph.place(arc.from) == from && graph.place(arc.to) == to;
-            let at = graph.arcs().iter().position(joins).ok_or(CertificateError::NoLink { from, to })?;
-            if std::mem::replace(&mut seen[at], true) {
-                return Err(CertificateError::Twice { from, to });
-            }
-            if price > MOST_PRICE {
-                return Err(CertificateError::TooLarge { price });
-            }
-            of[at] = price;
-        }
-        let capacity: u128 = graph.arcs().iter().zip(&of).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
-        if capacity == 0 {
-            return Err(CertificateError::Empty);
-        }
+        let of = self.of_arcs(graph)?;
+        let capacity = of.iter().zip(graph.arcs()).map(|(&p, arc)| u128::from(arc.rate) * u128::from(p)).sum();
         let ranks = graph.ranks() as usize;
         let mut prices = Prices::<u128>::new(ranks);
         for from in 0..graph.ranks() {
@@ -87,6 +72,27 @@ impl Certificate {
             sum += price_of(&prices, &parent);
         }
         Ok((sum, capacity))
+    }
+
+    /// The price of each arc.
+    pub(crate) fn of_arcs(&self, graph: &Graph) -> Result<Vec<u64>, CertificateError> {
+        let mut of = vec![0_u64; graph.arcs().len()];
+        let mut seen = vec![false; of.len()];
+        for &(from, to, price) in &self.prices {
+            let joins = |arc: &crate::Arc| graph.place(arc.from) == from && graph.place(arc.to) == to;
+            let at = graph.arcs().iter().position(joins).ok_or(CertificateError::NoLink { from, to })?;
+            if std::mem::replace(&mut seen[at], true) {
+                return Err(CertificateError::Twice { from, to });
+            }
+            if price > MOST_PRICE {
+                return Err(CertificateError::TooLarge { price });
+            }
+            of[at] = price;
+        }
+        if of.iter().all(|&price| price == 0) {
+            return Err(CertificateError::Empty);
+        }
+        Ok(of)
     }
 }
 

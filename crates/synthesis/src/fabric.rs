@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::limits::{self, OverLimit};
 
 use crate::{
-    Forest, Graph, Ways,
+    Forest, Graph, Ways, concurrent,
     cut::{self, Cut},
     forest::Trees,
     packing::{NoPacking, Packing, pack},
@@ -80,6 +80,7 @@ pub struct Fabric {
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
+    flow: concurrent::Known,
 }
 
 impl std::fmt::Debug for Fabric {
@@ -102,7 +103,23 @@ impl Fabric {
     /// `dims` are the extents over which ranks are numbered, row-major, where they are known; a link adds `hop_ns` to a message.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
-        Self { graph, hop_ns, steps, cuts: Mutex::default(), packings: Mutex::default(), forests: Mutex::default() }
+        Self {
+            graph,
+            hop_ns,
+            steps,
+            cuts: Mutex::default(),
+            packings: Mutex::default(),
+            forests: Mutex::default(),
+            flow: concurrent::Known::default(),
+        }
+    }
+
+    pub(crate) fn steps(&self) -> Option<&Steps> {
+        self.steps.as_ref()
+    }
+
+    pub(crate) fn known_flow(&self) -> &concurrent::Known {
+        &self.flow
     }
 
     pub fn graph(&self) -> &Graph {
@@ -125,7 +142,7 @@ impl Fabric {
         })
     }
 
-    fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         u64::from(self.graph.ranks()) * self.graph.arcs().len() as u64
     }
 

@@ -16,6 +16,7 @@
 
 pub mod arborescence;
 mod certificate;
+pub mod concurrent;
 pub mod cut;
 mod fabric;
 mod flow;
@@ -27,6 +28,7 @@ mod timetable;
 mod translated;
 
 pub use certificate::{Certificate, CertificateError};
+pub use concurrent::ConcurrentFlow;
 pub use fabric::{Fabric, NoForest, Roots};
 pub use forest::{Forest, Message, Timetable};
 pub use graph::{Arc, Graph, Way, Ways};

@@ -77,6 +77,19 @@ impl Steps {
         distance
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The step of the arc from one rank to another.
+    ///
+    /// # Panics
+    /// There is no such arc.
+    pub(crate) fn step(&self, from: u32, to: u32) -> u32 {
+        let step = coordinates(minus(to, &coordinates(from, &self.dims), &self.dims), &self.dims);
+        narrow(self.of.iter().position(|(of, _)| *of == step).expect("an arc of the network"))
+    }
+
     pub(crate) fn depth(&self) -> u32 {
         self.distance.iter().copied().max().unwrap_or(0)
     }

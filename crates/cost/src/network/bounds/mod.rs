@@ -3,6 +3,7 @@
 mod bisection;
 mod board_edges;
 mod cut;
+mod flow;
 mod injection;
 mod latency;
 
@@ -12,6 +13,7 @@ use unisono_machine::network::{Network, Topology};
 pub use bisection::Bisection;
 pub use board_edges::BoardEdges;
 pub use cut::{Cut, cut_roots};
+pub use flow::Flow;
 pub use injection::Injection;
 pub use latency::Latency;
 
@@ -21,8 +23,14 @@ use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
 /// Sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] =
-    &[&bisection::Bisection, &board_edges::BoardEdges, &cut::Cut, &injection::Injection, &latency::Latency];
+pub(crate) const BOUNDS: &[&dyn Bound] = &[
+    &bisection::Bisection,
+    &board_edges::BoardEdges,
+    &cut::Cut,
+    &flow::Flow,
+    &injection::Injection,
+    &latency::Latency,
+];
 
 /// A collective on the accelerators of a network.
 pub struct NetworkCase<'a> {
