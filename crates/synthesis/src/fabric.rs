@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::limits::{self, OverLimit};
 
 use crate::{
-    Forest, Graph, Ways, concurrent,
+    Forest, Graph, Scatter, Ways, concurrent,
     cut::{self, Cut},
     forest::Trees,
     packing::{NoPacking, Packing, pack},
@@ -81,6 +81,7 @@ pub struct Fabric {
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
     flow: concurrent::Known,
+    scatters: Mutex<FxHashMap<u32, Shared<Scatter>>>,
 }
 
 impl std::fmt::Debug for Fabric {
@@ -111,11 +112,17 @@ impl Fabric {
             packings: Mutex::default(),
             forests: Mutex::default(),
             flow: concurrent::Known::default(),
+            scatters: Mutex::default(),
         }
     }
 
     pub(crate) fn steps(&self) -> Option<&Steps> {
         self.steps.as_ref()
+    }
+
+    /// By their chunks.
+    pub(crate) fn known_scatters(&self) -> &Mutex<FxHashMap<u32, Shared<Scatter>>> {
+        &self.scatters
     }
 
     pub(crate) fn known_flow(&self) -> &concurrent::Known {

@@ -24,6 +24,7 @@ mod forest;
 mod graph;
 pub mod packing;
 mod rounding;
+mod scatter;
 mod timetable;
 mod translated;
 
@@ -32,3 +33,4 @@ pub use concurrent::ConcurrentFlow;
 pub use fabric::{Fabric, NoForest, Roots};
 pub use forest::{Forest, Message, Timetable};
 pub use graph::{Arc, Graph, Way, Ways};
+pub use scatter::{Hop, Passed, Scatter, ScatterMessage, ScatterTree};

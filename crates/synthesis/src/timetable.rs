@@ -18,6 +18,8 @@ pub(crate) struct Job {
     pub after: Option<u32>,
     /// First of [`Jobs::links`].
     pub first: u32,
+    /// Its length.
+    pub units: f64,
 }
 
 /// Messages with the links that each goes over, none of which has two messages at once.
@@ -28,8 +30,13 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
+    /// Adds a message of one unit.
     pub(crate) fn add(&mut self, after: Option<u32>, links: impl IntoIterator<Item = u32>) -> u32 {
-        let job = Job { after, first: narrow(self.links.len()) };
+        self.add_units(after, links, 1.0)
+    }
+
+    pub(crate) fn add_units(&mut self, after: Option<u32>, links: impl IntoIterator<Item = u32>, units: f64) -> u32 {
+        let job = Job { after, first: narrow(self.links.len()), units };
         self.links.extend(links);
         self.list.push(job);
         narrow::<u32>(self.list.len()) - 1
@@ -40,13 +47,13 @@ impl Jobs {
         &self.links[self.list[job].first as usize..end]
     }
 
-    /// Begins and the last end. A message of one unit holds a link for 1 over its rate, and is there `hop` a link later.
+    /// Begins and the last end. A message holds a link for its units over the link's rate, and is there `hop` a link later.
     pub(crate) fn begins(&self, rates: &[f64], hop: f64) -> (Vec<f64>, f64) {
         let count = self.list.len();
         let takes: Vec<f64> = (0..count)
             .map(|job| {
                 let slowest = self.links_of(job).iter().map(|&l| rates[l as usize]).fold(f64::INFINITY, f64::min);
-                1.0 / slowest + hop * self.links_of(job).len() as f64
+                self.list[job].units / slowest + hop * self.links_of(job).len() as f64
             })
             .collect();
         // The longest chain from the begin of each message, and the messages that it brings data for.
@@ -94,7 +101,7 @@ impl Jobs {
             begins[at] = now;
             for &l in self.links_of(at) {
                 waiting[l as usize].remove(&(key, job));
-                free[l as usize] = now + 1.0 / rates[l as usize];
+                free[l as usize] = now + self.list[at].units / rates[l as usize];
                 events.push(Reverse((Ordered(free[l as usize]), Event::Free(l))));
             }
             let end = now + takes[at];

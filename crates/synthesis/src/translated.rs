@@ -81,6 +81,16 @@ impl Steps {
         self.of.len()
     }
 
+    /// The rates of the arcs of each step.
+    pub(crate) fn rates(&self) -> Vec<f64> {
+        self.of.iter().map(|&(_, rate)| rate as f64).collect()
+    }
+
+    /// The rank that lies to `by` as `rank` lies to rank 0.
+    pub(crate) fn moved(&self, rank: u32, by: u32) -> u32 {
+        plus(&coordinates(rank, &self.dims), &coordinates(by, &self.dims), &self.dims)
+    }
+
     /// The step of the arc from one rank to another.
     ///
     /// # Panics

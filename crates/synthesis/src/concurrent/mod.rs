@@ -22,11 +22,8 @@ use std::sync::{Arc as Shared, OnceLock};
 
 use unisono_base::{interrupt, rounded};
 
-use self::{
-    alike::Alike,
-    planes::Planes,
-    router::{Router, Search},
-};
+pub(crate) use self::router::{Entering, Search};
+use self::{alike::Alike, planes::Planes, router::Router};
 use crate::{Certificate, CertificateError, Fabric, Graph, translated::Steps};
 
 /// Prices of arcs and the time that they prove.
@@ -185,6 +182,24 @@ fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<Concurren
     Some(best)
 }
 
+/// A torus whose links have all the same rate.
+#[cfg(test)]
+pub(crate) fn torus(dims: &[u32]) -> Graph {
+    let ranks: u32 = dims.iter().product();
+    let mut arcs = Vec::new();
+    let mut stride = ranks;
+    for &dim in dims {
+        stride /= dim;
+        for from in 0..ranks {
+            let at = from / stride % dim;
+            for to in [(at + 1) % dim, (at + dim - 1) % dim] {
+                arcs.push(crate::Arc { from, to: from - at * stride + to * stride, rate: 400 });
+            }
+        }
+    }
+    Graph::new(ranks, ranks, arcs)
+}
+
 #[cfg(test)]
 mod tests {
     use microlp::{ComparisonOp, OptimizationDirection, Problem};
@@ -214,22 +229,6 @@ mod tests {
             problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
         }
         problem.solve().unwrap().into_solution().unwrap().objective()
-    }
-
-    fn torus(dims: &[u32]) -> Graph {
-        let ranks: u32 = dims.iter().product();
-        let mut arcs = Vec::new();
-        let mut stride = ranks;
-        for &dim in dims {
-            stride /= dim;
-            for from in 0..ranks {
-                let at = from / stride % dim;
-                for to in [(at + 1) % dim, (at + dim - 1) % dim] {
-                    arcs.push(Arc { from, to: from - at * stride + to * stride, rate: 400 });
-                }
-            }
-        }
-        Graph::new(ranks, ranks, arcs)
     }
 
     #[test]

@@ -7,17 +7,17 @@ use unisono_base::{interrupt, narrow};
 use crate::Graph;
 
 /// Cheapest paths from one node to all (Dijkstra, 1959), the shortest among equal ones.
-pub(super) struct Search {
-    pub(super) price: Vec<u64>,
+pub(crate) struct Search {
+    pub(crate) price: Vec<u64>,
     hops: Vec<u32>,
     /// Nodes in the order of their price.
-    order: Vec<u32>,
+    pub(crate) order: Vec<u32>,
     done: Vec<bool>,
     open: BinaryHeap<Reverse<(u64, u32, u32)>>,
 }
 
 impl Search {
-    pub(super) fn new(graph: &Graph) -> Self {
+    pub(crate) fn new(graph: &Graph) -> Self {
         let nodes = graph.nodes() as usize;
         Self {
             price: vec![u64::MAX; nodes],
@@ -28,7 +28,7 @@ impl Search {
         }
     }
 
-    pub(super) fn run(&mut self, graph: &Graph, prices: &[u64], from: u32) {
+    pub(crate) fn run(&mut self, graph: &Graph, prices: &[u64], from: u32) {
         self.price.fill(u64::MAX);
         self.done.fill(false);
         self.order.clear();
@@ -52,13 +52,13 @@ impl Search {
 }
 
 /// Arcs that enter each node.
-pub(super) struct Entering {
+pub(crate) struct Entering {
     first: Vec<u32>,
     arcs: Vec<u32>,
 }
 
 impl Entering {
-    pub(super) fn new(graph: &Graph) -> Self {
+    pub(crate) fn new(graph: &Graph) -> Self {
         let mut first = vec![0_u32; graph.nodes() as usize + 1];
         graph.arcs().iter().for_each(|arc| first[arc.to as usize + 1] += 1);
         for node in 1..first.len() {
@@ -72,7 +72,7 @@ impl Entering {
         Self { first, arcs }
     }
 
-    pub(super) fn of(&self, node: u32) -> &[u32] {
+    pub(crate) fn of(&self, node: u32) -> &[u32] {
         &self.arcs[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
 }
