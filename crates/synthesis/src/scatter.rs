@@ -6,7 +6,7 @@
 //! ([`crate::concurrent`]): every rank is joined where the sum of the links' costs is least. A link costs its price, times a
 //! power of e that grows with its load. The trees of all ranks are grown again in turn, with steeper costs each time.
 
-use std::sync::Arc as Shared;
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
 
 use unisono_base::{interrupt, narrow};
 
@@ -86,6 +86,13 @@ const STEEPNESS: [f64; 20] = [
     4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 40.0, 48.0, 64.0, 64.0, 80.0, 96.0, 128.0, 128.0, 160.0, 192.0, 256.0, 256.0,
     384.0, 512.0,
 ];
+/// The time that trees aim at, as a share of the best so far.
+const AIM: f64 = 0.97;
+/// Trees times nodes up to which costs with and without a floor are tried.
+const MOST_TWICE: usize = 1 << 16;
+/// Rounds without a time that is better by this factor end the growth.
+const MOST_STAYED: u32 = 4;
+const BETTER: f64 = 0.999;
 /// A time this near to the bound is good enough.
 const NEAR: f64 = 1.001;
 
@@ -138,6 +145,11 @@ impl Scatter {
             messages = messages.iter().flat_map(all).collect();
         }
         messages
+    }
+
+    /// The number of roots whose messages [`Scatter::end`] counts: where all ranks are alike, it counts those of one.
+    pub fn listed_roots(&self) -> u64 {
+        self.listed().len() as u64 / u64::from(self.chunks)
     }
 
     /// The trees of all roots, or of rank 0.
@@ -230,12 +242,14 @@ struct Grower<'a> {
     load: Vec<f64>,
     cost: Vec<f64>,
     steepness: f64,
+    /// The part of costs that does not depend on loads.
+    floor: f64,
     /// Time of one unit that trees aim at, and that no trees reach.
     least: f64,
     target: f64,
     chunks: u32,
-    /// Nodes from each root in the order of their distance.
-    orders: Vec<Vec<u32>>,
+    /// Where all ranks are alike, the nodes in the order of their distance from rank 0. Elsewhere loads decide the order.
+    order: Option<Vec<u32>>,
     /// Of nodes at each distance, how many each step reaches: all shortest paths to a node take the same steps, in unlike orders.
     reached: Vec<Vec<u32>>,
     /// Links from each rank to each node, where messages take the ways with the fewest links.
@@ -257,13 +271,10 @@ impl<'a> Grower<'a> {
         let mean = rates.iter().zip(&of_slots).map(|(r, p)| r * p).sum::<f64>() / rates.iter().sum::<f64>();
         of_slots.iter_mut().for_each(|price| *price = *price / mean + LEAST_PRICE);
         let mut search = Search::new(graph);
-        let roots = if steps.is_some() { 1 } else { graph.ranks() };
-        let orders = (0..roots).map(|root| {
-            interrupt::check();
-            search.run(graph, prices, root);
+        let order = steps.is_some().then(|| {
+            search.run(graph, prices, 0);
             search.order.clone()
         });
-        let orders = orders.collect();
         let relays = graph.nodes() > graph.ranks();
         let links = (ways == Ways::Shortest && relays).then(|| {
             let ones = vec![1; arcs.len()];
@@ -285,52 +296,72 @@ impl<'a> Grower<'a> {
             rates,
             prices: of_slots,
             steepness: 1.0,
+            floor: 1.0,
             least,
             target: 1.0,
             chunks: 1,
-            orders,
+            order,
             reached: Vec::new(),
             links,
         }
     }
 
     fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
-        let roots = narrow::<u32>(self.orders.len());
-        let count = (roots * chunks) as usize;
         self.chunks = chunks;
+        // Costs of at least the price keep blocks from ways that load more links than need be. Where many links have no price, loads
+        // alone find more.
+        let mut best = self.rounds(1.0, AIM)?;
+        let work = best.1.len() * self.graph.nodes() as usize;
+        if best.0 > NEAR * self.least * f64::from(chunks) && work <= MOST_TWICE {
+            let other = self.rounds(0.0, 1.0)?;
+            if other.0 < best.0 {
+                best = other;
+            }
+        }
+        Ok(self.finish(best.0 / f64::from(chunks), best.1))
+    }
+
+    /// Grows all trees in rounds, and returns the best time of chunks with its trees.
+    fn rounds(&mut self, floor: f64, aim: f64) -> Result<(f64, Vec<Shared<ScatterTree>>), NoForest> {
+        let roots = if self.steps.is_some() { 1 } else { self.graph.ranks() };
+        let chunks = self.chunks;
         let least = self.least * f64::from(chunks);
-        self.target = least;
-        let mut trees: Vec<Option<Shared<ScatterTree>>> = vec![None; count];
+        (self.floor, self.target) = (floor, least);
+        self.load.fill(0.0);
+        let mut trees: Vec<Option<Shared<ScatterTree>>> = vec![None; (roots * chunks) as usize];
         let mut best: Option<(f64, Vec<Option<Shared<ScatterTree>>>)> = None;
+        let mut stayed = 0;
         for steepness in STEEPNESS {
             self.steepness = steepness;
-            self.reached =
-                vec![vec![0; self.rates.len()]; if self.steps.is_some() { self.graph.ranks() as usize } else { 0 }];
+            let levels = if self.steps.is_some() { self.graph.ranks() as usize } else { 0 };
+            self.reached = vec![vec![0; self.rates.len()]; levels];
             // Chunks are the outer loop, so that roots take turns.
             for chunk in 0..chunks {
                 for root in 0..roots {
                     interrupt::check();
                     let at = (root * chunks + chunk) as usize;
                     if let Some(tree) = trees[at].take() {
-                        self.add(&tree, -1.0);
+                        self.unload(&tree);
                     }
                     (0..self.cost.len()).for_each(|slot| self.reprice(slot));
                     trees[at] = Some(Shared::new(self.grow(root)?));
                 }
             }
             let time = self.time();
-            if best.as_ref().is_none_or(|best| time < best.0) {
+            let is_better = |by: f64| best.as_ref().is_none_or(|best| time < best.0 * by);
+            stayed = if is_better(BETTER) { 0 } else { stayed + 1 };
+            if is_better(1.0) {
                 best = Some((time, trees.clone()));
             }
+            let found = best.as_ref().map_or(least, |best| best.0);
             // Loads cannot be told apart far from the target.
-            self.target = best.as_ref().map_or(least, |best| best.0.min(time)).max(least);
-            if self.target <= least * NEAR {
+            self.target = least.max(found * aim);
+            if found <= least * NEAR || (floor > 0.0 && stayed == MOST_STAYED) {
                 break;
             }
         }
         let (time, trees) = best.expect("a round");
-        let trees: Vec<Shared<ScatterTree>> = trees.into_iter().flatten().collect();
-        Ok(self.finish(time / f64::from(chunks), trees))
+        Ok((time, trees.into_iter().flatten().collect()))
     }
 
     fn finish(&self, time: f64, trees: Vec<Shared<ScatterTree>>) -> Scatter {
@@ -366,97 +397,136 @@ impl<'a> Grower<'a> {
         self.load.iter().zip(&self.rates).map(|(load, rate)| load / rate).fold(0.0, f64::max)
     }
 
-    fn add(&mut self, tree: &ScatterTree, sign: f64) {
+    fn unload(&mut self, tree: &ScatterTree) {
         for Hop { edge, blocks } in &tree.hops {
             for &arc in &edge.way {
-                self.load[self.slot[arc as usize] as usize] += sign * f64::from(*blocks);
+                self.load[self.slot[arc as usize] as usize] -= f64::from(*blocks);
             }
         }
     }
 
     fn reprice(&mut self, slot: usize) {
         let busy = (self.load[slot] + 1.0) / (self.rates[slot] * self.target);
-        self.cost[slot] = self.prices[slot] * (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp();
+        self.cost[slot] = self.prices[slot] * (self.floor + (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp());
     }
 
     /// Whether a message from a rank may have gone so many links when it comes to a node.
-    fn is_way(&self, from: u32, to: u32, links: u16) -> bool {
+    fn is_way(&self, from: u32, to: u32, links: u32) -> bool {
         let nodes = self.graph.nodes() as usize;
-        self.links.as_ref().is_none_or(|of| of[from as usize * nodes + to as usize] == links)
+        self.links.as_ref().is_none_or(|of| u32::from(of[from as usize * nodes + to as usize]) == links)
+    }
+
+    /// Nodes in the order of their distance at the present costs.
+    fn nearest_first(&self, root: u32) -> Vec<u32> {
+        let nodes = self.graph.nodes() as usize;
+        let (mut least, mut order) = (vec![f64::INFINITY; nodes], Vec::with_capacity(nodes));
+        least[root as usize] = 0.0;
+        // Costs are not negative, so they are ordered as their bits are.
+        let mut open = BinaryHeap::from([Reverse((0_u64, root))]);
+        while let Some(Reverse((bits, at))) = open.pop() {
+            if bits > least[at as usize].to_bits() {
+                continue;
+            }
+            order.push(at);
+            for &arc in self.graph.leaving(at) {
+                let to = self.graph.arcs()[arc as usize].to;
+                let found = f64::from_bits(bits) + self.cost[self.slot[arc as usize] as usize];
+                if found < least[to as usize] {
+                    least[to as usize] = found;
+                    open.push(Reverse((found.to_bits(), to)));
+                }
+            }
+        }
+        order
     }
 
     /// A tree of a root, whose load is added.
     fn grow(&mut self, root: u32) -> Result<ScatterTree, NoForest> {
-        let (graph, nodes) = (self.graph, self.graph.nodes() as usize);
-        // The arc that brings each node its blocks, the last rank before it, and the links from there.
-        let (mut by, mut last, mut links) = (vec![NONE; nodes], vec![NONE; nodes], vec![0_u16; nodes]);
-        last[root as usize] = root;
-        let order = std::mem::take(&mut self.orders[root as usize]);
+        let order = self.order.clone().unwrap_or_else(|| self.nearest_first(root));
+        let mut growth = Growth::new(self.graph, &order);
         let mut left = Vec::new();
-        let alike = self.steps.is_some();
         for &at in &order[1..] {
             interrupt::poll();
-            let mut best = (f64::INFINITY, NONE);
-            let mut fewest = u32::MAX;
-            for &arc in self.entering.of(at) {
-                let from = graph.arcs()[arc as usize].from;
-                let before = from as usize;
-                if last[before] == NONE || (from >= graph.ranks() && !self.is_way(last[before], at, links[before] + 1))
-                {
-                    continue;
-                }
-                let slot = self.slot[arc as usize] as usize;
-                let (mut cost, mut up) = (self.cost[slot], before);
-                while by[up] != NONE && cost < best.0 * (1.0 + SAME) {
-                    cost += self.cost[self.slot[by[up] as usize] as usize];
-                    up = graph.arcs()[by[up] as usize].from as usize;
-                }
-                let reached = if alike { self.reached[usize::from(links[before])][slot] } else { 0 };
-                if cost < best.0 * (1.0 - SAME) || (cost < best.0 * (1.0 + SAME) && reached < fewest) {
-                    (best, fewest) = ((cost, arc), reached);
-                }
-            }
-            let is_rank = at < graph.ranks();
-            if best.1 == NONE {
+            let is_rank = at < self.graph.ranks();
+            let Some((arc, distance)) = self.cheapest(&growth, at) else {
                 if is_rank {
                     left.push(at);
                 }
                 continue;
+            };
+            growth.by[at as usize] = arc;
+            growth.is_joined[at as usize] = true;
+            if !is_rank {
+                continue;
             }
-            by[at as usize] = best.1;
-            let before = graph.arcs()[best.1 as usize].from as usize;
-            if is_rank {
-                last[at as usize] = at;
-                if alike {
-                    // Every rank is a link away from the next, and the number of links is the distance from the root.
-                    links[at as usize] = links[before] + 1;
-                    self.reached[usize::from(links[before])][self.slot[best.1 as usize] as usize] += 1;
+            if self.steps.is_some() {
+                growth.distance[at as usize] = distance + 1;
+                self.reached[distance as usize][self.slot[arc as usize] as usize] += 1;
+            }
+            let edge = growth.edge(self.graph, at);
+            let relays: Vec<u32> = edge.way[1..].iter().map(|&arc| self.graph.arcs()[arc as usize].from).collect();
+            growth.edges[at as usize] = Some(edge);
+            self.load_path(&growth.edges, at);
+            // With more load, other ways to the relays may be cheaper for the ranks that come.
+            for relay in relays {
+                if let Some((arc, _)) = self.cheapest(&growth, relay) {
+                    growth.by[relay as usize] = arc;
                 }
-                let mut up = at as usize;
-                while by[up] != NONE {
-                    let slot = self.slot[by[up] as usize] as usize;
-                    self.load[slot] += 1.0;
-                    self.reprice(slot);
-                    up = graph.arcs()[by[up] as usize].from as usize;
-                }
-            } else {
-                (last[at as usize], links[at as usize]) = (last[before], links[before] + 1);
             }
         }
-        self.orders[root as usize] = order;
-        let mut edges: Vec<Option<Edge>> = (0..graph.ranks())
-            .map(|rank| {
-                let (mut way, mut at) = (Vec::new(), rank);
-                while by[at as usize] != NONE && (way.is_empty() || at >= graph.ranks()) {
-                    way.push(by[at as usize]);
-                    at = graph.arcs()[by[at as usize] as usize].from;
-                }
-                way.reverse();
-                (!way.is_empty()).then_some(Edge { from: at, to: rank, way })
-            })
-            .collect();
+        let mut edges = growth.edges;
         self.join(&mut edges, &left)?;
         Ok(preorder(root, edges))
+    }
+
+    /// The arc over which a node is joined at the least cost, and the distance of the rank before it.
+    fn cheapest(&self, growth: &Growth, at: u32) -> Option<(u32, u32)> {
+        let graph = self.graph;
+        let mut best: Option<(f64, u32, u32)> = None;
+        let mut fewest = u32::MAX;
+        for &arc in self.entering.of(at) {
+            let from = graph.arcs()[arc as usize].from;
+            if !growth.is_joined[from as usize] || growth.place[from as usize] > growth.place[at as usize] {
+                continue;
+            }
+            let slot = self.slot[arc as usize] as usize;
+            let most = best.map_or(f64::INFINITY, |best| best.0 * (1.0 + SAME));
+            // Relays to the last rank, and ranks to the root.
+            let (mut cost, mut up, mut links) = (self.cost[slot], from, 1);
+            while up >= graph.ranks() {
+                let arc = growth.by[up as usize] as usize;
+                cost += self.cost[self.slot[arc] as usize];
+                (up, links) = (graph.arcs()[arc].from, links + 1);
+            }
+            if links > 1 && !self.is_way(up, at, links) {
+                continue;
+            }
+            let distance = growth.distance[up as usize];
+            while let Some(edge) = &growth.edges[up as usize]
+                && cost < most
+            {
+                cost += edge.way.iter().map(|&arc| self.cost[self.slot[arc as usize] as usize]).sum::<f64>();
+                up = edge.from;
+            }
+            let reached = if self.steps.is_some() { self.reached[distance as usize][slot] } else { 0 };
+            if best.is_none_or(|best| cost < best.0 * (1.0 - SAME)) || (cost < most && reached < fewest) {
+                (best, fewest) = (Some((cost, arc, distance)), reached);
+            }
+        }
+        best.map(|(_, arc, distance)| (arc, distance))
+    }
+
+    /// Adds the block of a rank to all links between it and the root.
+    fn load_path(&mut self, edges: &[Option<Edge>], rank: u32) {
+        let mut up = rank;
+        while let Some(edge) = &edges[up as usize] {
+            for &arc in &edge.way {
+                let slot = self.slot[arc as usize] as usize;
+                self.load[slot] += 1.0;
+                self.reprice(slot);
+            }
+            up = edge.from;
+        }
     }
 
     /// Joins the ranks that no tree of allowed ways at these prices reaches, each to the nearest rank of the tree.
@@ -490,21 +560,49 @@ impl<'a> Grower<'a> {
             }
             way.reverse();
             edges[to as usize] = Some(Edge { from, to, way });
-            let mut up = to;
-            while let Some(edge) = &edges[up as usize] {
-                for &arc in &edge.way {
-                    let slot = self.slot[arc as usize] as usize;
-                    self.load[slot] += 1.0;
-                    self.reprice(slot);
-                }
-                up = edge.from;
-            }
+            self.load_path(edges, to);
             for other in &mut near {
                 *other = (*other).min((far(to, other.2), to, other.2));
             }
         }
         self.links = Some(links);
         Ok(())
+    }
+}
+
+/// A tree that grows.
+struct Growth {
+    /// The place of each node in the order in which nodes are joined.
+    place: Vec<u32>,
+    is_joined: Vec<bool>,
+    /// The arc that leads to each node at present; ranks keep theirs.
+    by: Vec<u32>,
+    /// The messages that reach ranks.
+    edges: Vec<Option<Edge>>,
+    /// Where all ranks are alike: links from the root to each rank.
+    distance: Vec<u32>,
+}
+
+impl Growth {
+    fn new(graph: &Graph, order: &[u32]) -> Self {
+        let nodes = graph.nodes() as usize;
+        let (mut place, mut is_joined) = (vec![NONE; nodes], vec![false; nodes]);
+        (0..).zip(order).for_each(|(at, &node)| place[node as usize] = at);
+        is_joined[order[0] as usize] = true;
+        let ranks = graph.ranks() as usize;
+        Self { place, is_joined, by: vec![NONE; nodes], edges: vec![None; ranks], distance: vec![0; ranks] }
+    }
+
+    /// The message that reaches a rank over the relays before it.
+    fn edge(&self, graph: &Graph, to: u32) -> Edge {
+        let mut way = vec![self.by[to as usize]];
+        let mut from = graph.arcs()[way[0] as usize].from;
+        while from >= graph.ranks() {
+            way.push(self.by[from as usize]);
+            from = graph.arcs()[self.by[from as usize] as usize].from;
+        }
+        way.reverse();
+        Edge { from, to, way }
     }
 }
 
@@ -533,37 +631,99 @@ fn preorder(root: u32, edges: Vec<Option<Edge>>) -> ScatterTree {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::{Arc, concurrent::torus};
+
+    /// Every tree reaches every rank once, over ways of relays; the busiest arc has the time.
+    fn check(graph: &Graph, scatter: &Scatter) {
+        let mut load = vec![0.0; graph.arcs().len()];
+        let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
+        assert_eq!(trees.len(), (graph.ranks() * scatter.chunks) as usize);
+        for tree in trees {
+            let mut below = vec![0; graph.ranks() as usize];
+            let mut has: Vec<bool> = (0..graph.ranks()).map(|rank| rank == tree.root).collect();
+            for Hop { edge, blocks } in &tree.hops {
+                assert!(has[edge.from as usize] && !std::mem::replace(&mut has[edge.to as usize], true));
+                below[edge.to as usize] = *blocks;
+                let mut at = edge.from;
+                for &arc in &edge.way {
+                    assert!(at == edge.from || at >= graph.ranks());
+                    assert_eq!(graph.arcs()[arc as usize].from, at);
+                    at = graph.arcs()[arc as usize].to;
+                    load[arc as usize] += f64::from(*blocks);
+                }
+                assert_eq!(at, edge.to);
+            }
+            assert!(has.into_iter().all(|h| h));
+            // The blocks of a hop are those of the ranks that come next.
+            for (at, hop) in tree.hops.iter().enumerate() {
+                let children = tree.hops.iter().filter(|other| other.edge.from == hop.edge.to);
+                assert_eq!(hop.blocks, 1 + children.map(|child| child.blocks).sum::<u32>());
+                assert!(at + hop.blocks as usize <= tree.hops.len());
+            }
+        }
+        let busy = graph.arcs().iter().zip(load).map(|(arc, load)| load / arc.rate as f64).fold(0.0, f64::max);
+        assert!((busy / f64::from(scatter.chunks) - scatter.time).abs() < 1e-9 * scatter.time);
+    }
 
     #[test]
-    fn try_tori() {
-        for dims in [&[4_u32, 4][..], &[8, 4], &[5, 7], &[2, 4, 8], &[8, 8], &[16, 16], &[8, 8, 8], &[32, 32]] {
-            let graph = crate::concurrent::torus(dims);
-            for alike in [true, false] {
-                let fabric = Fabric::new(graph.clone(), if alike { dims } else { &[] }, 0.0);
-                let bound = fabric.concurrent_flow().unwrap().time();
-                for chunks in [1, 4] {
-                    if !alike && graph.ranks() * chunks > 100 {
-                        continue;
-                    }
-                    let begin = std::time::Instant::now();
-                    let scatter = fabric.scatter(chunks).unwrap();
-                    let grown = begin.elapsed();
-                    eprintln!(
-                        "{dims:?} {alike} {chunks}: {:.4} depth {} {grown:?}",
-                        scatter.time / bound,
-                        scatter.depth
-                    );
-                    for batch in [4, 16, 64, 1024] {
-                        let begin = std::time::Instant::now();
-                        let (end, count) = scatter.end(&graph, batch, 0.0);
-                        let each = count as f64
-                            / f64::from((graph.ranks() - 1) * chunks)
-                            / if alike { 1.0 } else { f64::from(graph.ranks()) };
-                        eprintln!("   {batch} {:.4} {each:.2} {:?}", end / bound / f64::from(chunks), begin.elapsed());
-                    }
-                }
-            }
+    fn messages_are_cut_at_every_batch() {
+        assert_eq!(batches(3, 6, 4).collect::<Vec<_>>(), [(3, 1), (4, 4), (8, 1)]);
+        assert_eq!(batches(3, 6, 100).collect::<Vec<_>>(), [(3, 6)]);
+    }
+
+    /// On tori, the links carry only what they must, and are never idle before the end.
+    #[test]
+    fn tori_end_with_their_bound() {
+        for dims in [&[8_u32, 4][..], &[5, 7], &[2, 4, 8], &[8, 8], &[16, 16], &[8, 8, 8], &[32, 32]] {
+            let graph = torus(dims);
+            let fabric = Fabric::new(graph.clone(), dims, 0.0);
+            let scatter = fabric.scatter(1).unwrap();
+            let bound = fabric.concurrent_flow().unwrap().time();
+            assert!((scatter.time / bound - 1.0).abs() < 1e-9, "{dims:?} {} {bound}", scatter.time);
+            let end = scatter.end(&graph, 16, 0.0).0;
+            assert!(end < 1.01 * bound, "{dims:?} {end} {bound}");
+        }
+        // Without the symmetry.
+        let graph = torus(&[8, 4]);
+        let fabric = Fabric::new(graph.clone(), &[], 0.0);
+        let scatter = fabric.scatter(4).unwrap();
+        check(&graph, &scatter);
+        assert!(scatter.time < 1.02 * fabric.concurrent_flow().unwrap().time());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn trees_come_near_the_bound(
+            ranks in 2_u32..7,
+            relays in 0_u32..3,
+            cables in prop::collection::vec((0_u32..9, 0_u32..9, 1_u64..9), 1..20),
+        ) {
+            let nodes = ranks + relays;
+            // A line, so that every rank is reached.
+            let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
+            let cables = line.chain(cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)));
+            let arcs = cables.flat_map(|(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]);
+            let graph = Graph::new(ranks, nodes, arcs);
+            let fabric = Fabric::new(graph.clone(), &[], 0.0);
+            let flow = fabric.concurrent_flow().unwrap();
+            // Messages on any ways come near the bound, and on the ways of the network they exist.
+            let any = Grower::new(&graph, None, &flow.prices, flow.time(), Ways::Any).scatter(64).unwrap();
+            check(&graph, &any);
+            prop_assert!(any.time >= flow.time() * (1.0 - 1e-9));
+            prop_assert!(any.time < 1.1 * flow.time(), "{} {}", any.time, flow.time());
+            let shortest = fabric.scatter(3).unwrap();
+            check(&graph, &shortest);
+            prop_assert!(shortest.time >= flow.time() * (1.0 - 1e-9));
+            let messages = shortest.timetable(&graph, 2, 0.0);
+            prop_assert!(shortest.end(&graph, 2, 0.0).0 >= 3.0 * shortest.time * (1.0 - 1e-9));
+            let blocks: u32 = messages.iter().map(|m| m.blocks).sum();
+            let hops = (0..ranks).flat_map(|root| (0..3).map(move |chunk| (root, chunk)));
+            let all: u32 = hops.flat_map(|(root, chunk)| shortest.hops(root, chunk)).map(|hop| hop.blocks).sum();
+            prop_assert_eq!(blocks, all);
         }
     }
 }

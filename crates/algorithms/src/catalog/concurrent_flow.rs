@@ -239,11 +239,13 @@ impl RankAlgorithm for ConcurrentFlow {
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let ((scatter, batch), fabric) = (scatter(case, params).ok()?, case.fabric()?);
         let chunk_bytes = chunk_bytes(case, scatter.chunks);
-        let (end, _) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes));
+        let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes));
+        // The busiest rank has its share of all messages: batches are more than hops.
+        let uncut = u64::from(scatter.chunks) * u64::from(case.collective.ranks - 1);
         Some(Trees {
             end_ns: end * chunk_bytes as f64 / fabric.graph().bytes_per_ns(),
             messages: scatter.depth,
-            messages_of_rank: scatter.most_messages,
+            messages_of_rank: (scatter.most_messages * messages).div_ceil(scatter.listed_roots() * uncut),
             reduced: 0,
         })
     }
