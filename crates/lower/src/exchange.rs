@@ -46,4 +46,6 @@ pub struct Trees {
     pub messages_of_rank: u64,
     /// Bytes that a rank reduces, the most of all ranks.
     pub reduced: u64,
+    /// Bytes that are reduced one after the other on the longest chain of messages, besides other messages.
+    pub reduced_last: u64,
 }

@@ -1,15 +1,19 @@
 //! The network of a group of ranks, with the cuts and forests that were computed for it.
 
-use std::sync::{Arc as Shared, Mutex, PoisonError};
+use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
-use unisono_base::limits::{self, OverLimit};
+use unisono_base::{
+    interrupt::poll,
+    limits::{self, OverLimit},
+};
 
 use crate::{
     Forest, Graph, Scatter, Ways, concurrent,
     cut::{self, Cut},
-    forest::Trees,
-    packing::{NoPacking, Packing, pack},
+    forest::{Trees, sums},
+    packing::{NoPacking, Packing, Tree, pack},
+    partition::{self, Partition},
     rounding::rounded,
     translated::Steps,
 };
@@ -61,8 +65,8 @@ const MOST_QUICK: u32 = 16;
 /// Ranks times arcs up to which cuts are exact, since they need a flow to every rank; beyond it only the cuts around single
 /// ranks are known.
 const MOST_CUT: u64 = 1 << 16;
-/// The same up to which any plan may consider a forest.
-const MOST_CHEAP: u64 = 1 << 12;
+/// Roots times arcs up to which any plan may consider a forest.
+const MOST_CHEAP: u64 = 10_000;
 
 /// A packing, or the reason why there is none.
 type Packed = Result<Shared<Packing>, NoForest>;
@@ -73,13 +77,20 @@ type Key = (Roots, Option<u32>, u32);
 /// A graph with what is known of it. Answers are kept, since a plan asks for them again and again.
 pub struct Fabric {
     graph: Graph,
+    /// The part of it that messages between ranks use.
+    routed: OnceLock<Graph>,
     /// Nanoseconds that a link adds to a message.
     hop_ns: f64,
+    /// Whether messages that leave a rank over different links do not wait for each other.
+    sends_by_link: bool,
     /// Where all ranks see the same network.
     steps: Option<Steps>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
+    partition: OnceLock<Partition>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
+    /// Of forests, by the bytes of a chunk.
+    ends: Mutex<FxHashMap<(Key, u64), f64>>,
     flow: concurrent::Known,
     scatters: Mutex<FxHashMap<u32, Shared<Scatter>>>,
 }
@@ -88,6 +99,11 @@ impl std::fmt::Debug for Fabric {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fabric").field("graph", &self.graph).finish_non_exhaustive()
     }
+}
+
+/// Ranks times arcs.
+pub(crate) fn size(graph: &Graph) -> u64 {
+    u64::from(graph.ranks()) * graph.arcs().len() as u64
 }
 
 fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, key: K, make: impl FnOnce() -> V) -> V {
@@ -106,11 +122,15 @@ impl Fabric {
         let steps = Steps::find(&graph, dims);
         Self {
             graph,
+            routed: OnceLock::new(),
             hop_ns,
+            sends_by_link: false,
             steps,
             cuts: Mutex::default(),
+            partition: OnceLock::new(),
             packings: Mutex::default(),
             forests: Mutex::default(),
+            ends: Mutex::default(),
             flow: concurrent::Known::default(),
             scatters: Mutex::default(),
         }
@@ -129,8 +149,23 @@ impl Fabric {
         &self.flow
     }
 
+    /// The same, where every link of a rank sends messages by itself.
+    #[must_use]
+    pub fn sending_by_link(self, sends_by_link: bool) -> Self {
+        Self { sends_by_link, ..self }
+    }
+
+    pub fn sends_by_link(&self) -> bool {
+        self.sends_by_link
+    }
+
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The arcs and relays that forests use; arcs of their edges are those of this graph.
+    pub fn routed(&self) -> &Graph {
+        self.routed.get_or_init(|| self.graph.routed())
     }
 
     /// The time that a link adds to a message of so many bytes, in units of the message on a link of rate 1.
@@ -144,18 +179,31 @@ impl Fabric {
             let list = roots.list(self.graph.ranks());
             let alike = self.steps.is_some() && roots == Roots::All;
             // Around one rank is best where the forest of many chunks attains it.
-            let exact = self.size() <= MOST_CUT && !alike;
+            let exact = size(&self.graph) <= MOST_CUT && !alike;
             Shared::new(if exact { cut::largest(&self.graph, &list) } else { cut::simple(&self.graph, &list) })
         })
     }
 
-    pub(crate) fn size(&self) -> u64 {
-        u64::from(self.graph.ranks()) * self.graph.arcs().len() as u64
+    /// Parts of the network that bound the time of any allreduce.
+    pub fn partition(&self) -> Partition {
+        *self.partition.get_or_init(|| partition::largest(&self.graph))
     }
 
     /// Whether a forest can be asked for without much work: one that any plan may consider.
     pub fn is_cheap(&self, roots: Roots) -> bool {
-        self.alike(roots).is_some() || self.size() <= MOST_CHEAP
+        let cheap = |graph: &Graph| (roots.list(graph.ranks()).len() * graph.arcs().len()) as u64 <= MOST_CHEAP;
+        self.is_alike(roots) || self.packed().is_ok_and(cheap)
+    }
+
+    /// The graph of packings, where it is not too large for one.
+    fn packed(&self) -> Result<&Graph, NoForest> {
+        let ranks = u64::from(self.graph.ranks());
+        // A graph that joins all ranks has at least so many arcs.
+        let graph = if ranks * ranks.saturating_sub(1) <= MOST_PACKED { self.routed() } else { &self.graph };
+        if size(graph) <= MOST_PACKED {
+            return Ok(graph);
+        }
+        Err(NoForest::TooLarge { ranks: graph.ranks(), links: graph.arcs().len() })
     }
 
     /// Whether all ranks see the same network, so that forests are found by counting.
@@ -167,67 +215,74 @@ impl Fabric {
         self.steps.as_ref().filter(|_| roots == Roots::All)
     }
 
-    /// The least depth of any forest; `None` where a rank is not connected.
-    pub fn least_depth(&self, roots: Roots) -> Option<u32> {
-        if let Some(steps) = &self.steps {
-            return Some(steps.depth());
+    /// The least depth of any forest.
+    ///
+    /// # Errors
+    /// A rank is not connected, or there are too many.
+    pub fn least_depth(&self, roots: Roots) -> Result<u32, NoForest> {
+        if let Some(steps) = self.alike(roots) {
+            return Ok(steps.depth());
         }
-        let ranks = self.graph.ranks();
+        let graph = self.packed()?;
+        let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
         let mut most = 0;
-        for root in roots.list(ranks) {
-            // Ranks are levels; relays between them do not count.
-            let mut depth = vec![u32::MAX; self.graph.nodes() as usize];
+        for root in roots.list(graph.ranks()) {
+            let mut depth = vec![u32::MAX; pairs.len()];
             depth[root as usize] = 0;
-            let mut level = vec![root];
-            let mut next = Vec::new();
-            while !level.is_empty() {
-                let at = depth[level[0] as usize];
-                let mut k = 0;
-                while let Some(&node) = level.get(k) {
-                    k += 1;
-                    for &arc in self.graph.leaving(node) {
-                        let to = self.graph.arcs()[arc as usize].to;
-                        if depth[to as usize] == u32::MAX {
-                            let relay = to >= ranks;
-                            depth[to as usize] = if relay { at } else { at + 1 };
-                            if relay { level.push(to) } else { next.push(to) }
-                        }
+            let (mut queue, mut k) = (vec![root as usize], 0);
+            while let Some(&at) = queue.get(k) {
+                poll();
+                k += 1;
+                for to in 0..depth.len() {
+                    if pairs[at][to] && depth[to] == u32::MAX {
+                        depth[to] = depth[at] + 1;
+                        queue.push(to);
                     }
                 }
-                level = std::mem::take(&mut next);
             }
-            let farthest = depth[..ranks as usize].iter().copied().max().unwrap_or(0);
-            most = most.max(farthest);
+            most = most.max(depth.into_iter().max().unwrap_or(0));
         }
-        (most != u32::MAX).then_some(most)
+        if most == u32::MAX { Err(NoForest::Unreachable) } else { Ok(most) }
     }
 
-    /// The limit on the depth where none is given: the least at which the time is near the cut, as far as doubling finds it.
+    /// The limit on the depth where none is given: the first of [`Fabric::ladder`] at which the time is near the cut.
     pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
-        *self.ladder(roots, least, u32::MAX).last().expect("the least depth")
+        *self.ladder(roots, least).last().expect("the least depth")
     }
 
-    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to the cut.
+    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to the cut;
+    /// of many ranks only the largest of these.
     pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
-        let steps = if self.graph.ranks() <= MOST_QUICK { u32::MAX } else { 2 };
-        self.ladder(roots, least, steps)
+        let mut depths = self.ladder(roots, least);
+        if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
+            depths.drain(1..depths.len() - 1);
+        }
+        depths
     }
 
-    /// The least depth, doubled until the time is near the cut or no depth is left, at most so many depths.
-    fn ladder(&self, roots: Roots, least: u32, most: u32) -> Vec<u32> {
+    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before.
+    fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.01;
         let mut depths = vec![least];
         if self.alike(roots).is_some() {
             return depths;
         }
         let bound = self.cut(roots).time();
-        let reached = |depth| self.packing(roots, Some(depth)).map(|packing| packing.time <= bound * NEAR);
         // No tree is deeper than all other ranks in a row.
         let deepest = self.graph.ranks() - 1;
-        let mut depth = least;
-        while depth < deepest && (depths.len() as u64) < u64::from(most) && reached(depth) == Ok(false) {
-            depth = (2 * depth).min(deepest);
-            depths.push(depth);
+        let (mut more, mut last) = (1, f64::INFINITY);
+        while let Some(&depth) = depths.last()
+            && depth < deepest
+            && let Ok(packing) = self.packing(roots, Some(depth))
+            && packing.time > bound * NEAR
+        {
+            if packing.time > last / NEAR {
+                depths.pop();
+                break;
+            }
+            last = packing.time;
+            depths.push(least.saturating_add(more).min(deepest));
+            more = 2 * more + 1;
         }
         depths
     }
@@ -247,6 +302,16 @@ impl Fabric {
         Ok(forest)
     }
 
+    /// Nanoseconds from the begin of a forest to its last message, by its timetable, where a chunk has so many bytes.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn end_ns(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
+        let forest = self.forest(roots, depth, chunks)?;
+        let end = || forest.end(self.routed(), self.hop(bytes)) * bytes as f64 / self.graph.bytes_per_ns();
+        Ok(kept(&self.ends, ((roots, depth, chunks), bytes), end))
+    }
+
     fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Forest, NoForest> {
         if let Some(steps) = self.alike(roots) {
             return if depth.is_some_and(|most| most < steps.depth()) {
@@ -257,13 +322,16 @@ impl Fabric {
         }
         let packing = self.packing(roots, depth)?;
         let list = roots.list(self.graph.ranks());
-        let (of, time) = rounded(&self.graph, &packing, &list, chunks);
+        let (of, time) = rounded(self.routed(), &packing, &list, chunks);
         let trees = || of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
         let mut sends = vec![0_u64; self.graph.ranks() as usize];
         trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
         let most_sends = sends.into_iter().max().unwrap_or(0);
-        Ok(Forest { chunks, depth, time, most_sends, trees: Trees::Listed { roots: list, of } })
+        let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
+        let sums_of = |tree: &Shared<Tree>| sums(tree.root, self.graph.ranks(), pairs(tree).into_iter());
+        let most_sums = trees().map(sums_of).max().unwrap_or(0);
+        Ok(Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed { roots: list, of } })
     }
 
     /// The packing that forests are rounded from.
@@ -271,17 +339,15 @@ impl Fabric {
     /// # Errors
     /// As [`Fabric::forest`].
     pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
-        let ranks = self.graph.ranks();
-        if self.size() > MOST_PACKED {
-            return Err(NoForest::TooLarge { ranks, links: self.graph.arcs().len() });
-        }
+        let graph = self.packed()?;
+        let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
             let list = roots.list(ranks);
             // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
             let work = 20_000 * list.len() as u128 * u128::from(ranks) * u128::from(ranks);
             limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)?;
             let enough = self.cut(roots).time();
-            match pack(&self.graph, &list, Ways::Shortest, depth, enough) {
+            match pack(graph, &list, Ways::Shortest, depth, enough) {
                 Ok(packing) => Ok(Shared::new(packing)),
                 Err(NoPacking::Unreachable) => Err(NoForest::Unreachable),
                 Err(NoPacking::Solver(message)) => Err(NoForest::Solver(message)),
@@ -293,7 +359,7 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Arc;
+    use crate::{Arc, TreeEdge};
 
     fn torus(dims: &[u32]) -> Fabric {
         let ranks: u32 = dims.iter().product();
@@ -320,7 +386,7 @@ mod tests {
             for chunk in 0..chunks {
                 let mut depth = vec![u32::MAX; ranks as usize];
                 depth[root as usize] = 0;
-                for (from, to) in forest.edges(root, chunk) {
+                for TreeEdge { from, to, .. } in forest.edges(root, chunk) {
                     assert!(depth[from as usize] != u32::MAX && depth[to as usize] == u32::MAX);
                     depth[to as usize] = depth[from as usize] + 1;
                     *load.entry((from, to)).or_insert(0) += 1;
@@ -350,7 +416,7 @@ mod tests {
             let bound = fabric.cut(Roots::All).time();
             assert!(forest.time >= bound * (1.0 - 1e-12));
             assert!(forest.time <= bound * 1.05, "{dims:?} {} {bound}", forest.time);
-            assert_eq!(Some(forest.depth), fabric.least_depth(Roots::All));
+            assert_eq!(Ok(forest.depth), fabric.least_depth(Roots::All));
             check(&fabric, &forest, chunks);
             // The same without the symmetry.
             if ranks(&fabric) > 16 {

@@ -2,9 +2,15 @@
 
 use std::sync::Arc as Shared;
 
+use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, packing::Tree, timetable::Jobs, translated::Translated};
+use crate::{
+    Graph,
+    packing::{Edge, Tree},
+    timetable::Jobs,
+    translated::Translated,
+};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -17,6 +23,9 @@ pub struct Forest {
     pub time: f64,
     /// Chunks that a rank sends, each to every rank below it, the most of all ranks.
     pub most_sends: u64,
+    /// Where trees run backwards and sum up: operands that are added to sums one after the other, from the farthest rank to the
+    /// root, the most of all trees. A rank adds what comes from below when all of it is there, the root each by itself.
+    pub most_sums: u32,
     pub(crate) trees: Trees,
 }
 
@@ -35,8 +44,16 @@ pub struct Message {
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,
+    pub edge: TreeEdge,
+}
+
+/// From one rank to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TreeEdge {
     pub from: u32,
     pub to: u32,
+    /// The first and the last link on its way, as numbers that differ for different links of a rank.
+    pub ends: [u32; 2],
 }
 
 /// The messages of a forest in the order in which they begin.
@@ -47,13 +64,27 @@ pub struct Timetable {
     pub end: f64,
 }
 
+/// [`Forest::most_sums`] of one tree; edges away from the root come after those nearer to it.
+pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> u32 {
+    let mut below = vec![0; ranks as usize];
+    edges.clone().filter(|&(from, _)| from != root).for_each(|(from, _)| below[from as usize] += 1);
+    let mut longest = vec![0; ranks as usize];
+    for (from, to) in edges.rev() {
+        let whole = below[to as usize] + longest[to as usize];
+        longest[from as usize] = longest[from as usize].max(whole);
+    }
+    1 + longest[root as usize]
+}
+
 impl Forest {
-    /// The edges of a chunk's tree, from one rank to another. No edge comes before the one that reaches its start.
-    pub fn edges(&self, root: u32, chunk: u32) -> Vec<(u32, u32)> {
+    /// The edges of a chunk's tree. No edge comes before the one that reaches its start.
+    pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {
             Trees::Listed { roots, of } => {
                 let at = roots.binary_search(&root).expect("a root of the forest");
-                of[at][chunk as usize].edges.iter().map(|edge| (edge.from, edge.to)).collect()
+                let ends = |way: &[u32]| [way[0], way[way.len() - 1]];
+                let edge = |edge: &Edge| TreeEdge { from: edge.from, to: edge.to, ends: ends(&edge.way) };
+                of[at][chunk as usize].edges.iter().map(edge).collect()
             }
             Trees::Translated(trees) => trees.edges(root, chunk),
         }
@@ -81,9 +112,9 @@ impl Forest {
                 at = 0;
             }
             for chunk in 0..self.chunks {
-                for (from, to) in self.edges(root, chunk) {
+                for edge in self.edges(root, chunk) {
                     poll();
-                    messages.push(Message { begin: begins[at], root, chunk, from, to });
+                    messages.push(Message { begin: begins[at], root, chunk, edge });
                     at += 1;
                 }
             }
@@ -97,10 +128,15 @@ impl Forest {
         match &self.trees {
             Trees::Listed { of, .. } => {
                 let mut jobs = Jobs::default();
+                // Chunks on one tree have the classes of its edges.
+                let mut classes: FxHashMap<*const Tree, Vec<u32>> = FxHashMap::default();
+                let mut brings = vec![None; graph.ranks() as usize];
                 for tree in of.iter().flatten() {
-                    let mut brings = vec![None; graph.ranks() as usize];
-                    for edge in &tree.edges {
-                        brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], edge.way.iter().copied()));
+                    let new = || tree.edges.iter().map(|edge| jobs.class(&edge.way)).collect();
+                    let classes = classes.entry(Shared::as_ptr(tree)).or_insert_with(new);
+                    brings[tree.root as usize] = None;
+                    for (edge, &class) in tree.edges.iter().zip(&*classes) {
+                        brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], class));
                     }
                 }
                 (jobs, graph.arcs().iter().map(|arc| arc.rate as f64).collect())

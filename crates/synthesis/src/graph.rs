@@ -137,6 +137,76 @@ impl Graph {
         Self::with_places(self.places.clone(), self.ranks, turned)
     }
 
+    /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the shortest of all,
+    /// and none through another rank is as short.
+    pub(crate) fn reached(&self, from: u32) -> Vec<bool> {
+        let Levels { distance, through_rank, .. } = self.levels(from);
+        let direct = |rank: usize| rank != from as usize && distance[rank] != u32::MAX && !through_rank[rank];
+        (0..self.ranks as usize).map(direct).collect()
+    }
+
+    fn levels(&self, from: u32) -> Levels {
+        const FAR: u32 = u32::MAX;
+        let nodes = self.places.len();
+        let (mut distance, mut through_rank) = (vec![FAR; nodes], vec![false; nodes]);
+        distance[from as usize] = 0;
+        let (mut queue, mut k) = (vec![from], 0);
+        while let Some(&at) = queue.get(k) {
+            poll();
+            k += 1;
+            let passes = through_rank[at as usize] || (at != from && at < self.ranks);
+            for &arc in self.leaving(at) {
+                let to = self.arcs[arc as usize].to;
+                if distance[to as usize] == FAR {
+                    distance[to as usize] = distance[at as usize] + 1;
+                    queue.push(to);
+                }
+                if distance[to as usize] == distance[at as usize] + 1 {
+                    through_rank[to as usize] |= passes;
+                }
+            }
+        }
+        Levels { order: queue, distance, through_rank }
+    }
+
+    /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the same unit.
+    pub(crate) fn routed(&self) -> Self {
+        let mut kept = vec![false; self.arcs.len()];
+        for from in 0..self.ranks {
+            let Levels { order, distance, through_rank } = self.levels(from);
+            // Whether a way goes on from a node to a rank; the farthest nodes first.
+            let mut used = vec![false; self.places.len()];
+            for &at in order.iter().rev() {
+                poll();
+                if through_rank[at as usize] {
+                    continue;
+                }
+                let ends = at < self.ranks && at != from;
+                for &arc in self.leaving(at).iter().filter(|_| !ends) {
+                    let to = self.arcs[arc as usize].to as usize;
+                    if distance[to] == distance[at as usize] + 1 && used[to] {
+                        kept[arc as usize] = true;
+                        used[at as usize] = true;
+                    }
+                }
+                used[at as usize] |= ends;
+            }
+        }
+        let arcs = || self.arcs.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(arc, _)| *arc);
+        let mut stays: Vec<bool> = (0..self.places.len()).map(|node| node < self.ranks as usize).collect();
+        arcs().for_each(|arc| [arc.from, arc.to].into_iter().for_each(|node| stays[node as usize] = true));
+        let places = self.places.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(&place, _)| place).collect();
+        let mut number = vec![0; stays.len()];
+        for (new, old) in (0..).zip((0..stays.len()).filter(|&node| stays[node])) {
+            number[old] = new;
+        }
+        let moved = arcs().map(|arc| Arc { from: number[arc.from as usize], to: number[arc.to as usize], ..arc });
+        let mut graph = Self::with_places(places, self.ranks, moved);
+        let larger = std::mem::replace(&mut graph.unit_kbps, self.unit_kbps);
+        graph.arcs.iter_mut().for_each(|arc| arc.rate *= larger);
+        graph
+    }
+
     /// The cheapest ways from one rank to all others through relays, at the prices of arcs. Among equal ones the way with
     /// the fewest arcs, or only ways with the fewest arcs. `ways` gets one way a rank, empty where there is none; the prices of the ways are returned.
     pub(crate) fn ways(&self, from: u32, prices: &[f64], allowed: Ways, ways: &mut Vec<Way>) -> Vec<f64> {
@@ -181,6 +251,15 @@ impl Graph {
         price.truncate(self.ranks as usize);
         price
     }
+}
+
+/// The nodes of a graph by their distance from one.
+struct Levels {
+    /// Nearer ones first.
+    order: Vec<u32>,
+    distance: Vec<u32>,
+    /// Whether a shortest way passes a rank.
+    through_rank: Vec<bool>,
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

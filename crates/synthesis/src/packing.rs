@@ -12,7 +12,7 @@
 
 use std::sync::Arc as Shared;
 
-use microlp::{ComparisonOp, OptimizationDirection, Problem};
+use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, SolveOutcome};
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt, narrow};
 
@@ -59,6 +59,11 @@ pub enum NoPacking {
 const MOST_ROUNDS: usize = 400;
 /// The weight of the prices of the best bound.
 const SMOOTHING: f64 = 0.3;
+/// The search ends where the time fell by less than this in so many rounds.
+const SLOW: f64 = 2e-3;
+const SLOW_ROUNDS: usize = 40;
+/// Rounds for which a tree stays that the best packing does not use.
+const KEPT_ROUNDS: usize = 2;
 /// Relative differences that count as none.
 const CLOSE: f64 = 1e-8;
 
@@ -66,6 +71,12 @@ const CLOSE: f64 = 1e-8;
 struct Column {
     tree: Shared<Tree>,
     load: Vec<(u32, f64)>,
+}
+
+impl Column {
+    fn price(&self, prices: &[f64]) -> f64 {
+        self.load.iter().map(|&(arc, times)| times * prices[arc as usize]).sum()
+    }
 }
 
 /// Packs trees of at most `depth` edges from the root downwards, or of any depth. Ends early at time `enough`.
@@ -80,6 +91,7 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
     let mut pricing = Pricing::new(graph, ways, depth);
     let mut best_bound = (0.0, master.prices.clone());
     let mut exact = false;
+    let mut times = Vec::new();
     for _ in 0..MOST_ROUNDS {
         interrupt::check();
         let mixed = |(old, new): (&f64, &f64)| SMOOTHING * old + (1.0 - SMOOTHING) * new;
@@ -104,7 +116,18 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
             continue;
         }
         exact = false;
-        if master.solve()? <= enough * (1.0 + CLOSE) {
+        let time = master.solve()?;
+        if time <= enough * (1.0 + CLOSE) {
+            break;
+        }
+        // Only where the time fell, or the same trees could come and go.
+        if times.last().is_none_or(|&last| time < last * (1.0 - CLOSE)) {
+            master.forget();
+        }
+        times.push(time);
+        if let Some(&before) = times.iter().rev().nth(SLOW_ROUNDS)
+            && time > before * (1.0 - SLOW)
+        {
             break;
         }
     }
@@ -120,6 +143,8 @@ struct Master<'a> {
     scale: f64,
     prices: Vec<f64>,
     values: Vec<f64>,
+    /// The last solution, from which the next one starts, and how many columns it knows.
+    solved: Option<(Solution, usize)>,
 }
 
 impl<'a> Master<'a> {
@@ -127,7 +152,15 @@ impl<'a> Master<'a> {
         let scale = graph.arcs().iter().map(|arc| arc.rate as f64).fold(1.0, f64::max);
         let arcs = graph.arcs().len() as f64;
         let prices = graph.arcs().iter().map(|arc| scale / arc.rate as f64 / arcs).collect();
-        Self { graph, roots, columns: Vec::new(), scale, prices, values: vec![f64::INFINITY; roots.len()] }
+        Self {
+            graph,
+            roots,
+            columns: Vec::new(),
+            scale,
+            prices,
+            values: vec![f64::INFINITY; roots.len()],
+            solved: None,
+        }
     }
 
     /// Adds a tree that is cheaper than the value of its root.
@@ -136,10 +169,10 @@ impl<'a> Master<'a> {
         tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| *load.entry(arc).or_default() += 1.0);
         let mut load: Vec<(u32, f64)> = load.into_iter().collect();
         load.sort_unstable_by_key(|&(arc, _)| arc);
-        let price: f64 = load.iter().map(|&(arc, times)| times * self.prices[arc as usize]).sum();
-        let cheaper = price < self.values[at] * (1.0 - 1e-9) - 1e-9;
+        let column = Column { tree: Shared::new(tree), load };
+        let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;
         if cheaper {
-            self.columns.push((at, Column { tree: Shared::new(tree), load }));
+            self.columns.push((at, column));
         }
         cheaper
     }
@@ -148,33 +181,61 @@ impl<'a> Master<'a> {
         self.graph.arcs()[arc].rate as f64 / self.scale
     }
 
+    /// Once the program has many trees, forgets those that are dearer than the value of their root, but for the newest. A tree
+    /// that is missed later is found again.
+    fn forget(&mut self) {
+        if self.columns.len() <= 2 * (self.prices.len() + self.roots.len()) {
+            return;
+        }
+        self.solved = None;
+        let Self { columns, prices, values, .. } = self;
+        let new = columns.len() - KEPT_ROUNDS * self.roots.len();
+        let mut at = 0;
+        columns.retain(|(root, column)| {
+            at += 1;
+            at > new || is_tight(column.price(prices), values[*root])
+        });
+    }
+
     /// Finds prices and values; returns the time of the best packing of the trees so far.
     fn solve(&mut self) -> Result<f64, NoPacking> {
+        let (arcs, roots) = (self.prices.len(), self.roots.len());
         let mut problem = Problem::new(OptimizationDirection::Maximize);
-        let prices: Vec<_> = self.prices.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
-        let values: Vec<_> =
-            self.roots.iter().map(|_| problem.add_var(1.0, (f64::NEG_INFINITY, f64::INFINITY))).collect();
-        let all: Vec<_> = prices.iter().enumerate().map(|(arc, &price)| (price, self.rate(arc))).collect();
-        problem.add_constraint(&all[..], ComparisonOp::Eq, 1.0);
-        for (at, column) in &self.columns {
+        let prices: Vec<_> = (0..arcs).map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
+        let values: Vec<_> = (0..roots).map(|_| problem.add_var(1.0, (f64::NEG_INFINITY, f64::INFINITY))).collect();
+        let row = |(at, column): &(usize, Column)| {
             let mut row: Vec<_> = column.load.iter().map(|&(arc, times)| (prices[arc as usize], -times)).collect();
             row.push((values[*at], 1.0));
-            problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
-        }
-        let solution = solved(&problem)?;
+            row
+        };
+        let solution = match self.solved.take() {
+            Some((mut solution, rows)) => {
+                for column in &self.columns[rows..] {
+                    solution = optimum(solution.add_constraint(&row(column)[..], ComparisonOp::Le, 0.0))?;
+                }
+                solution
+            }
+            None => {
+                let all: Vec<_> = prices.iter().enumerate().map(|(arc, &price)| (price, self.rate(arc))).collect();
+                problem.add_constraint(&all[..], ComparisonOp::Eq, 1.0);
+                for column in &self.columns {
+                    problem.add_constraint(&row(column)[..], ComparisonOp::Le, 0.0);
+                }
+                optimum(problem.solve())?
+            }
+        };
         self.prices = prices.iter().map(|&price| solution.var_value(price).max(0.0)).collect();
         self.values = values.iter().map(|&value| solution.var_value(value)).collect();
-        Ok(solution.objective() / self.scale)
+        let time = solution.objective() / self.scale;
+        self.solved = Some((solution, self.columns.len()));
+        Ok(time)
     }
 
     /// The shares of the trees: the primal program over the trees that the prices leave in question.
     fn shares(self) -> Result<Packing, NoPacking> {
         let mut problem = Problem::new(OptimizationDirection::Minimize);
         let time = problem.add_var(1.0, (0.0, f64::INFINITY));
-        let tight = |(at, column): &&(usize, Column)| {
-            let price: f64 = column.load.iter().map(|&(arc, times)| times * self.prices[arc as usize]).sum();
-            price <= self.values[*at] + 1e-6 * self.values[*at].abs().max(1e-3)
-        };
+        let tight = |(at, column): &&(usize, Column)| is_tight(column.price(&self.prices), self.values[*at]);
         let kept: Vec<&(usize, Column)> = self.columns.iter().filter(tight).collect();
         let shares: Vec<_> = kept.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
         let mut of_root = vec![Vec::new(); self.roots.len()];
@@ -190,7 +251,7 @@ impl<'a> Master<'a> {
             row.push((time, -self.rate(arc)));
             problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
         }
-        let solution = solved(&problem)?;
+        let solution = optimum(problem.solve())?;
         let share = |&((_, column), share): &(&&(usize, Column), _)| {
             (Shared::clone(&column.tree), solution.var_value(share).max(0.0))
         };
@@ -200,8 +261,13 @@ impl<'a> Master<'a> {
     }
 }
 
-fn solved(problem: &Problem) -> Result<microlp::Solution, NoPacking> {
-    let outcome = problem.solve().map_err(|e| NoPacking::Solver(e.to_string()))?;
+/// Whether a tree is no dearer than the value of its root, so that the best packing may use it.
+fn is_tight(price: f64, value: f64) -> bool {
+    price <= value + 1e-6 * value.abs().max(1e-3)
+}
+
+fn optimum(outcome: Result<SolveOutcome, microlp::Error>) -> Result<Solution, NoPacking> {
+    let outcome = outcome.map_err(|e| NoPacking::Solver(e.to_string()))?;
     outcome.into_solution().map_err(|_| NoPacking::Solver("it stopped before a solution".to_owned()))
 }
 
@@ -212,19 +278,26 @@ struct Pricing<'a> {
     depth: Option<u32>,
     /// From each rank to each.
     ways: Vec<Vec<Way>>,
+    /// Pairs of ranks between which messages may go.
+    pairs: Vec<Vec<bool>>,
     prices: Prices<f64>,
 }
 
 impl<'a> Pricing<'a> {
     fn new(graph: &'a Graph, allowed: Ways, depth: Option<u32>) -> Self {
         let ranks = graph.ranks() as usize;
-        Self { graph, allowed, depth, ways: vec![Vec::new(); ranks], prices: Prices::new(ranks) }
+        let pairs = match allowed {
+            Ways::Any => vec![vec![true; ranks]; ranks],
+            Ways::Shortest => (0..graph.ranks()).map(|from| graph.reached(from)).collect(),
+        };
+        Self { graph, allowed, depth, ways: vec![Vec::new(); ranks], pairs, prices: Prices::new(ranks) }
     }
 
     fn reprice(&mut self, prices: &[f64]) {
         for from in 0..self.graph.ranks() {
             let priced = self.graph.ways(from, prices, self.allowed, &mut self.ways[from as usize]);
-            for (to, price) in priced.into_iter().enumerate().filter(|&(to, _)| to != from as usize) {
+            let pairs = &self.pairs[from as usize];
+            for (to, price) in priced.into_iter().enumerate().filter(|&(to, _)| to != from as usize && pairs[to]) {
                 self.prices.set(from as usize, to, price);
             }
         }

@@ -16,10 +16,14 @@ const MOST_ROUNDS: usize = 60;
 pub(crate) fn rounded(graph: &Graph, packing: &Packing, roots: &[u32], chunks: u32) -> (Vec<Vec<Shared<Tree>>>, f64) {
     let mut choice = Choice::new(graph, packing, roots, chunks);
     choice.fill();
-    for _ in 0..MOST_ROUNDS {
-        poll();
-        if !choice.exchange() {
-            break;
+    // The steeper the cost, the more it is that of the busiest arc alone; the less steep one finds the way there.
+    for steepness in [24, 96, 384] {
+        choice.steepness = steepness;
+        for _ in 0..MOST_ROUNDS {
+            poll();
+            if !choice.exchange() {
+                break;
+            }
         }
     }
     let time = choice.time() / f64::from(chunks);
@@ -49,6 +53,7 @@ struct Choice<'a> {
     load: Vec<f64>,
     /// Busy time that no assignment avoids, so that loads are told apart near it.
     scale: f64,
+    steepness: i32,
 }
 
 impl<'a> Choice<'a> {
@@ -67,7 +72,7 @@ impl<'a> Choice<'a> {
             .collect();
         let counts = options.iter().map(|trees| vec![0; trees.len()]).collect();
         let scale = (packing.time * f64::from(chunks)).max(f64::MIN_POSITIVE);
-        Self { graph, chunks, options, counts, load: vec![0.0; graph.arcs().len()], scale }
+        Self { graph, chunks, options, counts, load: vec![0.0; graph.arcs().len()], scale, steepness: 24 }
     }
 
     fn add(&mut self, root: usize, option: usize, chunks: f64) {
@@ -82,7 +87,7 @@ impl<'a> Choice<'a> {
 
     /// What a chunk more on a tree costs: steep in how busy its arcs then are.
     fn cost(&self, option: &Choosable) -> f64 {
-        option.arcs.iter().map(|&arc| (self.busy(arc, 1.0) / self.scale).powi(24)).sum()
+        option.arcs.iter().map(|&arc| (self.busy(arc, 1.0) / self.scale).powi(self.steepness)).sum()
     }
 
     fn time(&self) -> f64 {

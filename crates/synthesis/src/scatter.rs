@@ -8,11 +8,13 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
 
+use rustc_hash::FxHashMap;
 use unisono_base::{interrupt, narrow};
 
 use crate::{
     Fabric, Graph, NoForest, Ways,
     concurrent::{Entering, Search},
+    fabric::size,
     packing::Edge,
     timetable::Jobs,
     translated::Steps,
@@ -31,6 +33,8 @@ pub struct Hop {
 pub struct Passed {
     pub from: u32,
     pub to: u32,
+    /// The first link on its way, as a number that differs for different links of the sender.
+    pub link: u32,
     pub blocks: u32,
 }
 
@@ -79,6 +83,8 @@ pub struct ScatterMessage {
     pub blocks: u32,
 }
 
+/// Ranks times arcs up to which trees for a few chunks are found at once.
+const MOST_QUICK: u64 = 10_000;
 /// Ranks times nodes, chunks and rounds that are grown at most.
 const MOST_GROWN: u64 = 1 << 26;
 /// The steepness of costs in each round.
@@ -99,13 +105,15 @@ const NEAR: f64 = 1.001;
 impl Scatter {
     /// The messages of a tree without their ways, in the same order as [`ScatterTree::hops`].
     pub fn hops(&self, root: u32, chunk: u32) -> Vec<Passed> {
-        let passed = |Hop { edge, blocks }: &Hop| Passed { from: edge.from, to: edge.to, blocks: *blocks };
+        let passed =
+            |Hop { edge, blocks }: &Hop| Passed { from: edge.from, to: edge.to, link: edge.way[0], blocks: *blocks };
         match &self.trees {
             Trees::Listed(of) => of[(root * self.chunks + chunk) as usize].hops.iter().map(passed).collect(),
             Trees::Moved { steps, of } => {
                 let moved = |h: &Hop| Passed {
                     from: steps.moved(h.edge.from, root),
                     to: steps.moved(h.edge.to, root),
+                    link: steps.step(h.edge.from, h.edge.to),
                     blocks: h.blocks,
                 };
                 of[chunk as usize].hops.iter().map(moved).collect()
@@ -117,7 +125,7 @@ impl Scatter {
     /// blocks. Also returns their number.
     pub fn end(&self, graph: &Graph, batch: u32, hop: f64) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
-        let count = jobs.list.len() as u64;
+        let count = jobs.count() as u64;
         (jobs.begins(&rates, hop).1, count)
     }
 
@@ -167,6 +175,9 @@ impl Scatter {
             Trees::Listed(_) => (graph.arcs().iter().map(|arc| arc.rate as f64).collect(), None),
             Trees::Moved { steps, .. } => (steps.rates(), Some(steps)),
         };
+        // Messages of one length over the same links.
+        let mut classes: FxHashMap<(&[u32], u32), u32> = FxHashMap::default();
+        let mut step_classes: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         for tree in self.listed() {
             // The first message to each rank, and its place among the batches of the tree.
             let mut brings: Vec<Option<(u32, u32)>> = vec![None; graph.ranks() as usize];
@@ -175,11 +186,15 @@ impl Scatter {
                 let mut begun = None;
                 for (first, blocks) in batches(hop, *blocks, batch) {
                     let after = brings[edge.from as usize].map(|(job, place)| job + first / batch - place);
-                    let units = f64::from(blocks);
-                    let job = match steps {
-                        Some(steps) => jobs.add_units(after, [steps.step(edge.from, edge.to)], units),
-                        None => jobs.add_units(after, edge.way.iter().copied(), units),
+                    let mut new = |links: &[u32]| jobs.class_of(links, f64::from(blocks));
+                    let class = match steps {
+                        Some(steps) => {
+                            let step = steps.step(edge.from, edge.to);
+                            *step_classes.entry((step, blocks)).or_insert_with(|| new(&[step]))
+                        }
+                        None => *classes.entry((&edge.way, blocks)).or_insert_with(|| new(&edge.way)),
                     };
+                    let job = jobs.add(after, class);
                     begun = begun.or(Some((job, first / batch)));
                 }
                 brings[edge.to as usize] = begun;
@@ -199,6 +214,11 @@ fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)
 }
 
 impl Fabric {
+    /// Whether any plan may consider such trees.
+    pub fn scatters_quickly(&self) -> bool {
+        self.steps().is_some() || size(self.graph()) <= MOST_QUICK
+    }
+
     /// Trees for the chunks of all ranks. They are kept.
     ///
     /// # Errors
@@ -251,9 +271,11 @@ struct Grower<'a> {
     /// Where all ranks are alike, the nodes in the order of their distance from rank 0. Elsewhere loads decide the order.
     order: Option<Vec<u32>>,
     /// Of nodes at each distance, how many each step reaches: all shortest paths to a node take the same steps, in unlike orders.
-    reached: Vec<Vec<u32>>,
+    reached_over: Vec<Vec<u32>>,
     /// Links from each rank to each node, where messages take the ways with the fewest links.
     links: Option<Vec<u16>>,
+    /// Whether the network routes messages from each rank to each other one over relays alone.
+    reached: Vec<Vec<bool>>,
 }
 
 impl<'a> Grower<'a> {
@@ -301,7 +323,12 @@ impl<'a> Grower<'a> {
             target: 1.0,
             chunks: 1,
             order,
-            reached: Vec::new(),
+            reached_over: Vec::new(),
+            reached: if links.is_some() {
+                (0..graph.ranks()).map(|rank| graph.reached(rank)).collect()
+            } else {
+                Vec::new()
+            },
             links,
         }
     }
@@ -334,7 +361,7 @@ impl<'a> Grower<'a> {
         for steepness in STEEPNESS {
             self.steepness = steepness;
             let levels = if self.steps.is_some() { self.graph.ranks() as usize } else { 0 };
-            self.reached = vec![vec![0; self.rates.len()]; levels];
+            self.reached_over = vec![vec![0; self.rates.len()]; levels];
             // Chunks are the outer loop, so that roots take turns.
             for chunk in 0..chunks {
                 for root in 0..roots {
@@ -413,7 +440,10 @@ impl<'a> Grower<'a> {
     /// Whether a message from a rank may have gone so many links when it comes to a node.
     fn is_way(&self, from: u32, to: u32, links: u32) -> bool {
         let nodes = self.graph.nodes() as usize;
-        self.links.as_ref().is_none_or(|of| u32::from(of[from as usize * nodes + to as usize]) == links)
+        let Some(of) = &self.links else { return true };
+        let is_rank = to < self.graph.ranks();
+        u32::from(of[from as usize * nodes + to as usize]) == links
+            && (!is_rank || self.reached[from as usize][to as usize])
     }
 
     /// Nodes in the order of their distance at the present costs.
@@ -461,7 +491,7 @@ impl<'a> Grower<'a> {
             }
             if self.steps.is_some() {
                 growth.distance[at as usize] = distance + 1;
-                self.reached[distance as usize][self.slot[arc as usize] as usize] += 1;
+                self.reached_over[distance as usize][self.slot[arc as usize] as usize] += 1;
             }
             let edge = growth.edge(self.graph, at);
             let relays: Vec<u32> = edge.way[1..].iter().map(|&arc| self.graph.arcs()[arc as usize].from).collect();
@@ -508,7 +538,7 @@ impl<'a> Grower<'a> {
                 cost += edge.way.iter().map(|&arc| self.cost[self.slot[arc as usize] as usize]).sum::<f64>();
                 up = edge.from;
             }
-            let reached = if self.steps.is_some() { self.reached[distance as usize][slot] } else { 0 };
+            let reached = if self.steps.is_some() { self.reached_over[distance as usize][slot] } else { 0 };
             if best.is_none_or(|best| cost < best.0 * (1.0 - SAME)) || (cost < most && reached < fewest) {
                 (best, fewest) = (Some((cost, arc, distance)), reached);
             }

@@ -1,121 +1,233 @@
 //! When each message of a forest begins.
 //!
 //! The links of a forest are busy nearly all the time, so what each sends first decides how long others wait. Messages
-//! begin as soon as their links are free and their data is there; of those that wait for a link, the one with the longest chain
-//! of messages behind it goes first (list scheduling by critical paths, Graham, 1969). A schedule that sends in the order of
-//! these times keeps all links busy.
+//! begin as soon as their links are free and their data is there (list scheduling, Graham, 1969). Among those that could begin,
+//! one with much to wait for it goes first: its busiest link has much left to carry, it brings data for a busy link that has
+//! nothing to send, or a long chain of messages follows it. A schedule that sends in the order of these times keeps all links
+//! busy.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeSet, BinaryHeap},
-};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::{interrupt::poll, narrow};
 
 /// One message.
-pub(crate) struct Job {
+struct Job {
     /// The message that brings its data; earlier in the list.
-    pub after: Option<u32>,
-    /// First of [`Jobs::links`].
-    pub first: u32,
-    /// Its length.
-    pub units: f64,
+    after: Option<u32>,
+    class: u32,
 }
 
 /// Messages with the links that each goes over, none of which has two messages at once.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    pub list: Vec<Job>,
-    pub links: Vec<u32>,
+    list: Vec<Job>,
+    classes: Vec<Class>,
+}
+
+/// Messages over the same links.
+struct Class {
+    links: Vec<u32>,
+    /// The length of each message.
+    units: f64,
 }
 
 impl Jobs {
-    /// Adds a message of one unit.
-    pub(crate) fn add(&mut self, after: Option<u32>, links: impl IntoIterator<Item = u32>) -> u32 {
-        self.add_units(after, links, 1.0)
+    /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their data.
+    pub(crate) fn class(&mut self, links: &[u32]) -> u32 {
+        self.class_of(links, 1.0)
     }
 
-    pub(crate) fn add_units(&mut self, after: Option<u32>, links: impl IntoIterator<Item = u32>, units: f64) -> u32 {
-        let job = Job { after, first: narrow(self.links.len()), units };
-        self.links.extend(links);
-        self.list.push(job);
+    /// Adds a class of messages of `units` each.
+    pub(crate) fn class_of(&mut self, links: &[u32], units: f64) -> u32 {
+        self.classes.push(Class { links: links.to_vec(), units });
+        narrow::<u32>(self.classes.len()) - 1
+    }
+
+    pub(crate) fn add(&mut self, after: Option<u32>, class: u32) -> u32 {
+        self.list.push(Job { after, class });
         narrow::<u32>(self.list.len()) - 1
     }
 
-    fn links_of(&self, job: usize) -> &[u32] {
-        let end = self.list.get(job + 1).map_or(self.links.len(), |next| next.first as usize);
-        &self.links[self.list[job].first as usize..end]
+    fn links(&self, class: u32) -> impl Iterator<Item = usize> {
+        self.classes[class as usize].links.iter().map(|&link| link as usize)
+    }
+
+    fn links_of(&self, job: u32) -> impl Iterator<Item = usize> {
+        self.links(self.list[job as usize].class)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    fn units(&self, job: u32) -> f64 {
+        self.classes[self.list[job as usize].class as usize].units
     }
 
     /// Begins and the last end. A message holds a link for its units over the link's rate, and is there `hop` a link later.
     pub(crate) fn begins(&self, rates: &[f64], hop: f64) -> (Vec<f64>, f64) {
-        let count = self.list.len();
-        let takes: Vec<f64> = (0..count)
-            .map(|job| {
-                let slowest = self.links_of(job).iter().map(|&l| rates[l as usize]).fold(f64::INFINITY, f64::min);
-                self.list[job].units / slowest + hop * self.links_of(job).len() as f64
-            })
-            .collect();
+        let takes = |class: u32| {
+            let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);
+            let Class { links, units } = &self.classes[class as usize];
+            units / slowest + hop * links.len() as f64
+        };
+        let takes: Vec<f64> = (0..narrow(self.classes.len())).map(takes).collect();
+        let takes = |job: u32| takes[self.list[job as usize].class as usize];
+        let count = narrow::<u32>(self.list.len());
         // The longest chain from the begin of each message, and the messages that it brings data for.
-        let mut chain = takes.clone();
-        let mut behind = vec![Vec::new(); count];
+        let mut chain: Vec<f64> = (0..count).map(takes).collect();
+        let mut behind = vec![Vec::new(); count as usize];
         for job in (0..count).rev() {
             poll();
-            if let Some(before) = self.list[job].after {
-                let longer = takes[before as usize] + chain[job];
+            if let Some(before) = self.list[job as usize].after {
+                let longer = takes(before) + chain[job as usize];
                 chain[before as usize] = chain[before as usize].max(longer);
-                behind[before as usize].push(narrow::<u32>(job));
+                behind[before as usize].push(job);
             }
         }
-        let mut free = vec![0.0; rates.len()];
-        let mut waiting: Vec<BTreeSet<(Reverse<Ordered>, u32)>> = vec![BTreeSet::new(); rates.len()];
+        let mut queues = Queues::new(self, rates, &chain, &behind);
         let mut events: BinaryHeap<Reverse<(Ordered, Event)>> = BinaryHeap::new();
-        for job in (0..count).filter(|&job| self.list[job].after.is_none()) {
-            events.push(Reverse((Ordered(0.0), Event::Ready(narrow(job)))));
+        for job in (0..count).filter(|&job| self.list[job as usize].after.is_none()) {
+            events.push(Reverse((Ordered(0.0), Event::Ready(job))));
         }
-        let (mut begins, mut last) = (vec![0.0; count], 0.0_f64);
-        while let Some(Reverse((Ordered(now), event))) = events.pop() {
+        let (mut begins, mut last) = (vec![0.0; count as usize], 0.0_f64);
+        while let Some(&Reverse((Ordered(now), _))) = events.peek() {
             poll();
-            let link = match event {
-                Event::Ready(job) => {
-                    // What else is ready now is weighed before any link is given away.
-                    for &link in self.links_of(job as usize) {
-                        waiting[link as usize].insert((Reverse(Ordered(chain[job as usize])), job));
-                        if free[link as usize] <= now {
-                            events.push(Reverse((Ordered(now), Event::Free(link))));
-                        }
-                    }
-                    continue;
+            // All that happens at this time is weighed before any link is given away.
+            while let Some(&Reverse((Ordered(at), event))) = events.peek()
+                && at <= now * (1.0 + CLOSE)
+            {
+                events.pop();
+                match event {
+                    Event::Ready(job) => queues.ready(job),
+                    Event::Free(link) => queues.free(link),
                 }
-                Event::Free(link) => link as usize,
-            };
-            if free[link] > now {
-                continue;
             }
-            // A message that waits for another link lets the next one go first.
-            let can_begin = |job: u32| self.links_of(job as usize).iter().all(|&l| free[l as usize] <= now);
-            let Some(&(key, job)) = waiting[link].iter().take(MOST_LOOKED_AT).find(|(_, job)| can_begin(*job)) else {
-                continue;
-            };
-            let at = job as usize;
-            begins[at] = now;
-            for &l in self.links_of(at) {
-                waiting[l as usize].remove(&(key, job));
-                free[l as usize] = now + self.list[at].units / rates[l as usize];
-                events.push(Reverse((Ordered(free[l as usize]), Event::Free(l))));
+            for job in queues.begin() {
+                begins[job as usize] = now;
+                let free = |link| Reverse((Ordered(now + self.units(job) / rates[link]), Event::Free(narrow(link))));
+                events.extend(self.links_of(job).map(free));
+                let end = now + takes(job);
+                last = last.max(end);
+                events.extend(behind[job as usize].iter().map(|&next| Reverse((Ordered(end), Event::Ready(next)))));
             }
-            let end = now + takes[at];
-            last = last.max(end);
-            events.extend(behind[at].iter().map(|&next| Reverse((Ordered(end), Event::Ready(next)))));
         }
         (begins, last)
     }
 }
 
-/// Messages that are tried when a link is free.
-const MOST_LOOKED_AT: usize = 64;
+/// Times nearer than that, relatively, are one.
+const CLOSE: f64 = 1e-9;
 
-/// At one time all messages become ready before any link is given to one.
+/// Messages that wait for their links.
+struct Queues<'a> {
+    jobs: &'a Jobs,
+    rates: &'a [f64],
+    chain: &'a [f64],
+    behind: &'a [Vec<u32>],
+    links: Vec<Link>,
+    /// Of each class, the messages that wait, the one with the longest chain first.
+    waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
+    /// Classes of which a message may have become able to begin.
+    changed: Vec<u32>,
+    is_changed: Vec<bool>,
+}
+
+#[derive(Clone, Default)]
+struct Link {
+    /// Classes that use it.
+    classes: Vec<u32>,
+    is_busy: bool,
+    /// Units that it has still to carry, and messages of them that wait.
+    left: f64,
+    waiting: u32,
+}
+
+impl<'a> Queues<'a> {
+    fn new(jobs: &'a Jobs, rates: &'a [f64], chain: &'a [f64], behind: &'a [Vec<u32>]) -> Self {
+        let mut links = vec![Link::default(); rates.len()];
+        let classes = narrow::<u32>(jobs.classes.len());
+        for class in 0..classes {
+            jobs.links(class).for_each(|link| links[link].classes.push(class));
+        }
+        for job in &jobs.list {
+            let units = jobs.classes[job.class as usize].units;
+            jobs.links(job.class).for_each(|link| links[link].left += units);
+        }
+        let waiting = vec![BinaryHeap::new(); classes as usize];
+        Self {
+            jobs,
+            rates,
+            chain,
+            behind,
+            links,
+            waiting,
+            changed: Vec::new(),
+            is_changed: vec![false; classes as usize],
+        }
+    }
+
+    fn ready(&mut self, job: u32) {
+        let class = self.jobs.list[job as usize].class;
+        self.jobs.links(class).for_each(|link| self.links[link].waiting += 1);
+        self.waiting[class as usize].push((Ordered(self.chain[job as usize]), Reverse(job)));
+        self.change(class);
+    }
+
+    fn free(&mut self, link: u32) {
+        let classes = std::mem::take(&mut self.links[link as usize].classes);
+        classes.iter().for_each(|&class| self.change(class));
+        self.links[link as usize] = Link { classes, is_busy: false, ..self.links[link as usize] };
+    }
+
+    fn change(&mut self, class: u32) {
+        if !std::mem::replace(&mut self.is_changed[class as usize], true) {
+            self.changed.push(class);
+        }
+    }
+
+    fn can_begin(&self, class: u32) -> bool {
+        !self.waiting[class as usize].is_empty() && self.jobs.links(class).all(|link| !self.links[link].is_busy)
+    }
+
+    /// The time that waits for the next message of a class: that of its busiest link, that of a link which it would give work
+    /// and which has none, and its chain.
+    fn weight(&self, class: u32) -> f64 {
+        let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
+        let time = |link: usize| self.links[link].left / self.rates[link];
+        let own: f64 = self.jobs.links(class).map(time).sum();
+        let fed = self.behind[job as usize].iter().flat_map(|&next| self.jobs.links_of(next));
+        let starving = fed.filter(|&link| self.links[link].waiting <= 1).map(time).fold(0.0, f64::max);
+        own + starving + chain
+    }
+
+    /// Gives links that are free to messages, which it returns.
+    fn begin(&mut self) -> Vec<u32> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.iter().for_each(|&class| self.is_changed[class as usize] = false);
+        let able = changed.into_iter().filter(|&class| self.can_begin(class));
+        let mut able: Vec<(Ordered, Reverse<u32>)> =
+            able.map(|class| (Ordered(self.weight(class)), Reverse(class))).collect();
+        able.sort_unstable_by(|a, b| b.cmp(a));
+        let mut begun = Vec::new();
+        for (_, Reverse(class)) in able {
+            if !self.can_begin(class) {
+                continue;
+            }
+            begun.extend(self.waiting[class as usize].pop().map(|(_, Reverse(job))| job));
+            let units = self.jobs.classes[class as usize].units;
+            for link in self.jobs.links(class) {
+                let link = &mut self.links[link];
+                link.is_busy = true;
+                link.left -= units;
+                link.waiting -= 1;
+            }
+        }
+        begun
+    }
+}
+
+/// What changes the messages that can begin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Ready(u32),
@@ -147,10 +259,29 @@ mod tests {
     #[test]
     fn the_longest_chain_goes_first() {
         let mut jobs = Jobs::default();
+        let [first, second] = [[0], [1]].map(|links| jobs.class(&links));
         // Two messages over link 0; the second one is followed by one over link 1.
-        jobs.add(None, [0]);
-        let first = jobs.add(None, [0]);
-        jobs.add(Some(first), [1]);
+        jobs.add(None, first);
+        let before = jobs.add(None, first);
+        jobs.add(Some(before), second);
         assert_eq!(jobs.begins(&[1.0, 0.5], 0.25), (vec![1.0, 0.0, 1.25], 3.5));
+    }
+
+    /// Every sender has a message for every receiver: the links are never idle if each round matches all of them.
+    #[test]
+    fn senders_and_receivers_are_matched() {
+        const SIDE: u32 = 8;
+        let mut jobs = Jobs::default();
+        for from in 0..SIDE {
+            for to in 0..SIDE {
+                let class = jobs.class(&[from, SIDE + to]);
+                for _ in 0..8 {
+                    jobs.add(None, class);
+                }
+            }
+        }
+        let (_, end) = jobs.begins(&[1.0; 2 * SIDE as usize], 0.0);
+        let least = f64::from(8 * SIDE);
+        assert!(end >= least && end <= 1.1 * least, "{end} {least}");
     }
 }

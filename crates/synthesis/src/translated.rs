@@ -9,7 +9,12 @@
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
 
-use crate::{Forest, Graph, flow::Flow, forest::Trees, timetable::Jobs};
+use crate::{
+    Forest, Graph,
+    flow::Flow,
+    forest::{TreeEdge, Trees, sums},
+    timetable::Jobs,
+};
 
 /// The steps of a network that looks alike from every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -132,7 +137,9 @@ impl Steps {
         let depth = self.depth();
         let trees = Translated { steps: self.clone(), chunks, taken, order };
         let most_sends = (ranks as u64 - 1) * u64::from(chunks);
-        Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
+        let pairs = |chunk| trees.edges(0, chunk).into_iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
+        let most_sums = (0..chunks).map(|chunk| sums(0, narrow(ranks), pairs(chunk).into_iter())).max().unwrap_or(0);
+        Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Translated(trees) }
     }
 
     /// Ranks by the steps that may reach them, nearer ranks first.
@@ -229,25 +236,28 @@ impl Translated {
     pub(crate) fn jobs(&self) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();
+        let classes: Vec<u32> = (0..narrow(self.steps.of.len())).map(|step| jobs.class(&[step])).collect();
         for chunk in 0..self.chunks {
             let mut brings = vec![None; self.order.len()];
             for &rank in &self.order[1..] {
                 let step = self.taken[(rank * self.chunks + chunk) as usize];
                 let from = less(&coordinates(rank, dims), &self.steps.of[usize::from(step)].0, dims);
-                brings[rank as usize] = Some(jobs.add(brings[from as usize], [u32::from(step)]));
+                brings[rank as usize] = Some(jobs.add(brings[from as usize], classes[usize::from(step)]));
             }
         }
         (jobs, self.steps.of.iter().map(|&(_, rate)| rate as f64).collect())
     }
 
-    pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<(u32, u32)> {
+    pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         let dims = &self.steps.dims;
         let root = coordinates(root, dims);
         let edge = |&rank: &u32| {
-            let step = &self.steps.of[usize::from(self.taken[(rank * self.chunks + chunk) as usize])].0;
+            let step = self.taken[(rank * self.chunks + chunk) as usize];
+            let ends = [u32::from(step); 2];
+            let step = &self.steps.of[usize::from(step)].0;
             let here = coordinates(rank, dims);
             let from = coordinates(less(&here, step, dims), dims);
-            (plus(&from, &root, dims), plus(&here, &root, dims))
+            TreeEdge { from: plus(&from, &root, dims), to: plus(&here, &root, dims), ends }
         };
         self.order[1..].iter().map(edge).collect()
     }

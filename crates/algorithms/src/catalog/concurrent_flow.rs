@@ -70,9 +70,8 @@ fn chunk_bytes(case: &Case, chunks: u32) -> u64 {
     case.bytes(case.collective.elements.div_ceil(chunks))
 }
 
-/// Messages of all trees as instructions. A rank sends in the order of the timetable, all from one lane: with a lane for each link,
-/// its own blocks, which wait for nothing, would go before those that it passes on. What it receives from one rank has a lane of its
-/// own.
+/// Messages of all trees as instructions. A rank sends in the order of the timetable: all from one lane, or from one for each link
+/// where the links of a rank do not wait for each other. What it receives from one rank has a lane of its own.
 struct Messages<'a> {
     case: &'a Case<'a>,
     /// By root and chunk.
@@ -85,12 +84,21 @@ struct Messages<'a> {
     by: Vec<Vec<u32>>,
     chunks: u32,
     batch: u32,
-    /// Of each rank, the ranks that it receives from, by lane.
-    senders: Vec<Vec<u32>>,
+    sends_by_link: bool,
+    /// What each rank does in each of its lanes.
+    lanes: Vec<Vec<Lane>>,
 }
 
-/// The lane of sends; the sender's place in [`Messages::senders`] follows.
-const SENDS: u32 = 0;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// What a rank has itself, and its sends.
+    Own,
+    /// Sends over a link.
+    Link(u32),
+    /// What comes from a rank.
+    From(u32),
+}
+
 /// No hop reaches the root.
 const ROOT: u32 = u32::MAX;
 
@@ -112,7 +120,8 @@ impl<'a> Messages<'a> {
             hops,
             chunks: scatter.chunks,
             batch,
-            senders: vec![Vec::new(); ranks as usize],
+            sends_by_link: case.fabric().is_some_and(Fabric::sends_by_link),
+            lanes: vec![vec![Lane::Own]; ranks as usize],
         }
     }
 
@@ -122,17 +131,17 @@ impl<'a> Messages<'a> {
         Span::new(part.start, part.len)
     }
 
-    fn lane(&mut self, at: u32, from: u32) -> u32 {
-        let senders = &mut self.senders[at as usize];
-        let place = senders.iter().position(|&sender| sender == from).unwrap_or_else(|| {
-            senders.push(from);
-            senders.len() - 1
+    fn lane(&mut self, at: u32, does: Lane) -> u32 {
+        let lanes = &mut self.lanes[at as usize];
+        let place = lanes.iter().position(|&lane| lane == does).unwrap_or_else(|| {
+            lanes.push(does);
+            lanes.len() - 1
         });
-        SENDS + 1 + narrow::<u32>(place)
+        narrow(place)
     }
 
     /// Packs the chunks that a root sends in one message, where they are not side by side already.
-    fn packed(&self, b: &mut Builder, m: &ScatterMessage, tree: usize) -> Operand {
+    fn packed(&self, b: &mut Builder, m: &ScatterMessage, tree: usize, lane: u32) -> Operand {
         let len = self.case.collective.elements;
         let Span { start, len: part } = self.span(m.chunk);
         let ranks: Vec<u32> = (m.first..m.first + m.blocks).map(|hop| self.hops[tree][hop as usize].to).collect();
@@ -145,7 +154,7 @@ impl<'a> Messages<'a> {
         let mut at = base;
         for run in ranks.chunk_by(|&a, &b| !apart(&[a, b])) {
             let run_len = narrow::<u32>(run.len()) * part;
-            b.combine(root, SENDS, run_len, &[Operand::In(run[0] * len + start)], &[Operand::Tmp(at)]);
+            b.combine(root, lane, run_len, &[Operand::In(run[0] * len + start)], &[Operand::Tmp(at)]);
             at += run_len;
         }
         Operand::Tmp(base)
@@ -158,22 +167,23 @@ impl<'a> Messages<'a> {
             return;
         }
         let tree = (m.root * self.chunks + m.chunk) as usize;
-        let Passed { from, to, blocks } = self.hops[tree][m.hop as usize];
+        let Passed { from, to, link, blocks } = self.hops[tree][m.hop as usize];
+        let sends = self.lane(from, if self.sends_by_link { Lane::Link(link) } else { Lane::Own });
         let above = self.by[tree][from as usize];
         // The blocks of ranks below a rank are held in the order of hops, from the one after that which reaches the rank.
         let (source, earlier) = if above == ROOT {
-            (self.packed(b, m, tree), None)
+            (self.packed(b, m, tree, sends), None)
         } else {
             let base = self.held[tree][above as usize].expect("the blocks came before");
             let earlier = self.received.get(&(tree, above, m.first / self.batch)).copied();
             (Operand::Tmp(base + (m.first - above - 1) * len), earlier)
         };
         let stream = Operand::Stream(b.stream(NodeId(from), &[NodeId(to)]));
-        let sent = b.combine(NodeId(from), SENDS, m.blocks * len, &[source], &[stream]);
+        let sent = b.combine(NodeId(from), sends, m.blocks * len, &[source], &[stream]);
         if let Some(earlier) = earlier {
             b.after(sent, earlier);
         }
-        let lane = self.lane(to, from);
+        let lane = self.lane(to, Lane::From(from));
         let own = m.first == m.hop;
         if own {
             let out = Operand::Out(m.root * elements + start);
@@ -226,7 +236,7 @@ impl RankAlgorithm for ConcurrentFlow {
         let ((scatter, batch), fabric) = (scatter(case, params)?, fabric(case)?);
         for rank in 0..c.ranks {
             let own = rank * c.elements;
-            b.combine(NodeId(rank), SENDS, c.elements, &[Operand::In(own)], &[Operand::Out(own)]);
+            b.combine(NodeId(rank), 0, c.elements, &[Operand::In(own)], &[Operand::Out(own)]);
         }
         let hop = fabric.hop(chunk_bytes(case, scatter.chunks));
         let mut messages = Messages::new(case, &scatter, batch);
@@ -247,11 +257,12 @@ impl RankAlgorithm for ConcurrentFlow {
             messages: scatter.depth,
             messages_of_rank: (scatter.most_messages * messages).div_ceil(scatter.listed_roots() * uncut),
             reduced: 0,
+            reduced_last: 0,
         })
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let Some(fabric) = case.fabric().filter(|fabric| fabric.is_cheap(Roots::All)) else { return Vec::new() };
+        let Some(fabric) = case.fabric().filter(|fabric| fabric.scatters_quickly()) else { return Vec::new() };
         let c = &case.collective;
         let counts: &[u32] = match (fabric.is_alike(Roots::All), c.ranks > MOST_CUT) {
             (true, _) => &CHUNKS_ALIKE,

@@ -15,7 +15,7 @@ use unisono_base::{InstrId, NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
-use unisono_synthesis::{self as synthesis, Fabric, Roots, Timetable};
+use unisono_synthesis::{self as synthesis, Fabric, NoForest, Roots, Timetable};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
@@ -32,9 +32,12 @@ const INFO: Info = Info {
     params: &[
         Param {
             name: "depth",
-            values: "the most messages from a root to a rank (default: the least possible, doubled until the time is near the cut)",
+            values: "the most messages from a root to a rank (default: the least possible, raised until the time is near the cut)",
         },
-        Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 1024 (default: 1)" },
+        Param {
+            name: "chunks",
+            values: "parts of a block, each on a tree of its own, 1 to 1024 (default: of 1, 4, 16, ... those that end first)",
+        },
     ],
     needs: &[Means::Links],
     ..Info::AMONG_RANKS
@@ -43,9 +46,13 @@ const INFO: Info = Info {
 const MOST_CHUNKS: u32 = 1024;
 /// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy. Elsewhere
 /// more come nearer to the best shares of trees, and the block of one root must be in many places at once.
-const CHUNKS: [u32; 4] = [1, 4, 16, 64];
+const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
-const CHUNKS_OF_ONE: [u32; 5] = [1, 4, 16, 64, 256];
+/// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
+const LEAST_BYTES: u64 = 1 << 15;
+const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
+const FEW: u32 = 64;
+const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 
 fn roots(case: &Case) -> Roots {
     if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
@@ -59,22 +66,72 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// The forest that the parameters name.
-fn forest(case: &Case, params: &Params) -> Result<Arc<synthesis::Forest>, AlgorithmError> {
-    let (fabric, roots) = (fabric(case)?, roots(case));
-    let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
-    let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
-    let least = fabric.least_depth(roots).ok_or_else(|| unsupported("a rank cannot be reached".to_owned()))?;
-    let most = depth.unwrap_or_else(|| fabric.usual_depth(roots, least));
-    if most < least {
-        return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {most}")));
-    }
-    fabric.forest(roots, Some(most), chunks).map_err(|e| unsupported(e.to_string()))
+/// A forest with the parameters that name it.
+struct Chosen {
+    roots: Roots,
+    depth: u32,
+    chunks: u32,
+    forest: Arc<synthesis::Forest>,
 }
 
-/// The longest message of a forest.
-fn message_bytes(case: &Case, forest: &synthesis::Forest) -> u64 {
-    case.bytes(blocks(case).block(0).len.div_ceil(forest.chunks))
+impl Chosen {
+    /// The forest that the parameters name, and where they do not the one whose timetable ends first. A block has no more chunks
+    /// than elements.
+    fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
+        let (fabric, roots) = (fabric(case)?, roots(case));
+        let refused = |reason: NoForest| unsupported(reason.to_string());
+        let least = fabric.least_depth(roots).map_err(refused)?;
+        let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
+        let depth = depth.unwrap_or_else(|| fabric.usual_depth(roots, least));
+        if depth < least {
+            return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
+        }
+        let most = blocks(case).block(0).len.max(1);
+        let chunks = match params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)? {
+            Some(chunks) => chunks.min(most),
+            None => quickest(case, fabric, depth).map_err(refused)?,
+        };
+        let forest = fabric.forest(roots, Some(depth), chunks).map_err(refused)?;
+        Ok(Self { roots, depth, chunks, forest })
+    }
+
+    /// The longest message.
+    fn message_bytes(&self, case: &Case) -> u64 {
+        message_bytes(case, self.chunks)
+    }
+}
+
+/// The number of chunks whose timetable ends first. Of equal ends the fewest, or the most where ranks reduce: what is reduced
+/// after the last message is then least.
+fn quickest(case: &Case, fabric: &Fabric, depth: u32) -> Result<u32, NoForest> {
+    const EQUAL: f64 = 1e-3;
+    let (mut best, mut earliest) = (1, f64::INFINITY);
+    for chunks in counts(case, fabric) {
+        let end = fabric.end_ns(roots(case), Some(depth), chunks, message_bytes(case, chunks))?;
+        let limit = if case.collective.kind.reduces() { 1.0 + EQUAL } else { 1.0 - EQUAL };
+        if end < earliest * limit {
+            (best, earliest) = (chunks, end.min(earliest));
+        }
+    }
+    Ok(best)
+}
+
+/// Numbers of chunks that are worth a try.
+fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
+    let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots(case))) {
+        (true, _) => &CHUNKS_OF_ONE,
+        (false, true) => &CHUNKS_ALIKE,
+        (false, false) => &CHUNKS,
+    };
+    let most = blocks(case).block(0).len.max(1);
+    let least = if case.collective.kind.has_root() { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
+    let long = |chunks: u32| chunks <= FEW || message_bytes(case, chunks) >= least;
+    counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks)).collect()
+}
+
+/// The longest message of a forest of so many chunks.
+fn message_bytes(case: &Case, chunks: u32) -> u64 {
+    case.bytes(blocks(case).block(0).len.div_ceil(chunks))
 }
 
 /// The vector that every root's tree carries: a rank's block, or of an allreduce one block of the vector.
@@ -86,17 +143,26 @@ fn blocks(case: &Case) -> Blocks {
     }
 }
 
-/// Messages of a forest as instructions. A rank sends in the order of the timetable, all from one lane, so that each link has
-/// its next message when it is free; what it receives from one rank has a lane of its own.
+/// Messages of a forest as instructions. A rank sends in the order of the timetable, so that each link has its next message
+/// when it is free: all from one lane, or from one for each link where the links of a rank do not wait for each other. What it
+/// receives from one rank has a lane of its own.
 struct Messages<'a> {
     case: &'a Case<'a>,
     forest: &'a synthesis::Forest,
-    /// Of each rank, the ranks that it receives from, by lane.
-    senders: Vec<Vec<u32>>,
+    sends_by_link: bool,
+    /// What each rank does in each of its lanes.
+    lanes: Vec<Vec<Lane>>,
 }
 
-/// The lane of sends; the sender's place in [`Messages::senders`] follows.
-const SENDS: u32 = 0;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// What a rank has itself, and its sends.
+    Own,
+    /// Sends over a link.
+    Link(u32),
+    /// What comes from a rank.
+    From(u32),
+}
 
 impl Messages<'_> {
     /// The elements of a chunk: where they are in the vector that its root owns, and in the vector of all blocks.
@@ -113,13 +179,18 @@ impl Messages<'_> {
         (Span::new(own, part.len), all)
     }
 
-    fn lane(&mut self, at: u32, from: u32) -> u32 {
-        let senders = &mut self.senders[at as usize];
-        let place = senders.iter().position(|&sender| sender == from).unwrap_or_else(|| {
-            senders.push(from);
-            senders.len() - 1
+    fn lane(&mut self, at: u32, does: Lane) -> u32 {
+        let lanes = &mut self.lanes[at as usize];
+        let place = lanes.iter().position(|&lane| lane == does).unwrap_or_else(|| {
+            lanes.push(does);
+            lanes.len() - 1
         });
-        SENDS + 1 + narrow::<u32>(place)
+        narrow(place)
+    }
+
+    /// The lane of a rank's sends that begin or end on a link.
+    fn sends(&mut self, at: u32, link: u32) -> u32 {
+        self.lane(at, if self.sends_by_link { Lane::Link(link) } else { Lane::Own })
     }
 
     /// The place of a chunk on a rank in tables.
@@ -142,18 +213,19 @@ impl Messages<'_> {
             if len == 0 {
                 continue;
             }
-            let (from, to) = (NodeId(m.from), NodeId(m.to));
-            let at_root = m.from == m.root;
+            let edge = m.edge;
+            let (from, to) = (NodeId(edge.from), NodeId(edge.to));
+            let at_root = edge.from == m.root;
             let source = if at_root && made.is_none() { Operand::In(own) } else { Operand::Out(all) };
             let stream = Operand::Stream(b.stream(from, &[to]));
-            let sent = b.combine(from, SENDS, len, &[source], &[stream]);
-            let before = self.index(m.root, m.chunk, m.from);
+            let sent = b.combine(from, self.sends(edge.from, edge.ends[0]), len, &[source], &[stream]);
+            let before = self.index(m.root, m.chunk, edge.from);
             let earlier = if at_root { made.and_then(|made| made[before]) } else { received[before] };
             if let Some(earlier) = earlier {
                 b.after(sent, earlier);
             }
-            let lane = self.lane(m.to, m.from);
-            let index = self.index(m.root, m.chunk, m.to);
+            let lane = self.lane(edge.to, Lane::From(edge.from));
+            let index = self.index(m.root, m.chunk, edge.to);
             received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
         }
     }
@@ -162,30 +234,27 @@ impl Messages<'_> {
     /// the instructions that end the chunks at their roots.
     fn collect(&mut self, b: &mut Builder, table: &Timetable) -> Vec<Option<InstrId>> {
         let mut arrived: Vec<Vec<Operand>> = self.table(Vec::new());
-        let mut below = self.table(0_u32);
-        for m in &table.messages {
-            below[self.index(m.root, m.chunk, m.from)] += 1;
-        }
         let mut ends = self.table(None);
         for m in table.messages.iter().rev() {
             let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
             if len == 0 {
                 continue;
             }
-            let (node, above) = (NodeId(m.to), NodeId(m.from));
+            let edge = m.edge;
+            let (node, above) = (NodeId(edge.to), NodeId(edge.from));
             let up = Operand::Stream(b.stream(node, &[above]));
             let mut sources = vec![Operand::In(all)];
-            sources.append(&mut arrived[self.index(m.root, m.chunk, m.to)]);
-            b.combine(node, SENDS, len, &sources, &[up]);
-            let index = self.index(m.root, m.chunk, m.from);
-            arrived[index].push(up);
-            below[index] -= 1;
-            if m.from == m.root && below[index] == 0 {
-                let mut sources = vec![Operand::In(all)];
-                sources.append(&mut arrived[index]);
-                let lane = self.lane(m.root, m.root);
-                ends[index] = Some(b.combine(above, lane, len, &sources, &[Operand::Out(own)]));
+            sources.append(&mut arrived[self.index(m.root, m.chunk, edge.to)]);
+            b.combine(node, self.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
+            let index = self.index(m.root, m.chunk, edge.from);
+            if edge.from != m.root {
+                arrived[index].push(up);
+                continue;
             }
+            // The root adds what arrives at once, so that little is left to do after the last message.
+            let lane = self.lane(m.root, Lane::From(m.root));
+            let so_far = if ends[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
+            ends[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
         }
         ends
     }
@@ -198,33 +267,37 @@ impl RankAlgorithm for Forest {
 
     /// The network must allow it; on networks that do not look alike from all ranks this finds the forest.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { forest(case, params).map(|_| ()) }
+        if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { Chosen::new(case, params).map(|_| ()) }
     }
 
-    /// For each message that goes down a send and a receive, for each that goes up one.
+    /// For each message that goes down a send and a receive, for each that goes up one and a sum at its root.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
         let roots = if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
         let each = match c.kind {
-            Kind::Allreduce => 3,
-            Kind::Allgather | Kind::Broadcast => 2,
-            _ => 1,
+            Kind::Allreduce => 4,
+            _ => 2,
         };
         each * roots * u64::from(chunks.min(c.elements)) * u64::from(c.ranks - 1)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
-        let (forest, fabric) = (forest(case, params)?, fabric(case)?);
-        let table = forest.timetable(fabric.graph(), fabric.hop(message_bytes(case, &forest)));
-        let mut messages = Messages { case, forest: &forest, senders: vec![Vec::new(); c.ranks as usize] };
+        let (chosen, fabric) = (Chosen::new(case, params)?, fabric(case)?);
+        let table = chosen.forest.timetable(fabric.routed(), fabric.hop(chosen.message_bytes(case)));
+        let mut messages = Messages {
+            case,
+            forest: &chosen.forest,
+            sends_by_link: fabric.sends_by_link(),
+            lanes: vec![vec![Lane::Own]; c.ranks as usize],
+        };
         match c.kind {
             Kind::Broadcast => messages.spread(b, &table, None),
             Kind::Allgather => {
                 for rank in 0..c.ranks {
                     let out = Operand::Out(rank * c.elements);
-                    b.combine(NodeId(rank), SENDS, c.elements, &[Operand::In(0)], &[out]);
+                    b.combine(NodeId(rank), 0, c.elements, &[Operand::In(0)], &[out]);
                 }
                 messages.spread(b, &table, None);
             }
@@ -239,48 +312,39 @@ impl RankAlgorithm for Forest {
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let c = &case.collective;
-        let (forest, fabric) = (forest(case, params).ok()?, case.fabric()?);
+        let Chosen { roots, depth, chunks, forest } = Chosen::new(case, params).ok()?;
         let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
-        let message_bytes = message_bytes(case, &forest);
-        let end = forest.end(fabric.graph(), fabric.hop(message_bytes));
+        let message_bytes = message_bytes(case, chunks);
+        let end_ns = case.fabric()?.end_ns(roots, Some(depth), chunks, message_bytes).ok()?;
         let received = u64::from(forest.chunks) * if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
+        let reduces = u64::from(c.kind.reduces());
         Some(Trees {
-            end_ns: f64::from(ways) * end * message_bytes as f64 / fabric.graph().bytes_per_ns(),
+            end_ns: f64::from(ways) * end_ns,
             messages: ways * forest.depth,
             messages_of_rank: u64::from(ways) * (received + forest.most_sends),
-            reduced: if c.kind.reduces() { forest.most_sends * message_bytes } else { 0 },
+            reduced: reduces * forest.most_sends * message_bytes,
+            reduced_last: reduces * u64::from(forest.most_sums) * message_bytes,
         })
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (Some(fabric), roots) = (case.fabric(), roots(case)) else { return Vec::new() };
-        let Some(least) = fabric.least_depth(roots).filter(|_| fabric.is_cheap(roots)) else { return Vec::new() };
-        let block = blocks(case).block(0).len;
-        let mut found = Vec::new();
-        for depth in fabric.depths(roots, least) {
-            let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots)) {
-                (true, _) => &CHUNKS_OF_ONE,
-                (false, true) => &CHUNKS_ALIKE,
-                (false, false) => &CHUNKS,
-            };
-            for chunks in counts.iter().copied().filter(|&chunks| chunks <= block.max(1)) {
-                found.push(Params::new().with("depth", depth.to_string()).with("chunks", chunks.to_string()));
-            }
+        if !fabric.is_cheap(roots) {
+            return Vec::new();
         }
-        found
+        let Ok(least) = fabric.least_depth(roots) else { return Vec::new() };
+        let named = |depth: u32, chunks: u32| Params::new().with("depth", depth).with("chunks", chunks);
+        let depths = fabric.depths(roots, least).into_iter();
+        depths.flat_map(|depth| counts(case, fabric).into_iter().map(move |chunks| named(depth, chunks))).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {
         if case.collective.ranks < 2 {
             return params.clone();
         }
-        let roots = roots(case);
-        let usual = |fabric: &Fabric| fabric.least_depth(roots).map(|least| fabric.usual_depth(roots, least));
-        let depth = fabric(case).ok().and_then(usual);
-        let with = |params: Params, name: &str, value: Option<u32>| match (params.get(name), value) {
-            (None, Some(value)) => params.with(name, value.to_string()),
-            _ => params,
-        };
-        with(with(params.clone(), "depth", depth), "chunks", Some(1))
+        match Chosen::new(case, params) {
+            Ok(Chosen { depth, chunks, .. }) => params.clone().with("depth", depth).with("chunks", chunks),
+            Err(_) => params.clone(),
+        }
     }
 }

@@ -9,7 +9,7 @@ mod speeds;
 
 use unisono_machine::{
     MachineError,
-    network::{Network, Topology},
+    network::{MachinesPer, Network, Topology},
 };
 
 pub use bounds::cut_roots;
@@ -39,7 +39,8 @@ impl NetworkPart {
         let graph = Graph::of_plane(model.plane(), model.places(), network.planes, |link| {
             network.link_speed(model.plane(), link).gbps
         });
-        let fabric = Fabric::new(graph, extents, model.speeds().mean_ns());
+        let by_link = network.send_machines_per == MachinesPer::Link;
+        let fabric = Fabric::new(graph, extents, model.speeds().mean_ns()).sending_by_link(by_link);
         Ok(Self { network: network.clone(), topology, model, fabric })
     }
 }

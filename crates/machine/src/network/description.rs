@@ -32,6 +32,23 @@ fn four() -> u32 {
     4
 }
 
+/// What has a number of send machines of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MachinesPer {
+    #[default]
+    Accelerator,
+    /// Each link of an accelerator: messages that leave over different links do not wait for each other.
+    Link,
+}
+
+impl MachinesPer {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_accelerator(&self) -> bool {
+        *self == MachinesPer::Accelerator
+    }
+}
+
 /// `kind = "network"`: a topology, how many planes of it, and what its links and packets take.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,9 +68,11 @@ pub struct Network {
     pub packet_bytes: u32,
     /// Of each input of a switch, for each virtual channel.
     pub buffer_bytes: u64,
-    /// Messages that an accelerator sends at a time; each has one packet ready.
+    /// Messages that an accelerator, or each of its links, sends at a time; each has one packet ready.
     #[serde(default = "four")]
     pub send_machines: u32,
+    #[serde(default, skip_serializing_if = "MachinesPer::is_accelerator")]
+    pub send_machines_per: MachinesPer,
     /// What a host takes to begin a message, and to end one.
     #[serde(default)]
     pub host_overhead_ns: f64,

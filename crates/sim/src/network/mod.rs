@@ -25,7 +25,8 @@
 //!   a packet that waits for another link.
 //! * **Interfaces.** An accelerator works on `send_machines` messages at a time, in the order in which they were posted; each has
 //!   one packet waiting, and makes the next when that one starts. So injection fills every link of the accelerator if it can,
-//!   which is the bandwidth of its ports. Where packets arrive, each is taken in as fast as its link brings it.
+//!   which is the bandwidth of its ports. Where every link has machines of its own, a message is sent by those of the first link
+//!   that its routing names. Where packets arrive, each is taken in as fast as its link brings it.
 //! * A message is there when the tail of its last packet is; packets may overtake each other.
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
@@ -40,7 +41,7 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::{
     MachineError,
-    network::{Link, MOST_SIMULATED_CHANNELS, Network, Plane, Routing, Speed},
+    network::{Link, MOST_SIMULATED_CHANNELS, MachinesPer, Network, Plane, Routing, Speed},
 };
 
 use crate::endpoint::{self, engine};
@@ -109,8 +110,9 @@ pub struct Interconnect {
     pub timing: Timing,
     /// Messages are split evenly over so many planes, of which one is simulated.
     pub planes: u32,
-    /// Messages that an accelerator sends at a time.
+    /// Messages that an accelerator, or each of its links, sends at a time.
     pub send_machines: u32,
+    pub send_machines_per: MachinesPer,
 }
 
 impl Interconnect {
@@ -125,6 +127,7 @@ impl Interconnect {
             routing: topology.routing(),
             planes: network.planes,
             send_machines: network.send_machines,
+            send_machines_per: network.send_machines_per,
         })
     }
 }

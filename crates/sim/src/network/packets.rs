@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, mix, narrow};
-use unisono_machine::network::{Header, Hop, MOST_SIMULATED_CHANNELS, Plane, Routing};
+use unisono_machine::network::{Header, Hop, MOST_SIMULATED_CHANNELS, MachinesPer, Plane, Routing};
 
 use super::{
     Interconnect, Options, SimError, Timing,
@@ -149,7 +149,7 @@ pub(super) const CHANNEL_BYTES: u128 = size_of::<Channel>() as u128;
 pub(super) const LINK_BYTES: u128 = (size_of::<Wire>() + size_of::<Output>() + 64) as u128;
 pub(super) const QUEUE_BYTES: u128 = Waiting::QUEUE_BYTES as u128;
 
-/// Of an accelerator.
+/// Of an accelerator, or of a link that leaves one.
 struct Interface {
     idle_machines: u32,
     /// Messages that wait for one.
@@ -176,7 +176,9 @@ pub(super) struct Packets<'a> {
     messages: Vec<Message>,
     /// First of the messages that are unused.
     unused: u32,
+    /// Of each accelerator, or of each link.
     interfaces: Vec<Interface>,
+    per_link: bool,
     /// Packets that have not arrived.
     under_way: u64,
     packets: u64,
@@ -265,7 +267,8 @@ impl Carrier for Packets<'_> {
 
 impl<'a> Packets<'a> {
     pub fn new(interconnect: &'a Interconnect, options: &'a Options) -> Self {
-        let Interconnect { plane, routing, timing, planes, send_machines } = interconnect;
+        let Interconnect { plane, routing, timing, planes, send_machines, send_machines_per } = interconnect;
+        let per_link = *send_machines_per == MachinesPer::Link;
         let vcs = routing.virtual_channels().max(1);
         let mut wires = Vec::with_capacity(plane.links().len());
         let mut waiting = Waiting::new();
@@ -300,7 +303,10 @@ impl<'a> Packets<'a> {
             events: Events::new(timing),
             messages: Vec::new(),
             unused: NONE,
-            interfaces: (0..plane.accelerators()).map(|_| Interface { ..idle }).collect(),
+            per_link,
+            interfaces: (0..if per_link { links } else { plane.accelerators() as usize })
+                .map(|_| Interface { ..idle })
+                .collect(),
             under_way: 0,
             packets: 0,
             hops: 0,
@@ -341,9 +347,26 @@ impl<'a> Packets<'a> {
         at
     }
 
+    /// The interface that sends a message; none where the routing is at fault.
+    fn interface(&mut self, at: u32) -> Option<usize> {
+        let Message { id, from, to, .. } = self.messages[at as usize];
+        if !self.per_link {
+            return Some(from as usize);
+        }
+        let way = self.routing.choose(from, to, mix(self.seed ^ mix(u64::from(id) << 32)));
+        self.candidates.clear();
+        self.routing.hops(from, Header { to, vc: 0, way }, &mut self.candidates);
+        let first = self.candidates.first().map(|hop| hop.link as usize);
+        if first.is_none() {
+            self.fault = Some(format!("at node {from} it names no link for a packet to {to} on channel 0"));
+        }
+        first
+    }
+
     /// A message waits for a machine of its interface, or has one at once.
     fn post(&mut self, now: u64, at: u32) {
-        let interface = &mut self.interfaces[self.messages[at as usize].from as usize];
+        let Some(interface) = self.interface(at) else { return };
+        let interface = &mut self.interfaces[interface];
         if interface.idle_machines > 0 {
             interface.idle_machines -= 1;
             self.inject(now, at);
@@ -360,7 +383,8 @@ impl<'a> Packets<'a> {
         let node = self.messages[at as usize].from;
         loop {
             let Some(packet) = self.next_packet(at) else {
-                let interface = &mut self.interfaces[node as usize];
+                let Some(interface) = self.interface(at) else { return };
+                let interface = &mut self.interfaces[interface];
                 at = interface.first;
                 if at == NONE {
                     interface.idle_machines += 1;

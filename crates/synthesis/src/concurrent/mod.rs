@@ -24,7 +24,7 @@ use unisono_base::{interrupt, rounded};
 
 pub(crate) use self::router::{Entering, Search};
 use self::{alike::Alike, planes::Planes, router::Router};
-use crate::{Certificate, CertificateError, Fabric, Graph, translated::Steps};
+use crate::{Certificate, CertificateError, Fabric, Graph, fabric::size, translated::Steps};
 
 /// Prices of arcs and the time that they prove.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ impl Fabric {
     pub fn concurrent_flow(&self) -> Option<Shared<ConcurrentFlow>> {
         let find = || match self.steps() {
             Some(steps) => of_steps(self.graph(), steps),
-            None if self.size() > MOST_PRICED => None,
+            None if size(self.graph()) > MOST_PRICED => None,
             None => of_graph(self.graph()),
         };
         self.known_flow().get_or_init(|| find().map(Shared::new)).clone()

@@ -6,6 +6,7 @@ mod cut;
 mod flow;
 mod injection;
 mod latency;
+mod partition;
 
 use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
@@ -16,6 +17,7 @@ pub use cut::{Cut, cut_roots};
 pub use flow::Flow;
 pub use injection::Injection;
 pub use latency::Latency;
+pub use partition::Partition;
 
 use unisono_synthesis::Fabric;
 
@@ -30,6 +32,7 @@ pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &flow::Flow,
     &injection::Injection,
     &latency::Latency,
+    &partition::Partition,
 ];
 
 /// A collective on the accelerators of a network.

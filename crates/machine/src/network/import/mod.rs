@@ -5,7 +5,7 @@ mod nccl;
 
 use serde::Serialize;
 
-use super::{Network, Prices};
+use super::{MachinesPer, Network, Prices};
 use crate::{Description, MachineError};
 
 /// How a file is read.
@@ -80,7 +80,8 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         output_latency_ns: 0.0,
         packet_bytes: 4096,
         buffer_bytes: 1 << 22,
-        send_machines: 4,
+        send_machines: 1,
+        send_machines_per: MachinesPer::Link,
         host_overhead_ns: 0.0,
         gamma_ns_per_byte: 0.0025,
         failed: Vec::new(),

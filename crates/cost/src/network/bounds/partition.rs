@@ -1,0 +1,38 @@
+//! Partition: parts of the network exchange what an allreduce sums.
+//!
+//! With the ranks in k parts, at least 2 (k - 1) S bytes of an allreduce of S bytes go from one part to another, over the links
+//! that leave the parts ([`unisono_synthesis::partition`]). For boxes that slow links join this is the bound of their links, and
+//! for single ranks that of [`super::Injection`]. Source: Harary and Schwenk, "The communication problem on graphs and
+//! digraphs", 1974; for single ranks Patarasuk and Yuan, 2009, Theorem 1.
+
+use unisono_collective::Kind;
+
+use super::NetworkCase;
+use crate::{Bound, CostProblem, Time};
+
+pub struct Partition;
+
+impl Bound for Partition {
+    fn name(&self) -> &'static str {
+        "partition"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Harary and Schwenk, 1974; Patarasuk and Yuan, 2009, Theorem 1"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "bytes neither compressed nor sent twice, nothing reduced or copied in switches"
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        let case = NetworkCase::of(problem)?;
+        let c = &case.collective;
+        if c.kind != Kind::Allreduce {
+            return None;
+        }
+        let bytes = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        let ns = if c.is_local() { 0.0 } else { case.fabric.partition().time() * bytes };
+        Some(Time::from_ns(ns / case.fabric.graph().bytes_per_ns()))
+    }
+}
