@@ -1,4 +1,4 @@
-"""All-to-all on networks: the bound `flow` and its certificates."""
+"""All-to-all on networks: the bound `flow`, its certificates, and the algorithm `concurrent-flow`."""
 
 import json
 from pathlib import Path
@@ -73,3 +73,36 @@ def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None
 )
 def test_the_bound_of_presets(machine: str, shape: str | None, seconds: float) -> None:
     assert flow_seconds(machine, shape) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("params", [{}, {"chunks": "7", "batch": "2"}])
+def test_flows_are_proved_and_no_faster_than_the_bound(params: dict[str, str], machine: Path) -> None:
+    plan = un.plan("alltoall", machine, bytes="1MiB", algorithm="concurrent-flow", params=params)
+    assert plan.schedule.verify().holds
+    run = un.simulate(plan.schedule)
+    assert run.result_correct
+    assert run.seconds >= flow_seconds(machine)
+
+
+def test_a_torus_sends_near_its_bound(tmp_path: Path) -> None:
+    file = tmp_path / "torus.toml"
+    file.write_text(
+        'name = "torus"\nkind = "network"\nplanes = 4\nlink_gbps = 400\nlink_latency_ns = 40\n'
+        "input_latency_ns = 20\noutput_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n"
+        '[topology]\nname = "torus"\ndims = [8, 8]\n'
+    )
+    plan = un.plan("alltoall", file, bytes="64KiB")
+    assert plan.algorithm == "concurrent-flow"
+    assert un.simulate(plan.schedule).seconds < 1.02 * flow_seconds(file)
+
+
+def test_unlike_links_are_loaded_evenly() -> None:
+    plan = un.plan(
+        "alltoall", "mi250", bytes="1MiB", algorithm="concurrent-flow", params={"chunks": "64", "batch": "4"}
+    )
+    assert un.simulate(plan.schedule).seconds < 1.1 * flow_seconds("mi250")
+
+
+def test_flows_need_links() -> None:
+    with pytest.raises(un.UnsupportedError, match="the links of a network"):
+        un.plan("alltoall", "archer", shape=8, elements=4, algorithm="concurrent-flow")
