@@ -131,12 +131,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
+        #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
         fn the_cut_is_the_best_of_all(
-            ranks in 2_u32..7,
-            relays in 0_u32..4,
-            arcs in prop::collection::vec((0_u32..10, 0_u32..10, 1_u64..30), 1..40),
+            ranks in 2_u32..9,
+            relays in 0_u32..5,
+            arcs in prop::collection::vec((0_u32..12, 0_u32..12, 1_u64..30), 1..40),
             some in any::<u8>(),
         ) {
             let nodes = ranks + relays;

@@ -66,7 +66,7 @@ const MOST_QUICK: u32 = 16;
 /// ranks are known.
 const MOST_CUT: u64 = 1 << 16;
 /// Roots times arcs up to which any plan may consider a forest.
-const MOST_CHEAP: u64 = 10_000;
+const MOST_CHEAP: u64 = 28_000;
 
 /// A packing, or the reason why there is none.
 type Packed = Result<Shared<Packing>, NoForest>;
@@ -346,7 +346,9 @@ impl Fabric {
             // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
             let work = 20_000 * list.len() as u128 * u128::from(ranks) * u128::from(ranks);
             limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)?;
-            let enough = self.cut(roots).time();
+            // Whole chunks are further from the cut than that anyway.
+            let near = if ranks > MOST_QUICK { 1.002 } else { 1.0 };
+            let enough = near * self.cut(roots).time();
             match pack(graph, &list, Ways::Shortest, depth, enough) {
                 Ok(packing) => Ok(Shared::new(packing)),
                 Err(NoPacking::Unreachable) => Err(NoForest::Unreachable),

@@ -145,3 +145,17 @@ impl Forest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_follow_each_other_up_a_tree() {
+        // The root has two branches: rank 1 with ranks 3 and 4 below it, of which 4 has rank 5; and rank 2 alone.
+        let edges = [(0, 1), (0, 2), (1, 3), (1, 4), (4, 5)];
+        // Rank 4 adds one operand, rank 1 two, and the root one after the last message.
+        assert_eq!(sums(0, 6, edges.into_iter()), 4);
+        assert_eq!(sums(0, 3, [(0, 1), (0, 2)].into_iter()), 1);
+    }
+}

@@ -265,3 +265,38 @@ struct Levels {
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cables(of: &[(u32, u32, u64)]) -> impl Iterator<Item = Arc> {
+        of.iter().flat_map(|&(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }])
+    }
+
+    /// Ranks 0, 1 and 2 in a line, a relay between 0 and 2, and a longer way between these over two more relays.
+    fn line_and_relays() -> Graph {
+        Graph::new(3, 6, cables(&[(0, 1, 6), (1, 2, 6), (0, 3, 4), (3, 2, 4), (0, 4, 2), (4, 5, 2), (5, 2, 2)]))
+    }
+
+    #[test]
+    fn ways_that_a_rank_shares_are_not_of_relays_alone() {
+        // From 0 to 2 the way over rank 1 is as short as that over relay 3.
+        assert_eq!(line_and_relays().reached(0), [false, true, false]);
+        let graph = Graph::new(2, 4, cables(&[(0, 2, 1), (2, 1, 1), (0, 3, 1), (3, 1, 1)]));
+        assert_eq!(graph.reached(0), [false, true]);
+    }
+
+    #[test]
+    fn what_messages_do_not_use_is_left_out() {
+        let whole = line_and_relays();
+        let routed = whole.routed();
+        assert_eq!((routed.ranks(), routed.nodes(), routed.arcs().len()), (3, 3, 4));
+        // Rates have the unit of the whole graph.
+        assert_eq!(routed.arcs().iter().map(|arc| arc.rate).collect::<Vec<_>>(), [3; 4]);
+        assert!((routed.bytes_per_ns() - whole.bytes_per_ns()).abs() < 1e-15);
+        let graph = Graph::new(2, 5, cables(&[(0, 3, 4), (3, 1, 4), (0, 2, 2), (2, 4, 2), (4, 1, 2)]));
+        let routed = graph.routed();
+        assert_eq!((routed.nodes(), routed.place(2), routed.arcs().len()), (3, 3, 4));
+    }
+}

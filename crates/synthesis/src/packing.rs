@@ -346,12 +346,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(100))]
+        #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
         fn packings_reach_the_cut(
-            ranks in 2_u32..7,
-            relays in 0_u32..4,
-            cables in prop::collection::vec((0_u32..10, 0_u32..10, 1_u64..9), 1..20),
+            ranks in 2_u32..9,
+            relays in 0_u32..5,
+            cables in prop::collection::vec((0_u32..12, 0_u32..12, 1_u64..9), 1..24),
         ) {
             let nodes = ranks + relays;
             // A line, so that every rank is reached; both directions alike, so that relays send what they get.

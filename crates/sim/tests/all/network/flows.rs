@@ -1,7 +1,7 @@
 //! The flow level against closed forms, and against packets on small networks.
 
 use unisono_lower::tasks::pattern;
-use unisono_sim::network::{Options, flow, run};
+use unisono_sim::network::{Interconnect, Options, flow, run};
 
 use crate::network::common::{TOPOLOGIES, UNLIKE, VALIANT, interconnect, traffic};
 
@@ -104,4 +104,23 @@ fn unlike_links_are_busy_by_their_rate() {
     // Cyclic: 0 to 1 alone at 100, 1 to 2 and 2 to 3 alone, 3 to 0 over all links back at the rate of the slowest.
     let fluid = flow::permutation(&net, &[1, 2, 3, 0], 1000).unwrap();
     assert_eq!(fluid.finish_ps, [80_000.0 + 240_000.0, 80_000.0 + 80_000.0, 20_000.0 + 80_000.0, 20_000.0 + 80_000.0]);
+}
+
+/// A message over a fast link waits for those over a slow one, unless each link has send machines of its own.
+#[test]
+fn links_send_for_themselves_where_the_machine_says_so() {
+    let end = |per: &str| {
+        let text = format!(
+            "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 0\ninput_latency_ns = 0\n\
+             output_latency_ns = 0\npacket_bytes = 1000\nbuffer_bytes = 1000000\nsend_machines = 1\n{per}\n[topology]\n\
+             name = 'graph'\naccelerators = 3\nedges = \"0 1 gbps=4\\n0 2\"\n"
+        );
+        let machine = unisono_machine::Machine::from_toml(&text, "test").unwrap();
+        let net = Interconnect::new(machine.get::<unisono_machine::network::Network>().unwrap()).unwrap();
+        let run = run(&traffic(3, &[(0, 1, 1000), (0, 1, 1000), (0, 2, 50_000)]), &net, &Options::default()).unwrap();
+        run.hosts.finish[2]
+    };
+    // 2,000 ns for each message over the slow link, and 20 ns for a packet over the fast one.
+    assert_eq!(end("send_machines_per = 'link'"), 1_000_000);
+    assert!(end("send_machines_per = 'accelerator'") > 2_000_000);
 }
