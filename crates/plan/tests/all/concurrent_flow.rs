@@ -35,7 +35,7 @@ fn flows_are_proved_on_every_family() {
     for topology in [
         "name = 'torus'\ndims = [4, 4]",
         "name = 'torus'\ndims = [3, 5]",
-        "name = 'torus'\ndims = [2, 1, 3]",
+        "name = 'torus'\ndims = [3, 4, 3]",
         "name = 'mesh'\ndims = [3, 4]",
         "name = 'hypercube'\ndimensions = 4",
         "name = 'hyperx'\ndims = [3, 4]",
