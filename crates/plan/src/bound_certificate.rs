@@ -1,4 +1,5 @@
-//! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a network.
+//! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a
+//! network, or the bound `flow` of an all-to-all.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
@@ -65,20 +66,26 @@ pub struct BoundProof {
 }
 
 impl BoundCertificate {
-    /// The bound that certificates prove.
-    pub const BOUND: &str = "cut";
+    /// The bound that a certificate for a collective proves.
+    fn bound(kind: Kind) -> &'static str {
+        if kind == Kind::Alltoall { "flow" } else { "cut" }
+    }
 
-    /// Returns the certificate of the bound `cut`.
+    /// Returns the certificate of the bound `cut` or, of an all-to-all, `flow`.
     ///
     /// # Errors
     /// The bound does not apply to the collective, or there is nothing to prove.
     pub fn of(collective: &Collective, part: &NetworkPart) -> Result<Self, PlanError> {
-        let roots = cut_roots(collective).ok_or_else(|| PlanError::NoCertificate(not_bounded(collective)))?;
         if collective.is_local() {
             let message = format!("{} on one rank needs no link, so its bound has no certificate", collective.kind);
             return Err(PlanError::NoCertificate(message));
         }
-        let prices = Certificate::of(part.fabric.graph(), &part.fabric.cut(roots));
+        let graph = part.fabric.graph();
+        let prices = match (collective.kind, cut_roots(collective)) {
+            (Kind::Alltoall, _) => part.fabric.concurrent_flow().map(|flow| Certificate::of_flow(graph, &flow)),
+            (_, roots) => roots.map(|roots| Certificate::of(graph, &part.fabric.cut(roots))),
+        };
+        let prices = prices.ok_or_else(|| PlanError::NoCertificate(not_bounded(collective)))?;
         let mut certificate = Self {
             format: FORMAT.to_owned(),
             machine: part.network.name.clone(),
@@ -146,7 +153,7 @@ impl BoundCertificate {
             machine: network.name.clone(),
             failed: failures(&network.failed),
             places: self.places.clone(),
-            bound: Self::BOUND,
+            bound: Self::bound(kind),
             seconds: found.as_ref().ok().copied(),
             reason: found.err(),
         })
@@ -178,12 +185,13 @@ impl BoundCertificate {
     }
 
     fn proved(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
-        let Some(roots) = cut_roots(collective) else {
-            return Err(not_bounded(collective));
-        };
         let graph = part.fabric.graph();
-        let roots = roots.list(graph.ranks());
-        let (price, capacity) = self.prices.bound(graph, &roots).map_err(|e| e.to_string())?;
+        let proved = match (collective.kind, cut_roots(collective)) {
+            (Kind::Alltoall, _) => self.prices.flow_bound(graph),
+            (_, Some(roots)) => self.prices.bound(graph, &roots.list(graph.ranks())),
+            (_, None) => return Err(not_bounded(collective)),
+        };
+        let (price, capacity) = proved.map_err(|e| e.to_string())?;
         Ok(price as f64 / capacity as f64 * self.bytes as f64 / graph.bytes_per_ns() * 1e-9)
     }
 }

@@ -62,6 +62,22 @@ impl Certificate {
     /// # Errors
     /// The prices do not fit the network.
     pub fn bound(&self, graph: &Graph, roots: &[u32]) -> Result<(u128, u128), CertificateError> {
+        let of = self.of_arcs(graph)?;
+        let capacity = of.iter().zip(graph.arcs()).map(|(&p, arc)| u128::from(arc.rate) * u128::from(p)).sum();
+        let groups = Groups::new(graph, &of);
+        let table = groups.table(graph, &of);
+        // Roots of one group pay the same.
+        let mut count: BTreeMap<usize, u128> = BTreeMap::new();
+        roots.iter().for_each(|&root| *count.entry(groups.of[root as usize]).or_default() += 1);
+        let mut sum = 0;
+        for (group, roots) in count {
+            sum += roots * least_price(&table, group).ok_or(CertificateError::Unreachable)?;
+        }
+        Ok((sum, capacity))
+    }
+
+    /// The price of each arc.
+    pub(crate) fn of_arcs(&self, graph: &Graph) -> Result<Vec<u64>, CertificateError> {
         let at: FxHashMap<_, _> =
             (0..).zip(graph.arcs()).map(|(at, arc)| ((graph.place(arc.from), graph.place(arc.to)), at)).collect();
         let mut of = vec![0_u64; graph.arcs().len()];
@@ -76,20 +92,10 @@ impl Certificate {
             }
             of[at] = price;
         }
-        let capacity: u128 = graph.arcs().iter().zip(&of).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
-        if capacity == 0 {
+        if of.iter().all(|&price| price == 0) {
             return Err(CertificateError::Empty);
         }
-        let groups = Groups::new(graph, &of);
-        let table = groups.table(graph, &of);
-        // Roots of one group pay the same.
-        let mut count: BTreeMap<usize, u128> = BTreeMap::new();
-        roots.iter().for_each(|&root| *count.entry(groups.of[root as usize]).or_default() += 1);
-        let mut sum = 0;
-        for (group, roots) in count {
-            sum += roots * least_price(&table, group).ok_or(CertificateError::Unreachable)?;
-        }
-        Ok((sum, capacity))
+        Ok(of)
     }
 }
 

@@ -9,7 +9,7 @@ use unisono_base::{
 };
 
 use crate::{
-    Forest, Graph, Ways,
+    Forest, Graph, Scatter, Ways, concurrent,
     cut::{self, Cut},
     forest::{Trees, sums},
     packing::{NoPacking, Packing, Tree, pack},
@@ -91,6 +91,8 @@ pub struct Fabric {
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
     /// Of forests, by the bytes of a chunk.
     ends: Mutex<FxHashMap<(Key, u64), f64>>,
+    flow: concurrent::Known,
+    scatters: Mutex<FxHashMap<u32, Shared<Scatter>>>,
 }
 
 impl std::fmt::Debug for Fabric {
@@ -99,7 +101,8 @@ impl std::fmt::Debug for Fabric {
     }
 }
 
-fn size(graph: &Graph) -> u64 {
+/// Ranks times arcs.
+pub(crate) fn size(graph: &Graph) -> u64 {
     u64::from(graph.ranks()) * graph.arcs().len() as u64
 }
 
@@ -128,7 +131,22 @@ impl Fabric {
             packings: Mutex::default(),
             forests: Mutex::default(),
             ends: Mutex::default(),
+            flow: concurrent::Known::default(),
+            scatters: Mutex::default(),
         }
+    }
+
+    pub(crate) fn steps(&self) -> Option<&Steps> {
+        self.steps.as_ref()
+    }
+
+    /// By their chunks.
+    pub(crate) fn known_scatters(&self) -> &Mutex<FxHashMap<u32, Shared<Scatter>>> {
+        &self.scatters
+    }
+
+    pub(crate) fn known_flow(&self) -> &concurrent::Known {
+        &self.flow
     }
 
     /// The same, where every link of a rank sends messages by itself.

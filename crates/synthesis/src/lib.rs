@@ -1,9 +1,12 @@
-//! Forests of the best throughput on any network, and the cuts that bound it.
+//! Forests and flows of the best throughput on any network, and the bounds on it.
 //!
 //! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to every
 //! rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and [`packing`] finds a
 //! forest that reaches it or comes near, with a limit on its depth. [`Forest`] has whole chunks, each on one tree.
 //! [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
+//!
+//! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound its time, and
+//! [`Scatter`] the trees along which every rank sends its blocks.
 //!
 //! Times are those of a fluid: what the busiest link carries over its rate. Latency and finite messages are for simulators.
 //!
@@ -16,6 +19,7 @@
 
 pub mod arborescence;
 mod certificate;
+pub mod concurrent;
 pub mod cut;
 mod fabric;
 mod flow;
@@ -25,10 +29,13 @@ mod least_price;
 pub mod packing;
 pub mod partition;
 mod rounding;
+mod scatter;
 mod timetable;
 mod translated;
 
 pub use certificate::{Certificate, CertificateError};
+pub use concurrent::ConcurrentFlow;
 pub use fabric::{Fabric, NoForest, Roots};
 pub use forest::{Forest, Message, Timetable, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};
+pub use scatter::{Hop, Passed, Scatter, ScatterMessage, ScatterTree};

@@ -21,14 +21,25 @@ struct Job {
 #[derive(Default)]
 pub(crate) struct Jobs {
     list: Vec<Job>,
-    /// The links of the messages of each class.
-    classes: Vec<Vec<u32>>,
+    classes: Vec<Class>,
+}
+
+/// Messages over the same links.
+struct Class {
+    links: Vec<u32>,
+    /// The length of each message.
+    units: f64,
 }
 
 impl Jobs {
-    /// Adds a class: messages over the same links that are followed by the same messages, but for their data.
+    /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their data.
     pub(crate) fn class(&mut self, links: &[u32]) -> u32 {
-        self.classes.push(links.to_vec());
+        self.class_of(links, 1.0)
+    }
+
+    /// Adds a class of messages of `units` each.
+    pub(crate) fn class_of(&mut self, links: &[u32], units: f64) -> u32 {
+        self.classes.push(Class { links: links.to_vec(), units });
         narrow::<u32>(self.classes.len()) - 1
     }
 
@@ -38,18 +49,27 @@ impl Jobs {
     }
 
     fn links(&self, class: u32) -> impl Iterator<Item = usize> {
-        self.classes[class as usize].iter().map(|&link| link as usize)
+        self.classes[class as usize].links.iter().map(|&link| link as usize)
     }
 
     fn links_of(&self, job: u32) -> impl Iterator<Item = usize> {
         self.links(self.list[job as usize].class)
     }
 
-    /// Begins and the last end. A message of one unit holds a link for 1 over its rate, and is there `hop` a link later.
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    fn units(&self, job: u32) -> f64 {
+        self.classes[self.list[job as usize].class as usize].units
+    }
+
+    /// Begins and the last end. A message holds a link for its units over the link's rate, and is there `hop` a link later.
     pub(crate) fn begins(&self, rates: &[f64], hop: f64) -> (Vec<f64>, f64) {
         let takes = |class: u32| {
             let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);
-            1.0 / slowest + hop * self.classes[class as usize].len() as f64
+            let Class { links, units } = &self.classes[class as usize];
+            units / slowest + hop * links.len() as f64
         };
         let takes: Vec<f64> = (0..narrow(self.classes.len())).map(takes).collect();
         let takes = |job: u32| takes[self.list[job as usize].class as usize];
@@ -85,7 +105,7 @@ impl Jobs {
             }
             for job in queues.begin() {
                 begins[job as usize] = now;
-                let free = |link| Reverse((Ordered(now + 1.0 / rates[link]), Event::Free(narrow(link))));
+                let free = |link| Reverse((Ordered(now + self.units(job) / rates[link]), Event::Free(narrow(link))));
                 events.extend(self.links_of(job).map(free));
                 let end = now + takes(job);
                 last = last.max(end);
@@ -118,8 +138,8 @@ struct Link {
     /// Classes that use it.
     classes: Vec<u32>,
     is_busy: bool,
-    /// Messages that it has still to carry, and those of them that wait.
-    left: u32,
+    /// Units that it has still to carry, and messages of them that wait.
+    left: f64,
     waiting: u32,
 }
 
@@ -131,7 +151,8 @@ impl<'a> Queues<'a> {
             jobs.links(class).for_each(|link| links[link].classes.push(class));
         }
         for job in &jobs.list {
-            jobs.links(job.class).for_each(|link| links[link].left += 1);
+            let units = jobs.classes[job.class as usize].units;
+            jobs.links(job.class).for_each(|link| links[link].left += units);
         }
         let waiting = vec![BinaryHeap::new(); classes as usize];
         Self {
@@ -173,7 +194,7 @@ impl<'a> Queues<'a> {
     /// and which has none, and its chain.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
-        let time = |link: usize| f64::from(self.links[link].left) / self.rates[link];
+        let time = |link: usize| self.links[link].left / self.rates[link];
         let own: f64 = self.jobs.links(class).map(time).sum();
         let fed = self.behind[job as usize].iter().flat_map(|&next| self.jobs.links_of(next));
         let starving = fed.filter(|&link| self.links[link].waiting <= 1).map(time).fold(0.0, f64::max);
@@ -194,10 +215,11 @@ impl<'a> Queues<'a> {
                 continue;
             }
             begun.extend(self.waiting[class as usize].pop().map(|(_, Reverse(job))| job));
+            let units = self.jobs.classes[class as usize].units;
             for link in self.jobs.links(class) {
                 let link = &mut self.links[link];
                 link.is_busy = true;
-                link.left -= 1;
+                link.left -= units;
                 link.waiting -= 1;
             }
         }

@@ -82,6 +82,29 @@ impl Steps {
         distance
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The rates of the arcs of each step.
+    pub(crate) fn rates(&self) -> Vec<f64> {
+        self.of.iter().map(|&(_, rate)| rate as f64).collect()
+    }
+
+    /// The rank that lies to `by` as `rank` lies to rank 0.
+    pub(crate) fn moved(&self, rank: u32, by: u32) -> u32 {
+        plus(&coordinates(rank, &self.dims), &coordinates(by, &self.dims), &self.dims)
+    }
+
+    /// The step of the arc from one rank to another.
+    ///
+    /// # Panics
+    /// There is no such arc.
+    pub(crate) fn step(&self, from: u32, to: u32) -> u32 {
+        let step = coordinates(minus(to, &coordinates(from, &self.dims), &self.dims), &self.dims);
+        narrow(self.of.iter().position(|(of, _)| *of == step).expect("an arc of the network"))
+    }
+
     pub(crate) fn depth(&self) -> u32 {
         self.distance.iter().copied().max().unwrap_or(0)
     }

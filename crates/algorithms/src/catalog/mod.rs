@@ -7,6 +7,7 @@ mod binomial;
 mod bruck;
 mod bucket;
 mod chain;
+mod concurrent_flow;
 mod dissemination;
 mod dual_rings;
 mod elimination;
@@ -55,6 +56,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(bruck::Bruck),
     &Among(bucket::Bucket),
     &Line(chain::Chain),
+    &Among(concurrent_flow::ConcurrentFlow),
     &Among(dissemination::Dissemination),
     &Among(dual_rings::DualRings),
     &Among(elimination::Elimination),

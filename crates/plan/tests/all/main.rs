@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one binary.
 
 mod common;
+mod concurrent_flow;
 mod every_algorithm;
 mod every_rank_algorithm;
 mod forest;

@@ -3,6 +3,7 @@
 mod bisection;
 mod board_edges;
 mod cut;
+mod flow;
 mod injection;
 mod latency;
 mod partition;
@@ -13,6 +14,7 @@ use unisono_machine::network::{Network, Topology};
 pub use bisection::Bisection;
 pub use board_edges::BoardEdges;
 pub use cut::{Cut, cut_roots};
+pub use flow::Flow;
 pub use injection::Injection;
 pub use latency::Latency;
 pub use partition::Partition;
@@ -27,6 +29,7 @@ pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &bisection::Bisection,
     &board_edges::BoardEdges,
     &cut::Cut,
+    &flow::Flow,
     &injection::Injection,
     &latency::Latency,
     &partition::Partition,

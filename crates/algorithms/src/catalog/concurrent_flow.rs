@@ -1,0 +1,292 @@
+//! Concurrent flow: an all-to-all along trees that load the links of the network evenly.
+//!
+//! The block of every pair of ranks is cut into `chunks`; for each chunk, every rank has a tree to all others
+//! ([`unisono_synthesis::Scatter`]). A message along a link of the tree carries the blocks of ranks at and below its end, at most
+//! `batch` of them; the rank there keeps its own and passes the others on. Senders pack blocks that are not side by side.
+//!
+//! T = end of the timetable of all messages; the bound `flow` is the least time of such a flow. Source: Shahrokhi and Matula, "The
+//! maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective communication schedules for
+//! direct-connect topologies", HPDC 2024. Messages take the ways that the network routes, with the fewest links.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use unisono_base::{InstrId, NodeId, Span, narrow};
+use unisono_collective::Kind;
+use unisono_lower::Trees;
+use unisono_schedule::{Builder, Operand};
+use unisono_synthesis::{Fabric, Passed, Roots, Scatter, ScatterMessage};
+
+use crate::{
+    AlgorithmError, Case, Info, Means, Param, Params,
+    ranks::{Blocks, RankAlgorithm},
+};
+
+pub struct ConcurrentFlow;
+
+const INFO: Info = Info {
+    name: "concurrent-flow",
+    summary: "blocks travel over other ranks, along trees that load all links of the network evenly",
+    reference: "Shahrokhi and Matula: The maximum concurrent flow problem, 1990; Basu et al.: Efficient all-to-all collective \
+                communication schedules for direct-connect topologies, HPDC 2024",
+    collectives: &[Kind::Alltoall],
+    params: &[
+        Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 1024 (default: 1)" },
+        Param {
+            name: "batch",
+            values: "the most blocks in a message, 1 or more (default: all that take the same link)",
+        },
+    ],
+    needs: &[Means::Links],
+    ..Info::AMONG_RANKS
+};
+
+const MOST_CHUNKS: u32 = 1024;
+/// Numbers of chunks and blocks in a message that a plan considers.
+const CHUNKS: [u32; 4] = [1, 4, 16, 64];
+const CHUNKS_ALIKE: [u32; 2] = [1, 4];
+const BATCHES: [u32; 2] = [4, 16];
+/// Ranks above which a plan considers one chunk only.
+const MOST_CUT: u32 = 64;
+
+fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {
+    case.fabric().ok_or_else(|| unsupported("it needs the links of a network".to_owned()))
+}
+
+fn unsupported(reason: String) -> AlgorithmError {
+    AlgorithmError::Unsupported { algorithm: INFO.name, reason }
+}
+
+/// The trees and the batch that the parameters name.
+fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
+    let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
+    let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
+    let found = fabric(case)?.scatter(chunks).map_err(|e| unsupported(e.to_string()))?;
+    Ok((found, batch.min(case.collective.ranks - 1)))
+}
+
+/// The largest chunk of a block.
+fn chunk_bytes(case: &Case, chunks: u32) -> u64 {
+    case.bytes(case.collective.elements.div_ceil(chunks))
+}
+
+/// Messages of all trees as instructions. A rank sends in the order of the timetable: all from one lane, or from one for each link
+/// where the links of a rank do not wait for each other. What it receives from one rank has a lane of its own.
+struct Messages<'a> {
+    case: &'a Case<'a>,
+    /// By root and chunk.
+    hops: Vec<Vec<Passed>>,
+    /// Of each tree and hop: where the receiver holds the blocks of ranks below it.
+    held: Vec<Vec<Option<u32>>>,
+    /// The instruction that received them, by tree, hop and place of the batch in the tree.
+    received: FxHashMap<(usize, u32, u32), InstrId>,
+    /// The hop that reaches each rank.
+    by: Vec<Vec<u32>>,
+    chunks: u32,
+    batch: u32,
+    sends_by_link: bool,
+    /// What each rank does in each of its lanes.
+    lanes: Vec<Vec<Lane>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// What a rank has itself, and its sends.
+    Own,
+    /// Sends over a link.
+    Link(u32),
+    /// What comes from a rank.
+    From(u32),
+}
+
+/// No hop reaches the root.
+const ROOT: u32 = u32::MAX;
+
+impl<'a> Messages<'a> {
+    fn new(case: &'a Case<'a>, scatter: &Scatter, batch: u32) -> Self {
+        let ranks = case.collective.ranks;
+        let trees = (0..ranks).flat_map(|root| (0..scatter.chunks).map(move |chunk| (root, chunk)));
+        let hops: Vec<Vec<_>> = trees.map(|(root, chunk)| scatter.hops(root, chunk)).collect();
+        let of_hops = |hops: &Vec<Passed>| {
+            let mut by = vec![ROOT; ranks as usize];
+            (0..).zip(hops).for_each(|(at, hop)| by[hop.to as usize] = at);
+            by
+        };
+        Self {
+            case,
+            by: hops.iter().map(of_hops).collect(),
+            held: hops.iter().map(|hops| vec![None; hops.len()]).collect(),
+            received: FxHashMap::default(),
+            hops,
+            chunks: scatter.chunks,
+            batch,
+            sends_by_link: case.fabric().is_some_and(Fabric::sends_by_link),
+            lanes: vec![vec![Lane::Own]; ranks as usize],
+        }
+    }
+
+    /// The elements of a chunk in a block.
+    fn span(&self, chunk: u32) -> Span {
+        let part = Blocks::new(self.case.collective.elements, self.chunks).block(chunk);
+        Span::new(part.start, part.len)
+    }
+
+    fn lane(&mut self, at: u32, does: Lane) -> u32 {
+        let lanes = &mut self.lanes[at as usize];
+        let place = lanes.iter().position(|&lane| lane == does).unwrap_or_else(|| {
+            lanes.push(does);
+            lanes.len() - 1
+        });
+        narrow(place)
+    }
+
+    /// Packs the chunks that a root sends in one message, where they are not side by side already.
+    fn packed(&self, b: &mut Builder, m: &ScatterMessage, tree: usize, lane: u32) -> Operand {
+        let len = self.case.collective.elements;
+        let Span { start, len: part } = self.span(m.chunk);
+        let ranks: Vec<u32> = (m.first..m.first + m.blocks).map(|hop| self.hops[tree][hop as usize].to).collect();
+        let apart = |pair: &[u32]| part < len || pair[1] != pair[0] + 1;
+        if !ranks.windows(2).any(apart) {
+            return Operand::In(ranks[0] * len + start);
+        }
+        let root = NodeId(m.root);
+        let base = b.scratch(root, m.blocks * part);
+        let mut at = base;
+        for run in ranks.chunk_by(|&a, &b| !apart(&[a, b])) {
+            let run_len = narrow::<u32>(run.len()) * part;
+            b.combine(root, lane, run_len, &[Operand::In(run[0] * len + start)], &[Operand::Tmp(at)]);
+            at += run_len;
+        }
+        Operand::Tmp(base)
+    }
+
+    fn add(&mut self, b: &mut Builder, m: &ScatterMessage) {
+        let elements = self.case.collective.elements;
+        let Span { start, len } = self.span(m.chunk);
+        if len == 0 {
+            return;
+        }
+        let tree = (m.root * self.chunks + m.chunk) as usize;
+        let Passed { from, to, link, blocks } = self.hops[tree][m.hop as usize];
+        let sends = self.lane(from, if self.sends_by_link { Lane::Link(link) } else { Lane::Own });
+        let above = self.by[tree][from as usize];
+        // The blocks of ranks below a rank are held in the order of hops, from the one after that which reaches the rank.
+        let (source, earlier) = if above == ROOT {
+            (self.packed(b, m, tree, sends), None)
+        } else {
+            let base = self.held[tree][above as usize].expect("the blocks came before");
+            let earlier = self.received.get(&(tree, above, m.first / self.batch)).copied();
+            (Operand::Tmp(base + (m.first - above - 1) * len), earlier)
+        };
+        let stream = Operand::Stream(b.stream(NodeId(from), &[NodeId(to)]));
+        let sent = b.combine(NodeId(from), sends, m.blocks * len, &[source], &[stream]);
+        if let Some(earlier) = earlier {
+            b.after(sent, earlier);
+        }
+        let lane = self.lane(to, Lane::From(from));
+        let own = m.first == m.hop;
+        if own {
+            let out = Operand::Out(m.root * elements + start);
+            b.combine(NodeId(to), lane, len, &[stream], &[out]);
+        }
+        let rest = m.blocks - u32::from(own);
+        if rest > 0 {
+            let first = m.first + u32::from(own);
+            // Batches may come in any order.
+            let held = &mut self.held[tree][m.hop as usize];
+            let base = *held.get_or_insert_with(|| b.scratch(NodeId(to), (blocks - 1) * len));
+            let place = Operand::Tmp(base + (first - m.hop - 1) * len);
+            let received = b.combine(NodeId(to), lane, rest * len, &[stream], &[place]);
+            self.received.insert((tree, m.hop, m.first / self.batch), received);
+        }
+    }
+}
+
+impl RankAlgorithm for ConcurrentFlow {
+    fn info(&self) -> &'static Info {
+        &INFO
+    }
+
+    /// Finds the trees. Scratch memory holds the blocks that a rank passes on or packs.
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        if case.collective.ranks < 2 {
+            return fabric(case).map(|_| ());
+        }
+        let (scatter, _) = scatter(case, params)?;
+        let held = scatter.most_held * u64::from(case.collective.elements.div_ceil(scatter.chunks));
+        if held > u64::from(u32::MAX) {
+            return Err(unsupported(format!(
+                "it would hold {held} elements of others on a rank; at most {} fit",
+                u32::MAX
+            )));
+        }
+        Ok(())
+    }
+
+    /// A send and a receive for each rank and tree, and its own block.
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let c = &case.collective;
+        let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
+        let ranks = u64::from(c.ranks);
+        ranks * (1 + 2 * u64::from(chunks.min(c.elements)) * (ranks - 1))
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        let ((scatter, batch), fabric) = (scatter(case, params)?, fabric(case)?);
+        for rank in 0..c.ranks {
+            let own = rank * c.elements;
+            b.combine(NodeId(rank), 0, c.elements, &[Operand::In(own)], &[Operand::Out(own)]);
+        }
+        let hop = fabric.hop(chunk_bytes(case, scatter.chunks));
+        let mut messages = Messages::new(case, &scatter, batch);
+        for m in scatter.timetable(fabric.graph(), batch, hop) {
+            messages.add(b, &m);
+        }
+        Ok(())
+    }
+
+    fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
+        let ((scatter, batch), fabric) = (scatter(case, params).ok()?, case.fabric()?);
+        let chunk_bytes = chunk_bytes(case, scatter.chunks);
+        let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes));
+        // The busiest rank has its share of all messages: batches are more than hops.
+        let uncut = u64::from(scatter.chunks) * u64::from(case.collective.ranks - 1);
+        Some(Trees {
+            end_ns: end * chunk_bytes as f64 / fabric.graph().bytes_per_ns(),
+            messages: scatter.depth,
+            messages_of_rank: (scatter.most_messages * messages).div_ceil(scatter.listed_roots() * uncut),
+            reduced: 0,
+            reduced_last: 0,
+        })
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        let Some(fabric) = case.fabric().filter(|fabric| fabric.scatters_quickly()) else { return Vec::new() };
+        let c = &case.collective;
+        let counts: &[u32] = match (fabric.is_alike(Roots::All), c.ranks > MOST_CUT) {
+            (true, _) => &CHUNKS_ALIKE,
+            (false, true) => &CHUNKS[..1],
+            (false, false) => &CHUNKS,
+        };
+        let mut found = Vec::new();
+        for chunks in counts.iter().filter(|&&chunks| chunks <= c.elements.max(1)) {
+            let all = c.ranks.max(2) - 1;
+            for batch in BATCHES.into_iter().filter(|&batch| batch < all).chain([all]) {
+                found.push(Params::new().with("chunks", chunks.to_string()).with("batch", batch.to_string()));
+            }
+        }
+        found
+    }
+
+    fn chosen(&self, case: &Case, params: &Params) -> Params {
+        let with = |params: Params, name: &str, value: u32| match params.get(name) {
+            None => params.with(name, value.to_string()),
+            Some(_) => params,
+        };
+        if case.collective.ranks < 2 {
+            return params.clone();
+        }
+        with(with(params.clone(), "chunks", 1), "batch", case.collective.ranks - 1)
+    }
+}

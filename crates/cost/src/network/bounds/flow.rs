@@ -1,0 +1,45 @@
+//! Flow: the least time in which the links can carry the blocks of an all-to-all, along any paths.
+//!
+//! With a price p for every link, blocks of n bytes take at least n (sum over pairs of ranks of their distance at these prices) /
+//! (sum over links of p x rate). The prices come from the dual program of the maximum concurrent flow, so the bound is its least
+//! time, or near it where the links of a large network are unlike ([`unisono_synthesis::ConcurrentFlow`]). Source: Shahrokhi and
+//! Matula, "The maximum concurrent flow problem", JACM 1990.
+
+use unisono_collective::Kind;
+
+use super::NetworkCase;
+use crate::{Bound, CostProblem, Time};
+
+pub struct Flow;
+
+impl Bound for Flow {
+    fn name(&self) -> &'static str {
+        "flow"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Shahrokhi and Matula: The maximum concurrent flow problem, 1990"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "bytes not compressed"
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
+    }
+}
+
+impl Flow {
+    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+        let c = &case.collective;
+        if c.kind != Kind::Alltoall {
+            return None;
+        }
+        if c.is_local() {
+            return Some(0.0);
+        }
+        let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        Some(case.fabric.concurrent_flow()?.time() * block / case.fabric.graph().bytes_per_ns())
+    }
+}

@@ -1,0 +1,95 @@
+//! All-to-all by concurrent flow on networks of every family and on graphs with unlike links: proved, never faster than the bound
+//! `flow`, and near it where messages are long.
+
+use proptest::prelude::*;
+use unisono_algorithms::Params;
+use unisono_collective::Kind;
+use unisono_lower::VerifiedFile;
+use unisono_machine::Machine;
+use unisono_plan::{Asked, Part, PlanError, Problem, RunOptions, bounds, plan as plan_of, simulate};
+use unisono_schedule::verify::Method;
+
+fn network(topology: &str) -> Machine {
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 1024\nbuffer_bytes = 33554432\nsend_machines = 8\n[topology]\n{topology}\n"
+    );
+    Machine::from_toml(&text, "test").unwrap()
+}
+
+/// Proves the schedule and returns its predicted, its simulated and its least time in seconds.
+fn times(machine: &Machine, part: Part, elements: u64, chunks: u32, batch: u32) -> Result<[f64; 3], PlanError> {
+    let problem = Problem::new(&Asked::new(Kind::Alltoall, machine, part, elements))?;
+    let flow = bounds(&problem).iter().find(|b| b.name == "flow").expect("the bound of an all-to-all").seconds;
+    let params = Params::new().with("chunks", chunks).with("batch", batch);
+    let plan = plan_of(problem, Some("concurrent-flow"), &params)?;
+    let file = plan.file()?;
+    let proven = VerifiedFile::new(&file, Method::Auto)
+        .unwrap_or_else(|proof| panic!("{elements} with {params}: {:?}", proof.diagnostics[0]));
+    let run = simulate(&proven, &RunOptions::default()).unwrap();
+    Ok([plan.best().time.seconds, run.seconds, flow])
+}
+
+#[test]
+fn flows_are_proved_on_every_family() {
+    for topology in [
+        "name = 'torus'\ndims = [4, 4]",
+        "name = 'torus'\ndims = [3, 5]",
+        "name = 'torus'\ndims = [3, 4, 3]",
+        "name = 'mesh'\ndims = [3, 4]",
+        "name = 'hypercube'\ndimensions = 4",
+        "name = 'hyperx'\ndims = [3, 4]",
+        "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]",
+        "name = 'graph'\naccelerators = 5\nedges = [[0, 5], [1, 5], [2, 5], [3, 5], [4, 5], [0, 1]]",
+    ] {
+        let machine = network(topology);
+        for (elements, chunks, batch) in [(0, 1, 1), (1, 2, 3), (7, 3, 2), (4096, 2, 100)] {
+            let [predicted, simulated, flow] = times(&machine, Part::All, elements, chunks, batch).unwrap();
+            assert!(predicted >= flow * (1.0 - 1e-9), "{topology} {elements}: {predicted} {flow}");
+            assert!(simulated >= flow * (1.0 - 1e-9), "{topology} {elements}: {simulated} {flow}");
+        }
+        // A part, whose other accelerators forward.
+        times(&machine, Part::Places(vec![3, 0, 2]), 100, 1, 2).unwrap();
+    }
+}
+
+/// Links of tori and cubes are busy from the begin to the end, packet by packet.
+#[test]
+fn long_messages_come_near_the_bound() {
+    for (topology, chunks) in [
+        ("name = 'torus'\ndims = [4, 4]", 4),
+        ("name = 'torus'\ndims = [8, 8]", 1),
+        ("name = 'torus'\ndims = [4, 6, 3]", 1),
+        ("name = 'hypercube'\ndimensions = 4", 4),
+    ] {
+        let [predicted, simulated, flow] = times(&network(topology), Part::All, 1 << 16, chunks, 4).unwrap();
+        assert!(
+            predicted < 1.1 * flow && simulated < 1.1 * flow,
+            "{topology} {} {}",
+            predicted / flow,
+            simulated / flow
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn flows_on_random_graphs_are_proved(
+        accelerators in 2_u32..7,
+        switches in 0_u32..3,
+        cables in prop::collection::vec((0_u32..9, 0_u32..9, 0_usize..3), 1..14),
+        chunks in 1_u32..4,
+        batch in 1_u32..5,
+        elements in 1_u64..5000,
+    ) {
+        let nodes = accelerators + switches;
+        let rates = ["", " gbps=100", " gbps=25 ns=500"];
+        let line = (0..nodes - 1).map(|n| (n, n + 1, 0));
+        let more = cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)).filter(|(a, b, _)| a != b);
+        let edges: Vec<String> = line.chain(more).map(|(a, b, rate)| format!("{a} {b}{}", rates[rate])).collect();
+        let topology = format!("name = 'graph'\naccelerators = {accelerators}\nedges = \"\"\"\n{}\n\"\"\"", edges.join("\n"));
+        let [predicted, simulated, flow] = times(&network(&topology), Part::All, elements, chunks, batch).unwrap();
+        prop_assert!(predicted >= flow * (1.0 - 1e-9) && simulated >= flow * (1.0 - 1e-9), "{topology}");
+    }
+}

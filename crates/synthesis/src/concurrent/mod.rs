@@ -1,0 +1,293 @@
+//! The concurrent flow of an all-to-all: prices of links that bound its time.
+//!
+//! Every rank sends one unit to each other rank, along any paths, also over other ranks. Let every arc have a price p. A unit from
+//! s to t pays at least the distance d(s, t) at these prices, and all arcs together take in at most the sum of p x rate in every
+//! unit of time. So the time is at least
+//!
+//!   (sum over pairs of d(s, t)) / (sum over arcs of p x rate).
+//!
+//! This holds for any prices. The largest ratio is the least time of the flow, by the duality of linear programs (maximum
+//! concurrent flow: Shahrokhi and Matula, 1990). Prices are found by cutting planes (Kelley, 1960): at any prices the loads of the
+//! shortest paths limit the sum of distances. Arcs that look alike get one price (refinement of colors; Grohe et al., 2014),
+//! which keeps the programs small. Where too many arcs differ, weights of arcs are multiplied by their loads instead (Plotkin,
+//! Shmoys and Tardos, 1995), and the bound is near.
+//!
+//! Prices are whole numbers, and the bound is computed from them without rounding.
+
+mod alike;
+mod planes;
+mod router;
+
+use std::sync::{Arc as Shared, OnceLock};
+
+use unisono_base::{interrupt, rounded};
+
+pub(crate) use self::router::{Entering, Search};
+use self::{alike::Alike, planes::Planes, router::Router};
+use crate::{Certificate, CertificateError, Fabric, Graph, fabric::size, translated::Steps};
+
+/// Prices of arcs and the time that they prove.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConcurrentFlow {
+    /// Of each arc of the graph.
+    pub prices: Vec<u64>,
+    /// The sum of distances and the sum of price times rate: the time of one unit from every rank to each other rank.
+    pub time: (u128, u128),
+}
+
+/// A cache of the flow of a graph; `None` where there is none.
+pub(crate) type Known = OnceLock<Option<Shared<ConcurrentFlow>>>;
+
+/// Ranks times arcs beyond which the flow is computed only where all ranks see the same network.
+const MOST_PRICED: u64 = 1 << 23;
+
+impl Fabric {
+    /// The prices that bound an all-to-all; `None` where a rank cannot be reached or the network is too large.
+    pub fn concurrent_flow(&self) -> Option<Shared<ConcurrentFlow>> {
+        let find = || match self.steps() {
+            Some(steps) => of_steps(self.graph(), steps),
+            None if size(self.graph()) > MOST_PRICED => None,
+            None => of_graph(self.graph()),
+        };
+        self.known_flow().get_or_init(|| find().map(Shared::new)).clone()
+    }
+}
+
+impl ConcurrentFlow {
+    /// Time of one unit from every rank to each other rank.
+    pub fn time(&self) -> f64 {
+        self.time.0 as f64 / self.time.1 as f64
+    }
+}
+
+impl Certificate {
+    /// The prices of a concurrent flow.
+    pub fn of_flow(graph: &Graph, flow: &ConcurrentFlow) -> Self {
+        let arcs = graph.arcs().iter().zip(&flow.prices).filter(|&(_, &price)| price > 0);
+        let mut prices: Vec<_> =
+            arcs.map(|(arc, &price)| (graph.place(arc.from), graph.place(arc.to), price)).collect();
+        prices.sort_unstable();
+        Self { prices }
+    }
+
+    /// The time of one unit from every rank to each other rank that the prices prove, as a fraction.
+    ///
+    /// # Errors
+    /// The prices do not fit the network, or a rank cannot be reached.
+    pub fn flow_bound(&self, graph: &Graph) -> Result<(u128, u128), CertificateError> {
+        let prices = self.of_arcs(graph)?;
+        proved(graph, &prices, 0..graph.ranks()).ok_or(CertificateError::Unreachable)
+    }
+}
+
+/// The sum of distances from some ranks to all, and the sum of price times rate.
+fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) -> Option<(u128, u128)> {
+    let capacity = graph.arcs().iter().zip(prices).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
+    let mut search = Search::new(graph);
+    let mut sum = 0_u128;
+    for rank in from {
+        interrupt::check();
+        search.run(graph, prices, rank);
+        for &found in &search.price[..graph.ranks() as usize] {
+            sum += u128::from((found != u64::MAX).then_some(found)?);
+        }
+    }
+    Some((sum, capacity))
+}
+
+/// The largest price; sums of prices along paths stay far from the end of their type.
+const SCALE: f64 = (1 << 20) as f64;
+/// Classes of arcs times classes of ranks up to which cutting planes are used.
+const MOST_EXACT: usize = 1 << 14;
+/// Times that classes are split by the loads of the best prices.
+const MOST_SPLITS: usize = 3;
+
+/// All ranks of such a network are alike, and the arcs of a step.
+fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
+    let alike = Alike {
+        class: graph.arcs().iter().map(|arc| steps.step(arc.from, arc.to)).collect(),
+        classes: steps.count(),
+        sources: vec![(0, u64::from(graph.ranks()))],
+    };
+    let prices = Planes::new(graph, &alike).solve(&mut Router::new(graph))?;
+    let prices = alike.of_arcs(&prices);
+    let (sum, capacity) = proved(graph, &prices, 0..1)?;
+    Some(ConcurrentFlow { prices, time: (sum * u128::from(graph.ranks()), capacity) })
+}
+
+fn of_graph(graph: &Graph) -> Option<ConcurrentFlow> {
+    let mut router = Router::new(graph);
+    let fastest = graph.arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
+    // Without prices of a program, an arc costs the time that it takes.
+    let mut prices: Vec<u64> = graph.arcs().iter().map(|arc| (16 * fastest / arc.rate).clamp(1, 1 << 20)).collect();
+    let mut alike = Alike::refine(graph, &router.entering, vec![0; graph.arcs().len()]);
+    let mut best: Option<ConcurrentFlow> = None;
+    for solved in 0..=MOST_SPLITS {
+        let mut load = vec![0.0; graph.arcs().len()];
+        let mut sum = 0;
+        for rank in 0..graph.ranks() {
+            sum += u128::from(router.route(&prices, rank, |arc, units| load[arc as usize] += units)?);
+        }
+        let capacity = graph.arcs().iter().zip(&prices).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
+        let found = ConcurrentFlow { prices: prices.clone(), time: (sum, capacity) };
+        if best.as_ref().is_none_or(|best| found.time() > best.time()) {
+            best = Some(found);
+        }
+        let finer = alike.split(graph, &router.entering, &load);
+        if solved > 0 && finer.classes == alike.classes {
+            break;
+        }
+        alike = finer;
+        if alike.classes * alike.sources.len() > MOST_EXACT {
+            return multiplied(&mut router, best?);
+        }
+        prices = alike.of_arcs(&Planes::new(graph, &alike).solve(&mut router)?);
+    }
+    best
+}
+
+/// Rounds in which weights are multiplied.
+const MOST_MULTIPLIED: u32 = 120;
+/// The largest logarithm by which a weight changes in the first round.
+const FIRST_STEP: f64 = 0.5;
+
+/// Improves prices by multiplying the weight of every arc, its price times its rate, by how busy the shortest paths make it.
+fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<ConcurrentFlow> {
+    let graph = router.graph;
+    let arcs = graph.arcs();
+    let rate = |at: usize| arcs[at].rate as f64;
+    let mut logs: Vec<f64> = (0..arcs.len()).map(|at| (best.prices[at].max(1) as f64 * rate(at)).ln()).collect();
+    for round in 1..=MOST_MULTIPLIED {
+        let most = logs.iter().enumerate().map(|(at, log)| log - rate(at).ln()).fold(f64::NEG_INFINITY, f64::max);
+        let price = |(at, log): (usize, &f64)| rounded((SCALE * (log - rate(at).ln() - most).exp()).round());
+        let prices: Vec<u64> = logs.iter().enumerate().map(price).collect();
+        let mut load = vec![0.0; arcs.len()];
+        let mut sum = 0;
+        for rank in 0..graph.ranks() {
+            sum += u128::from(router.route(&prices, rank, |arc, units| load[arc as usize] += units)?);
+        }
+        let capacity = arcs.iter().zip(&prices).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
+        let found = ConcurrentFlow { prices, time: (sum, capacity) };
+        let time = found.time();
+        let busiest = (0..arcs.len()).map(|at| load[at] / rate(at)).fold(0.0, f64::max);
+        let step = FIRST_STEP / f64::from(round).sqrt();
+        if found.time() > best.time() {
+            best = found;
+        }
+        // The mean of the busy times, by weight, is the bound.
+        for (at, log) in logs.iter_mut().enumerate() {
+            *log += step * (load[at] / rate(at) - time) / (busiest - time).max(time * 1e-6);
+        }
+    }
+    Some(best)
+}
+
+/// A torus whose links have all the same rate.
+#[cfg(test)]
+pub(crate) fn torus(dims: &[u32]) -> Graph {
+    let ranks: u32 = dims.iter().product();
+    let mut arcs = Vec::new();
+    let mut stride = ranks;
+    for &dim in dims {
+        stride /= dim;
+        for from in 0..ranks {
+            let at = from / stride % dim;
+            for to in [(at + 1) % dim, (at + dim - 1) % dim] {
+                arcs.push(crate::Arc { from, to: from - at * stride + to * stride, rate: 400 });
+            }
+        }
+    }
+    Graph::new(ranks, ranks, arcs)
+}
+
+#[cfg(test)]
+mod tests {
+    use microlp::{ComparisonOp, OptimizationDirection, Problem};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Arc;
+
+    /// The least time of the flow: the program with a variable for every arc and source.
+    fn by_program(graph: &Graph) -> f64 {
+        let mut problem = Problem::new(OptimizationDirection::Minimize);
+        let time = problem.add_var(1.0, (0.0, f64::INFINITY));
+        let mut of_arc = vec![Vec::new(); graph.arcs().len()];
+        for source in 0..graph.ranks() {
+            let flows: Vec<_> = graph.arcs().iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
+            for (row, &flow) in of_arc.iter_mut().zip(&flows) {
+                row.push((flow, 1.0));
+            }
+            for node in (0..graph.nodes()).filter(|&node| node != source) {
+                let sign = |arc: &Arc| f64::from(u8::from(arc.to == node)) - f64::from(u8::from(arc.from == node));
+                let row: Vec<_> = graph.arcs().iter().zip(&flows).map(|(arc, &flow)| (flow, sign(arc))).collect();
+                problem.add_constraint(&row[..], ComparisonOp::Eq, f64::from(u8::from(node < graph.ranks())));
+            }
+        }
+        for (mut row, arc) in of_arc.into_iter().zip(graph.arcs()) {
+            row.push((time, -(arc.rate as f64)));
+            problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
+        }
+        problem.solve().unwrap().into_solution().unwrap().objective()
+    }
+
+    #[test]
+    fn tori_are_bound_by_their_longest_dimension() {
+        for dims in [&[4_u32, 4][..], &[8, 4], &[5, 7], &[2, 4, 8], &[8, 8, 8], &[16, 16]] {
+            let graph = torus(dims);
+            // Units that pass an arc of a ring of k among n ranks: n times the mean distance, over two directions.
+            let of = |&k: &u32| {
+                let mean = (0..k).map(|d| f64::from(d.min(k - d))).sum::<f64>() / f64::from(k);
+                // A ring of two has one arc of twice the rate each way.
+                f64::from(graph.ranks()) * mean / 2.0
+            };
+            let least = dims.iter().map(of).fold(0.0, f64::max);
+            let unit = graph.arcs().iter().map(|arc| arc.rate).min().unwrap() as f64;
+            let known = Fabric::new(graph.clone(), dims, 0.0).concurrent_flow().unwrap();
+            let found = of_graph(&graph).unwrap();
+            assert!((known.time() * unit - least).abs() < 1e-9 * least, "{dims:?} {} {least}", known.time());
+            assert!((found.time() * unit - least).abs() < 1e-5 * least, "{dims:?} {} {least}", found.time());
+            let certificate = Certificate::of_flow(&graph, &known);
+            assert_eq!(certificate.flow_bound(&graph), Ok(known.time));
+        }
+    }
+
+    #[test]
+    fn multiplied_weights_come_near() {
+        let graph = torus(&[8, 8]);
+        let less: Vec<Arc> = graph.arcs().iter().copied().filter(|arc| (arc.from, arc.to) != (0, 1)).collect();
+        let graph = Graph::new(64, 64, less);
+        let exact = of_graph(&graph).unwrap().time();
+        // The row of the missing link is the bottleneck, not the whole torus.
+        assert!((exact - 1024.0 / 15.0).abs() < 1e-4, "{exact}");
+        let prices = vec![1; graph.arcs().len()];
+        let time = proved(&graph, &prices, 0..64).unwrap();
+        let near = multiplied(&mut Router::new(&graph), ConcurrentFlow { prices, time }).unwrap();
+        assert!((0.9 * exact..exact * (1.0 + 1e-9)).contains(&near.time()), "{} {exact}", near.time());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn the_bound_is_the_optimum(
+            ranks in 2_u32..7,
+            relays in 0_u32..4,
+            arcs in prop::collection::vec((0_u32..10, 0_u32..10, 1_u64..30), 1..40),
+            symmetric in any::<bool>(),
+        ) {
+            let nodes = ranks + relays;
+            // A ring, so that every rank is reached.
+            let ring = (0..nodes).map(|n| Arc { from: n, to: (n + 1) % nodes, rate: 1 + u64::from(n % 3) });
+            let more = arcs.into_iter().flat_map(|(a, b, rate)| {
+                let (a, b) = (a % nodes, b % nodes);
+                let back = symmetric.then_some(Arc { from: b, to: a, rate });
+                [Some(Arc { from: a, to: b, rate }), back].into_iter().flatten()
+            });
+            let graph = Graph::new(ranks, nodes, ring.chain(more));
+            let (found, expected) = (of_graph(&graph).unwrap(), by_program(&graph));
+            prop_assert!((found.time() - expected).abs() < 1e-5 * expected, "{} {expected}", found.time());
+            let certificate = Certificate::of_flow(&graph, &found);
+            prop_assert_eq!(certificate.flow_bound(&graph), Ok(found.time));
+        }
+    }
+}

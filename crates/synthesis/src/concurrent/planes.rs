@@ -1,0 +1,135 @@
+//! Prices of classes of arcs by cutting planes (Kelley, 1960).
+//!
+//! At any prices the loads L of the shortest paths from a source limit its sum of distances z, whatever the prices p: z is at most
+//! the sum of L x p. The program maximizes the sum of all z, where the rates at their prices sum to 1, over the planes found so far.
+//! Prices are mixed with those of the best bound (Wentges, 1997), which takes fewer rounds.
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem};
+use unisono_base::rounded;
+
+use super::{SCALE, alike::Alike, router::Router};
+use crate::Graph;
+
+/// Rounds of cutting planes.
+const MOST_ROUNDS: usize = 300;
+/// The weight of the prices of the best bound (Wentges, 1997).
+const SMOOTHING: f64 = 0.3;
+/// Relative differences that count as none.
+const CLOSE: f64 = 1e-7;
+
+/// The linear program over the cutting planes found so far.
+pub(super) struct Planes<'a> {
+    alike: &'a Alike,
+    /// Rates of each class, divided by the largest.
+    rates: Vec<f64>,
+    /// A class of ranks with loads of classes of arcs.
+    planes: Vec<(usize, Vec<(u32, f64)>)>,
+    prices: Vec<f64>,
+    values: Vec<f64>,
+}
+
+impl<'a> Planes<'a> {
+    pub(super) fn new(graph: &'a Graph, alike: &'a Alike) -> Self {
+        let mut rates = alike.rates(graph);
+        let most = rates.iter().copied().fold(1.0, f64::max);
+        rates.iter_mut().for_each(|rate| *rate /= most);
+        let prices = rates.iter().map(|rate| 1.0 / rate / rates.len() as f64).collect();
+        Self { alike, rates, planes: Vec::new(), prices, values: vec![f64::INFINITY; alike.sources.len()] }
+    }
+
+    /// Returns the best prices of classes as whole numbers.
+    pub(super) fn solve(mut self, router: &mut Router) -> Option<Vec<u64>> {
+        let mut best: (f64, Vec<f64>) = (0.0, self.prices.clone());
+        let mut whole_best = whole(&self.prices, SCALE);
+        let (mut exact, mut most) = (false, f64::INFINITY);
+        for _ in 0..MOST_ROUNDS {
+            let mixed = |(old, new): (&f64, &f64)| SMOOTHING * old + (1.0 - SMOOTHING) * new;
+            let prices: Vec<f64> =
+                if exact { self.prices.clone() } else { best.1.iter().zip(&self.prices).map(mixed).collect() };
+            let rounded = whole(&prices, SCALE);
+            let (bound, found) = self.price(router, &rounded, true)?;
+            if bound > best.0 {
+                best = (bound, prices);
+                whole_best = rounded;
+            }
+            if best.0 >= most * (1.0 - CLOSE) {
+                break;
+            }
+            if found == 0 {
+                if exact {
+                    break;
+                }
+                exact = true;
+                continue;
+            }
+            exact = false;
+            most = self.maximize()?;
+        }
+        // Prices of the optimum are often small numbers over a common one.
+        let least = self.prices.iter().copied().filter(|&p| p > 1e-6 * max(&self.prices)).fold(f64::INFINITY, f64::min);
+        for times in 1..=24 {
+            let scaled = |price: f64| price / least * f64::from(times);
+            let near = |&price: &f64| (scaled(price) - scaled(price).round()).abs() < 1e-4;
+            if self.prices.iter().all(near) {
+                let small: Vec<u64> = self.prices.iter().map(|&price| rounded(scaled(price).round())).collect();
+                if small.iter().all(|&price| price < 1 << 20) {
+                    let (bound, _) = self.price(router, &small, false)?;
+                    if bound >= best.0 {
+                        whole_best = small;
+                    }
+                }
+                break;
+            }
+        }
+        Some(whole_best)
+    }
+
+    /// The bound at whole prices, and the number of new planes.
+    pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Option<(f64, usize)> {
+        let of_arcs = self.alike.of_arcs(prices);
+        let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();
+        let (mut sum, mut found) = (0.0, 0);
+        for (at, &(rank, weight)) in self.alike.sources.iter().enumerate() {
+            let mut load = vec![0.0; self.alike.classes];
+            let class = &self.alike.class;
+            let distances = router.route(&of_arcs, rank, |arc, units| load[class[arc as usize] as usize] += units)?;
+            sum += distances as f64 * weight as f64;
+            let cost: f64 = load.iter().zip(&self.prices).map(|(load, price)| load * price).sum();
+            if keep && cost < self.values[at] * (1.0 - 1e-9) {
+                let plane = (0..).zip(load).filter(|&(_, units)| units > 0.0).collect();
+                self.planes.push((at, plane));
+                found += 1;
+            }
+        }
+        Some((sum / capacity, found))
+    }
+
+    /// Finds the prices at which the planes allow the largest sum of distances, and returns that sum.
+    pub(super) fn maximize(&mut self) -> Option<f64> {
+        let mut problem = Problem::new(OptimizationDirection::Maximize);
+        let prices: Vec<_> = self.prices.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
+        let sources = &self.alike.sources;
+        let values: Vec<_> = sources.iter().map(|&(_, n)| problem.add_var(n as f64, (0.0, f64::INFINITY))).collect();
+        let all: Vec<_> = prices.iter().copied().zip(self.rates.iter().copied()).collect();
+        problem.add_constraint(&all[..], ComparisonOp::Eq, 1.0);
+        for (at, plane) in &self.planes {
+            let mut row: Vec<_> = plane.iter().map(|&(class, units)| (prices[class as usize], -units)).collect();
+            row.push((values[*at], 1.0));
+            problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
+        }
+        let solution = problem.solve().ok()?.into_solution().ok()?;
+        self.prices = prices.iter().map(|&price| solution.var_value(price).max(0.0)).collect();
+        self.values = values.iter().map(|&value| solution.var_value(value)).collect();
+        Some(solution.objective())
+    }
+}
+
+pub(super) fn max(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::MIN_POSITIVE, f64::max)
+}
+
+/// Whole numbers in proportion to prices, the largest of which becomes `scale`.
+pub(super) fn whole(prices: &[f64], scale: f64) -> Vec<u64> {
+    let most = max(prices);
+    prices.iter().map(|price| rounded((price / most * scale).round())).collect()
+}

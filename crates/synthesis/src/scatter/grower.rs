@@ -1,0 +1,444 @@
+//! Trees that grow where links have little load.
+
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
+
+use unisono_base::{interrupt, narrow};
+
+use super::{Hop, Scatter, ScatterTree, Trees};
+use crate::{
+    Graph, NoForest, Ways,
+    concurrent::{Entering, Search},
+    packing::Edge,
+    translated::Steps,
+};
+
+/// The steepness of costs in each round.
+const STEEPNESS: [f64; 20] = [
+    4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 40.0, 48.0, 64.0, 64.0, 80.0, 96.0, 128.0, 128.0, 160.0, 192.0, 256.0, 256.0,
+    384.0, 512.0,
+];
+/// The time that trees aim at, as a share of the best so far.
+const AIM: f64 = 0.97;
+/// Trees times nodes up to which costs with and without a floor are tried.
+const MOST_TWICE: usize = 1 << 16;
+/// Rounds without a time that is better by this factor end the growth.
+const MOST_STAYED: u32 = 4;
+const BETTER: f64 = 0.999;
+/// A time this near to the bound is good enough.
+const NEAR: f64 = 1.001;
+/// No arc, or no node.
+const NONE: u32 = u32::MAX;
+/// What an arc without a price costs, in proportion to the mean price.
+const LEAST_PRICE: f64 = 0.02;
+/// Relative differences of costs that count as none.
+const SAME: f64 = 1e-9;
+/// Exponents of costs end here.
+const MOST_EXPONENT: f64 = 200.0;
+
+pub(super) struct Grower<'a> {
+    graph: &'a Graph,
+    steps: Option<&'a Steps>,
+    entering: Entering,
+    /// The load of each arc is counted here: one place for each arc, or for each step.
+    slot: Vec<u32>,
+    rates: Vec<f64>,
+    prices: Vec<f64>,
+    load: Vec<f64>,
+    cost: Vec<f64>,
+    steepness: f64,
+    /// The part of costs that does not depend on loads.
+    floor: f64,
+    /// Time of one unit that trees aim at, and that no trees reach.
+    least: f64,
+    target: f64,
+    chunks: u32,
+    /// Where all ranks are alike, the nodes in the order of their distance from rank 0. Elsewhere loads decide the order.
+    order: Option<Vec<u32>>,
+    /// Of nodes at each distance, how many each step reaches: all shortest paths to a node take the same steps, in unlike orders.
+    reached_over: Vec<Vec<u32>>,
+    /// Links from each rank to each node, where messages take the ways with the fewest links.
+    links: Option<Vec<u16>>,
+    /// Whether the network routes messages from each rank to each other one over relays alone.
+    reached: Vec<Vec<bool>>,
+}
+
+impl<'a> Grower<'a> {
+    pub(super) fn new(graph: &'a Graph, steps: Option<&'a Steps>, prices: &[u64], least: f64, ways: Ways) -> Self {
+        let arcs = graph.arcs();
+        let slot: Vec<u32> = match steps {
+            Some(steps) => arcs.iter().map(|arc| steps.step(arc.from, arc.to)).collect(),
+            None => (0..narrow(arcs.len())).collect(),
+        };
+        let slots = steps.map_or(arcs.len(), Steps::count);
+        let (mut rates, mut of_slots) = (vec![0.0; slots], vec![0.0; slots]);
+        for ((arc, &slot), &price) in arcs.iter().zip(&slot).zip(prices) {
+            (rates[slot as usize], of_slots[slot as usize]) = (arc.rate as f64, price as f64);
+        }
+        let mean = rates.iter().zip(&of_slots).map(|(r, p)| r * p).sum::<f64>() / rates.iter().sum::<f64>();
+        of_slots.iter_mut().for_each(|price| *price = *price / mean + LEAST_PRICE);
+        let mut search = Search::new(graph);
+        let order = steps.is_some().then(|| {
+            search.run(graph, prices, 0);
+            search.order.clone()
+        });
+        let relays = graph.nodes() > graph.ranks();
+        let links = (ways == Ways::Shortest && relays).then(|| {
+            let ones = vec![1; arcs.len()];
+            let mut links = Vec::with_capacity(graph.ranks() as usize * graph.nodes() as usize);
+            for rank in 0..graph.ranks() {
+                interrupt::check();
+                search.run(graph, &ones, rank);
+                links.extend(search.price.iter().map(|&far| u16::try_from(far).unwrap_or(u16::MAX)));
+            }
+            links
+        });
+        Self {
+            graph,
+            steps,
+            entering: Entering::new(graph),
+            slot,
+            load: vec![0.0; slots],
+            cost: vec![0.0; slots],
+            rates,
+            prices: of_slots,
+            steepness: 1.0,
+            floor: 1.0,
+            least,
+            target: 1.0,
+            chunks: 1,
+            order,
+            reached_over: Vec::new(),
+            reached: if links.is_some() {
+                (0..graph.ranks()).map(|rank| graph.reached(rank)).collect()
+            } else {
+                Vec::new()
+            },
+            links,
+        }
+    }
+
+    pub(super) fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
+        self.chunks = chunks;
+        // Costs of at least the price keep blocks from ways that load more links than need be. Where many links have no price, loads
+        // alone find more.
+        let mut best = self.rounds(1.0, AIM)?;
+        let work = best.1.len() * self.graph.nodes() as usize;
+        if best.0 > NEAR * self.least * f64::from(chunks) && work <= MOST_TWICE {
+            let other = self.rounds(0.0, 1.0)?;
+            if other.0 < best.0 {
+                best = other;
+            }
+        }
+        Ok(self.finish(best.0 / f64::from(chunks), best.1))
+    }
+
+    /// Grows all trees in rounds, and returns the best time of chunks with its trees.
+    fn rounds(&mut self, floor: f64, aim: f64) -> Result<(f64, Vec<Shared<ScatterTree>>), NoForest> {
+        let roots = if self.steps.is_some() { 1 } else { self.graph.ranks() };
+        let chunks = self.chunks;
+        let least = self.least * f64::from(chunks);
+        (self.floor, self.target) = (floor, least);
+        self.load.fill(0.0);
+        let mut trees: Vec<Option<Shared<ScatterTree>>> = vec![None; (roots * chunks) as usize];
+        let mut best: Option<(f64, Vec<Option<Shared<ScatterTree>>>)> = None;
+        let mut stayed = 0;
+        for steepness in STEEPNESS {
+            self.steepness = steepness;
+            let levels = if self.steps.is_some() { self.graph.ranks() as usize } else { 0 };
+            self.reached_over = vec![vec![0; self.rates.len()]; levels];
+            // Chunks are the outer loop, so that roots take turns.
+            for chunk in 0..chunks {
+                for root in 0..roots {
+                    interrupt::check();
+                    let at = (root * chunks + chunk) as usize;
+                    if let Some(tree) = trees[at].take() {
+                        self.unload(&tree);
+                    }
+                    (0..self.cost.len()).for_each(|slot| self.reprice(slot));
+                    trees[at] = Some(Shared::new(self.grow(root)?));
+                }
+            }
+            let time = self.time();
+            let is_better = |by: f64| best.as_ref().is_none_or(|best| time < best.0 * by);
+            stayed = if is_better(BETTER) { 0 } else { stayed + 1 };
+            if is_better(1.0) {
+                best = Some((time, trees.clone()));
+            }
+            let found = best.as_ref().map_or(least, |best| best.0);
+            // Loads cannot be told apart far from the target.
+            self.target = least.max(found * aim);
+            if found <= least * NEAR || (floor > 0.0 && stayed == MOST_STAYED) {
+                break;
+            }
+        }
+        let (time, trees) = best.expect("a round");
+        Ok((time, trees.into_iter().flatten().collect()))
+    }
+
+    fn finish(&self, time: f64, trees: Vec<Shared<ScatterTree>>) -> Scatter {
+        let ranks = self.graph.ranks() as usize;
+        let (mut held, mut messages, mut deepest) = (vec![0_u64; ranks], vec![0_u64; ranks], 0);
+        for tree in &trees {
+            let mut depth = vec![0_u32; ranks];
+            for Hop { edge, blocks } in &tree.hops {
+                let (from, to) = (edge.from as usize, edge.to as usize);
+                depth[to] = depth[from] + 1;
+                deepest = deepest.max(depth[to]);
+                held[to] += u64::from(blocks - 1);
+                messages[from] += 1;
+                messages[to] += 1;
+            }
+            held[tree.root as usize] += ranks as u64 - 1;
+        }
+        let most = |of: &[u64]| match self.steps {
+            // Every rank has the places of all others.
+            Some(_) => of.iter().sum(),
+            None => of.iter().copied().max().unwrap_or(0),
+        };
+        let (most_held, most_messages) = (most(&held), most(&messages));
+        let trees = match self.steps {
+            Some(steps) => Trees::Moved { steps: steps.clone(), of: trees },
+            None => Trees::Listed(trees),
+        };
+        Scatter { chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
+    }
+
+    /// The time of the busiest arc.
+    fn time(&self) -> f64 {
+        self.load.iter().zip(&self.rates).map(|(load, rate)| load / rate).fold(0.0, f64::max)
+    }
+
+    fn unload(&mut self, tree: &ScatterTree) {
+        for Hop { edge, blocks } in &tree.hops {
+            for &arc in &edge.way {
+                self.load[self.slot[arc as usize] as usize] -= f64::from(*blocks);
+            }
+        }
+    }
+
+    fn reprice(&mut self, slot: usize) {
+        let busy = (self.load[slot] + 1.0) / (self.rates[slot] * self.target);
+        self.cost[slot] = self.prices[slot] * (self.floor + (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp());
+    }
+
+    /// Whether a message from a rank may have gone so many links when it comes to a node.
+    fn is_way(&self, from: u32, to: u32, links: u32) -> bool {
+        let nodes = self.graph.nodes() as usize;
+        let Some(of) = &self.links else { return true };
+        let is_rank = to < self.graph.ranks();
+        u32::from(of[from as usize * nodes + to as usize]) == links
+            && (!is_rank || self.reached[from as usize][to as usize])
+    }
+
+    /// Nodes in the order of their distance at the present costs.
+    fn nearest_first(&self, root: u32) -> Vec<u32> {
+        let nodes = self.graph.nodes() as usize;
+        let (mut least, mut order) = (vec![f64::INFINITY; nodes], Vec::with_capacity(nodes));
+        least[root as usize] = 0.0;
+        // Costs are not negative, so they are ordered as their bits are.
+        let mut open = BinaryHeap::from([Reverse((0_u64, root))]);
+        while let Some(Reverse((bits, at))) = open.pop() {
+            if bits > least[at as usize].to_bits() {
+                continue;
+            }
+            order.push(at);
+            for &arc in self.graph.leaving(at) {
+                let to = self.graph.arcs()[arc as usize].to;
+                let found = f64::from_bits(bits) + self.cost[self.slot[arc as usize] as usize];
+                if found < least[to as usize] {
+                    least[to as usize] = found;
+                    open.push(Reverse((found.to_bits(), to)));
+                }
+            }
+        }
+        order
+    }
+
+    /// A tree of a root, whose load is added.
+    fn grow(&mut self, root: u32) -> Result<ScatterTree, NoForest> {
+        let order = self.order.clone().unwrap_or_else(|| self.nearest_first(root));
+        let mut growth = Growth::new(self.graph, &order);
+        let mut left = Vec::new();
+        for &at in &order[1..] {
+            interrupt::poll();
+            let is_rank = at < self.graph.ranks();
+            let Some((arc, distance)) = self.cheapest(&growth, at) else {
+                if is_rank {
+                    left.push(at);
+                }
+                continue;
+            };
+            growth.by[at as usize] = arc;
+            growth.is_joined[at as usize] = true;
+            if !is_rank {
+                continue;
+            }
+            if self.steps.is_some() {
+                growth.distance[at as usize] = distance + 1;
+                self.reached_over[distance as usize][self.slot[arc as usize] as usize] += 1;
+            }
+            let edge = growth.edge(self.graph, at);
+            let relays: Vec<u32> = edge.way[1..].iter().map(|&arc| self.graph.arcs()[arc as usize].from).collect();
+            growth.edges[at as usize] = Some(edge);
+            self.load_path(&growth.edges, at);
+            // With more load, other ways to the relays may be cheaper for the ranks that come.
+            for relay in relays {
+                if let Some((arc, _)) = self.cheapest(&growth, relay) {
+                    growth.by[relay as usize] = arc;
+                }
+            }
+        }
+        let mut edges = growth.edges;
+        self.join(&mut edges, &left)?;
+        Ok(preorder(root, edges))
+    }
+
+    /// The arc over which a node is joined at the least cost, and the distance of the rank before it.
+    fn cheapest(&self, growth: &Growth, at: u32) -> Option<(u32, u32)> {
+        let graph = self.graph;
+        let mut best: Option<(f64, u32, u32)> = None;
+        let mut fewest = u32::MAX;
+        for &arc in self.entering.of(at) {
+            let from = graph.arcs()[arc as usize].from;
+            if !growth.is_joined[from as usize] || growth.place[from as usize] > growth.place[at as usize] {
+                continue;
+            }
+            let slot = self.slot[arc as usize] as usize;
+            let most = best.map_or(f64::INFINITY, |best| best.0 * (1.0 + SAME));
+            // Relays to the last rank, and ranks to the root.
+            let (mut cost, mut up, mut links) = (self.cost[slot], from, 1);
+            while up >= graph.ranks() {
+                let arc = growth.by[up as usize] as usize;
+                cost += self.cost[self.slot[arc] as usize];
+                (up, links) = (graph.arcs()[arc].from, links + 1);
+            }
+            if links > 1 && !self.is_way(up, at, links) {
+                continue;
+            }
+            let distance = growth.distance[up as usize];
+            while let Some(edge) = &growth.edges[up as usize]
+                && cost < most
+            {
+                cost += edge.way.iter().map(|&arc| self.cost[self.slot[arc as usize] as usize]).sum::<f64>();
+                up = edge.from;
+            }
+            let reached = if self.steps.is_some() { self.reached_over[distance as usize][slot] } else { 0 };
+            if best.is_none_or(|best| cost < best.0 * (1.0 - SAME)) || (cost < most && reached < fewest) {
+                (best, fewest) = (Some((cost, arc, distance)), reached);
+            }
+        }
+        best.map(|(_, arc, distance)| (arc, distance))
+    }
+
+    /// Adds the block of a rank to all links between it and the root.
+    fn load_path(&mut self, edges: &[Option<Edge>], rank: u32) {
+        let mut up = rank;
+        while let Some(edge) = &edges[up as usize] {
+            for &arc in &edge.way {
+                let slot = self.slot[arc as usize] as usize;
+                self.load[slot] += 1.0;
+                self.reprice(slot);
+            }
+            up = edge.from;
+        }
+    }
+
+    /// Joins the ranks that no tree of allowed ways at these prices reaches, each to the nearest rank of the tree.
+    fn join(&mut self, edges: &mut [Option<Edge>], left: &[u32]) -> Result<(), NoForest> {
+        if left.is_empty() {
+            return Ok(());
+        }
+        let links = self.links.take().ok_or(NoForest::Unreachable)?;
+        let nodes = self.graph.nodes() as usize;
+        let far = |from: u32, to: u32| links[from as usize * nodes + to as usize];
+        // The nearest rank of the tree to each rank that is left.
+        let mut near: Vec<(u16, u32, u32)> = left
+            .iter()
+            .map(|&to| {
+                let joined = (0..self.graph.ranks()).filter(|rank| !left.contains(rank));
+                joined.map(|from| (far(from, to), from, to)).min().expect("the root is in the tree")
+            })
+            .collect();
+        while let Some(at) = (0..near.len()).min_by_key(|&at| near[at]) {
+            interrupt::poll();
+            let (_, from, to) = near.swap_remove(at);
+            // Ranks between would be nearer, so there are only relays.
+            let (mut way, mut here) = (Vec::new(), to);
+            while here != from {
+                let nearer = |&&arc: &&u32| far(from, self.graph.arcs()[arc as usize].from) + 1 == far(from, here);
+                let price = |arc: &u32| self.cost[self.slot[*arc as usize] as usize];
+                let arcs = self.entering.of(here).iter().filter(nearer);
+                let arc = *arcs.min_by(|a, b| price(a).total_cmp(&price(b))).ok_or(NoForest::Unreachable)?;
+                way.push(arc);
+                here = self.graph.arcs()[arc as usize].from;
+            }
+            way.reverse();
+            edges[to as usize] = Some(Edge { from, to, way });
+            self.load_path(edges, to);
+            for other in &mut near {
+                *other = (*other).min((far(to, other.2), to, other.2));
+            }
+        }
+        self.links = Some(links);
+        Ok(())
+    }
+}
+
+/// A tree that grows.
+struct Growth {
+    /// The place of each node in the order in which nodes are joined.
+    place: Vec<u32>,
+    is_joined: Vec<bool>,
+    /// The arc that leads to each node at present; ranks keep theirs.
+    by: Vec<u32>,
+    /// The messages that reach ranks.
+    edges: Vec<Option<Edge>>,
+    /// Where all ranks are alike: links from the root to each rank.
+    distance: Vec<u32>,
+}
+
+impl Growth {
+    fn new(graph: &Graph, order: &[u32]) -> Self {
+        let nodes = graph.nodes() as usize;
+        let (mut place, mut is_joined) = (vec![NONE; nodes], vec![false; nodes]);
+        (0..).zip(order).for_each(|(at, &node)| place[node as usize] = at);
+        is_joined[order[0] as usize] = true;
+        let ranks = graph.ranks() as usize;
+        Self { place, is_joined, by: vec![NONE; nodes], edges: vec![None; ranks], distance: vec![0; ranks] }
+    }
+
+    /// The message that reaches a rank over the relays before it.
+    fn edge(&self, graph: &Graph, to: u32) -> Edge {
+        let mut way = vec![self.by[to as usize]];
+        let mut from = graph.arcs()[way[0] as usize].from;
+        while from >= graph.ranks() {
+            way.push(self.by[from as usize]);
+            from = graph.arcs()[self.by[from as usize] as usize].from;
+        }
+        way.reverse();
+        Edge { from, to, way }
+    }
+}
+
+/// Orders the messages of a tree so that those below a rank follow the one that reaches it.
+fn preorder(root: u32, edges: Vec<Option<Edge>>) -> ScatterTree {
+    let mut below = vec![Vec::new(); edges.len()];
+    for edge in edges.iter().flatten() {
+        below[edge.from as usize].push(edge.to);
+    }
+    let (mut edges, mut hops) = (edges, Vec::with_capacity(below.len() - 1));
+    // Ranks to visit, or with `Err` the hop whose ranks are all listed.
+    let mut open: Vec<Result<u32, usize>> = below[root as usize].iter().rev().map(|&rank| Ok(rank)).collect();
+    while let Some(next) = open.pop() {
+        match next {
+            Ok(rank) => {
+                let edge = edges[rank as usize].take().expect("a rank of the tree");
+                open.push(Err(hops.len()));
+                hops.push(Hop { edge, blocks: 0 });
+                open.extend(below[rank as usize].iter().rev().map(|&rank| Ok(rank)));
+            }
+            Err(hop) => hops[hop].blocks = narrow(hops.len() - hop),
+        }
+    }
+    ScatterTree { root, hops }
+}

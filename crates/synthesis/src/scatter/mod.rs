@@ -1,0 +1,324 @@
+//! Trees along which all ranks scatter their blocks at once, so that the busiest link ends early: an all-to-all.
+//!
+//! The flow of one source is a mixture of flows along trees, because those are the vertices of its polyhedron; so whole chunks that
+//! each travel along one tree come as near to the least time as chunks are small. A message from a rank carries the blocks of all
+//! ranks at and below the next one. A tree grows rank by rank, in the order of distances at the prices of the concurrent flow
+//! ([`crate::concurrent`]): every rank is joined where the sum of the links' costs is least. A link costs its price, times a
+//! power of e that grows with its load. The trees of all ranks are grown again in turn, with steeper costs each time.
+
+mod grower;
+
+use std::sync::Arc as Shared;
+
+use rustc_hash::FxHashMap;
+use unisono_base::interrupt;
+
+use self::grower::Grower;
+use crate::{Fabric, Graph, NoForest, Ways, fabric::size, packing::Edge, timetable::Jobs, translated::Steps};
+
+/// A message of a tree: from one rank to the next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hop {
+    pub edge: Edge,
+    /// Ranks at and below the receiver, whose blocks it carries.
+    pub blocks: u32,
+}
+
+/// A message of a tree without its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passed {
+    pub from: u32,
+    pub to: u32,
+    /// The first link on its way, as a number that differs for different links of the sender.
+    pub link: u32,
+    pub blocks: u32,
+}
+
+/// A tree of messages from a root to all ranks. The ranks below the receiver of hop k are those of the next hops, `blocks` in all with
+/// the receiver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScatterTree {
+    pub root: u32,
+    pub hops: Vec<Hop>,
+}
+
+/// One tree for each chunk of each root.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    /// Of the block of every pair of ranks.
+    pub chunks: u32,
+    /// Messages from a root to the farthest rank.
+    pub depth: u32,
+    /// The time in which the busiest arc carries its share of blocks of one unit.
+    pub time: f64,
+    /// Chunks that a rank holds for others or packs, the most of all ranks.
+    pub most_held: u64,
+    /// Messages that a rank sends and receives, the most of all ranks.
+    pub most_messages: u64,
+    trees: Trees,
+}
+
+#[derive(Clone, Debug)]
+enum Trees {
+    /// Of each root, its chunks in order.
+    Listed(Vec<Shared<ScatterTree>>),
+    /// Every root has the trees of rank 0, moved.
+    Moved { steps: Steps, of: Vec<Shared<ScatterTree>> },
+}
+
+/// One message: the blocks of some ranks over one hop of a tree.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScatterMessage {
+    /// In units of [`Scatter::time`] for one chunk.
+    pub begin: f64,
+    pub root: u32,
+    pub chunk: u32,
+    pub hop: u32,
+    /// The hop that reaches the first rank whose block it carries; those of the next hops follow.
+    pub first: u32,
+    pub blocks: u32,
+}
+
+/// Ranks times arcs up to which trees for a few chunks are found at once.
+const MOST_QUICK: u64 = 10_000;
+/// Roots times nodes times chunks up to which trees are grown.
+const MOST_GROWN: u64 = 1 << 26;
+
+impl Scatter {
+    /// The messages of a tree without their ways, in the same order as [`ScatterTree::hops`].
+    pub fn hops(&self, root: u32, chunk: u32) -> Vec<Passed> {
+        let passed =
+            |Hop { edge, blocks }: &Hop| Passed { from: edge.from, to: edge.to, link: edge.way[0], blocks: *blocks };
+        match &self.trees {
+            Trees::Listed(of) => of[(root * self.chunks + chunk) as usize].hops.iter().map(passed).collect(),
+            Trees::Moved { steps, of } => {
+                let moved = |h: &Hop| Passed {
+                    from: steps.moved(h.edge.from, root),
+                    to: steps.moved(h.edge.to, root),
+                    link: steps.step(h.edge.from, h.edge.to),
+                    blocks: h.blocks,
+                };
+                of[chunk as usize].hops.iter().map(moved).collect()
+            }
+        }
+    }
+
+    /// When all messages are there if a chunk is one unit, a link adds `hop` to its messages, and messages have at most `batch`
+    /// blocks. Also returns their number.
+    pub fn end(&self, graph: &Graph, batch: u32, hop: f64) -> (f64, u64) {
+        let (jobs, rates) = self.jobs(graph, batch);
+        let count = jobs.count() as u64;
+        (jobs.begins(&rates, hop).1, count)
+    }
+
+    /// The messages of all roots in the order in which they begin, where a link adds `hop` to a message of one unit.
+    pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64) -> Vec<ScatterMessage> {
+        let (jobs, rates) = self.jobs(graph, batch);
+        let (begins, _) = jobs.begins(&rates, hop);
+        let (mut messages, mut begins) = (Vec::with_capacity(begins.len()), begins.into_iter());
+        for (at, tree) in (0..).zip(self.listed()) {
+            let (root, chunk) = (at / self.chunks, at % self.chunks);
+            for (hop, Hop { blocks, .. }) in (0..).zip(&tree.hops) {
+                for (first, blocks) in batches(hop, *blocks, batch) {
+                    let begin = begins.next().expect("a job for each message");
+                    messages.push(ScatterMessage { begin, root, chunk, hop, first, blocks });
+                }
+            }
+        }
+        messages.sort_by(|a, b| a.begin.total_cmp(&b.begin));
+        if matches!(self.trees, Trees::Moved { .. }) {
+            // Every root has the times of rank 0.
+            let all = |m: &ScatterMessage| {
+                let m = *m;
+                (0..graph.ranks()).map(move |root| ScatterMessage { root, ..m })
+            };
+            messages = messages.iter().flat_map(all).collect();
+        }
+        messages
+    }
+
+    /// The number of roots whose messages [`Scatter::end`] counts: where all ranks are alike, it counts those of one.
+    pub fn listed_roots(&self) -> u64 {
+        self.listed().len() as u64 / u64::from(self.chunks)
+    }
+
+    /// The trees of all roots, or of rank 0.
+    fn listed(&self) -> &[Shared<ScatterTree>] {
+        match &self.trees {
+            Trees::Listed(of) | Trees::Moved { of, .. } => of,
+        }
+    }
+
+    /// The messages in the order of roots, chunks and hops, and the rates of their links; of alike roots those of rank 0. A message waits
+    /// for the one that brought the same blocks to its sender.
+    fn jobs(&self, graph: &Graph, batch: u32) -> (Jobs, Vec<f64>) {
+        let mut jobs = Jobs::default();
+        let (rates, steps) = match &self.trees {
+            Trees::Listed(_) => (graph.arcs().iter().map(|arc| arc.rate as f64).collect(), None),
+            Trees::Moved { steps, .. } => (steps.rates(), Some(steps)),
+        };
+        // Messages of one length over the same links.
+        let mut classes: FxHashMap<(&[u32], u32), u32> = FxHashMap::default();
+        let mut step_classes: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        for tree in self.listed() {
+            // The first message to each rank, and its place among the batches of the tree.
+            let mut brings: Vec<Option<(u32, u32)>> = vec![None; graph.ranks() as usize];
+            for (hop, Hop { edge, blocks }) in (0..).zip(&tree.hops) {
+                interrupt::poll();
+                let mut begun = None;
+                for (first, blocks) in batches(hop, *blocks, batch) {
+                    let after = brings[edge.from as usize].map(|(job, place)| job + first / batch - place);
+                    let mut new = |links: &[u32]| jobs.class_of(links, f64::from(blocks));
+                    let class = match steps {
+                        Some(steps) => {
+                            let step = steps.step(edge.from, edge.to);
+                            *step_classes.entry((step, blocks)).or_insert_with(|| new(&[step]))
+                        }
+                        None => *classes.entry((&edge.way, blocks)).or_insert_with(|| new(&edge.way)),
+                    };
+                    let job = jobs.add(after, class);
+                    begun = begun.or(Some((job, first / batch)));
+                }
+                brings[edge.to as usize] = begun;
+            }
+        }
+        (jobs, rates)
+    }
+}
+
+/// The messages of a hop with so many blocks, as first hop and number: the list of all blocks is cut after every `batch` of them.
+fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)> {
+    let end = hop + blocks;
+    (hop / batch..=(end - 1) / batch).map(move |place| {
+        let first = hop.max(place * batch);
+        (first, end.min((place + 1) * batch) - first)
+    })
+}
+
+impl Fabric {
+    /// Whether any plan may consider such trees.
+    pub fn scatters_quickly(&self) -> bool {
+        self.steps().is_some() || size(self.graph()) <= MOST_QUICK
+    }
+
+    /// Trees for the chunks of all ranks. They are kept.
+    ///
+    /// # Errors
+    /// A rank that cannot be reached; too many ranks.
+    pub fn scatter(&self, chunks: u32) -> Result<Shared<Scatter>, NoForest> {
+        let lock = || self.known_scatters().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(found) = lock().get(&chunks) {
+            return Ok(Shared::clone(found));
+        }
+        let graph = self.graph();
+        let roots = if self.steps().is_some() { 1 } else { u64::from(graph.ranks()) };
+        let nodes = u64::from(graph.nodes());
+        if roots * nodes * u64::from(chunks) > MOST_GROWN {
+            return Err(NoForest::TooLarge { ranks: graph.ranks(), links: graph.arcs().len() });
+        }
+        let flow = self.concurrent_flow().ok_or(NoForest::Unreachable)?;
+        let made =
+            Shared::new(Grower::new(graph, self.steps(), &flow.prices, flow.time(), Ways::Shortest).scatter(chunks)?);
+        lock().insert(chunks, Shared::clone(&made));
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Arc, concurrent::torus};
+
+    /// Every tree reaches every rank once, over ways of relays; the busiest arc has the time.
+    fn check(graph: &Graph, scatter: &Scatter) {
+        let mut load = vec![0.0; graph.arcs().len()];
+        let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
+        assert_eq!(trees.len(), (graph.ranks() * scatter.chunks) as usize);
+        for tree in trees {
+            let mut below = vec![0; graph.ranks() as usize];
+            let mut has: Vec<bool> = (0..graph.ranks()).map(|rank| rank == tree.root).collect();
+            for Hop { edge, blocks } in &tree.hops {
+                assert!(has[edge.from as usize] && !std::mem::replace(&mut has[edge.to as usize], true));
+                below[edge.to as usize] = *blocks;
+                let mut at = edge.from;
+                for &arc in &edge.way {
+                    assert!(at == edge.from || at >= graph.ranks());
+                    assert_eq!(graph.arcs()[arc as usize].from, at);
+                    at = graph.arcs()[arc as usize].to;
+                    load[arc as usize] += f64::from(*blocks);
+                }
+                assert_eq!(at, edge.to);
+            }
+            assert!(has.into_iter().all(|h| h));
+            // The blocks of a hop are those of the ranks that come next.
+            for (at, hop) in tree.hops.iter().enumerate() {
+                let children = tree.hops.iter().filter(|other| other.edge.from == hop.edge.to);
+                assert_eq!(hop.blocks, 1 + children.map(|child| child.blocks).sum::<u32>());
+                assert!(at + hop.blocks as usize <= tree.hops.len());
+            }
+        }
+        let busy = graph.arcs().iter().zip(load).map(|(arc, load)| load / arc.rate as f64).fold(0.0, f64::max);
+        assert!((busy / f64::from(scatter.chunks) - scatter.time).abs() < 1e-9 * scatter.time);
+    }
+
+    #[test]
+    fn messages_are_cut_at_every_batch() {
+        assert_eq!(batches(3, 6, 4).collect::<Vec<_>>(), [(3, 1), (4, 4), (8, 1)]);
+        assert_eq!(batches(3, 6, 100).collect::<Vec<_>>(), [(3, 6)]);
+    }
+
+    /// On tori, the links carry only what they must, and are never idle before the end.
+    #[test]
+    fn tori_end_with_their_bound() {
+        for dims in [&[8_u32, 4][..], &[5, 7], &[2, 4, 8], &[8, 8], &[16, 16], &[8, 8, 8], &[32, 32]] {
+            let graph = torus(dims);
+            let fabric = Fabric::new(graph.clone(), dims, 0.0);
+            let scatter = fabric.scatter(1).unwrap();
+            let bound = fabric.concurrent_flow().unwrap().time();
+            assert!((scatter.time / bound - 1.0).abs() < 1e-9, "{dims:?} {} {bound}", scatter.time);
+            let end = scatter.end(&graph, 16, 0.0).0;
+            assert!(end < 1.01 * bound, "{dims:?} {end} {bound}");
+        }
+        // Without the symmetry.
+        let graph = torus(&[8, 4]);
+        let fabric = Fabric::new(graph.clone(), &[], 0.0);
+        let scatter = fabric.scatter(4).unwrap();
+        check(&graph, &scatter);
+        assert!(scatter.time < 1.02 * fabric.concurrent_flow().unwrap().time());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn trees_come_near_the_bound(
+            ranks in 2_u32..7,
+            relays in 0_u32..3,
+            cables in prop::collection::vec((0_u32..9, 0_u32..9, 1_u64..9), 1..20),
+        ) {
+            let nodes = ranks + relays;
+            // A line, so that every rank is reached.
+            let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
+            let cables = line.chain(cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)));
+            let arcs = cables.flat_map(|(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]);
+            let graph = Graph::new(ranks, nodes, arcs);
+            let fabric = Fabric::new(graph.clone(), &[], 0.0);
+            let flow = fabric.concurrent_flow().unwrap();
+            // Messages on any ways come near the bound, and on the ways of the network they exist.
+            let any = Grower::new(&graph, None, &flow.prices, flow.time(), Ways::Any).scatter(64).unwrap();
+            check(&graph, &any);
+            prop_assert!(any.time >= flow.time() * (1.0 - 1e-9));
+            prop_assert!(any.time < 1.1 * flow.time(), "{} {}", any.time, flow.time());
+            let shortest = fabric.scatter(3).unwrap();
+            check(&graph, &shortest);
+            prop_assert!(shortest.time >= flow.time() * (1.0 - 1e-9));
+            let messages = shortest.timetable(&graph, 2, 0.0);
+            prop_assert!(shortest.end(&graph, 2, 0.0).0 >= 3.0 * shortest.time * (1.0 - 1e-9));
+            let blocks: u32 = messages.iter().map(|m| m.blocks).sum();
+            let hops = (0..ranks).flat_map(|root| (0..3).map(move |chunk| (root, chunk)));
+            let all: u32 = hops.flat_map(|(root, chunk)| shortest.hops(root, chunk)).map(|hop| hop.blocks).sum();
+            prop_assert_eq!(blocks, all);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+"""All-to-all on networks: the bound `flow`, its certificates, and the algorithm `concurrent-flow`."""
+
+import json
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .bound_checker import bound_seconds
+from .conftest import call
+
+#: Cables with their Gbit/s among four accelerators and a switch. The fast way from 0 to 1 leads over the switch.
+CABLES = [(0, 4, 300), (1, 4, 300), (0, 1, 50), (1, 2, 100), (2, 3, 200), (3, 0, 25)]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    lines = "\n".join(f"{a} {b} gbps={rate}" for a, b, rate in CABLES)
+    text = (
+        'name = "ring"\nkind = "network"\nplanes = 2\nlink_gbps = 100\nlink_latency_ns = 100\n'
+        "input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n"
+        f"[topology]\nname = \"graph\"\naccelerators = 4\nedges = '''\n{lines}\n'''\n"
+    )
+    file = tmp_path / "ring.toml"
+    file.write_text(text)
+    return file
+
+
+def flow_seconds(machine: Path | str, shape: str | None = None) -> float:
+    found = un.bounds("alltoall", machine, bytes="1MiB", shape=shape)
+    return next(bound["seconds"] for bound in found if bound["name"] == "flow")
+
+
+def test_a_certificate_proves_the_bound(machine: Path, tmp_path: Path) -> None:
+    seconds = flow_seconds(machine)
+    # Ranks 2 and 3 send two blocks each to 0 and 1, over links of 125 Gbit/s in two planes.
+    assert seconds == pytest.approx(4 * 2**20 * 8 / (2 * 125e9))
+    plan = un.plan("alltoall", machine, bytes="1MiB")
+    assert un.simulate(plan.schedule).seconds >= seconds
+    file = tmp_path / "bound.json"
+    file.write_text(plan.certificate())
+    found = un.check_bound(file, machine)
+    assert found["holds"]
+    assert found["seconds"] == pytest.approx(seconds)
+    again = bound_seconds(file.read_text(), [(a, b, rate * 10**9) for a, b, rate in CABLES], 2)
+    assert float(again) == pytest.approx(seconds)
+
+
+def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bound.json"
+    done = call("plan", "alltoall", "--machine", str(machine), "--bytes", "1MiB", "--certificate", str(file))
+    assert done.code == 0
+    done = call("verify", "--certificate", str(file), "--machine", str(machine))
+    assert done.code == 0
+    assert done.out.startswith("accepted: alltoall on 4 ranks takes at least")
+    document = json.loads(file.read_text())
+    document["seconds"] *= 1.01
+    file.write_text(json.dumps(document))
+    assert call("verify", "--certificate", str(file), "--machine", str(machine)).code == 1
+
+
+@pytest.mark.parametrize(
+    ("machine", "shape", "seconds"),
+    [
+        # One block of each of 56 pairs at 300 GB/s a GPU.
+        ("dgx-a100", None, 7 * 2**20 / 300e9),
+        # 64 pairs between the boxes over 8 interfaces of 25 GB/s.
+        ("dgx-a100-x2", None, 64 * 2**20 / 200e9),
+        ("mi300x", None, 2**20 / 64e9),
+        # A torus of n ranks and sides k: n k / 8 blocks over every link of 4 planes of 400 Gbit/s.
+        ("torus2d-small", None, 1024 * 32 / 8 * 2**20 / 200e9),
+    ],
+)
+def test_the_bound_of_presets(machine: str, shape: str | None, seconds: float) -> None:
+    assert flow_seconds(machine, shape) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("params", [{}, {"chunks": "7", "batch": "2"}])
+def test_flows_are_proved_and_no_faster_than_the_bound(params: dict[str, str], machine: Path) -> None:
+    plan = un.plan("alltoall", machine, bytes="1MiB", algorithm="concurrent-flow", params=params)
+    assert plan.schedule.verify().holds
+    assert un.simulate(plan.schedule).seconds >= flow_seconds(machine)
+
+
+def test_a_torus_sends_near_its_bound(tmp_path: Path) -> None:
+    file = tmp_path / "torus.toml"
+    file.write_text(
+        'name = "torus"\nkind = "network"\nplanes = 4\nlink_gbps = 400\nlink_latency_ns = 40\n'
+        "input_latency_ns = 20\noutput_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n"
+        '[topology]\nname = "torus"\ndims = [8, 8]\n'
+    )
+    plan = un.plan("alltoall", file, bytes="64KiB")
+    assert plan.algorithm == "concurrent-flow"
+    assert un.simulate(plan.schedule).seconds < 1.02 * flow_seconds(file)
+
+
+def test_unlike_links_are_loaded_evenly() -> None:
+    plan = un.plan(
+        "alltoall", "mi250", bytes="1MiB", algorithm="concurrent-flow", params={"chunks": "64", "batch": "4"}
+    )
+    assert un.simulate(plan.schedule).seconds < 1.1 * flow_seconds("mi250")
+
+
+def test_flows_need_links() -> None:
+    with pytest.raises(un.UnsupportedError, match="the links of a network"):
+        un.plan("alltoall", "archer", shape=8, elements=4, algorithm="concurrent-flow")
