@@ -32,6 +32,8 @@ pub struct BoundCertificate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
     pub collective: String,
+    /// The name of the bound that the prices prove.
+    pub bound: String,
     pub root: u32,
     /// The accelerator of each rank.
     pub places: Vec<u32>,
@@ -91,6 +93,7 @@ impl BoundCertificate {
             machine: part.network.name.clone(),
             failed: failures(&part.network.failed),
             collective: collective.kind.name().to_owned(),
+            bound: Self::bound(collective.kind).to_owned(),
             root: collective.root,
             places: part.model.places().to_vec(),
             bytes: u64::from(collective.elements) * collective.dtype.bytes(),
@@ -176,6 +179,10 @@ impl BoundCertificate {
     /// # Errors
     /// The prices prove less than the certificate states.
     fn holds(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
+        let bound = Self::bound(collective.kind);
+        if self.bound != bound {
+            return Err(format!("it is for the bound {}; prices for {} prove {bound}", excerpt(&self.bound), collective.kind));
+        }
         let proved = self.proved(collective, part)?;
         // Numbers of JSON are never NaN.
         if self.seconds > proved * (1.0 + ROUNDING) {

@@ -72,7 +72,8 @@ def plan(
         with working("writing the certificate"):
             text = made.certificate()
             write(certificate, text)
-        certified = {"file": certificate, "bound": "cut", "seconds": json.loads(text)["seconds"]}
+        stated = json.loads(text)
+        certified = {"file": certificate, "bound": stated["bound"], "seconds": stated["seconds"]}
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and output.endswith(".plan"):
