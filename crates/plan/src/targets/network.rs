@@ -2,7 +2,7 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks, ranks::Extents};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::{interrupt::check, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
@@ -196,6 +196,8 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
 /// while all of them together take at most so many steps of the simulator (some 10 s). The best is always simulated.
 const WORTH: f64 = 4.0;
 const MOST_STEPS: u128 = 1 << 32;
+/// At least: half of the instructions send a packet.
+const STEPS_OF_INSTRUCTION: u128 = 200;
 
 const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
     times as long as the best, or their simulation would take too long";
@@ -303,11 +305,17 @@ impl Target for OnNetwork {
         for one in timed.iter_mut().take_while(|one| one.time.seconds <= most) {
             check();
             let (algorithm, case) = (one.algorithm, self.case(collective));
+            let instructions = algorithm.size(&case, &one.params).instructions.unwrap_or(0);
+            if left.is_some_and(|left| STEPS_OF_INSTRUCTION * u128::from(instructions) > left) {
+                continue;
+            }
             let simulated = build(algorithm, &case, &one.params)
                 .and_then(|placed| self.simulated(interconnect, &placed.schedule, algorithm.name(), &mut left));
             match simulated {
                 Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
-                Ok(None) => {}
+                // Closed forms also time schedules that are too large to be built.
+                Ok(None) | Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
+                }
                 Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &one.params, over),
                 Err(e) => return Err(e),
             }
