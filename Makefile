@@ -52,6 +52,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/mpi/tasks.py
 	$(say) "strong scaling of programs of tasks, predicted"
 	@$(BIN)/python benches/scaling.py --most 64
+	$(say) "choices on networks beside simulations"
+	@$(BIN)/python benches/networks.py
 
 # Counters of the coverage, which the stable compiler makes; they are for the program only, so a triple keeps them out of what
 # is compiled for the build itself. The objects have a folder of their own.

@@ -9,7 +9,7 @@ use unisono_base::{
 use unisono_cost::Time;
 use unisono_lower::{Estimate, Placed};
 
-use crate::{PlanError, Problem};
+use crate::{PlanError, Problem, Target};
 
 /// Where a time comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -128,11 +128,20 @@ pub(crate) fn rank(problem: &Problem, wanted: &Params) -> Result<Vec<Timed>, Pla
         let left_out = left_out.first.map(|(_, over)| over.into());
         return Err(left_out.or(refused).unwrap_or_else(|| no_candidate(problem, wanted)));
     }
-    left_out.remark();
+    left_out.remark("left out");
     // Of equal times the first in the order of the candidates.
-    let last = |timed: &Timed| !target.simulates(timed.algorithm);
-    timed.sort_by(|(i, a), (j, b)| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)).then(i.cmp(j)));
-    Ok(timed.into_iter().map(|(_, one)| one).collect())
+    timed.sort_by_key(|&(at, _)| at);
+    let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
+    sort(target.as_ref(), &mut timed);
+    target.simulate_best(c, &mut timed)?;
+    sort(target.as_ref(), &mut timed);
+    Ok(timed)
+}
+
+/// Sorts candidates, best first; after them those that the model did not simulate, or that no simulator runs.
+pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
+    let last = |timed: &Timed| (!target.simulates(timed.algorithm), target.is_estimated(timed));
+    timed.sort_by(|a, b| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)));
 }
 
 /// Times a candidate, if the limit then still admits building it.
@@ -151,22 +160,22 @@ pub(crate) fn time_and_spare(
 
 /// Candidates that are not timed because that is over a limit.
 #[derive(Default)]
-struct LeftOut {
+pub(crate) struct LeftOut {
     first: Option<(String, OverLimit)>,
     count: usize,
 }
 
 impl LeftOut {
-    fn add(&mut self, algorithm: &dyn Algorithm, params: &Params, over: OverLimit) {
+    pub(crate) fn add(&mut self, algorithm: &dyn Algorithm, params: &Params, over: OverLimit) {
         self.first.get_or_insert_with(|| (format!("{} {params}", algorithm.name()), over));
         self.count += 1;
     }
 
     /// Reports them, where there are some.
-    fn remark(self) {
+    pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();
-            limits::remark(|| format!("candidates left out: {}, the first {name}, with which {over}", self.count));
+            limits::remark(|| format!("candidates {what}: {}, the first {name}, with which {over}", self.count));
         }
     }
 }

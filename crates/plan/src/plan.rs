@@ -30,7 +30,9 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
     let candidates = match algorithm {
         Some(name) => {
             let (algorithm, params) = target.resolve(c, name, params)?;
-            vec![time_and_spare(&problem, algorithm, &params)?]
+            let mut one = [time_and_spare(&problem, algorithm, &params)?];
+            target.simulate_best(c, &mut one)?;
+            Vec::from(one)
         }
         None => rank(&problem, params)?,
     };

@@ -6,7 +6,11 @@ use serde::Serialize;
 use unisono_algorithms::{AlgorithmError, Params, find};
 use unisono_cost::Time;
 
-use crate::{PlanError, Problem, Timed, candidates::no_candidate, report::map};
+use crate::{
+    PlanError, Problem, Timed,
+    candidates::{no_candidate, sort},
+    report::map,
+};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Point {
@@ -60,15 +64,17 @@ pub fn sweep_point(
         if !params.is_empty() || settings.is_empty() {
             settings = vec![params];
         }
-        let (mut best, mut refused) = (None::<Timed>, None);
+        let (mut timed, mut refused) = (Vec::new(), None);
         for setting in settings {
             match one(name, &setting) {
-                Ok(one) if best.as_ref().is_none_or(|b| one.time.total_cmp(&b.time).is_lt()) => best = Some(one),
-                Ok(_) => {}
+                Ok(one) => timed.push(one),
                 Err(e) => refused = Some(e),
             }
         }
-        best.ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
+        sort(target.as_ref(), &mut timed);
+        target.simulate_best(c, &mut timed)?;
+        sort(target.as_ref(), &mut timed);
+        timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
     };
     let mut timed: Vec<(&str, Timed)> = Vec::new();
     let mut refused = None::<AlgorithmError>;

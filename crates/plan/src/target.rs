@@ -86,6 +86,19 @@ pub trait Target: Send + Sync {
         true
     }
 
+    /// Times the candidates that are worth it by a simulation, if the model is one that simulates.
+    ///
+    /// # Errors
+    /// A candidate that cannot be simulated, for another reason than a limit.
+    fn simulate_best(&self, _collective: Collective, _timed: &mut [Timed]) -> Result<(), PlanError> {
+        Ok(())
+    }
+
+    /// Returns whether the model simulates, and did not simulate this candidate. Such candidates are ranked after the others.
+    fn is_estimated(&self, _timed: &Timed) -> bool {
+        false
+    }
+
     /// Elementary steps of [`Target::time`], and of [`Target::build`] once more; 0 where they do not count.
     fn steps(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> u128 {
         0

@@ -222,7 +222,7 @@ root_option = click.option(
 
 _MODELS_OF_RANKS = (
     "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: "
-    "links; on switches that reduce: alpha-beta."
+    "links (the default) or packets (simulates the best candidates); on switches that reduce: alpha-beta."
 )
 model_option = click.option(
     "--model",

@@ -30,7 +30,8 @@ def plan(
 
     The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
     row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
-    parameters; without it, ``params`` leave only candidates that have them.
+    parameters; without it, ``params`` leave only candidates that have them. ``model`` is one of the machine's; with
+    ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
 
     Raises:
         InputError: a name, size, shape or root that does not exist.

@@ -6,6 +6,7 @@ mod loads;
 mod model;
 mod schedule;
 mod speeds;
+mod timetable;
 
 use unisono_machine::{
     MachineError,

@@ -20,7 +20,7 @@ use unisono_base::{Diagnostic, narrow};
 use unisono_lower::{Exchange, Flow, Trees};
 use unisono_machine::{
     MachineError,
-    network::{Network, Plane, Routing},
+    network::{MachinesPer, Network, Plane, Routing},
 };
 use unisono_schedule::Schedule;
 
@@ -28,10 +28,14 @@ use super::{
     loads::{Loads, Sent},
     schedule::{Message, MessageRound, message_rounds},
     speeds::Speeds,
+    timetable::{self, Prices},
 };
 
 /// Messages that are routed for one time; of more, every n-th flow or exchange stands for its neighbors.
 const MOST_ROUTED: u64 = 1 << 21;
+
+/// Schedules of more instructions are timed by the rounds of their messages.
+const MOST_TIMETABLED: usize = 1 << 20;
 
 /// A network, and the accelerator of each rank.
 pub struct NetworkModel {
@@ -43,6 +47,10 @@ pub struct NetworkModel {
     /// Of a link of the machine's own speed, for the bytes of the whole vector: planes share them.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
+    /// Bytes of the whole vector in one packet of every plane.
+    packet_bytes: u64,
+    send_machines: u32,
+    send_machines_per: MachinesPer,
 }
 
 impl NetworkModel {
@@ -60,6 +68,9 @@ impl NetworkModel {
             overhead_ns: 2.0 * network.host_overhead_ns,
             ns_per_byte: 8.0 / network.link_gbps / planes,
             reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
+            packet_bytes: u64::from(network.packet_bytes) * u64::from(network.planes),
+            send_machines: network.send_machines,
+            send_machines_per: network.send_machines_per,
         })
     }
 
@@ -156,12 +167,36 @@ impl NetworkModel {
         chain.iter().map(|&(_, ns)| ns).fold(0.0, f64::max)
     }
 
-    /// Nanoseconds of a schedule: the latency along its longest chain of messages, and for messages that wait for equally
-    /// many others the bytes of the busiest link.
+    /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge.
+    ///
+    /// # Errors
+    /// What is wrong with a schedule that is not well-formed, or that cannot run.
+    pub fn schedule_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
+        let prices = Prices {
+            plane: &self.plane,
+            routing: &*self.routing,
+            speeds: &self.speeds,
+            places: &self.places,
+            host_ns: self.overhead_ns / 2.0,
+            ns_per_byte: self.ns_per_byte,
+            reduce_ns_per_byte: self.reduce_ns_per_byte,
+            packet_bytes: self.packet_bytes,
+            send_machines: self.send_machines,
+            send_machines_per: self.send_machines_per,
+        };
+        if schedule.instr_count() > MOST_TIMETABLED {
+            self.rounds_ns(schedule)
+        } else {
+            timetable::end_ns(schedule, &prices)
+        }
+    }
+
+    /// Nanoseconds of a schedule whose messages are sent in rounds: the latency along its longest chain of messages, and for
+    /// messages that wait for equally many others the bytes of the busiest link.
     ///
     /// # Errors
     /// What is wrong with a schedule that is not well-formed.
-    pub fn schedule_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
+    pub fn rounds_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
         let place = |rank: u32| self.places[rank as usize];
         let mut loads = self.loads();
         let known = RefCell::new((self.loads(), FxHashMap::default()));

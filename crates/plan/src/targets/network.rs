@@ -2,35 +2,66 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks, ranks::Extents};
-use unisono_base::narrow;
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, ranks::Extents};
+use unisono_base::{interrupt::check, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
     endpoint::{TICKS_PER_NS, schedule_terms},
     network::NetworkPart,
 };
-use unisono_lower::{File, Placed, Placement, VerifiedFile, tasks::from_schedule};
+use unisono_lower::{
+    File, Placed, Placement, VerifiedFile,
+    tasks::{draft, from_schedule},
+};
 use unisono_machine::{
     Machine, Shape,
     network::{AcceleratorGrid, Network, Topology},
 };
 use unisono_schedule::Schedule;
-use unisono_sim::network::{self as packets, Interconnect};
+use unisono_sim::network::{self as packets, Interconnect, SimError};
 
 use super::{Placing, TargetKind, endpoint::of_libraries, first_ranks, machine_of, no_part};
 use crate::{
     Asked, BoundCertificate, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
-    candidates::build,
+    candidates::{LeftOut, build},
     run,
     target::{Details, is_first},
 };
 
-/// The one model of networks.
-const MODEL: &str = "links";
+/// How candidates are timed.
+enum Model {
+    /// By the loads of links in closed form, or by a timetable of messages on links.
+    Links,
+    /// By the simulator, after [`Model::Links`] found those that are worth it.
+    Packets(Box<Interconnect>),
+}
+
+impl Model {
+    const NAMES: [&str; 2] = ["links", "packets"];
+
+    fn new(name: Option<&str>, network: &Network) -> Result<Self, PlanError> {
+        match name {
+            None | Some("links") => Ok(Self::Links),
+            Some("packets") => Ok(Self::Packets(Box::new(Interconnect::new(network)?))),
+            Some(found) => {
+                let accepted = format!("{} on a network", Self::NAMES.join(" and "));
+                Err(PlanError::Model { found: found.to_owned(), accepted })
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Links => Self::NAMES[0],
+            Self::Packets(_) => Self::NAMES[1],
+        }
+    }
+}
 
 struct OnNetwork {
     part: NetworkPart,
+    model: Model,
     /// Ranks along each dimension of the part.
     extents: Extents,
 }
@@ -52,9 +83,7 @@ fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 }
 
 fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
-    if let Some(found) = asked.model.filter(|&m| m != MODEL) {
-        return Err(PlanError::Model { found: found.to_owned(), accepted: format!("{MODEL} on a network") });
-    }
+    let model = Model::new(asked.model, network)?;
     let all = network.topology(&network.name)?.extents();
     let (nodes, extents) = match &asked.part {
         Part::All => part(AcceleratorGrid::new(&network.name, &all, None)?),
@@ -62,7 +91,7 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
     };
-    Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, extents })
+    Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, model, extents })
 }
 
 /// On the places that are given, in the part that a shape names, where it is on this machine, in the part of the shape that it
@@ -106,7 +135,8 @@ fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topo
 const FAILED: &str =
     "links or nodes of the machine failed, in every plane; packets take the shortest ways that are left";
 
-const ONE_MODEL: &str = "queue_depth and noop_probability are a wafer's, and a network has one model; drop them";
+const ONE_MODEL: &str =
+    "queue_depth and noop_probability are a wafer's, and packets have no model to choose; drop them";
 
 /// Packet by packet, where the schedule is placed.
 fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
@@ -145,6 +175,9 @@ fn line(ranks: usize) -> Extents {
 /// to time.
 const MOST_RANKED: u64 = 1 << 18;
 
+/// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many instructions.
+const MOST_BY_TIMETABLE: u64 = 1 << 14;
+
 /// Prices of messages for algorithms that choose their shape by them, for ranks arranged by `extents`.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message between any two ranks goes half of the longest way.
@@ -160,11 +193,46 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     }
 }
 
+/// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the best,
+/// while all of them together take at most so many steps of the simulator (some 10 s). The best is always simulated.
+const WORTH: f64 = 4.0;
+const MOST_STEPS: u128 = 1 << 32;
+/// At least: half of the instructions send a packet.
+const STEPS_OF_INSTRUCTION: u128 = 200;
+
+const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
+    times as long as the best, or their simulation would take too long";
+
 impl OnNetwork {
+    /// By the simulator; `None` if that is more work than is left.
+    fn simulated(
+        &self,
+        interconnect: &Interconnect,
+        schedule: &Schedule,
+        name: &str,
+        left: &mut Option<u128>,
+    ) -> Result<Option<Time>, PlanError> {
+        let failed =
+            |message: String| PlanError::NotTimed { algorithm: name.to_owned(), model: self.model.name(), message };
+        let graph = draft(schedule).map_err(|e| failed(e.to_string()))?;
+        let of_sim = |e: SimError| match e {
+            SimError::OverLimit(over) => over.into(),
+            other => failed(other.to_string()),
+        };
+        let (_, steps) = packets::effort(&graph, interconnect).map_err(of_sim)?;
+        if left.is_some_and(|left| steps > left) {
+            return Ok(None);
+        }
+        *left = Some(left.unwrap_or(MOST_STEPS).saturating_sub(steps));
+        let options = packets::Options { places: self.part.model.places().to_vec(), ..packets::Options::default() };
+        let run = packets::run(&graph, interconnect, &options).map_err(of_sim)?;
+        Ok(Some(Time::from_ns(run.hosts.makespan as f64 / TICKS_PER_NS)))
+    }
+
     fn schedule_time(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
         self.part.model.schedule_ns(schedule).map(Time::from_ns).map_err(|found| PlanError::NotTimed {
             algorithm: algorithm.to_owned(),
-            model: MODEL,
+            model: self.model.name(),
             message: found.first().map_or_else(String::new, ToString::to_string),
         })
     }
@@ -188,7 +256,7 @@ impl Target for OnNetwork {
     }
 
     fn model(&self) -> &'static str {
-        MODEL
+        self.model.name()
     }
 
     fn part(&self) -> &dyn Any {
@@ -216,7 +284,9 @@ impl Target for OnNetwork {
         let case = self.case(collective);
         let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
         let profile = algorithm.profile(&case, &params);
-        if let Some(Profile::Exchanges(exchanges)) = &profile {
+        let instructions = algorithm.size(&case, &params).instructions;
+        let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
+        if let Some(Profile::Exchanges(exchanges)) = profile.as_ref().filter(|_| !is_small) {
             let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
             return Ok(timed(params, time, TimeSource::Exchanges));
         }
@@ -226,6 +296,37 @@ impl Target for OnNetwork {
         let schedule = build(algorithm, &case, &params)?.schedule;
         let time = self.schedule_time(&schedule, algorithm.name())?;
         Ok(timed(params, time, TimeSource::Messages))
+    }
+
+    /// The first one always, others while the steps that are left suffice.
+    fn simulate_best(&self, collective: Collective, timed: &mut [Timed]) -> Result<(), PlanError> {
+        let Model::Packets(interconnect) = &self.model else { return Ok(()) };
+        let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);
+        let (mut left, mut left_out) = (None, LeftOut::default());
+        for one in timed.iter_mut().take_while(|one| one.time.seconds <= most) {
+            check();
+            let (algorithm, case) = (one.algorithm, self.case(collective));
+            let instructions = algorithm.size(&case, &one.params).instructions.unwrap_or(0);
+            if left.is_some_and(|left| STEPS_OF_INSTRUCTION * u128::from(instructions) > left) {
+                continue;
+            }
+            let simulated = build(algorithm, &case, &one.params)
+                .and_then(|placed| self.simulated(interconnect, &placed.schedule, algorithm.name(), &mut left));
+            match simulated {
+                Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
+                // Closed forms also time schedules that are too large to be built.
+                Ok(None) | Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
+                }
+                Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &one.params, over),
+                Err(e) => return Err(e),
+            }
+        }
+        left_out.remark("not simulated");
+        Ok(())
+    }
+
+    fn is_estimated(&self, timed: &Timed) -> bool {
+        matches!(self.model, Model::Packets(_)) && timed.source != TimeSource::Simulated
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -246,14 +347,24 @@ impl Target for OnNetwork {
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         // A candidate that was timed by its exchanges may be too large to be built for its terms.
-        let built = (plan.best().source == TimeSource::Messages).then(|| plan.schedule().ok()).flatten();
-        let note = (!self.part.network.failed.is_empty()).then_some(FAILED);
+        let is_built = matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated);
+        let built = is_built.then(|| plan.schedule().ok()).flatten();
+        let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
+        let note = is_partly_simulated.then_some(NOT_SIMULATED);
+        let note = if self.part.network.failed.is_empty() { note } else { Some(FAILED) };
         Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), note, ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
-        let time = self.schedule_time(schedule, schedule.origin())?;
-        Ok(Prediction::new(time, TimeSource::Messages, schedule_terms(schedule).ok()))
+        let name = schedule.origin();
+        let (time, source) = match &self.model {
+            Model::Links => (self.schedule_time(schedule, name)?, TimeSource::Messages),
+            Model::Packets(interconnect) => {
+                let time = self.simulated(interconnect, schedule, name, &mut None)?;
+                (time.expect("the first is simulated"), TimeSource::Simulated)
+            }
+        };
+        Ok(Prediction::new(time, source, schedule_terms(schedule).ok()))
     }
 
     fn baseline(&self, kind: Kind) -> &'static str {

@@ -7,8 +7,10 @@ use common::settings;
 use unisono_algorithms::{ALGORITHMS, Means, Params, Profile};
 use unisono_collective::Kind;
 use unisono_cost::network::NetworkPart;
+use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Part, Plan, PlanError, Problem, bounds, plan as plan_of};
+use unisono_plan::{Asked, Part, Plan, PlanError, Problem, RunOptions, TimeSource, bounds, plan as plan_of, simulate};
+use unisono_schedule::verify::Method;
 
 /// A network of one plane whose hosts cost nothing: alpha = 80 ns, beta = 0.02 ns.
 fn network(topology: &str) -> Machine {
@@ -114,7 +116,7 @@ fn closed_forms_agree_with_schedules() {
                     }
                     let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) else { continue };
                     let closed = model.exchanges_ns(&exchanges);
-                    let built = model.schedule_ns(&algorithm.build(&case, &params).unwrap().schedule).unwrap();
+                    let built = model.rounds_ns(&algorithm.build(&case, &params).unwrap().schedule).unwrap();
                     let name = format!("{} {params} {kind}: {closed} {built}", algorithm.name());
                     // Nobody waits in a balanced shift, and the rounds of its schedule are one.
                     let ratio = closed / built;
@@ -125,6 +127,42 @@ fn closed_forms_agree_with_schedules() {
         }
     }
     assert!(units.len() >= 7, "{units:?}");
+}
+
+/// With the model of packets the best candidates have the times of their simulations, and no other is ranked before them.
+#[test]
+fn the_model_of_packets_simulates_the_best_candidates() {
+    let network = network("name = 'torus'\ndims = [4, 4]");
+    let by = |model, kind, elements| {
+        let asked = Asked { model, ..Asked::new(kind, &network, Part::All, elements) };
+        Problem::new(&asked).unwrap()
+    };
+    for (kind, elements) in [(Kind::Broadcast, 1 << 20), (Kind::Allreduce, 1 << 12), (Kind::Alltoall, 1 << 12)] {
+        let planned = plan_of(by(Some("packets"), kind, elements), None, &Params::new()).unwrap();
+        let first = planned.candidates.iter().take_while(|c| c.source == TimeSource::Simulated).count();
+        assert!(first > 1, "{kind}: {first}");
+        let rest = &planned.candidates[first..];
+        assert!(rest.iter().all(|c| c.source != TimeSource::Simulated), "{kind}");
+        let least = planned.candidates.iter().map(|c| c.time.seconds).fold(f64::INFINITY, f64::min);
+        assert!(rest.iter().all(|c| c.time.seconds > 3.0 * least), "{kind}");
+        let file = planned.file().unwrap();
+        let proven = VerifiedFile::new(&file, Method::Auto).unwrap();
+        let run = simulate(&proven, &RunOptions::default()).unwrap();
+        let (best, seconds) = (planned.best(), run.seconds);
+        assert!((best.time.seconds / seconds - 1.0).abs() < 1e-12, "{kind}: {} {seconds}", best.time.seconds);
+        // An algorithm that is named is simulated too.
+        let last = rest.last().or(planned.candidates.last()).unwrap();
+        let alone = by(Some("packets"), kind, elements);
+        let alone = plan_of(alone, Some(last.algorithm.name()), &last.params).unwrap();
+        assert_eq!(alone.best().source, TimeSource::Simulated);
+        // The default is the model of links, and names its sources.
+        let links = plan_of(by(None, kind, elements), None, &Params::new()).unwrap();
+        assert!(links.candidates.iter().all(|c| c.source != TimeSource::Simulated));
+        assert_eq!(links.problem.target.model(), "links");
+    }
+    let wrong = Asked { model: Some("hockney"), ..Asked::new(Kind::Barrier, &network, Part::All, 0) };
+    let refused = Problem::new(&wrong).err().unwrap().to_string();
+    assert_eq!(refused, "'hockney' is not a model; accepted are links and packets on a network");
 }
 
 #[test]
@@ -235,7 +273,7 @@ fn parts_of_a_network() {
     assert!(refused("1025").contains("has 1024 accelerators"));
     let by_model = Asked { model: Some("logp"), ..Asked::new(Kind::Allreduce, &network, Part::All, 64) };
     let e: PlanError = Problem::new(&by_model).err().unwrap();
-    assert_eq!(e.to_string(), "'logp' is not a model; accepted are links on a network");
+    assert_eq!(e.to_string(), "'logp' is not a model; accepted are links and packets on a network");
     let nowhere = Part::Places(vec![0, 1024]);
     let e = Problem::new(&Asked::new(Kind::Allreduce, &network, nowhere, 64)).err().unwrap();
     assert_eq!(e.to_string(), "the place of a rank is 1024; torus2d-small has accelerators 0 to 1023");

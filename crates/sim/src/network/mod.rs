@@ -232,8 +232,17 @@ const MOST_PS: u64 = 1 << 60;
 const STEPS_A_PACKET: u128 = 400;
 const STEPS_A_QUEUE: u128 = 8;
 
-/// Counts packets, and compares the run with the limits.
+/// Compares the run with the limits.
 fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError> {
+    let (bytes, steps) = effort(graph, interconnect)?;
+    Ok(limits::admit("the simulation of packets", bytes, steps)?)
+}
+
+/// Returns the bytes and the elementary steps that a run takes, from the number of its packets.
+///
+/// # Errors
+/// A message of more packets than can be numbered.
+pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u128), SimError> {
     let Interconnect { plane, routing, timing, planes, .. } = interconnect;
     let (mut packets, mut sends) = (0_u128, 0_u128);
     for task in 0..narrow::<u32>(graph.task_count()) {
@@ -260,6 +269,5 @@ fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError>
     let bytes = vcs * (packets::QUEUE_BYTES * inputs + packets::CHANNEL_BYTES * links)
         + packets::LINK_BYTES * links
         + packets::MESSAGE_BYTES * sends;
-    limits::admit("the simulation of packets", bytes, STEPS_A_PACKET * packets + STEPS_A_QUEUE * vcs * inputs)?;
-    Ok(())
+    Ok((bytes, STEPS_A_PACKET * packets + STEPS_A_QUEUE * vcs * inputs))
 }

@@ -35,6 +35,45 @@ fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: 
     [modelled, found.hosts.makespan as f64 / 1e3]
 }
 
+/// The timetable of a schedule beside packets: segments overlap, trees share the links of their roots, ranks run ahead.
+#[test]
+fn schedules_take_what_their_timetable_says() {
+    let cases = [
+        ("binomial", "", Kind::Broadcast),
+        ("binomial", "segment=65536", Kind::Broadcast),
+        ("binomial", "segment=65536", Kind::Reduce),
+        ("pipelined-chain", "segment=65536", Kind::Broadcast),
+        ("scatter-allgather", "allgather=ring", Kind::Broadcast),
+        ("reduce-scatter-gather", "", Kind::Reduce),
+        ("recursive-doubling", "", Kind::Allreduce),
+        ("recursive-doubling", "", Kind::Allgather),
+        ("dual-rings", "", Kind::Allreduce),
+        ("pairwise", "", Kind::Alltoall),
+        ("balanced-shift", "", Kind::Alltoall),
+    ];
+    for topology in ["name = 'torus'\ndims = [4, 4]", "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]"] {
+        let network = network(topology);
+        let (places, interconnect) = (all(&network), Interconnect::new(&network).unwrap());
+        let model = NetworkModel::new(&network, places.clone()).unwrap();
+        let options = Options { places, ..Options::default() };
+        for (name, params, kind) in cases {
+            for elements in [1 << 10, 1 << 20] {
+                let collective = Collective::new(kind, 16, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+                let case = Case::on_ranks(collective, Ranks { extents: Extents::new(&[4, 4]), ..Ranks::default() });
+                let params = params.split_once('=').map_or_else(Params::new, |(k, v)| Params::new().with(k, v));
+                let schedule = find(name).unwrap().build(&case, &params).unwrap().schedule;
+                let timetable = model.schedule_ns(&schedule).unwrap();
+                let packets =
+                    run(&draft(&schedule).unwrap(), &interconnect, &options).unwrap().hosts.makespan as f64 / 1e3;
+                let ratio = timetable / packets;
+                // Packets of an alltoall also wait for buffers, which the timetable does not have.
+                let within = if kind == Kind::Alltoall { 0.55..=1.3 } else { 0.75..=1.25 };
+                assert!(within.contains(&ratio), "{topology} {name} {params} {kind} {elements}: {timetable} {packets}");
+            }
+        }
+    }
+}
+
 fn all(network: &Network) -> Vec<u32> {
     (0..network.topology("test").unwrap().accelerators()).collect()
 }

@@ -1,0 +1,152 @@
+"""The choices of the default model of networks beside simulations: the table of docs/results.md.
+
+A case is a collective of one length on one preset. `--model packets` simulates every candidate that the default model
+predicts to take at most 4 times as long as its best. The ratio of a case is the simulated time of the default model's
+choice over the least simulated time.
+"""
+
+import argparse
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import unisono as un
+
+#: Presets, and the part of a large one.
+MACHINES: tuple[tuple[str, tuple[int, ...] | None], ...] = (
+    ("dgx-a100", None),
+    ("dgx-a100-x2", None),
+    ("dgx-a100-x4", None),
+    ("dgx-h100", None),
+    ("dgx2", None),
+    ("dragonfly-small", (16,)),
+    ("fattree-small", (16,)),
+    ("hx2mesh-small", (2, 8)),
+    ("hx2mesh-small", (4, 4)),
+    ("hx4mesh-small", (4, 4)),
+    ("hyperx2d-small", (16,)),
+    ("mi250", None),
+    ("mi250-x2", None),
+    ("mi300x", None),
+    ("ndv2", None),
+    ("torus2d-small", (4, 4)),
+    ("torus2d-small", (4, 8)),
+)
+COLLECTIVES = ("allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter")
+SIZES = (8 << 10, 64 << 10, 1 << 20, 16 << 20)
+#: Collectives with a block of each rank get blocks of a 16th.
+BLOCKS = ("allgather", "alltoall", "reduce-scatter")
+#: What a choice may take over the best.
+MOST = 1.05
+
+
+class Case(NamedTuple):
+    """A case, with the choice of the default model and the best by simulation."""
+
+    machine: str
+    collective: str
+    size: int
+    chosen: str
+    predicted: float
+    simulated: float
+    best: str
+    least: float
+    plan_s: float
+    simulate_s: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long as the best the choice takes."""
+        return self.simulated / self.least
+
+
+def named(algorithm: str, params: dict[str, str]) -> str:
+    """An algorithm with its parameters."""
+    return algorithm if not params else f"{algorithm} ({', '.join(f'{k}={v}' for k, v in params.items())})"
+
+
+def measured(name: str, shape: tuple[int, ...] | None, collective: str, size: int) -> Case:
+    """Plans by both models."""
+    machine = un.machine(name, shape) if shape else un.machine(name)
+    start = time.process_time()
+    plan = un.plan(collective, machine, bytes=size)
+    planned = time.process_time()
+    by_packets = un.plan(collective, machine, bytes=size, model="packets")
+    simulated = {
+        named(one["algorithm"], one["params"]): one["seconds"]
+        for one in by_packets.candidates
+        if one["source"] == "simulated"
+    }
+    chosen, best = named(plan.algorithm, plan.params), named(by_packets.algorithm, by_packets.params)
+    label = name if shape is None else f"{name} {'x'.join(map(str, shape))}"
+    seconds = (planned - start, time.process_time() - planned)
+    return Case(
+        label, collective, size, chosen, plan.predicted["seconds"], simulated[chosen], best, simulated[best], *seconds
+    )
+
+
+def cases(every: bool) -> Iterator[tuple[str, tuple[int, ...] | None, str, int]]:
+    """One length of each collective on each machine, in turn, or all."""
+    pairs = itertools.product(MACHINES, COLLECTIVES)
+    for at, ((name, shape), collective) in enumerate(pairs):
+        # The sizes of a machine begin one further than those of the machine before.
+        turn = at + at // len(COLLECTIVES)
+        for size in SIZES if every else (SIZES[turn % len(SIZES)],):
+            yield name, shape, collective, size // 16 if collective in BLOCKS else size
+
+
+def length(size: int) -> str:
+    """A number of bytes as a text."""
+    for unit, shift in (("MiB", 20), ("KiB", 10)):
+        if size >= 1 << shift:
+            return f"{size >> shift} {unit}"
+    return f"{size} B"
+
+
+def print_tables(found: list[Case]) -> None:
+    """Prints the table by machine, and the cases above the limit."""
+    above = [case for case in found if case.ratio > MOST]
+    print(f"| machine | cases | above {MOST} | worst | predicted / simulated of the choice | plan, CPU s | simulate |")
+    print("|---|---:|---:|---:|---|---:|---:|")
+    groups = [(name, list(group)) for name, group in itertools.groupby(found, lambda case: case.machine)]
+    for name, group in [*groups, ("all", found)]:
+        off = sorted(case.predicted / case.simulated for case in group)
+        over = sum(case.ratio > MOST for case in group)
+        worst = max(case.ratio for case in group)
+        print(
+            f"| {name} | {len(group)} | {over} | {worst:.2f} | {off[0]:.2f} to {off[-1]:.2f}, "
+            f"median {statistics.median(off):.2f} | {sum(case.plan_s for case in group):.1f} | "
+            f"{sum(case.simulate_s for case in group):.1f} |"
+        )
+    print("\n| case | chosen | predicted, µs | simulated, µs | best | simulated, µs | ratio |")
+    print("|---|---|---:|---:|---|---:|---:|")
+    for case in sorted(above, key=lambda case: -case.ratio):
+        print(
+            f"| {case.machine}, {case.collective}, {length(case.size)} | {case.chosen} | {case.predicted * 1e6:.2f} | "
+            f"{case.simulated * 1e6:.2f} | {case.best} | {case.least * 1e6:.2f} | {case.ratio:.2f} |"
+        )
+
+
+def main() -> None:
+    """Measures the cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", dest="every", help="every length of every collective")
+    parser.add_argument("--machine", action="append", help="this preset only; repeatable")
+    parser.add_argument("--json", action="store_true", help="a line of JSON a case")
+    given = parser.parse_args()
+    found = []
+    for case in cases(given.every):
+        if given.machine and case[0] not in given.machine:
+            continue
+        found.append(measured(*case))
+        if given.json:
+            print(json.dumps({**found[-1]._asdict(), "ratio": found[-1].ratio}), flush=True)
+    if found and not given.json:
+        print_tables(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,422 @@
+//! A timetable of a schedule on a network: when each instruction begins, and when each message is there.
+//!
+//! * An instruction begins when those before it in its lane and those that it waits for are done, and the messages that it
+//!   reads are there. The instructions of a rank share its host: receiving, reducing and sending follow each other.
+//! * A message is cut into parts of equal length. An accelerator, or each of its links, works on so many messages at a time as
+//!   it has send machines, and makes the next part of one when the part before starts on its first link.
+//! * A part holds each link of its way for its bytes, in the order in which parts come to the link. Its head goes on after the
+//!   latency of the link, while its tail is still coming. Of the hops that the routing allows it takes the one whose link is
+//!   free first, as far as the node knows: what it sent counts until an answer could be back.
+//!
+//! So segments that follow each other overlap, messages that share a link share its rate, and a round does not wait for the
+//! slowest message of the round before. There are no packets, buffers or virtual channels here: links queue without end.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+use unisono_base::{Diagnostic, Diagnostics, InstrId, interrupt::poll, limits, mix, narrow, rounded};
+use unisono_machine::network::{Header, Hop, MachinesPer, Plane, Routing};
+use unisono_schedule::{Flow, Schedule, topological};
+
+use super::Speeds;
+
+/// Parts of all messages together, if no message has less than one; and the most parts of one message.
+const PARTS: u64 = 1 << 14;
+const MOST_PARTS: u64 = 16;
+
+/// Of a message, with its parts and events.
+const MESSAGE_BYTES: u128 = 160;
+
+/// What a timetable reads of a machine. Times of bytes are those of a vector's bytes, which planes share.
+pub(super) struct Prices<'a> {
+    pub plane: &'a Plane,
+    pub routing: &'a dyn Routing,
+    pub speeds: &'a Speeds,
+    /// The accelerator of each rank.
+    pub places: &'a [u32],
+    /// Of a message, at either end.
+    pub host_ns: f64,
+    /// On a link of the machine's own rate.
+    pub ns_per_byte: f64,
+    pub reduce_ns_per_byte: f64,
+    /// Bytes of a vector in one packet of every plane.
+    pub packet_bytes: u64,
+    pub send_machines: u32,
+    pub send_machines_per: MachinesPer,
+}
+
+/// Nanoseconds until the last instruction of a schedule is done and the last message is there.
+///
+/// # Errors
+/// What is wrong with a schedule that is not well-formed, or that cannot run.
+pub(super) fn end_ns(schedule: &Schedule, prices: &Prices) -> Result<f64, Vec<Diagnostic>> {
+    let mut found = Diagnostics::default();
+    let flow = Flow::new(schedule, &mut found);
+    if found.is_empty() {
+        let mut run = Run::new(schedule, &flow, prices);
+        run.all();
+        if run.done == schedule.instr_count() {
+            return Ok(run.end as f64 / PS_PER_NS);
+        }
+        topological(schedule, &flow, &mut found);
+    }
+    Err(found.into_vec())
+}
+
+const PS_PER_NS: f64 = 1e3;
+
+const NONE: u32 = u32::MAX;
+
+/// A message: of an instruction, over a stream, to one of its sinks.
+struct Message {
+    /// Accelerators.
+    from: u32,
+    to: u32,
+    /// The instruction that needs it first, if any.
+    reader: u32,
+    /// On a link of the machine's own rate.
+    part_ps: f64,
+    /// Of a part, or of a packet where that is less: how far a faster link stays behind a slower one.
+    gap_ps: f64,
+    unmade: u32,
+    missing: u32,
+    latest: u64,
+}
+
+/// A part of a message on its way.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    message: u32,
+    vc: u8,
+    way: u32,
+    /// The link that brings it.
+    link: u32,
+    /// When its tail is there.
+    tail: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    /// An instruction can begin.
+    Begin(u32),
+    /// A message is given to its interface.
+    Posted(u32),
+    /// A message makes its next part.
+    Part(u32),
+    /// The head of a part is at the end of its link.
+    Head(u32),
+    /// A message is there.
+    There(u32),
+}
+
+/// Events by time, and by the order of their making.
+#[derive(Default)]
+struct Events {
+    /// From the highest: 64 bits the time, 32 the number of the event, 3 its kind, 29 what it happens to.
+    queue: BinaryHeap<Reverse<u128>>,
+    made: u32,
+}
+
+/// Instructions, messages and parts are numbered below it.
+const MOST_NUMBERED: u64 = 1 << 29;
+
+impl Events {
+    fn add(&mut self, time: u64, event: Event) {
+        let (kind, at) = match event {
+            Event::Begin(id) => (0, id),
+            Event::Posted(message) => (1, message),
+            Event::Part(message) => (2, message),
+            Event::Head(part) => (3, part),
+            Event::There(message) => (4, message),
+        };
+        self.made += 1;
+        self.queue.push(Reverse(u128::from(time) << 64 | u128::from(self.made) << 32 | kind << 29 | u128::from(at)));
+    }
+
+    fn next(&mut self) -> Option<(u64, Event)> {
+        let Reverse(next) = self.queue.pop()?;
+        let at = narrow::<u32>(next & u128::from(MOST_NUMBERED - 1));
+        let event = match next >> 29 & 7 {
+            0 => Event::Begin(at),
+            1 => Event::Posted(at),
+            2 => Event::Part(at),
+            3 => Event::Head(at),
+            _ => Event::There(at),
+        };
+        Some((narrow(next >> 64), event))
+    }
+}
+
+#[derive(Default)]
+struct Interface {
+    busy: u32,
+    waiting: VecDeque<u32>,
+}
+
+struct Run<'a> {
+    schedule: &'a Schedule,
+    flow: &'a Flow,
+    prices: &'a Prices<'a>,
+    /// Of each instruction: what it still waits for, and its first message.
+    missing: Vec<u32>,
+    first_message: Vec<u32>,
+    /// Instructions by what they wait for: (earlier, later), sorted.
+    later: Vec<(InstrId, InstrId)>,
+    messages: Vec<Message>,
+    parts: Vec<Part>,
+    unused: Vec<u32>,
+    hosts: Vec<u64>,
+    interfaces: Vec<Interface>,
+    /// When each link is free.
+    free: Vec<u64>,
+    events: Events,
+    hops: Vec<Hop>,
+    done: usize,
+    end: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(schedule: &'a Schedule, flow: &'a Flow, prices: &'a Prices<'a>) -> Self {
+        let count = schedule.instr_count();
+        let width = schedule.collective().dtype.bytes();
+        let sent = |id| flow.pushes(schedule, id).map(|(stream, _)| schedule.stream_sinks(stream).len() as u64);
+        let all: u64 = (0..count).map(|at| sent(InstrId::new(at)).sum::<u64>()).sum();
+        limits::take("the timetable of messages", MESSAGE_BYTES * u128::from(all));
+        assert!(all < MOST_NUMBERED, "a timetable of {all} messages");
+        let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
+        let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
+        let (mut missing, mut first_message, mut messages) =
+            (vec![0; count], Vec::with_capacity(count + 1), Vec::new());
+        for id in (0..count).map(InstrId::new) {
+            poll();
+            first_message.push(narrow(messages.len()));
+            let lane = flow.lane_of(id);
+            missing[id.index()] += u32::from(id.0 > 0 && flow.lane_of(InstrId(id.0 - 1)) == lane);
+            missing[id.index()] += narrow::<u32>(schedule.after(id).len());
+            for (stream, span) in flow.pushes(schedule, id) {
+                let bytes = u64::from(span.len) * width;
+                let parts = bytes.div_ceil(prices.packet_bytes.max(1)).clamp(1, most);
+                let part_ps = bytes as f64 / parts as f64 * ps_per_byte;
+                let parts = narrow(parts);
+                for readers in flow.readers_by_sink(stream) {
+                    let before = readers.partition_point(|piece| piece.start <= span.start);
+                    let reader = readers[before.saturating_sub(1)].instr;
+                    missing[reader.index()] += 1;
+                    messages.push(Message {
+                        from: prices.places[flow.node_of(id).index()],
+                        to: prices.places[flow.node_of(reader).index()],
+                        reader: reader.0,
+                        part_ps,
+                        gap_ps: part_ps.min(prices.packet_bytes as f64 * ps_per_byte),
+                        unmade: parts,
+                        missing: parts,
+                        latest: 0,
+                    });
+                }
+            }
+        }
+        first_message.push(narrow(messages.len()));
+        let mut later: Vec<_> = schedule.dependencies().iter().map(|&(later, earlier)| (earlier, later)).collect();
+        later.sort_unstable();
+        let links = prices.plane.links().len();
+        let interfaces =
+            if prices.send_machines_per == MachinesPer::Link { links } else { prices.plane.accelerators() as usize };
+        let mut run = Self {
+            schedule,
+            flow,
+            prices,
+            missing,
+            first_message,
+            later,
+            messages,
+            parts: Vec::new(),
+            unused: Vec::new(),
+            hosts: vec![0; schedule.node_count()],
+            interfaces: (0..interfaces).map(|_| Interface::default()).collect(),
+            free: vec![0; links],
+            events: Events::default(),
+            hops: Vec::new(),
+            done: 0,
+            end: 0,
+        };
+        for id in 0..narrow::<u32>(count) {
+            if run.missing[id as usize] == 0 {
+                run.events.add(0, Event::Begin(id));
+            }
+        }
+        run
+    }
+
+    fn all(&mut self) {
+        while let Some((now, event)) = self.events.next() {
+            poll();
+            self.end = self.end.max(now);
+            match event {
+                Event::Begin(id) => self.begin(now, InstrId(id)),
+                Event::Posted(message) => self.post(now, message),
+                Event::Part(message) => self.make(now, message),
+                Event::Head(part) => self.go_on(now, part),
+                Event::There(message) => self.needed_less(now, self.messages[message as usize].reader),
+            }
+        }
+    }
+
+    fn needed_less(&mut self, now: u64, id: u32) {
+        self.missing[id as usize] -= 1;
+        if self.missing[id as usize] == 0 {
+            self.events.add(now, Event::Begin(id));
+        }
+    }
+
+    /// The host receives, reduces and sends.
+    fn begin(&mut self, now: u64, id: InstrId) {
+        let (schedule, flow, prices) = (self.schedule, self.flow, self.prices);
+        let host = flow.node_of(id).index();
+        let host_ps: u64 = rounded(prices.host_ns * PS_PER_NS);
+        let new = |(stream, span): (_, unisono_base::Span)| {
+            Flow::touching(flow.writers(stream), span).iter().filter(move |piece| piece.start >= span.start).count()
+                as u64
+        };
+        let received: u64 = if host_ps == 0 { 0 } else { flow.pops(schedule, id).map(new).sum() };
+        let operands = schedule.sources(id).len() as u64;
+        let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
+        let reduced = operands.saturating_sub(1) * bytes;
+        let mut time = now.max(self.hosts[host]) + received * host_ps;
+        time += rounded(reduced as f64 * prices.reduce_ns_per_byte * PS_PER_NS);
+        for message in self.first_message[id.index()]..self.first_message[id.index() + 1] {
+            time += host_ps;
+            if time == now {
+                self.post(now, message);
+            } else {
+                self.events.add(time, Event::Posted(message));
+            }
+        }
+        self.hosts[host] = time;
+        self.end = self.end.max(time);
+        self.done += 1;
+        let next = InstrId(id.0 + 1);
+        if next.index() < schedule.instr_count() && flow.lane_of(next) == flow.lane_of(id) {
+            self.needed_less(time, next.0);
+        }
+        let first = self.later.partition_point(|&(earlier, _)| earlier < id);
+        for at in first..self.later.len() {
+            let (earlier, later) = self.later[at];
+            if earlier != id {
+                break;
+            }
+            self.needed_less(time, later.0);
+        }
+    }
+
+    /// The interface of a message: of its accelerator, or of the first link that the routing names.
+    fn interface(&mut self, at: u32) -> usize {
+        let Message { from, to, .. } = self.messages[at as usize];
+        if self.prices.send_machines_per != MachinesPer::Link {
+            return from as usize;
+        }
+        let way = self.prices.routing.choose(from, to, mix(u64::from(at) << 32));
+        self.hops.clear();
+        self.prices.routing.hops(from, Header { to, vc: 0, way }, &mut self.hops);
+        self.hops[0].link as usize
+    }
+
+    fn post(&mut self, now: u64, at: u32) {
+        let Message { from, to, .. } = self.messages[at as usize];
+        if from == to {
+            self.events.add(now, Event::There(at));
+            return;
+        }
+        let interface = self.interface(at);
+        let machines = self.prices.send_machines;
+        let interface = &mut self.interfaces[interface];
+        if interface.busy < machines {
+            interface.busy += 1;
+            self.make(now, at);
+        } else {
+            interface.waiting.push_back(at);
+        }
+    }
+
+    /// Parts start until one has to wait; a machine that has made all parts of a message takes the next message.
+    fn make(&mut self, now: u64, mut at: u32) {
+        loop {
+            let message = &mut self.messages[at as usize];
+            if message.unmade == 0 {
+                let interface = self.interface(at);
+                let interface = &mut self.interfaces[interface];
+                let Some(next) = interface.waiting.pop_front() else {
+                    interface.busy -= 1;
+                    return;
+                };
+                at = next;
+                continue;
+            }
+            message.unmade -= 1;
+            let (from, to) = (message.from, message.to);
+            let way = self.prices.routing.choose(from, to, mix(u64::from(at) << 32 | u64::from(message.unmade)));
+            let start = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
+            if start > now {
+                self.events.add(start, Event::Part(at));
+                return;
+            }
+        }
+    }
+
+    /// A part at a node takes a link; returns when it starts there.
+    fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> u64 {
+        let Prices { routing, speeds, plane, .. } = *self.prices;
+        let Message { to, part_ps, gap_ps, .. } = self.messages[part.message as usize];
+        self.hops.clear();
+        routing.hops(node, Header { to, vc: part.vc, way: part.way }, &mut self.hops);
+        let speed = |link: u32| plane.link(link).speed;
+        let weight = |link: u32| if speeds.is_even() { 1.0 } else { speeds.weight(speed(link)) };
+        let latency = |link: u32| -> u64 { rounded(speeds.alpha_ns(speed(link)) * PS_PER_NS) };
+        let through = |hop: &&Hop| {
+            let known_free = self.free[hop.link as usize] + 2 * latency(hop.link);
+            known_free.max(now) + rounded(part_ps * weight(hop.link))
+        };
+        let hop = match &self.hops[..] {
+            [only] => *only,
+            several => *several.iter().min_by_key(through).expect("a routing leads to every accelerator"),
+        };
+        let behind = if part.link == NONE { 0.0 } else { gap_ps * (weight(part.link) - weight(hop.link)).max(0.0) };
+        let start = self.free[hop.link as usize].max(now + rounded(behind));
+        let ends = start + rounded(part_ps * weight(hop.link));
+        self.free[hop.link as usize] = ends;
+        let latency = latency(hop.link);
+        let tail = ends.max(part.tail) + latency;
+        if plane.link(hop.link).to == to {
+            self.unused.extend(place);
+            self.arrive(part.message, tail);
+            return start;
+        }
+        let went = Part { vc: hop.vc, link: hop.link, tail, ..part };
+        let place = place.or_else(|| self.unused.pop()).unwrap_or_else(|| {
+            self.parts.push(went);
+            narrow::<u32>(self.parts.len()) - 1
+        });
+        self.parts[place as usize] = went;
+        self.events.add(start + latency, Event::Head(place));
+        start
+    }
+
+    /// A part reaches its end at a time that is known before.
+    fn arrive(&mut self, at: u32, tail: u64) {
+        let message = &mut self.messages[at as usize];
+        message.latest = message.latest.max(tail);
+        message.missing -= 1;
+        if message.missing == 0 {
+            let latest = message.latest;
+            self.events.add(latest, Event::There(at));
+        }
+    }
+
+    /// The head of a part is at the end of its link, which is not the end of its way.
+    fn go_on(&mut self, now: u64, at: u32) {
+        let part = self.parts[at as usize];
+        let node = self.prices.plane.link(part.link).to;
+        self.go(now, node, part, Some(at));
+    }
+}
