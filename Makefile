@@ -46,6 +46,12 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/sweep.py
 	$(say) "2D reduces beyond the paper"
 	@$(BIN)/python benches/beyond.py --small
+	$(say) "forests on networks"
+	@$(BIN)/python benches/forests.py
+	$(say) "all-gathers beside TE-CCL's"
+	@$(BIN)/python benches/teccl.py
+	$(say) "all-gathers around failures"
+	@$(BIN)/python benches/failures.py --cases dgx-a100-x4 dgx-h100-x8
 	$(say) "planned allreduces beside the library's"
 	@$(BIN)/python benches/mpi/allreduce.py
 	$(say) "programs of tasks beside the same by hand"

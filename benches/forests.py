@@ -1,0 +1,117 @@
+"""Planned all-gathers beside their bounds and the figures of other programs, as a markdown table.
+
+The bound is the best of `unisono bounds`, with its name; simulations are packet by packet. CPU seconds
+of a plan count the machine, all candidates and the building of the schedule; the first case also loads the module.
+`--all` adds the cases whose simulation takes minutes.
+
+Figures of ForestColl are those of its open program (github.com/liangyuRain/ForestColl, commit 3c13aee) on one core, and
+the throughput that it finds is the bound `cut` of the same network. TACOS (github.com/astra-sim/tacos, commit 1811f1f)
+finds 5168 µs for 32 x 32 accelerators with 1 MiB each, against 256 steps of one block, 5128 µs.
+"""
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import unisono as un
+
+HERE = Path(__file__).parent
+KIB = 1024
+MIB = KIB * KIB
+
+
+@dataclass(frozen=True)
+class Case:
+    """An all-gather; `slow` where the simulation takes minutes, `planned` where it takes hours."""
+
+    machine: str
+    block_bytes: int
+    peer: str = "-"
+    slow: bool = False
+    planned: bool = False
+
+
+CASES = (
+    Case("dgx-a100", 64 * MIB, "ForestColl: height 7, 0.16 s"),
+    Case("dgx-a100-x2", 64 * MIB, "ForestColl: height 9, 6.8 s"),
+    Case("dgx-a100-x4", 64 * MIB, "ForestColl: height 19, 55 s"),
+    Case("mi250", 64 * MIB, "ForestColl: height 14, 0.8 s"),
+    Case("mi250-x2", 64 * MIB, "ForestColl: height 19, 46 s"),
+    Case("ndv2", 64 * MIB),
+    Case("dgx2", 64 * MIB),
+    Case("mi300x", 64 * MIB),
+    Case("torus-32x32", MIB, "TACOS: 5168 µs, 64 s", slow=True),
+    Case("torus2d-small", KIB),
+    Case("torus2d-small", 16 * KIB, slow=True),
+    Case("torus2d-small", 128 * KIB, slow=True),
+    Case("torus2d-large", KIB, planned=True),
+)
+
+
+def size(count: int) -> str:
+    return f"{count // MIB} MiB" if count % MIB == 0 else f"{count // KIB} KiB"
+
+
+def row(case: Case, simulate: bool) -> list[str]:
+    start = time.process_time()
+    file = HERE / "machines" / f"{case.machine}.toml"
+    machine = un.machine(str(file) if file.exists() else case.machine)
+    plan = un.plan("allgather", machine, bytes=case.block_bytes)
+    chosen = time.process_time()
+    schedule = plan.schedule if simulate else None
+    built = time.process_time()
+    limits = {
+        bound["name"]: float(bound["seconds"]) for bound in un.bounds("allgather", machine, bytes=case.block_bytes)
+    }
+    name = max(limits, key=limits.__getitem__)
+    bound, predicted = limits[name], float(plan.predicted["seconds"])
+    simulated = ["-", "-", "-"]
+    if schedule is not None:
+        begin = time.process_time()
+        seconds = un.simulate(schedule).seconds
+        assert seconds is not None
+        ranks = int(plan.report()["ranks"])
+        gbps = f"{ranks * case.block_bytes / seconds / 1e9:.1f} ({ranks * case.block_bytes / bound / 1e9:.1f})"
+        simulated = [f"{seconds / bound:.3f}", gbps, f"{time.process_time() - begin:.1f}"]
+    params = dict(plan.params)
+    return [
+        f"`{case.machine}`",
+        size(case.block_bytes),
+        plan.algorithm,
+        params.get("chunks", "-"),
+        params.get("depth", "-"),
+        f"{chosen - start:.2f}",
+        f"{built - chosen:.2f}" if schedule is not None else "-",
+        f"{bound * 1e6:.4g} {name}",
+        f"{predicted / bound:.3f}",
+        *simulated,
+        case.peer,
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="simulate the cases that take minutes too")
+    parser.add_argument("--machines", nargs="+", metavar="NAME", help="only these machines")
+    given = parser.parse_args()
+    heads: tuple[str, ...] = (
+        "machine",
+        "a rank",
+        "algorithm",
+        "chunks",
+        "depth",
+        "plan (CPU s)",
+        "build",
+        "bound (µs)",
+    )
+    heads += ("predicted / bound", "simulated / bound", "GB/s (bound)", "simulation (CPU s)", "others")
+    print("| " + " | ".join(heads) + " |")
+    print("|" + "---|" * len(heads))
+    for case in CASES:
+        if given.machines and case.machine not in given.machines:
+            continue
+        print("| " + " | ".join(row(case, not case.planned and (given.all or not case.slow))) + " |", flush=True)
+
+
+main()
