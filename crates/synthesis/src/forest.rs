@@ -97,7 +97,8 @@ impl Forest {
         match &self.trees {
             Trees::Listed { roots, of } => {
                 let at = roots.binary_search(&root).expect("a root of the forest");
-                let ends = |edge: &Edge| edge.way.iter().map(|&arc| node(graph.arcs()[arc as usize].to)).collect::<Vec<_>>();
+                let ends =
+                    |edge: &Edge| edge.way.iter().map(|&arc| node(graph.arcs()[arc as usize].to)).collect::<Vec<_>>();
                 let way = |edge: &Edge| [vec![node(edge.from)], ends(edge)].concat();
                 of[at][chunk as usize].edges.iter().map(way).collect()
             }

@@ -145,7 +145,7 @@ def _draw_network(
             axes.plot(*zip(*line, strict=True), color=_LINK, linewidth=_width(rate, rates), zorder=1)
     rank_of = {node: rank for rank, node in enumerate(forest["places"])}
     largest = max(radii.values())
-    size = max(4.0, 62 * largest) if largest < 0.13 else 8.5
+    size = max(4.0, 85 * largest) if largest < 0.1 else 8.5
     for node, (x, y) in places.items():
         rank, radius = rank_of.get(node), radii[node]
         if radius < largest:
@@ -260,7 +260,7 @@ def _draw_chunks(axes: Axes, point: FrontPoint, unit: float) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("chunks of a block")
-    axes.set_title(f"time of forests by their chunks; no deeper one is faster than depth {point['depth']}", fontsize=10)
+    axes.set_title(f"time of forests by their chunks, at depth {point['depth']}", fontsize=10)
 
 
 def _scale(axes: Axes, low: float, high: float) -> None:
