@@ -81,7 +81,7 @@ def _forest_figure(forest: ForestTrees, front: Front, report: PlanReport) -> Fig
     side = 3.3 if nodes <= _MANY else 4.2 if nodes <= 2 * _MANY else 5.6
     width, height = columns * side, rows * side + 1.1
     figure = Figure(figsize=(width + 5.2, max(height, 4.9)), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[width, 5.2])
+    left, right = list(figure.subfigures(1, 2, width_ratios=[width, 5.2], squeeze=False).flat)
     _draw_trees(left, forest, trees, columns, report)
     _draw_front(right, front, report)
     return figure
@@ -167,7 +167,7 @@ def _draw_arrows(
     tree: ChunkTree,
     places: Mapping[int, Point],
     radii: Mapping[int, float],
-    colors: Sequence[Any],
+    colors: Any,
     upwards: bool,
 ) -> None:
     """One arrow for each link and depth at which the tree uses it."""
@@ -211,7 +211,7 @@ def _draw_front(figure: Figure | SubFigure, front: Front, report: PlanReport) ->
     points = front["points"]
     alone = points[0] if len(points) == 1 and points[0]["depth"] == depth else None
     if alone is not None:
-        _draw_chunks(axes, alone, unit)
+        _draw_chunks(axes, alone, unit, (count, chosen))
     else:
         _draw_depths(axes, front, unit, depth)
     star: dict[str, Any] = {"marker": "*", "markersize": 15, "markerfacecolor": "#D55E00", "markeredgecolor": "black"}
@@ -248,9 +248,10 @@ def _draw_depths(axes: Axes, front: Front, unit: float, chosen: int) -> None:
     axes.set_title("time of forests by their depth", fontsize=10)
 
 
-def _draw_chunks(axes: Axes, point: FrontPoint, unit: float) -> None:
+def _draw_chunks(axes: Axes, point: FrontPoint, unit: float, chosen: tuple[int, float]) -> None:
     """The forests of the one depth, over the number of chunks."""
-    line = [(count, seconds / unit) for count, seconds in point["forests"]]
+    times = dict([chosen, *((count, seconds) for count, seconds in point["forests"])])
+    line = [(count, seconds / unit) for count, seconds in sorted(times.items())]
     label = f"forests of depth {point['depth']}"
     axes.plot(*zip(*line, strict=True), color="#0072B2", marker="o", markersize=6, linewidth=1.3, label=label)
     if point["fluid_seconds"] is not None:
@@ -346,7 +347,7 @@ def _width(rate: float, rates: Sequence[float]) -> float:
 
 
 def _layout(forest: ForestTrees, shape: Sequence[int]) -> dict[int, Point]:
-    """Ranks of a grid without switches on the grid; else ranks on a circle, and all other nodes amid their neighbors."""
+    """Ranks of a grid without switches on the grid; else ranks on a circle, other nodes amid their neighbors."""
     ranks, nodes = forest["places"], _drawn_nodes(forest)
     dots = _dots(forest)
     others = [node for node in nodes if node not in set(ranks) | dots]
