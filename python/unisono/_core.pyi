@@ -13,6 +13,8 @@ from unisono.base.reports import (
     Candidate,
     Diagnostic,
     DiscoveryReport,
+    ForestTrees,
+    Front,
     PlanReport,
     PlanRow,
     PredictedTime,
@@ -216,6 +218,8 @@ class Plan:
     @property
     def schedule(self) -> Schedule: ...
     def certificate(self) -> str: ...
+    def forest(self, root: int | None = None) -> ForestTrees: ...
+    def front(self) -> Front: ...
     def report(self) -> PlanReport: ...
 
 @final

@@ -1,6 +1,7 @@
 """Forests on networks: plans, certificates of bounds, and what is refused."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,61 @@ def test_a_torus_sends_near_its_bound() -> None:
     assert plan.algorithm == "forest"
     assert plan.ratio is not None
     assert plan.ratio < 1.02
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"])
+def test_trees_reach_every_rank_over_links(collective: str, machine: Path) -> None:
+    plan = un.plan(collective, machine, bytes="1MiB", algorithm="forest")
+    forest = plan.forest()
+    links = {(a, b) for a, b, _ in forest["links"]}
+    assert sum(tree["chunks"] for tree in forest["trees"]) == forest["chunks"]
+    for tree in forest["trees"]:
+        reached = {forest["places"][forest["root"]]}
+        for way in tree["messages"]:
+            assert way[0] in reached
+            assert set(pairwise(way)) <= links
+            reached.add(way[-1])
+        assert reached == set(forest["places"])
+
+
+def test_a_front_falls_with_depth_and_has_the_plan(machine: Path) -> None:
+    plan = un.plan("broadcast", machine, bytes="1MiB", algorithm="forest", params={"depth": "3", "chunks": "16"})
+    front = plan.front()
+    fluid = [point["fluid_seconds"] or 0.0 for point in front["points"]]
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(fluid))
+    assert front["fluid_seconds"] == pytest.approx(fluid[-1], rel=2e-3)
+    times = {(point["depth"], count): time for point in front["points"] for count, time in point["forests"]}
+    assert times.get((3, 16), plan.predicted["seconds"]) == pytest.approx(plan.predicted["seconds"])
+    cut = next(bound for bound in un.bounds("broadcast", machine, bytes="1MiB") if bound["name"] == "cut")
+    assert min(fluid) >= cut["seconds"] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("form", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_pictures_of_plans(form: str, begin: bytes, machine: Path, tmp_path: Path) -> None:
+    pictures = []
+    for name in ("a", "b"):
+        file = tmp_path / f"{name}.{form}"
+        words = ("plan", "allgather", "--machine", str(machine), "--bytes", "1MiB", "--algorithm", "forest")
+        done = call(*words, "--plot", str(file))
+        assert (done.code, done.err) == (0, "")
+        assert f"wrote {file}" in done.out
+        pictures.append(file.read_bytes())
+    assert pictures[0].startswith(begin)
+    assert pictures[0] == pictures[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        (("--machine", "archer", "--ranks", "4"), "is no forest"),
+        (("--machine", "torus2d-small", "--shape", "32x32", "--algorithm", "forest"), "shows only times"),
+        (("--machine", "torus2d-small", "--shape", "4x4", "--algorithm", "ring"), "is no forest"),
+    ],
+)
+def test_pictures_say_what_they_leave_out(words: tuple[str, ...], note: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.png"
+    done = call("plan", "allgather", "--bytes", "16KiB", *words, "--plot", str(file))
+    assert done.code == 0
+    assert note in done.err
+    assert file.read_bytes().startswith(b"\x89PNG")
+    assert call("plan", "allgather", "--bytes", "16KiB", *words, "--plot", "plan.gif").code == 2

@@ -9,6 +9,7 @@
 mod bound_certificate;
 mod candidates;
 mod error;
+mod forests;
 mod plan;
 mod problem;
 pub mod program;
@@ -24,6 +25,7 @@ pub mod workload;
 pub use bound_certificate::{BoundCertificate, BoundProof};
 pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;
+pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
 pub use plan::{Plan, plan};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};

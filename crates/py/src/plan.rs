@@ -103,6 +103,17 @@ impl Plan {
         Ok(made.to_json())
     }
 
+    /// The trees of one root where the best candidate is a forest: `{root, depth, chunks, places, links, trees}`.
+    #[pyo3(signature = (root = None))]
+    fn forest<'py>(&self, py: Python<'py>, root: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &detached(py, || self.plan.forest(root))?.map_err(plan_error)?)
+    }
+
+    /// The time of forests over their depth: `{fluid_seconds, points: [{depth, fluid_seconds, forests}]}`.
+    fn front<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &detached(py, || self.plan.front())?.map_err(plan_error)?)
+    }
+
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report)
     }

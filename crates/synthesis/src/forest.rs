@@ -90,6 +90,24 @@ impl Forest {
         }
     }
 
+    /// The nodes that the messages of a chunk's tree pass, ends included, in the order of [`Forest::edges`]. `graph` is
+    /// [`crate::Fabric::routed`], and nodes have their numbers in the plane.
+    pub fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
+        let node = |node: u32| graph.place(node);
+        match &self.trees {
+            Trees::Listed { roots, of } => {
+                let at = roots.binary_search(&root).expect("a root of the forest");
+                let ends =
+                    |edge: &Edge| edge.way.iter().map(|&arc| node(graph.arcs()[arc as usize].to)).collect::<Vec<_>>();
+                let way = |edge: &Edge| [vec![node(edge.from)], ends(edge)].concat();
+                of[at][chunk as usize].edges.iter().map(way).collect()
+            }
+            Trees::Translated(trees) => {
+                trees.edges(root, chunk).iter().map(|edge| vec![node(edge.from), node(edge.to)]).collect()
+            }
+        }
+    }
+
     /// When all messages are there if a chunk is one unit, and a link adds `hop` to its messages.
     pub fn end(&self, graph: &Graph, hop: f64) -> f64 {
         let (jobs, rates) = self.jobs(graph);

@@ -10,10 +10,14 @@ __all__ = [
     "Bound",
     "BoundProof",
     "Candidate",
+    "ChunkTree",
     "Communication",
     "Diagnostic",
     "DiscoveryReport",
+    "ForestTrees",
     "Forward",
+    "Front",
+    "FrontPoint",
     "Job",
     "MessageCounts",
     "MetricReport",
@@ -143,6 +147,45 @@ class PlanReport(TypedDict):
     ratio: float | None
     note: str | None
     candidates: list[Candidate]
+
+
+class ChunkTree(TypedDict):
+    """A tree that ``chunks`` chunks have in common: the nodes that each message passes, nearest to the root first."""
+
+    chunks: int
+    messages: list[list[int]]
+
+
+class ForestTrees(TypedDict):
+    """``Plan.forest()``: the trees of one root, over the nodes of a plane; ``links`` are ``(from, to, Gb/s)``.
+
+    The nodes of ranks are ``places``. Messages that reduce run against the trees.
+    """
+
+    root: int
+    depth: int
+    chunks: int
+    places: list[int]
+    links: list[tuple[int, int, float]]
+    trees: list[ChunkTree]
+
+
+class FrontPoint(TypedDict):
+    """Forests up to a depth: the time of chunks of any size without latency, and ``(chunks, predicted seconds)``."""
+
+    depth: int
+    fluid_seconds: float | None
+    forests: list[tuple[int, float]]
+
+
+class Front(TypedDict):
+    """``Plan.front()``: the time of forests over their depth; ``fluid_seconds`` is the time at unlimited depth.
+
+    It is None where all ranks see the same network, since no forest there needs more than the least depth.
+    """
+
+    fluid_seconds: float | None
+    points: list[FrontPoint]
 
 
 class SweepPoint(TypedDict):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from unisono import InputError, save_plans
+from unisono import InputError, Plan, save_plans
 from unisono.base.files import check_writable, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.reports import Candidate, Phase, PlanReport
@@ -48,9 +48,20 @@ _SHOWN = 10
 @click.option(
     "--certificate", metavar="OUT", help="Write prices of links that prove the bound of a network to this file."
 )
+@click.option(
+    "--plot",
+    metavar="FILE.png|svg|pdf",
+    help="Draw the trees of a forest on its network and the time of forests by their depth, or else the candidates.",
+)
 @limit_options
 def plan(
-    as_json: bool, show_all: bool, output: str | None, serve: str | None, certificate: str | None, **options: Any
+    as_json: bool,
+    show_all: bool,
+    output: str | None,
+    serve: str | None,
+    certificate: str | None,
+    plot: str | None,
+    **options: Any,
 ) -> None:
     """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
     if output is not None:
@@ -65,6 +76,10 @@ def plan(
         check_writable(certificate)
         if output is not None and os.path.realpath(output) == os.path.realpath(certificate):
             raise InputError(f"-o and --certificate both write '{output}'; name two files")
+    if plot is not None:
+        if not plot.endswith((".png", ".svg", ".pdf")):
+            raise InputError(f"'{plot}' is no name of a picture; accepted are names that end in .png, .svg or .pdf")
+        check_writable(plot)
     made = Request(**options).plan()
     report = made.report()
     certified = None
@@ -80,6 +95,8 @@ def plan(
         save_plans([(made, *_sizes(serve, report["bytes"]))], output)
     elif output is not None:
         save(made.schedule, output)
+    if plot is not None:
+        _draw(made, plot)
     if as_json:
         print_json(report if certified is None else {**report, "certificate": certified})
         return
@@ -88,9 +105,22 @@ def plan(
     if certified is not None and bound is not None and bound["name"] != certified["bound"]:
         proved = f"{certified['bound']} of {duration(certified['seconds'])}"
         print_lines("", f"the certificate proves the bound {proved}, not the bound {bound['name']}")
-    wrote = [file for file in (output, certificate) if file is not None]
+    wrote = [file for file in (output, certificate, plot) if file is not None]
     if wrote:
         print_lines("", f"wrote {' and '.join(wrote)}")
+
+
+def _draw(made: Plan, path: str) -> None:
+    # Imported here: drawing takes longer to load than everything else to run.
+    from unisono.plots import forests
+
+    form = next(form for form in forests.FORMS if path.endswith(f".{form}"))
+    write(path, forests.draw(made, form))
+    if made.algorithm != "forest":
+        click.echo(f"{path} shows the predicted times of candidates, since {made.algorithm} is no forest", err=True)
+    elif made.report()["ranks"] > 1 and not forests.fits(made.forest()):
+        most = forests.MOST_DRAWN
+        click.echo(f"{path} shows only times, since a network of more than {most} nodes is not legible", err=True)
 
 
 def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:

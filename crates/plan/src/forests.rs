@@ -1,0 +1,158 @@
+//! The forest of a plan as trees over the nodes of its network, and the front of forests by their depth.
+
+use serde::Serialize;
+use unisono_algorithms::{AlgorithmError, Params};
+use unisono_base::interrupt;
+use unisono_collective::Kind;
+use unisono_cost::network::NetworkPart;
+use unisono_synthesis::{NoForest, Roots};
+
+use crate::{Plan, PlanError, Problem, candidates::time_and_spare};
+
+const NAME: &str = "forest";
+/// Depths of a front beyond the least.
+const MORE: [u32; 8] = [0, 1, 2, 3, 4, 6, 10, 18];
+/// Numbers of chunks of a front, where a forest has at most so many messages.
+const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
+const MOST_MESSAGES: u64 = 1 << 18;
+/// A packing is as fast as that of unlimited depth where its time is at most so many times as long.
+const NEAR: f64 = 1.001;
+
+/// The trees of one root. Nodes have their numbers in the plane.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ForestTrees {
+    /// The rank from which the trees lead to all others. Messages that reduce run against them.
+    pub root: u32,
+    /// The most messages from the root to a rank.
+    pub depth: u32,
+    /// Parts of the root's block.
+    pub chunks: u32,
+    /// The node of each rank.
+    pub places: Vec<u32>,
+    /// Every link with its gigabits per second, of all planes together.
+    pub links: Vec<(u32, u32, f64)>,
+    /// Different trees, those of most chunks first.
+    pub trees: Vec<ChunkTree>,
+}
+
+/// A tree that some chunks have in common.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ChunkTree {
+    pub chunks: u32,
+    /// The nodes that each message passes, from one rank to another. No message comes before the one that reaches its start.
+    pub messages: Vec<Vec<u32>>,
+}
+
+/// Times of forests by their depth.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Front {
+    /// The time at unlimited depth, where chunks may be of any size and links have no latency. `None` where all ranks see the
+    /// same network: no forest there needs more than the least depth.
+    pub fluid_seconds: Option<f64>,
+    pub points: Vec<FrontPoint>,
+}
+
+/// The forests up to some depth.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FrontPoint {
+    pub depth: u32,
+    /// As [`Front::fluid_seconds`], at this depth.
+    pub fluid_seconds: Option<f64>,
+    /// Numbers of chunks, and the predicted time of their forest.
+    pub forests: Vec<(u32, f64)>,
+}
+
+fn unsupported(reason: impl ToString) -> PlanError {
+    AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_string() }.into()
+}
+
+/// The part of a network with the roots of its forests.
+fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
+    let c = &problem.collective;
+    let part = problem.target.part().downcast_ref::<NetworkPart>();
+    let part = part.ok_or_else(|| unsupported("it needs the links of a network"))?;
+    if c.is_local() {
+        return Err(unsupported("no rank sends anything"));
+    }
+    Ok((part, if c.kind.has_root() { Roots::One(c.root) } else { Roots::All }))
+}
+
+impl Plan {
+    /// The trees of one root of the best candidate; `None` is the root of the collective, or rank 0.
+    ///
+    /// # Errors
+    /// The best candidate is no forest, or it has no such root.
+    pub fn forest(&self, root: Option<u32>) -> Result<ForestTrees, PlanError> {
+        let (problem, best) = (&self.problem, self.best());
+        if best.algorithm.name() != NAME {
+            return Err(unsupported(format!("the plan is {}, which has no trees of it", best.algorithm.name())));
+        }
+        let (part, roots) = part_of(problem)?;
+        let list = roots.list(problem.collective.ranks);
+        let root = root.unwrap_or(list[0]);
+        if !list.contains(&root) {
+            return Err(unsupported(format!("rank {root} is no root of {}", problem.collective.kind)));
+        }
+        let number = |name| best.params.number(NAME, name, 1..=u32::MAX);
+        let chunks = number("chunks")?.unwrap_or(1);
+        let (fabric, depth) = (&part.fabric, number("depth")?);
+        let forest = fabric.forest(roots, depth, chunks).map_err(unsupported)?;
+        let graph = fabric.graph();
+        let mut trees: Vec<ChunkTree> = Vec::new();
+        for chunk in 0..forest.chunks {
+            let messages = forest.ways(fabric.routed(), root, chunk);
+            match trees.iter_mut().find(|tree| tree.messages == messages) {
+                Some(tree) => tree.chunks += 1,
+                None => trees.push(ChunkTree { chunks: 1, messages }),
+            }
+        }
+        trees.sort_by_key(|tree| std::cmp::Reverse(tree.chunks));
+        let gbps = |rate: u64| rate as f64 * graph.bytes_per_ns() * 8.0;
+        let links = graph.arcs().iter().map(|arc| (graph.place(arc.from), graph.place(arc.to), gbps(arc.rate)));
+        let (depth, chunks, places) = (forest.depth, forest.chunks, part.model.places().to_vec());
+        Ok(ForestTrees { root, depth, chunks, places, links: links.collect(), trees })
+    }
+
+    /// The time of forests over their depth, from the least depth to that at which more would not help, whatever the best
+    /// candidate is.
+    ///
+    /// # Errors
+    /// The machine is no network, the collective has no forests, or they are not found.
+    pub fn front(&self) -> Result<Front, PlanError> {
+        let problem = &self.problem;
+        let c = problem.collective;
+        let (part, roots) = part_of(problem)?;
+        let fabric = &part.fabric;
+        let (block, ways) = match c.kind {
+            Kind::Allreduce => (c.elements.div_ceil(c.ranks), 2),
+            _ => (c.elements, 1),
+        };
+        let bytes = f64::from(block) * c.dtype.bytes() as f64;
+        let seconds = |time: f64| f64::from(ways) * time * bytes / fabric.graph().bytes_per_ns() * 1e-9;
+        let refused = |reason: NoForest| match reason {
+            NoForest::OverLimit(over) => PlanError::OverLimit(over),
+            reason => unsupported(reason),
+        };
+        let least = fabric.least_depth(roots).map_err(refused)?;
+        let alike = fabric.is_alike(roots);
+        let fluid = |depth| if alike { Ok(None) } else { fabric.packing(roots, depth).map(|found| Some(found.time)) };
+        let free = fluid(None).map_err(refused)?;
+        let mut points = Vec::new();
+        for depth in MORE.map(|more| least + more).into_iter().filter(|&depth| depth < c.ranks) {
+            interrupt::check();
+            let time = fluid(Some(depth)).map_err(refused)?;
+            let sent = roots.list(c.ranks).len() as u64 * u64::from(c.ranks - 1);
+            let mut forests = Vec::new();
+            for chunks in CHUNKS.into_iter().filter(|&n| n <= block && u64::from(n) * sent <= MOST_MESSAGES) {
+                let params = Params::new().with("depth", depth).with("chunks", chunks);
+                let (algorithm, params) = problem.target.resolve(c, NAME, &params)?;
+                forests.push((chunks, time_and_spare(problem, algorithm, &params)?.time.seconds));
+            }
+            points.push(FrontPoint { depth, fluid_seconds: time.map(seconds), forests });
+            if time.zip(free).is_none_or(|(time, free)| time <= free * NEAR) {
+                break;
+            }
+        }
+        Ok(Front { fluid_seconds: free.map(seconds), points })
+    }
+}
