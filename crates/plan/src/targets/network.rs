@@ -178,6 +178,9 @@ const MOST_RANKED: u64 = 1 << 18;
 /// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many instructions.
 const MOST_BY_TIMETABLE: u64 = 1 << 14;
 
+/// The same of trees, whose own timetable knows no send machines and no sums.
+const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
+
 /// Prices of messages for algorithms that choose their shape by them, for ranks arranged by `extents`.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message between any two ranks goes half of the longest way.
@@ -290,7 +293,8 @@ impl Target for OnNetwork {
             let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
             return Ok(timed(params, time, TimeSource::Exchanges));
         }
-        if let Some(Profile::Trees(trees)) = profile {
+        let is_large = instructions.is_none_or(|n| n > MOST_TREES_BY_TIMETABLE);
+        if let Some(Profile::Trees(trees)) = profile.filter(|_| is_large) {
             return Ok(timed(params, Time::from_ns(self.part.model.trees_ns(&trees)), TimeSource::Trees));
         }
         let schedule = build(algorithm, &case, &params)?.schedule;
