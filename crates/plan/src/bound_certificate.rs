@@ -181,7 +181,11 @@ impl BoundCertificate {
     fn holds(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
         let bound = Self::bound(collective.kind);
         if self.bound != bound {
-            return Err(format!("it is for the bound {}; prices for {} prove {bound}", excerpt(&self.bound), collective.kind));
+            return Err(format!(
+                "it is for the bound {}; prices for {} prove {bound}",
+                excerpt(&self.bound),
+                collective.kind
+            ));
         }
         let proved = self.proved(collective, part)?;
         // Numbers of JSON are never NaN.

@@ -262,7 +262,7 @@ impl Fabric {
 
     /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
-        const NEAR: f64 = 1.01;
+        const NEAR: f64 = 1.02;
         let mut depths = vec![least];
         if self.alike(roots).is_some() {
             return depths;
@@ -346,8 +346,12 @@ impl Fabric {
             // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
             let work = 20_000 * list.len() as u128 * u128::from(ranks) * u128::from(ranks);
             limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)?;
-            // Whole chunks are further from the cut than that anyway.
-            let near = if ranks > MOST_QUICK { 1.002 } else { 1.0 };
+            // Whole chunks are further from the cut than that anyway, and the last steps to it take longest.
+            let near = match ranks {
+                0..=MOST_QUICK => 1.0,
+                17..=32 => 1.002,
+                _ => 1.015,
+            };
             let enough = near * self.cut(roots).time();
             match pack(graph, &list, Ways::Shortest, depth, enough) {
                 Ok(packing) => Ok(Shared::new(packing)),

@@ -62,6 +62,13 @@ const SMOOTHING: f64 = 0.3;
 /// The search ends where the time fell by less than this in so many rounds.
 const SLOW: f64 = 2e-3;
 const SLOW_ROUNDS: usize = 40;
+/// Roots up to which the search begins without trees.
+const FEW_ROOTS: usize = 32;
+/// Trees of each root with which the search begins otherwise, those of them that are found at the same prices, and how much
+/// dearer the busiest arc is than an unused one, as an exponent.
+const TREES_AT_FIRST: usize = 6;
+const SAME_PRICES: usize = 8;
+const STEEP: f64 = 6.0;
 /// Rounds for which a tree stays that the best packing does not use.
 const KEPT_ROUNDS: usize = 2;
 /// Relative differences that count as none.
@@ -89,6 +96,9 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
     }
     let mut master = Master::new(graph, roots);
     let mut pricing = Pricing::new(graph, ways, depth);
+    if roots.len() > FEW_ROOTS {
+        begin(&mut master, &mut pricing)?;
+    }
     let mut best_bound = (0.0, master.prices.clone());
     let mut exact = false;
     let mut times = Vec::new();
@@ -132,6 +142,29 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
         }
     }
     master.shares()
+}
+
+/// Gives the master trees that load the arcs evenly: each in turn is cheap where those before it put little (multiplicative
+/// weights; Garg and Koenemann, 1998). From the first prices alone, many roots take many rounds to spread.
+fn begin(master: &mut Master, pricing: &mut Pricing) -> Result<(), NoPacking> {
+    let graph = master.graph;
+    let rates: Vec<f64> = (0..graph.arcs().len()).map(|arc| master.rate(arc)).collect();
+    let mut load = vec![0.0; rates.len()];
+    for at in 0..TREES_AT_FIRST * master.roots.len() {
+        if at % SAME_PRICES == 0 {
+            interrupt::check();
+            let busy = |arc: usize| load[arc] / rates[arc];
+            let most = (0..rates.len()).map(busy).fold(f64::MIN_POSITIVE, f64::max);
+            let prices: Vec<f64> =
+                (0..rates.len()).map(|arc| (STEEP * (busy(arc) / most - 1.0)).exp() / rates[arc]).collect();
+            pricing.reprice(&prices);
+        }
+        let turn = at % master.roots.len();
+        let (tree, _) = pricing.tree(master.roots[turn])?;
+        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| load[arc as usize] += 1.0);
+        master.offer(turn, tree);
+    }
+    master.solve().map(drop)
 }
 
 /// The linear program over the trees found so far, in its dual form: a new tree is a new constraint.
