@@ -283,10 +283,10 @@ impl<'a> Run<'a> {
         let operands = schedule.sources(id).len() as u64;
         let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
         let reduced = operands.saturating_sub(1) * bytes;
-        let mut time = now.max(self.hosts[host]) + received * host_ps;
-        time += rounded(reduced as f64 * prices.reduce_ns_per_byte * PS_PER_NS);
+        let mut time = now.max(self.hosts[host]).saturating_add(received.saturating_mul(host_ps));
+        time = time.saturating_add(rounded(reduced as f64 * prices.reduce_ns_per_byte * PS_PER_NS));
         for message in self.first_message[id.index()]..self.first_message[id.index() + 1] {
-            time += host_ps;
+            time = time.saturating_add(host_ps);
             if time == now {
                 self.post(now, message);
             } else {
@@ -374,19 +374,19 @@ impl<'a> Run<'a> {
         let weight = |link: u32| if speeds.is_even() { 1.0 } else { speeds.weight(speed(link)) };
         let latency = |link: u32| -> u64 { rounded(speeds.alpha_ns(speed(link)) * PS_PER_NS) };
         let through = |hop: &&Hop| {
-            let known_free = self.free[hop.link as usize] + 2 * latency(hop.link);
-            known_free.max(now) + rounded(part_ps * weight(hop.link))
+            let known_free = self.free[hop.link as usize].saturating_add(latency(hop.link).saturating_mul(2));
+            known_free.max(now).saturating_add(rounded(part_ps * weight(hop.link)))
         };
         let hop = match &self.hops[..] {
             [only] => *only,
             several => *several.iter().min_by_key(through).expect("a routing leads to every accelerator"),
         };
         let behind = if part.link == NONE { 0.0 } else { gap_ps * (weight(part.link) - weight(hop.link)).max(0.0) };
-        let start = self.free[hop.link as usize].max(now + rounded(behind));
-        let ends = start + rounded(part_ps * weight(hop.link));
+        let start = self.free[hop.link as usize].max(now.saturating_add(rounded(behind)));
+        let ends = start.saturating_add(rounded(part_ps * weight(hop.link)));
         self.free[hop.link as usize] = ends;
         let latency = latency(hop.link);
-        let tail = ends.max(part.tail) + latency;
+        let tail = ends.max(part.tail).saturating_add(latency);
         if plane.link(hop.link).to == to {
             self.unused.extend(place);
             self.arrive(part.message, tail);
@@ -398,7 +398,7 @@ impl<'a> Run<'a> {
             narrow::<u32>(self.parts.len()) - 1
         });
         self.parts[place as usize] = went;
-        self.events.add(start + latency, Event::Head(place));
+        self.events.add(start.saturating_add(latency), Event::Head(place));
         start
     }
 
