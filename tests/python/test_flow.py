@@ -52,7 +52,7 @@ def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None
     assert done.code == 0
     done = call("verify", "--certificate", str(file), "--machine", str(machine))
     assert done.code == 0
-    assert done.out.startswith("accepted: alltoall on 4 ranks takes at least")
+    assert done.out.startswith("accepted: alltoall of 1048576 bytes on 4 ranks of ring takes at least")
     document = json.loads(file.read_text())
     document["seconds"] *= 1.01
     file.write_text(json.dumps(document))
