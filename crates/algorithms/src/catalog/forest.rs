@@ -52,6 +52,8 @@ const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 const FEW: u32 = 64;
+/// Where ranks see unlike networks, a plan considers forests of at most so many messages, whose schedules it can time.
+const MOST_MESSAGES: u64 = 1 << 17;
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 
 fn roots(case: &Case) -> Roots {
@@ -126,7 +128,10 @@ fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
     let most = blocks(case).block(0).len.max(1);
     let least = if case.collective.kind.has_root() { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
     let long = |chunks: u32| chunks <= FEW || message_bytes(case, chunks) >= least;
-    counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks)).collect()
+    let ranks = case.collective.ranks;
+    let pairs = roots(case).list(ranks).len() as u64 * u64::from(ranks - 1);
+    let few = |chunks: u32| chunks == 1 || fabric.is_alike(roots(case)) || u64::from(chunks) * pairs <= MOST_MESSAGES;
+    counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks) && few(chunks)).collect()
 }
 
 /// The longest message of a forest of so many chunks.
