@@ -365,22 +365,10 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arc, TreeEdge};
+    use crate::TreeEdge;
 
     fn torus(dims: &[u32]) -> Fabric {
-        let ranks: u32 = dims.iter().product();
-        let mut arcs = Vec::new();
-        let mut stride = ranks;
-        for &dim in dims {
-            stride /= dim;
-            for from in 0..ranks {
-                let at = from / stride % dim;
-                for to in [(at + 1) % dim, (at + dim - 1) % dim] {
-                    arcs.push(Arc { from, to: from - at * stride + to * stride, rate: 400 });
-                }
-            }
-        }
-        Fabric::new(Graph::new(ranks, ranks, arcs), dims, 0.0)
+        Fabric::new(crate::concurrent::torus(dims), dims, 0.0)
     }
 
     /// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the time.

@@ -19,7 +19,7 @@ use unisono_synthesis::{Fabric, Passed, Roots, Scatter, ScatterMessage};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
-    ranks::{Blocks, RankAlgorithm},
+    ranks::{Blocks, Lanes, RankAlgorithm},
 };
 
 pub struct ConcurrentFlow;
@@ -70,8 +70,7 @@ fn chunk_bytes(case: &Case, chunks: u32) -> u64 {
     case.bytes(case.collective.elements.div_ceil(chunks))
 }
 
-/// Messages of all trees as instructions. A rank sends in the order of the timetable: all from one lane, or from one for each link
-/// where the links of a rank do not wait for each other. What it receives from one rank has a lane of its own.
+/// Messages of all trees as instructions, in the order of the timetable.
 struct Messages<'a> {
     case: &'a Case<'a>,
     /// By root and chunk.
@@ -84,26 +83,14 @@ struct Messages<'a> {
     by: Vec<Vec<u32>>,
     chunks: u32,
     batch: u32,
-    sends_by_link: bool,
-    /// What each rank does in each of its lanes.
-    lanes: Vec<Vec<Lane>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// What a rank has itself, and its sends.
-    Own,
-    /// Sends over a link.
-    Link(u32),
-    /// What comes from a rank.
-    From(u32),
+    lanes: Lanes,
 }
 
 /// No hop reaches the root.
 const ROOT: u32 = u32::MAX;
 
 impl<'a> Messages<'a> {
-    fn new(case: &'a Case<'a>, scatter: &Scatter, batch: u32) -> Self {
+    fn new(case: &'a Case<'a>, fabric: &Fabric, scatter: &Scatter, batch: u32) -> Self {
         let ranks = case.collective.ranks;
         let trees = (0..ranks).flat_map(|root| (0..scatter.chunks).map(move |chunk| (root, chunk)));
         let hops: Vec<Vec<_>> = trees.map(|(root, chunk)| scatter.hops(root, chunk)).collect();
@@ -120,8 +107,7 @@ impl<'a> Messages<'a> {
             hops,
             chunks: scatter.chunks,
             batch,
-            sends_by_link: case.fabric().is_some_and(Fabric::sends_by_link),
-            lanes: vec![vec![Lane::Own]; ranks as usize],
+            lanes: Lanes::new(fabric, ranks),
         }
     }
 
@@ -129,15 +115,6 @@ impl<'a> Messages<'a> {
     fn span(&self, chunk: u32) -> Span {
         let part = Blocks::new(self.case.collective.elements, self.chunks).block(chunk);
         Span::new(part.start, part.len)
-    }
-
-    fn lane(&mut self, at: u32, does: Lane) -> u32 {
-        let lanes = &mut self.lanes[at as usize];
-        let place = lanes.iter().position(|&lane| lane == does).unwrap_or_else(|| {
-            lanes.push(does);
-            lanes.len() - 1
-        });
-        narrow(place)
     }
 
     /// Packs the chunks that a root sends in one message, where they are not side by side already.
@@ -168,7 +145,7 @@ impl<'a> Messages<'a> {
         }
         let tree = (m.root * self.chunks + m.chunk) as usize;
         let Passed { from, to, link, blocks } = self.hops[tree][m.hop as usize];
-        let sends = self.lane(from, if self.sends_by_link { Lane::Link(link) } else { Lane::Own });
+        let sends = self.lanes.sends(from, link);
         let above = self.by[tree][from as usize];
         // The blocks of ranks below a rank are held in the order of hops, from the one after that which reaches the rank.
         let (source, earlier) = if above == ROOT {
@@ -183,7 +160,7 @@ impl<'a> Messages<'a> {
         if let Some(earlier) = earlier {
             b.after(sent, earlier);
         }
-        let lane = self.lane(to, Lane::From(from));
+        let lane = self.lanes.receives(to, from);
         let own = m.first == m.hop;
         if own {
             let out = Operand::Out(m.root * elements + start);
@@ -239,7 +216,7 @@ impl RankAlgorithm for ConcurrentFlow {
             b.combine(NodeId(rank), 0, c.elements, &[Operand::In(own)], &[Operand::Out(own)]);
         }
         let hop = fabric.hop(chunk_bytes(case, scatter.chunks));
-        let mut messages = Messages::new(case, &scatter, batch);
+        let mut messages = Messages::new(case, fabric, &scatter, batch);
         for m in scatter.timetable(fabric.graph(), batch, hop) {
             messages.add(b, &m);
         }

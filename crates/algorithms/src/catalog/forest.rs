@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use unisono_base::{InstrId, NodeId, Span, narrow};
+use unisono_base::{InstrId, NodeId, Span};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
@@ -19,7 +19,7 @@ use unisono_synthesis::{self as synthesis, Fabric, NoForest, Roots, Timetable};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
-    ranks::{Blocks, RankAlgorithm},
+    ranks::{Blocks, Lanes, RankAlgorithm},
 };
 
 pub struct Forest;
@@ -148,25 +148,11 @@ fn blocks(case: &Case) -> Blocks {
     }
 }
 
-/// Messages of a forest as instructions. A rank sends in the order of the timetable, so that each link has its next message
-/// when it is free: all from one lane, or from one for each link where the links of a rank do not wait for each other. What it
-/// receives from one rank has a lane of its own.
+/// Messages of a forest as instructions, in the order of the timetable.
 struct Messages<'a> {
     case: &'a Case<'a>,
     forest: &'a synthesis::Forest,
-    sends_by_link: bool,
-    /// What each rank does in each of its lanes.
-    lanes: Vec<Vec<Lane>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// What a rank has itself, and its sends.
-    Own,
-    /// Sends over a link.
-    Link(u32),
-    /// What comes from a rank.
-    From(u32),
+    lanes: Lanes,
 }
 
 impl Messages<'_> {
@@ -182,20 +168,6 @@ impl Messages<'_> {
             _ => own,
         };
         (Span::new(own, part.len), all)
-    }
-
-    fn lane(&mut self, at: u32, does: Lane) -> u32 {
-        let lanes = &mut self.lanes[at as usize];
-        let place = lanes.iter().position(|&lane| lane == does).unwrap_or_else(|| {
-            lanes.push(does);
-            lanes.len() - 1
-        });
-        narrow(place)
-    }
-
-    /// The lane of a rank's sends that begin or end on a link.
-    fn sends(&mut self, at: u32, link: u32) -> u32 {
-        self.lane(at, if self.sends_by_link { Lane::Link(link) } else { Lane::Own })
     }
 
     /// The place of a chunk on a rank in tables.
@@ -223,13 +195,13 @@ impl Messages<'_> {
             let at_root = edge.from == m.root;
             let source = if at_root && made.is_none() { Operand::In(own) } else { Operand::Out(all) };
             let stream = Operand::Stream(b.stream(from, &[to]));
-            let sent = b.combine(from, self.sends(edge.from, edge.ends[0]), len, &[source], &[stream]);
+            let sent = b.combine(from, self.lanes.sends(edge.from, edge.ends[0]), len, &[source], &[stream]);
             let before = self.index(m.root, m.chunk, edge.from);
             let earlier = if at_root { made.and_then(|made| made[before]) } else { received[before] };
             if let Some(earlier) = earlier {
                 b.after(sent, earlier);
             }
-            let lane = self.lane(edge.to, Lane::From(edge.from));
+            let lane = self.lanes.receives(edge.to, edge.from);
             let index = self.index(m.root, m.chunk, edge.to);
             received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
         }
@@ -250,14 +222,14 @@ impl Messages<'_> {
             let up = Operand::Stream(b.stream(node, &[above]));
             let mut sources = vec![Operand::In(all)];
             sources.append(&mut arrived[self.index(m.root, m.chunk, edge.to)]);
-            b.combine(node, self.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
+            b.combine(node, self.lanes.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
             let index = self.index(m.root, m.chunk, edge.from);
             if edge.from != m.root {
                 arrived[index].push(up);
                 continue;
             }
             // The root adds what arrives at once, so that little is left to do after the last message.
-            let lane = self.lane(m.root, Lane::From(m.root));
+            let lane = self.lanes.receives(m.root, m.root);
             let so_far = if ends[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
             ends[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
         }
@@ -291,18 +263,13 @@ impl RankAlgorithm for Forest {
         let c = case.collective;
         let (chosen, fabric) = (Chosen::new(case, params)?, fabric(case)?);
         let table = chosen.forest.timetable(fabric.routed(), fabric.hop(chosen.message_bytes(case)));
-        let mut messages = Messages {
-            case,
-            forest: &chosen.forest,
-            sends_by_link: fabric.sends_by_link(),
-            lanes: vec![vec![Lane::Own]; c.ranks as usize],
-        };
+        let mut messages = Messages { case, forest: &chosen.forest, lanes: Lanes::new(fabric, c.ranks) };
         match c.kind {
             Kind::Broadcast => messages.spread(b, &table, None),
             Kind::Allgather => {
                 for rank in 0..c.ranks {
                     let out = Operand::Out(rank * c.elements);
-                    b.combine(NodeId(rank), 0, c.elements, &[Operand::In(0)], &[out]);
+                    b.combine(NodeId(rank), Lanes::OWN, c.elements, &[Operand::In(0)], &[out]);
                 }
                 messages.spread(b, &table, None);
             }
