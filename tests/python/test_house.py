@@ -162,6 +162,12 @@ def test_continuous_integration_runs_every_test() -> None:
     assert script.stat().st_mode & 0o111
 
 
+def test_no_file_holds_the_marks_of_an_unfinished_merge() -> None:
+    marks = ["git", "grep", "--line-number", "-E", "^(<{7} |>{7} |={7}$)"]
+    done = subprocess.run(marks, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
 def test_version_is_one() -> None:
     stated = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert stated
