@@ -91,7 +91,7 @@ fn every_family_with_switches_reduces_in_them() {
         "name = 'fattree'\naccelerators = 8\nlevels = 2\ndown = 4\nup = 4",
         "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]",
         "name = 'hyperx'\ndims = [3, 4]",
-        "name = 'boxes'\nboxes = 2\naccelerators = 2\ninside = '0 2\\n1 2'\nuplinks = '2 0'",
+        "name = 'boxes'\nboxes = 2\naccelerators = 2\ninside = \"0 2\\n1 2\"\nuplinks = '2 0'",
     ] {
         let machine = network(topology, ALL);
         for kind in KINDS {
