@@ -31,6 +31,7 @@ pub mod partition;
 mod recent;
 mod rounding;
 mod scatter;
+mod spanning;
 mod timetable;
 mod translated;
 
@@ -40,3 +41,4 @@ pub use fabric::{Fabric, NoForest, Roots};
 pub use forest::{Forest, Message, Timetable, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};
 pub use scatter::{Hop, Passed, Scatter, ScatterMessage, ScatterTree};
+pub use spanning::{Role, SpanningTree, SpanningTrees};
