@@ -91,14 +91,13 @@ fn onward() -> Interconnect {
     let mut ring = PlaneBuilder::new(5, 0, 5).unwrap();
     (0..5).for_each(|node| ring.cable(node, (node + 1) % 5, Cable::Board));
     let plane = ring.finish().unwrap();
-    let timing = interconnect("name = 'torus'\ndims = [5]").timing;
     Interconnect {
         routing: Box::new(Onward(plane.clone())),
         plane,
-        timing,
         planes: 1,
         send_machines: 4,
         send_machines_per: MachinesPer::default(),
+        ..interconnect("name = 'torus'\ndims = [5]")
     }
 }
 
