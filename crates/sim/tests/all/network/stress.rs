@@ -1,7 +1,9 @@
 //! Random traffic at saturation with tiny buffers: packets are conserved, nothing deadlocks, and what does is reported.
 
 use unisono_base::mix;
-use unisono_machine::network::{Cable, FAMILIES, Header, Hop, Link, MachinesPer, Plane, PlaneBuilder, Routing};
+use unisono_machine::network::{
+    Cable, FAMILIES, Header, Hop, Link, MachinesPer, Plane, PlaneBuilder, Routing, Switches,
+};
 use unisono_sim::network::{Interconnect, Options, SimError, run};
 
 use crate::network::common::{TOPOLOGIES, VALIANT, interconnect, traffic};
@@ -91,13 +93,15 @@ fn onward() -> Interconnect {
     let mut ring = PlaneBuilder::new(5, 0, 5).unwrap();
     (0..5).for_each(|node| ring.cable(node, (node + 1) % 5, Cable::Board));
     let plane = ring.finish().unwrap();
+    let timing = interconnect("name = 'torus'\ndims = [5]").timing;
     Interconnect {
         routing: Box::new(Onward(plane.clone())),
         plane,
+        timing,
         planes: 1,
         send_machines: 4,
         send_machines_per: MachinesPer::default(),
-        ..interconnect("name = 'torus'\ndims = [5]")
+        computing: Switches::default(),
     }
 }
 
