@@ -98,13 +98,13 @@ prerequisites:
 $(VENV)/.tools: requirements-dev.txt | prerequisites
 	$(say) "setting up $(VENV)"
 	@"$(PYTHON)" -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --no-compile --requirement requirements-dev.txt
 	@touch $@
 
 $(MPICH)/.tools: requirements-mpich.txt | prerequisites
 	$(say) "setting up $(MPICH)"
 	@"$(PYTHON)" -m venv $(MPICH)
-	@$(MPICH)/bin/python -m pip install --quiet --requirement requirements-mpich.txt
+	@$(MPICH)/bin/python -m pip install --quiet --no-compile --requirement requirements-mpich.txt
 	@touch $@
 
 $(VENV)/.crates: Cargo.lock | prerequisites
