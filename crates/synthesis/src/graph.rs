@@ -184,6 +184,10 @@ impl Graph {
 
     /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the same unit.
     pub(crate) fn routed(&self) -> Self {
+        if self.nodes() == self.ranks {
+            // Without relays, the ways over relays alone are the arcs themselves.
+            return self.clone();
+        }
         let mut kept = vec![false; self.arcs.len()];
         for from in 0..self.ranks {
             let Levels { order, distance, through_rank } = self.levels(from);
@@ -335,6 +339,16 @@ mod tests {
         assert_eq!(line_and_relays().reached(0), [false, true, false]);
         let graph = Graph::new(2, 4, cables(&[(0, 2, 1), (2, 1, 1), (0, 3, 1), (3, 1, 1)]));
         assert_eq!(graph.reached(0), [false, true]);
+    }
+
+    #[test]
+    fn without_relays_all_arcs_are_used() {
+        let graph = Graph::new(4, 4, cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2)]));
+        assert_eq!(graph.routed(), graph);
+        // Seen as a graph with a relay that nothing leads to, so that the ways are searched.
+        let arcs = cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2), (4, 5, 2)]);
+        let routed = Graph::new(4, 6, arcs).routed();
+        assert_eq!((routed.nodes(), routed.arcs()), (4, graph.arcs()));
     }
 
     #[test]
