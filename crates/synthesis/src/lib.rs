@@ -32,6 +32,7 @@ pub mod partition;
 mod pricing;
 mod rounding;
 mod scatter;
+mod spanning;
 mod timetable;
 mod translated;
 
@@ -41,3 +42,4 @@ pub use fabric::{Fabric, NoForest, Roots};
 pub use forest::{Forest, Message, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};
 pub use scatter::{Hop, Passed, Scatter, ScatterMessage, ScatterTree};
+pub use spanning::{Role, SpanningTree, SpanningTrees};

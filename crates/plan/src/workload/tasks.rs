@@ -139,7 +139,7 @@ fn communicate(
 ) -> TaskId {
     let (group, place) = (made.groups.group(rank), made.groups.place(rank));
     if let Some(part) = part {
-        let among = Among { ranks: Some(group), tag: *tag, cpu: COMMUNICATES, nic: 0 };
+        let among = Among { ranks: Some(group), tag: *tag, cpu: COMMUNICATES, ..Among::default() };
         *tag += part.tags();
         return part.append(b, NodeId(place), &among, begin);
     }

@@ -87,5 +87,6 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         failed: Vec::new(),
         prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
         topology,
+        switches: Vec::new(),
     }
 }
