@@ -16,3 +16,4 @@ mod program;
 mod simulable;
 mod tuning;
 mod workload;
+mod workload_graph;

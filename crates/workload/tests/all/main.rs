@@ -1,0 +1,4 @@
+//! The readers of programs.
+
+mod hlo;
+mod hlo_groups;
