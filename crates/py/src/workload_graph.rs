@@ -1,9 +1,11 @@
 //! Programs of other tools on machines.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use pyo3::prelude::*;
 use unisono_machine::network::Network;
 use unisono_plan::workload::graph::{Prices, graph_report};
-use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, read};
+use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read};
 
 use crate::{
     errors::{detached, input, plan_error, to_python},
@@ -43,6 +45,12 @@ impl WorkloadGraph {
     #[getter]
     fn nodes(&self) -> Vec<usize> {
         self.0.classes.iter().map(|class| class.nodes.len()).collect()
+    }
+
+    /// The program as Chakra execution traces, by the names of their files.
+    fn to_chakra(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Cow<'static, [u8]>>> {
+        let files = detached(py, || chakra::write(&self.0))?.map_err(input)?;
+        Ok(files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect())
     }
 
     /// One step on a machine. The rates of the accelerator are operations and bytes of memory a second; without them those

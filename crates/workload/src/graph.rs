@@ -113,6 +113,10 @@ impl<T: Clone + Eq + std::hash::Hash> Distinct<T> {
         })
     }
 
+    pub fn row(&self, number: u32) -> &T {
+        &self.rows[number as usize]
+    }
+
     pub fn into_rows(self) -> Vec<T> {
         self.rows
     }

@@ -81,6 +81,12 @@ impl Groups {
         (group != NO_GROUP).then(|| (self.group(group as usize), place))
     }
 
+    /// The number of the group of a rank; `None` where the rank is in no group.
+    pub fn number_of(&self, rank: u32) -> Option<usize> {
+        let (group, _) = self.of[rank as usize];
+        (group != NO_GROUP).then_some(group as usize)
+    }
+
     /// The sizes that groups have, each once, ascending.
     pub fn sizes(&self) -> Vec<u32> {
         let mut sizes: Vec<u32> = self.iter().map(|group| unisono_base::narrow(group.len())).collect();

@@ -2,7 +2,7 @@
 
 use unisono_base::excerpt;
 
-use crate::{ReadError, WorkloadGraph, error::Wrong, hlo};
+use crate::{ReadError, WorkloadGraph, chakra, error::Wrong, hlo};
 
 /// A file: its name for messages, and its bytes.
 pub type SourceFile = (String, Vec<u8>);
@@ -15,7 +15,10 @@ struct Format {
 }
 
 /// Sorted by name.
-const FORMATS: &[Format] = &[Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo }];
+const FORMATS: &[Format] = &[
+    Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
+    Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },
+];
 
 /// Reads a program. With `strict`, an operation whose time is not known is an error.
 ///

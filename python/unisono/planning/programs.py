@@ -19,7 +19,7 @@ _RATES = ("tflops", "memory_gb_per_second")
 
 
 def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> WorkloadGraph:
-    """The program of a file, or of all files of a folder: HLO text of XLA.
+    """The program of a file, or of the files of a folder: HLO text of XLA, or a Chakra execution trace of each rank.
 
     An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
 
@@ -33,6 +33,8 @@ def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> Work
     if not Path(text).is_dir():
         return WorkloadGraph.read([(title(text), read_bytes(text))], strict)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
+    traces = [entry for entry in inside if ".et" in entry.suffixes]
+    inside = traces or inside
     if not inside:
         raise InputError(f"the folder '{title(text)}' has no files; accepted is one with the files of a program")
     return WorkloadGraph.read([(title(str(entry)), read_bytes(entry)) for entry in inside], strict)

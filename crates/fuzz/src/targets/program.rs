@@ -11,7 +11,7 @@ pub const TARGET: FuzzTarget =
         .quick_runs(200);
 
 fn run(input: &[u8]) -> bool {
-    let files = [("fuzz".to_owned(), input.to_vec())];
+    let files = [("fuzz.0.et".to_owned(), input.to_vec())];
     drop(read(&files, true));
     let Some(graph) = uses::read(read(&files, false)) else { return false };
     let end = |overlap| {
