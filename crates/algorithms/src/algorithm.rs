@@ -141,7 +141,8 @@ impl<'a> Case<'a> {
         match self.place {
             Place::Grid { .. } => &[Means::Grid],
             Place::Ranks(_) => &[Means::Messages],
-            Place::Network { .. } => &[Means::Messages, Means::Links],
+            Place::Network { fabric, .. } if fabric.switches().are_plain() => &[Means::Messages, Means::Links],
+            Place::Network { .. } => &[Means::Messages, Means::Links, Means::ReducingSwitches],
             Place::Switches(_) => &[Means::ReducingSwitches],
         }
     }

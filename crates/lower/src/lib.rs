@@ -7,6 +7,7 @@
 mod exchange;
 mod grid_placement;
 mod json;
+mod network_placement;
 mod placed;
 mod placement;
 mod placement_error;

@@ -65,11 +65,14 @@ impl File {
         if let Some(placement) = &self.placement {
             placement.check(&self.schedule, self.machine.as_ref(), &mut found);
         }
-        let of_ranks = |machine: &&Machine| machine.get::<Endpoint>().is_some() || machine.get::<Network>().is_some();
+        let is_placed = self.placement.is_some();
+        let of_ranks = |machine: &&Machine| {
+            machine.get::<Endpoint>().is_some() || (machine.get::<Network>().is_some() && !is_placed)
+        };
         if let Some(machine) = self.machine.as_ref().filter(of_ranks)
             && let Err(more) = self.schedule.check_ranks_only()
         {
-            found.push("placement-machine", None, None, || format!("{more}; {} has none", machine.name()));
+            found.push("placement-machine", None, None, || format!("{more}; {} has no place for them", machine.name()));
         }
         found.into_vec()
     }

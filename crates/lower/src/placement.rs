@@ -5,7 +5,7 @@ use unisono_machine::{InNetwork, Machine, Wafer, network::Network};
 use unisono_schedule::Schedule;
 
 use crate::{
-    GridPlacement,
+    GridPlacement, network_placement,
     switches::{self, SwitchPlacement},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 pub enum Placement {
     /// On a wafer: node k runs on PE k of a grid, and every stream has a route.
     Grid(GridPlacement),
-    /// On a network: rank k runs on accelerator `nodes[k]`.
+    /// On a network: node k of the schedule runs on node `nodes[k]` of a plane, a rank on an accelerator, any other on a switch.
     Nodes(Vec<u32>),
     /// On switches that reduce: every node has a core or switch, and every stream a virtual channel.
     Switches(SwitchPlacement),
@@ -29,7 +29,7 @@ impl Placement {
         }
     }
 
-    /// Returns the accelerator of each rank, if ranks are placed on accelerators.
+    /// Returns the node of the network on which each node of the schedule runs, if the placement is on a network.
     pub fn nodes(&self) -> Option<&[u32]> {
         match self {
             Self::Nodes(nodes) => Some(nodes),
@@ -59,21 +59,18 @@ impl Placement {
                 }
             }
             Self::Nodes(nodes) => {
-                let ranks = schedule.collective().ranks as usize;
-                if nodes.len() != ranks {
-                    found.push("placement-size", None, None, || {
-                        format!("the schedule has {ranks} ranks, and {} are placed", nodes.len())
-                    });
-                }
-                match machine {
-                    Some(machine) => match machine.get::<Network>() {
-                        Some(network) => network
-                            .topology(&network.name)
-                            .and_then(|topology| network.check_nodes(&*topology, nodes))
-                            .err()
-                            .map(|e| e.to_string()),
-                        None => Some(wrong_kind(machine, "nodes are for a network")),
-                    },
+                let wanted = schedule.node_count();
+                match machine.map(|machine| (machine, machine.get::<Network>())) {
+                    _ if nodes.len() != wanted => {
+                        found.push("placement-size", None, None, || {
+                            format!("the schedule has {wanted} nodes, and {} are placed", nodes.len())
+                        });
+                        None
+                    }
+                    Some((_, Some(network))) => {
+                        network_placement::check(schedule, network, nodes, found).err().map(|e| e.to_string())
+                    }
+                    Some((other, None)) => Some(wrong_kind(other, "nodes are for a network")),
                     None => None,
                 }
             }
@@ -104,29 +101,29 @@ pub(crate) fn runs(nodes: &[u32]) -> impl Iterator<Item = (u32, usize)> {
     nodes.chunk_by(|a, b| a.checked_add(1) == Some(*b)).map(|run| (run[0], run.len()))
 }
 
-/// The nodes of such runs, one for each of `count` ranks; with other words, the switches of the nodes of a schedule.
+/// The nodes of such runs, one for each of `count` nodes of a schedule.
 ///
 /// # Errors
 /// They are more or fewer, or beyond 32 bits.
 pub(crate) fn nodes(
     runs: impl IntoIterator<Item = (u32, u64)>,
     count: usize,
-    [nodes, ranks]: [&str; 2],
+    [nodes, placed]: [&str; 2],
 ) -> Result<Vec<u32>, String> {
     let mut read = Vec::new();
     for (first, more) in runs {
         let last = u64::from(first).saturating_add(more.saturating_sub(1));
         if more > (count - read.len()) as u64 || last > u64::from(u32::MAX) {
-            return Err(format!("more {nodes} are named than the {count} {ranks}, or one beyond {}", u32::MAX));
+            return Err(format!("more {nodes} are named than the {count} {placed}, or one beyond {}", u32::MAX));
         }
         read.extend((first..=u32::MAX).take(usize::try_from(more).unwrap_or(usize::MAX)));
     }
     if read.len() != count {
-        return Err(format!("{} {nodes} are named for {count} {ranks}", read.len()));
+        return Err(format!("{} {nodes} are named for {count} {placed}", read.len()));
     }
     Ok(read)
 }
 
-/// The words of [`nodes`] for ranks on a network, and for nodes on switches.
-pub(crate) const NODES_OF_RANKS: [&str; 2] = ["nodes", "ranks"];
+/// The words of [`nodes`] for nodes on a network, and for nodes on switches that reduce.
+pub(crate) const NODES_OF_NETWORK: [&str; 2] = ["nodes of the network", "nodes of the schedule"];
 pub(crate) const SWITCHES_OF_NODES: [&str; 2] = ["cores and switches", "nodes of the schedule"];

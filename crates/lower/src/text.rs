@@ -10,7 +10,7 @@
 //! route s0: yx
 //! route s2: 3 W2 S1, 1 N1                ; from PE 3 two hops west, then one south; from PE 1 one north
 //!
-//! placement nodes 0-3 64-67              ; instead, on a network: rank k on the k-th of these accelerators
+//! placement nodes 0-3 64-67              ; instead, on a network: node k on the k-th of these accelerators and switches
 //!
 //! placement switches 0-7 0-5             ; instead, on switches that reduce: node k at the k-th of these cores and switches
 //! channels 0.0x12 0.1x6                  ; identifier and virtual channel of the streams in their order; x repeats
@@ -32,7 +32,7 @@ use crate::{
     GridPlacement, Placement,
     grid_placement::ANY_COLOR,
     placed::{File, FileError},
-    placement::{NODES_OF_RANKS, SWITCHES_OF_NODES, nodes, runs},
+    placement::{NODES_OF_NETWORK, SWITCHES_OF_NODES, nodes, runs},
     route::{Route, Segment},
     switches::{SwitchPlacement, VirtualChannel, channels},
 };
@@ -245,7 +245,7 @@ fn placement(line: &mut Line<'_>, schedule: &Schedule) -> Result<Placement, Pars
         nodes(read, schedule.node_count(), SWITCHES_OF_NODES)
             .map(|nodes| Placement::Switches(SwitchPlacement { nodes, channels: Vec::new() }))
     } else {
-        nodes(read, schedule.collective().ranks as usize, NODES_OF_RANKS).map(Placement::Nodes)
+        nodes(read, schedule.node_count(), NODES_OF_NETWORK).map(Placement::Nodes)
     };
     placed.map_err(|message| line.error(message))
 }

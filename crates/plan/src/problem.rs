@@ -95,7 +95,7 @@ impl Problem {
         let machine = file.machine.as_ref().ok_or(PlanError::NoMachine)?;
         let c = *file.schedule.collective();
         let part = match &file.placement {
-            Some(Placement::Nodes(nodes)) => Part::Places(nodes.clone()),
+            Some(Placement::Nodes(nodes)) => Part::Places(nodes.iter().copied().take(c.ranks as usize).collect()),
             None => Part::Shape(Shape::line(c.ranks)),
             Some(Placement::Grid(_) | Placement::Switches(_)) => (kind_of(machine).part)(file)?,
         };

@@ -7,6 +7,7 @@ use unisono_base::{
     interrupt::poll,
     limits::{self, OverLimit},
 };
+use unisono_machine::network::Switches;
 
 use crate::{
     Forest, Graph, Scatter, Ways, concurrent,
@@ -15,6 +16,7 @@ use crate::{
     packing::{NoPacking, Packing, Tree, pack},
     partition::{self, Partition},
     rounding::rounded,
+    spanning::{Role, SpanningTrees, spanning},
     translated::Steps,
 };
 
@@ -74,6 +76,9 @@ type Packed = Result<Shared<Packing>, NoForest>;
 /// Keys of forests: roots, the most depth, and chunks.
 type Key = (Roots, Option<u32>, u32);
 
+/// Keys of trees over switches: the role of each node, the root, and the number of trees.
+type SpanningKey = (Vec<Role>, Option<u32>, u32);
+
 /// A graph with what is known of it. Answers are kept, since a plan asks for them again and again.
 pub struct Fabric {
     graph: Graph,
@@ -92,6 +97,8 @@ pub struct Fabric {
     /// Of forests, by the bytes of a chunk.
     ends: Mutex<FxHashMap<(Key, u64), f64>>,
     flow: concurrent::Known,
+    computing: Switches,
+    spanning: Mutex<FxHashMap<SpanningKey, Option<Shared<SpanningTrees>>>>,
     scatters: Mutex<FxHashMap<u32, Shared<Scatter>>>,
 }
 
@@ -132,6 +139,8 @@ impl Fabric {
             forests: Mutex::default(),
             ends: Mutex::default(),
             flow: concurrent::Known::default(),
+            computing: Switches::default(),
+            spanning: Mutex::default(),
             scatters: Mutex::default(),
         }
     }
@@ -157,6 +166,30 @@ impl Fabric {
 
     pub fn sends_by_link(&self) -> bool {
         self.sends_by_link
+    }
+
+    /// The same, with switches that compute.
+    #[must_use]
+    pub fn computing(self, computing: Switches) -> Self {
+        Self { computing, ..self }
+    }
+
+    /// The computing of the switches, by nodes of the plane ([`Graph::place`]).
+    pub fn switches(&self) -> &Switches {
+        &self.computing
+    }
+
+    /// Trees that join all ranks over switches, where every node has a role, with a root or rooted in their middle; `None` if some
+    /// rank cannot be reached.
+    pub fn spanning(&self, roles: &[Role], root: Option<u32>, count: u32) -> Option<Shared<SpanningTrees>> {
+        let key = (roles.to_vec(), root, count);
+        let lock = || self.spanning.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = lock().get(&key) {
+            return found.clone();
+        }
+        let found = spanning(&self.graph, roles, root, count).map(Shared::new);
+        lock().insert(key, found.clone());
+        found
     }
 
     pub fn graph(&self) -> &Graph {

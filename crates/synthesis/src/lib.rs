@@ -30,6 +30,7 @@ pub mod packing;
 pub mod partition;
 mod rounding;
 mod scatter;
+mod spanning;
 mod timetable;
 mod translated;
 
@@ -39,3 +40,4 @@ pub use fabric::{Fabric, NoForest, Roots};
 pub use forest::{Forest, Message, Timetable, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};
 pub use scatter::{Hop, Passed, Scatter, ScatterMessage, ScatterTree};
+pub use spanning::{Role, SpanningTree, SpanningTrees};

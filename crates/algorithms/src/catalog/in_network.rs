@@ -1,10 +1,12 @@
 //! Collectives in the switches: one tree, or several for parts of the vector; a chain for a scan.
 //!
-//! T(m) = alpha + beta m with alpha the latency of the longest way up and down, beta by Eq. 2.
+//! On a machine of kind `in-network`, T(m) = alpha + beta m with alpha the latency of the longest way up and down, beta by Eq. 2.
+//! On a network whose switches reduce, the schedule is timed message by message, and its vector is cut into chunks; there is no
+//! scan and no barrier there.
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding", "Analysis".
 
 use unisono_base::narrow;
-use unisono_collective::{Kind, Operator};
+use unisono_collective::{Collective, Kind, Operator};
 use unisono_lower::{
     Placed, Placement,
     switches::{Configured, RaiseError, raise},
@@ -13,8 +15,12 @@ use unisono_lower::{
 use crate::{
     Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Profile, Size,
     compose::lacks,
-    switches::{self, TreeSlice},
+    switches::{
+        self, TreeSlice,
+        over_links::{self, Cuts},
+    },
 };
+use unisono_synthesis::Fabric;
 
 pub struct InNetwork;
 
@@ -23,12 +29,28 @@ const INFO: Info = Info {
     summary: "reduced and copied in the switches, along shortest paths that merge where they meet",
     reference: "Lakhotia et al., \"Accelerating Allreduce with in-network reduction on Intel PIUMA\", 2022",
     collectives: &[Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan],
-    params: &[EMBEDDINGS],
+    params: &[EMBEDDINGS, CHUNKS],
     needs: &[Means::ReducingSwitches],
     composed: false,
 };
 
-const EMBEDDINGS: Param = Param { name: "embeddings", values: "1 to the machine's identifiers (1)" };
+const EMBEDDINGS: Param = Param {
+    name: "embeddings",
+    values: "trees that share the vector: 1 to the machine's identifiers, on a network to 64 (default: 1, on a network the best for its links)",
+};
+const CHUNKS: Param = Param {
+    name: "chunks",
+    values: "on a network: pieces of each tree's part that follow each other, 1 to 4096 (default: of at most 64 KiB, at most 64)",
+};
+const MOST_EMBEDDINGS: u32 = 64;
+const MOST_CHUNKS: u32 = 4096;
+/// Numbers of chunks that a plan considers on a network, and the least bytes of one where there are several.
+const CHUNKS_TRIED: [u32; 6] = [1, 4, 16, 64, 128, 256];
+const LEAST_BYTES: u64 = 4096;
+const USUAL_BYTES: u64 = 1 << 16;
+const USUAL_CHUNKS: u64 = 64;
+/// A plan considers schedules of at most so many instructions, which take part of a second to time.
+const MOST_INSTRUCTIONS: u64 = 5 << 17;
 
 impl Algorithm for InNetwork {
     fn info(&self) -> &'static Info {
@@ -38,12 +60,22 @@ impl Algorithm for InNetwork {
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
         let c = &case.collective;
-        let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
+        let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=MOST_EMBEDDINGS)?.unwrap_or(1);
+        let chunks = params.number(INFO.name, CHUNKS.name, 1..=MOST_CHUNKS)?;
         if !case.offers().contains(&Means::ReducingSwitches) {
             return Err(lacks(&INFO, case.offers()));
         }
         if c.operator == Operator::Ordered && c.kind.reduces() && c.kind != Kind::Scan {
             return no("switches reduce in the order of their ports, which is not that of ranks".to_owned());
+        }
+        if let Place::Network { fabric, .. } = case.place {
+            if matches!(c.kind, Kind::Scan | Kind::Barrier) {
+                return no(format!("on a network it makes no {}", c.kind));
+            }
+            return over_links::trees(c, fabric, embeddings).map(drop).or_else(no);
+        }
+        if chunks.is_some() {
+            return no("chunks are for networks; packets here follow each other by themselves".to_owned());
         }
         if embeddings > 1 && matches!(c.kind, Kind::Scan | Kind::Barrier) {
             return no(format!("a {} has one embedding", c.kind));
@@ -52,15 +84,25 @@ impl Algorithm for InNetwork {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
+        if let Place::Network { fabric, .. } = case.place {
+            return on_network(&case.collective, fabric);
+        }
         let most = if matches!(case.collective.kind, Kind::Scan | Kind::Barrier) { 1 } else { 4 };
         (1..=most).map(|n| Params::new().with(EMBEDDINGS.name, n)).collect()
     }
 
-    fn chosen(&self, _case: &Case, params: &Params) -> Params {
+    fn chosen(&self, case: &Case, params: &Params) -> Params {
+        if let Some((_, cuts)) = cuts(case, params) {
+            let Cuts { trees, chunks } = cuts;
+            return params.clone().with(EMBEDDINGS.name, trees).with(CHUNKS.name, chunks);
+        }
         if params.get(EMBEDDINGS.name).is_some() { params.clone() } else { params.clone().with(EMBEDDINGS.name, 1) }
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        if let Some((fabric, cuts)) = cuts(case, params) {
+            return over_links::build(INFO.name, &case.collective, fabric, cuts);
+        }
         let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
         let (schedule, placement) = raise(&site.layout, &configure(case, params)?).map_err(|error| match error {
             RaiseError::Build(error) => AlgorithmError::from(error),
@@ -71,8 +113,12 @@ impl Algorithm for InNetwork {
 
     /// At each core and each switch an instruction for requests and one for responses.
     fn size(&self, case: &Case, params: &Params) -> Size {
+        if let Some((fabric, cuts)) = cuts(case, params) {
+            let instructions = over_links::instructions(&case.collective, fabric, cuts);
+            return Size { instructions: Some(instructions), ..Size::default() };
+        }
         let Place::Switches(site) = case.place else { return Size::default() };
-        let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=64).ok().flatten().unwrap_or(1);
+        let embeddings = params.number(INFO.name, EMBEDDINGS.name, 1..=MOST_EMBEDDINGS).ok().flatten().unwrap_or(1);
         let nodes = u64::from(case.collective.ranks) + u64::from(site.layout.switches());
         Size { instructions: Some(2 * nodes * u64::from(embeddings)), ..Size::default() }
     }
@@ -83,11 +129,41 @@ impl Algorithm for InNetwork {
     }
 }
 
+/// The links of a network, and how the parameters cut the vector there; `None` on other machines.
+fn cuts<'a>(case: &Case<'a>, params: &Params) -> Option<(&'a Fabric, Cuts)> {
+    let Place::Network { fabric, .. } = case.place else { return None };
+    let c = &case.collective;
+    let trees = params.number(INFO.name, EMBEDDINGS.name, 1..=MOST_EMBEDDINGS).ok().flatten();
+    let trees = trees.or_else(|| over_links::worthwhile(c, fabric).last().copied()).unwrap_or(1);
+    let chunks = params.number(INFO.name, CHUNKS.name, 1..=MOST_CHUNKS).ok().flatten();
+    let usual = || narrow(part_bytes(c, trees).div_ceil(USUAL_BYTES).clamp(1, USUAL_CHUNKS));
+    Some((fabric, Cuts { trees, chunks: chunks.unwrap_or_else(usual) }))
+}
+
+/// The bytes of the part of one tree.
+fn part_bytes(c: &Collective, trees: u32) -> u64 {
+    u64::from(c.elements.div_ceil(trees)) * c.dtype.bytes()
+}
+
+/// The parameters that a plan considers on a network.
+fn on_network(c: &Collective, fabric: &Fabric) -> Vec<Params> {
+    let mut all = Vec::new();
+    for trees in over_links::worthwhile(c, fabric) {
+        for chunks in CHUNKS_TRIED {
+            let is_long = chunks == 1 || part_bytes(c, trees) / u64::from(chunks) >= LEAST_BYTES;
+            if is_long && over_links::instructions(c, fabric, Cuts { trees, chunks }) <= MOST_INSTRUCTIONS {
+                all.push(Params::new().with(EMBEDDINGS.name, trees).with(CHUNKS.name, chunks));
+            }
+        }
+    }
+    all
+}
+
 /// The registers of a case.
 fn configure(case: &Case, params: &Params) -> Result<Configured, AlgorithmError> {
     let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
     let c = &case.collective;
-    let count = params.number(INFO.name, EMBEDDINGS.name, 1..=64)?.unwrap_or(1);
+    let count = params.number(INFO.name, EMBEDDINGS.name, 1..=MOST_EMBEDDINGS)?.unwrap_or(1);
     let known = &site.machine.operators;
     if c.kind.reduces() && !known.iter().any(|o| o == c.operator.name()) {
         let reason = format!("the engine of {} lacks {}; it has {}", site.machine.name, c.operator, known.join(", "));

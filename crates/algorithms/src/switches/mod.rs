@@ -6,6 +6,7 @@
 mod chain;
 mod grow;
 mod identifiers;
+pub(crate) mod over_links;
 mod packing;
 mod several;
 mod tree;

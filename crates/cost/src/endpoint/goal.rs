@@ -71,7 +71,7 @@ impl Prices for Goal {
     }
 
     /// GOAL says what computing costs as a calc; reductions without one are free.
-    fn reduce(&self, _bytes: u64) -> u64 {
+    fn reduce(&self, _rank: u32, _bytes: u64) -> u64 {
         0
     }
 

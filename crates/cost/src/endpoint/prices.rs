@@ -48,8 +48,8 @@ pub struct Receive {
 pub trait Prices {
     fn send(&self, from: u32, to: u32, bytes: u64) -> Send;
     fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive;
-    /// Ticks to reduce `bytes` of operands on one rank.
-    fn reduce(&self, bytes: u64) -> u64;
+    /// Ticks to reduce `bytes` of operands on a rank.
+    fn reduce(&self, rank: u32, bytes: u64) -> u64;
     /// Ticks of a calc.
     fn calc(&self, amount: u64) -> u64 {
         amount
@@ -259,7 +259,7 @@ impl Prices for LevelPrices {
         self.between(from, to).receive(bytes)
     }
 
-    fn reduce(&self, bytes: u64) -> u64 {
+    fn reduce(&self, _rank: u32, bytes: u64) -> u64 {
         self.outermost().reduce(bytes)
     }
 

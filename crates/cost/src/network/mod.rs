@@ -41,7 +41,9 @@ impl NetworkPart {
             network.link_speed(model.plane(), link).gbps
         });
         let by_link = network.send_machines_per == MachinesPer::Link;
-        let fabric = Fabric::new(graph, extents, model.speeds().mean_ns()).sending_by_link(by_link);
+        let fabric = Fabric::new(graph, extents, model.speeds().mean_ns())
+            .sending_by_link(by_link)
+            .computing(model.computing().clone());
         Ok(Self { network: network.clone(), topology, model, fabric })
     }
 }

@@ -20,7 +20,7 @@ use unisono_base::{Diagnostic, narrow};
 use unisono_lower::{Exchange, Flow, Trees};
 use unisono_machine::{
     MachineError,
-    network::{MachinesPer, Network, Plane, Routing},
+    network::{MachinesPer, Network, Plane, Routing, Switches},
 };
 use unisono_schedule::Schedule;
 
@@ -51,6 +51,8 @@ pub struct NetworkModel {
     packet_bytes: u64,
     send_machines: u32,
     send_machines_per: MachinesPer,
+    computing: Switches,
+    planes: u32,
 }
 
 impl NetworkModel {
@@ -71,6 +73,8 @@ impl NetworkModel {
             packet_bytes: u64::from(network.packet_bytes) * u64::from(network.planes),
             send_machines: network.send_machines,
             send_machines_per: network.send_machines_per,
+            computing: network.computing(&*topology)?,
+            planes: network.planes,
         })
     }
 
@@ -80,6 +84,11 @@ impl NetworkModel {
 
     pub fn places(&self) -> &[u32] {
         &self.places
+    }
+
+    /// The computing of the switches.
+    pub fn computing(&self) -> &Switches {
+        &self.computing
     }
 
     pub fn plane(&self) -> &Plane {
@@ -167,16 +176,20 @@ impl NetworkModel {
         chain.iter().map(|&(_, ns)| ns).fold(0.0, f64::max)
     }
 
-    /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge.
+    /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge. `places` are those of the ranks and of the
+    /// switches after them.
     ///
     /// # Errors
     /// What is wrong with a schedule that is not well-formed, or that cannot run.
-    pub fn schedule_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
+    pub fn schedule_ns(&self, schedule: &Schedule, places: &[u32]) -> Result<f64, Vec<Diagnostic>> {
+        let has_switches = schedule.check_ranks_only().is_err();
         let prices = Prices {
             plane: &self.plane,
             routing: &*self.routing,
             speeds: &self.speeds,
-            places: &self.places,
+            places,
+            computing: &self.computing,
+            planes: self.planes,
             host_ns: self.overhead_ns / 2.0,
             ns_per_byte: self.ns_per_byte,
             reduce_ns_per_byte: self.reduce_ns_per_byte,
@@ -184,7 +197,7 @@ impl NetworkModel {
             send_machines: self.send_machines,
             send_machines_per: self.send_machines_per,
         };
-        if schedule.instr_count() > MOST_TIMETABLED {
+        if schedule.instr_count() > MOST_TIMETABLED && !has_switches {
             self.rounds_ns(schedule)
         } else {
             timetable::end_ns(schedule, &prices)

@@ -8,6 +8,9 @@
 //!   latency of the link, while its tail is still coming. Of the hops that the routing allows it takes the one whose link is
 //!   free first, as far as the node knows: what it sent counts until an answer could be back.
 //!
+//! * A switch that computes is a further node. It has no host overhead; its lanes are dealt to its engines, and its results can leave
+//!   its latency later. A message that a switch sends or receives goes over a link between the two nodes.
+//!
 //! So segments that follow each other overlap, messages that share a link share its rate, and a round does not wait for the
 //! slowest message of the round before. There are no packets, buffers or virtual channels here: links queue without end.
 
@@ -16,8 +19,8 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
-use unisono_base::{Diagnostic, Diagnostics, InstrId, interrupt::poll, limits, mix, narrow, rounded};
-use unisono_machine::network::{Header, Hop, MachinesPer, Plane, Routing};
+use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, mix, narrow, rounded};
+use unisono_machine::network::{Header, Hop, MachinesPer, Plane, Routing, Switches};
 use unisono_schedule::{Flow, Schedule, topological};
 
 use super::Speeds;
@@ -34,8 +37,10 @@ pub(super) struct Prices<'a> {
     pub plane: &'a Plane,
     pub routing: &'a dyn Routing,
     pub speeds: &'a Speeds,
-    /// The accelerator of each rank.
+    /// The accelerator of each rank, then the switch of each other node.
     pub places: &'a [u32],
+    pub computing: &'a Switches,
+    pub planes: u32,
     /// Of a message, at either end.
     pub host_ns: f64,
     /// On a link of the machine's own rate.
@@ -167,7 +172,10 @@ struct Run<'a> {
     messages: Vec<Message>,
     parts: Vec<Part>,
     unused: Vec<u32>,
+    /// When each host, or each engine of a switch, is free.
     hosts: Vec<u64>,
+    /// The first of each node.
+    first_host: Vec<u32>,
     interfaces: Vec<Interface>,
     /// When each link is free.
     free: Vec<u64>,
@@ -221,8 +229,15 @@ impl<'a> Run<'a> {
         let mut later: Vec<_> = schedule.dependencies().iter().map(|&(later, earlier)| (earlier, later)).collect();
         later.sort_unstable();
         let links = prices.plane.links().len();
-        let interfaces =
-            if prices.send_machines_per == MachinesPer::Link { links } else { prices.plane.accelerators() as usize };
+        let has_switches = schedule.node_count() > schedule.collective().ranks as usize;
+        let by_link = prices.send_machines_per == MachinesPer::Link;
+        let of_nodes = if by_link { 0 } else { prices.plane.accelerators() as usize };
+        let of_links = if by_link || has_switches { links } else { 0 };
+        let mut first_host = vec![0];
+        for node in schedule.all_nodes() {
+            first_host
+                .push(first_host[node.index()] + u32::from(prices.computing.engines(prices.places[node.index()])));
+        }
         let mut run = Self {
             schedule,
             flow,
@@ -233,8 +248,9 @@ impl<'a> Run<'a> {
             messages,
             parts: Vec::new(),
             unused: Vec::new(),
-            hosts: vec![0; schedule.node_count()],
-            interfaces: (0..interfaces).map(|_| Interface::default()).collect(),
+            hosts: vec![0; first_host[schedule.node_count()] as usize],
+            first_host,
+            interfaces: (0..of_nodes + of_links).map(|_| Interface::default()).collect(),
             free: vec![0; links],
             events: Events::default(),
             hops: Vec::new(),
@@ -273,8 +289,11 @@ impl<'a> Run<'a> {
     /// The host receives, reduces and sends.
     fn begin(&mut self, now: u64, id: InstrId) {
         let (schedule, flow, prices) = (self.schedule, self.flow, self.prices);
-        let host = flow.node_of(id).index();
-        let host_ps: u64 = rounded(prices.host_ns * PS_PER_NS);
+        let node = flow.node_of(id);
+        let place = prices.places[node.index()];
+        let is_switch = place >= prices.plane.accelerators();
+        let host = self.host(node, id);
+        let host_ps: u64 = if is_switch { 0 } else { rounded(prices.host_ns * PS_PER_NS) };
         let new = |(stream, span): (_, unisono_base::Span)| {
             Flow::touching(flow.writers(stream), span).iter().filter(move |piece| piece.start >= span.start).count()
                 as u64
@@ -282,18 +301,29 @@ impl<'a> Run<'a> {
         let received: u64 = if host_ps == 0 { 0 } else { flow.pops(schedule, id).map(new).sum() };
         let operands = schedule.sources(id).len() as u64;
         let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
-        let reduced = operands.saturating_sub(1) * bytes;
-        let mut time = now.max(self.hosts[host]).saturating_add(received.saturating_mul(host_ps));
-        time = time.saturating_add(rounded(reduced as f64 * prices.reduce_ns_per_byte * PS_PER_NS));
+        // Engines of a switch are for its reductions only.
+        let is_engine = is_switch && operands > 1;
+        let reduce_ns = match (is_switch, is_engine) {
+            (true, true) => bytes as f64 * prices.computing.reduce_ns_per_byte(place) / f64::from(prices.planes.max(1)),
+            (true, false) => 0.0,
+            (false, _) => (operands.saturating_sub(1) * bytes) as f64 * prices.reduce_ns_per_byte,
+        };
+        let latency_ps: u64 = rounded(prices.computing.latency_ns(place) * PS_PER_NS);
+        let free = if is_switch && !is_engine { now } else { self.hosts[host] };
+        let mut time = now.max(free).saturating_add(received.saturating_mul(host_ps));
+        time = time.saturating_add(rounded(reduce_ns * PS_PER_NS));
         for message in self.first_message[id.index()]..self.first_message[id.index() + 1] {
             time = time.saturating_add(host_ps);
-            if time == now {
+            let posted = time.saturating_add(latency_ps);
+            if posted == now {
                 self.post(now, message);
             } else {
-                self.events.add(time, Event::Posted(message));
+                self.events.add(posted, Event::Posted(message));
             }
         }
-        self.hosts[host] = time;
+        if !is_switch || is_engine {
+            self.hosts[host] = time;
+        }
         self.end = self.end.max(time);
         self.done += 1;
         let next = InstrId(id.0 + 1);
@@ -310,16 +340,48 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The interface of a message: of its accelerator, or of the first link that the routing names.
+    /// The host of a rank, or the engine of a switch that executes the lane of an instruction.
+    fn host(&self, node: NodeId, id: InstrId) -> usize {
+        let (first, end) = (self.first_host[node.index()], self.first_host[node.index() + 1]);
+        if end - first < 2 {
+            return first as usize;
+        }
+        let lane = self.flow.lane_of(id).index() - self.schedule.lanes(node).start;
+        first as usize + lane % (end - first) as usize
+    }
+
+    /// Whether a message goes over one link, because a switch sends or receives it.
+    fn is_direct(&self, from: u32, to: u32) -> bool {
+        from.max(to) >= self.prices.plane.accelerators()
+    }
+
+    /// The way of a message that is routed, by some random bits.
+    fn way(&self, from: u32, to: u32, random: u64) -> u32 {
+        if self.is_direct(from, to) { 0 } else { self.prices.routing.choose(from, to, mix(random)) }
+    }
+
+    /// Lists the hops of a message at a node.
+    fn list_hops(&mut self, node: u32, from: u32, header: Header) {
+        self.hops.clear();
+        if self.is_direct(from, header.to) {
+            self.hops.extend(self.prices.plane.links_between(node, header.to).map(|link| Hop { link, vc: 0 }));
+        } else {
+            self.prices.routing.hops(node, header, &mut self.hops);
+        }
+    }
+
+    /// The interface of a message: of its accelerator, or of the first link that it may take.
     fn interface(&mut self, at: u32) -> usize {
         let Message { from, to, .. } = self.messages[at as usize];
-        if self.prices.send_machines_per != MachinesPer::Link {
+        let accelerators = self.prices.plane.accelerators();
+        let by_link = self.prices.send_machines_per == MachinesPer::Link;
+        if !by_link && from < accelerators {
             return from as usize;
         }
-        let way = self.prices.routing.choose(from, to, mix(u64::from(at) << 32));
-        self.hops.clear();
-        self.prices.routing.hops(from, Header { to, vc: 0, way }, &mut self.hops);
-        self.hops[0].link as usize
+        let way = self.way(from, to, u64::from(at) << 32);
+        self.list_hops(from, from, Header { to, vc: 0, way });
+        let of_nodes = if by_link { 0 } else { accelerators as usize };
+        of_nodes + self.hops[0].link as usize
     }
 
     fn post(&mut self, now: u64, at: u32) {
@@ -355,7 +417,8 @@ impl<'a> Run<'a> {
             }
             message.unmade -= 1;
             let (from, to) = (message.from, message.to);
-            let way = self.prices.routing.choose(from, to, mix(u64::from(at) << 32 | u64::from(message.unmade)));
+            let random = u64::from(at) << 32 | u64::from(message.unmade);
+            let way = self.way(from, to, random);
             let start = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
             if start > now {
                 self.events.add(start, Event::Part(at));
@@ -366,10 +429,9 @@ impl<'a> Run<'a> {
 
     /// A part at a node takes a link; returns when it starts there.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> u64 {
-        let Prices { routing, speeds, plane, .. } = *self.prices;
-        let Message { to, part_ps, gap_ps, .. } = self.messages[part.message as usize];
-        self.hops.clear();
-        routing.hops(node, Header { to, vc: part.vc, way: part.way }, &mut self.hops);
+        let Prices { speeds, plane, .. } = *self.prices;
+        let Message { from, to, part_ps, gap_ps, .. } = self.messages[part.message as usize];
+        self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
         let speed = |link: u32| plane.link(link).speed;
         let weight = |link: u32| if speeds.is_even() { 1.0 } else { speeds.weight(speed(link)) };
         let latency = |link: u32| -> u64 { rounded(speeds.alpha_ns(speed(link)) * PS_PER_NS) };

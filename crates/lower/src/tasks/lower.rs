@@ -3,8 +3,11 @@
 //! An instruction becomes its receives, one reduce where it has two sources or more, then its sends in the order of its
 //! sinks, one for each node that a stream leads to. A message is what one instruction pushes; who pops it in other pieces
 //! receives it with the first piece that needs some of it. The next instruction of the lane waits until receives and
-//! the reduce are done and sends have started: a send leaves its operand behind when it is issued. All lanes of a node
+//! the reduce are done and sends have started: a send leaves its operand behind when it is issued. All lanes of a rank
 //! share one CPU and one network interface. Message i of stream s is the i-th of tag s.
+//!
+//! A switch is a further rank of the graph. Its messages are on CPU 0 and its reduces on the CPUs of its engines, to which its lanes are
+//! dealt. A reduce there counts the bytes of its result, because the operands come in side by side.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, limits, narrow};
 use unisono_schedule::{Flow, Schedule, verify::Verified};
@@ -27,16 +30,33 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
 /// # Errors
 /// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are no ranks.
 pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
+    schedule.check_ranks_only().map_err(TaskError::Switches)?;
+    draft_with_switches(schedule, |_| 1)
+}
+
+/// The task graph of a schedule some of whose nodes are switches. `engines` gives the number of engines of each node.
+///
+/// # Errors
+/// As [`from_schedule`], which refuses switches.
+pub fn with_switches(proven: &Verified, engines: impl Fn(NodeId) -> u8) -> Result<TaskGraph, TaskError> {
+    draft_with_switches(proven.schedule(), engines)
+}
+
+/// As [`draft`], with switches.
+///
+/// # Errors
+/// As [`draft`], which refuses switches.
+pub fn draft_with_switches(schedule: &Schedule, engines: impl Fn(NodeId) -> u8) -> Result<TaskGraph, TaskError> {
     let size = (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
-    schedule.check_ranks_only().map_err(TaskError::Switches)?;
     let part = Subgraph::drafted(schedule)?;
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
     builder.reserve(schedule.node_count(), tasks, tasks);
     for node in schedule.all_nodes() {
         builder.rank();
-        part.lower(&mut builder, node, &Among::default(), None);
+        let engines = if node.0 < schedule.collective().ranks { 0 } else { engines(node).max(1) };
+        part.lower(&mut builder, node, &Among { engines, ..Among::default() }, None);
     }
     builder.finish()
 }
@@ -59,6 +79,8 @@ pub struct Among<'a> {
     /// The CPU and the network interface that run it.
     pub cpu: u8,
     pub nic: u8,
+    /// Further CPUs, to which the reduces of the lanes are dealt; of a rank none.
+    pub engines: u8,
 }
 
 impl<'a> Subgraph<'a> {
@@ -108,8 +130,17 @@ impl<'a> Subgraph<'a> {
     fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
         let first = after.map_or(Tasks::NONE, |task| Tasks { kind: Kind::Calc, first: task.0, count: 1 });
         let (receives, sends) = (Vec::new(), Vec::new());
-        Lower { schedule: self.schedule, flow: &self.flow, builder, awaited: &self.awaited, among, receives, sends }
-            .node(node, first)
+        Lower {
+            schedule: self.schedule,
+            flow: &self.flow,
+            builder,
+            awaited: &self.awaited,
+            among,
+            receives,
+            sends,
+            engine: 0,
+        }
+        .node(node, first)
     }
 }
 
@@ -145,6 +176,8 @@ struct Lower<'a> {
     /// Of the instruction in work.
     receives: Vec<Task>,
     sends: Vec<Task>,
+    /// The number of the further CPU that reduces for the lane in work; 0: there is none.
+    engine: u8,
 }
 
 impl Lower<'_> {
@@ -153,8 +186,11 @@ impl Lower<'_> {
         // In the order of their ids, since lanes are.
         let mut tied: Vec<Tied> = Vec::new();
         let mut ends = Vec::new();
+        let engines = 1..=self.among.engines;
+        let mut dealt = engines.cycle();
         for lane in self.schedule.lanes(node).map(LaneId::new) {
             let mut before = first;
+            self.engine = dealt.next().unwrap_or(0);
             for id in self.schedule.lane_instrs(lane).map(InstrId::new) {
                 before = self.instr(id, before, &mut tied);
             }
@@ -178,7 +214,9 @@ impl Lower<'_> {
         let (receives, sends) = (std::mem::take(&mut self.receives), std::mem::take(&mut self.sends));
         let operands = self.schedule.sources(id).len() as u64;
         let bytes = u64::from(self.schedule.instr(id).len) * self.schedule.collective().dtype.bytes();
-        let reduce = [Task::reduce(operands.saturating_sub(1) * bytes)];
+        let is_switch = self.flow.node_of(id).0 >= self.schedule.collective().ranks;
+        let reduced = if is_switch { bytes } else { operands.saturating_sub(1) * bytes };
+        let reduce = [Task::reduce(reduced)];
         let reduce = if operands > 1 { &reduce[..] } else { &[] };
         let stages = [&receives[..], reduce, &sends[..]];
         let heads = stages.iter().find(|s| !s.is_empty()).map_or(0, |s| s.len());
@@ -227,7 +265,8 @@ impl Lower<'_> {
     fn follow(&mut self, stage: &[Task], before: Tasks) -> Tasks {
         let mut added = Tasks { kind: stage[0].kind, first: 0, count: narrow(stage.len()) };
         for (n, &task) in stage.iter().enumerate() {
-            let id = self.builder.task(task.on(self.among.cpu, self.among.nic));
+            let cpu = self.among.cpu + if task.kind == Kind::Reduce { self.engine } else { 0 };
+            let id = self.builder.task(task.on(cpu, self.among.nic));
             if n == 0 {
                 added.first = id.0;
             }

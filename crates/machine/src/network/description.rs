@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
-use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, Topology, failures::degraded};
+use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology, failures::degraded};
 use crate::{Description, MachineError, MachineText, Shape};
 
 /// Rates of links that are accepted.
@@ -98,6 +98,9 @@ pub struct Network {
     pub accelerator: Option<Rates>,
     /// `name` of a family, and its keys.
     pub topology: toml::Table,
+    /// Switches that copy or reduce; all others forward.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<SwitchClass>,
 }
 
 impl Description for Network {
@@ -124,6 +127,20 @@ impl Description for Network {
             Some(shape) => Ok(Some(shape)),
             None => Ok(Some(Shape::line(self.topology(&self.name)?.accelerators()))),
         }
+    }
+
+    /// So many boxes, where the topology is made of boxes.
+    fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
+        if self.topology.get("boxes").is_none() {
+            return Err(MachineError::NoNodes { machine: self.name.clone(), kind: Self::KIND });
+        }
+        if nodes == 0 {
+            return Err(MachineError::Nodes { machine: self.name.clone(), found: nodes, most: u32::MAX });
+        }
+        let mut made = self.clone();
+        made.topology.insert("boxes".to_owned(), toml::Value::Integer(nodes.into()));
+        made.check(&self.name)?;
+        Ok(made)
     }
 
     fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
@@ -177,7 +194,9 @@ impl Network {
         if self.buffer_bytes < u64::from(self.packet_bytes) {
             return wrong("buffer_bytes", self.buffer_bytes.to_string(), "at least packet_bytes");
         }
-        self.topology(origin).map(|_| ())
+        self.check_switches(origin)?;
+        let topology = self.topology(origin)?;
+        self.computing(&*topology).map(|_| ())
     }
 
     /// Puts the lines of a graph in the place of the file's name, where the file is given, so that the description says all.

@@ -80,7 +80,7 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
         graph = graph.routed(Way::UpDown(None));
     }
     let kept = (0..whole.accelerators()).filter(|&node| !left.failed[node as usize]).collect();
-    Ok(graph.left_of(whole, kept))
+    Ok(graph.left_of(whole, kept, new))
 }
 
 /// A plane, and what of it did not fail.

@@ -3,6 +3,7 @@
 mod accelerator_grid;
 pub mod allocate;
 mod boards;
+mod box_numbers;
 mod catalog;
 pub mod cut;
 pub mod deadlock;
@@ -14,14 +15,17 @@ mod lattice;
 mod plane;
 mod routing;
 mod spread;
+mod switches;
 mod topology;
 
 pub use accelerator_grid::AcceleratorGrid;
 pub use boards::Boards;
+pub use box_numbers::BoxNumbers;
 pub use catalog::FAMILIES;
 pub use description::{MachinesPer, Network, Prices, Rates};
 pub use facts::{Cables, Facts, PlaneFacts, UnlikeLinks};
 pub use failures::Failure;
 pub use plane::{Cable, Link, Plane, PlaneBuilder, Speed};
 pub use routing::{Header, Hop, MOST_SIMULATED_CHANNELS, Routing};
+pub use switches::{SwitchClass, Switches};
 pub use topology::{Bill, Family, SWITCH_PORTS, Topology};

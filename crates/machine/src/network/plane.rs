@@ -94,6 +94,11 @@ impl Plane {
         self.first[node as usize]..self.first[node as usize + 1]
     }
 
+    /// The links from one node to another.
+    pub fn links_between(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
+        self.leaving(from).filter(move |&id| self.links[id as usize].to == to)
+    }
+
     /// The link that leaves a node by a port.
     ///
     /// # Panics

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, de::DeserializeOwned};
 use unisono_base::narrow;
 
-use super::{Boards, Plane, Routing, Speed};
+use super::{Boards, BoxNumbers, Plane, Routing, Speed};
 use crate::MachineError;
 
 /// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves unused.
@@ -70,6 +70,16 @@ pub trait Topology: Send + Sync + fmt::Debug {
 
     /// Returns the number that each accelerator has without failures, if an accelerator failed.
     fn kept(&self) -> Option<&[u32]> {
+        None
+    }
+
+    /// Returns the number of each node of the plane without failures in the plane that is left, if something failed.
+    fn renumbered(&self) -> Option<&[Option<u32>]> {
+        None
+    }
+
+    /// Returns how nodes are numbered, if the topology is made of equal boxes.
+    fn numbers_of_boxes(&self) -> Option<BoxNumbers> {
         None
     }
 

@@ -3,7 +3,7 @@
 use std::{any::Any, time::Instant};
 
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, ranks::Extents};
-use unisono_base::{interrupt::check, narrow};
+use unisono_base::{Diagnostics, NodeId, interrupt::check, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
@@ -12,7 +12,7 @@ use unisono_cost::{
 };
 use unisono_lower::{
     File, Placed, Placement, VerifiedFile,
-    tasks::{draft, from_schedule},
+    tasks::{draft_with_switches, with_switches},
 };
 use unisono_machine::{
     Machine, Shape,
@@ -68,7 +68,7 @@ struct OnNetwork {
 
 pub const KIND: TargetKind = TargetKind {
     name: "network",
-    offers: &[Means::Messages, Means::Links],
+    offers: &[Means::Messages, Means::Links, Means::ReducingSwitches],
     compares: &[],
     open,
     place,
@@ -97,11 +97,13 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
 /// On the places that are given, in the part that a shape names, where it is on this machine, in the part of the shape that it
 /// has on another one, or on the first accelerators.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
-    placing.refuse_switches()?;
     let machine = placing.machine;
     let network: &Network = machine.get().expect("the kind of the machine");
     let topology = network.topology(&network.name)?;
     let ranks = placing.ranks();
+    if placing.schedule.check_ranks_only().is_err() {
+        return place_with_switches(placing, network, &*topology);
+    }
     let of_shape = |shape| AcceleratorGrid::new(&network.name, &topology.extents(), Some(shape)).map(|part| part.nodes);
     let nodes = match (placing.part, placing.kept) {
         (Part::Places(places), _) => places.clone(),
@@ -119,6 +121,30 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
     network.check_nodes(&*topology, &nodes)?;
     Ok(Some(Placement::Nodes(nodes)))
+}
+
+/// Keeps the places of a schedule that has nodes on switches. A switch has its neighbors, so ranks cannot move to others.
+fn place_with_switches(
+    placing: &Placing,
+    network: &Network,
+    topology: &dyn Topology,
+) -> Result<Option<Placement>, PlanError> {
+    let Some(Placement::Nodes(kept)) = placing.kept else {
+        placing.refuse_switches()?;
+        return Ok(None);
+    };
+    let keeps = placing.before == Some(placing.machine);
+    let (ranks, _) = kept.split_at(kept.len().min(placing.ranks() as usize));
+    let asked = match placing.part {
+        Part::All | Part::Nodes(_) => None,
+        Part::Places(places) => Some(places.clone()),
+        Part::Shape(shape) => Some(AcceleratorGrid::new(&network.name, &topology.extents(), Some(*shape))?.nodes),
+    };
+    if keeps && asked.is_none_or(|asked| asked == ranks) {
+        return Ok(Some(Placement::Nodes(kept.clone())));
+    }
+    placing.refuse_switches()?;
+    Ok(None)
 }
 
 /// Returns whether accelerators have the numbers that they have on the machine before: the same one, as far as links and switches
@@ -145,9 +171,10 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     }
     let network: &Network = machine_of(proven.file());
     let places = proven.file().placement.as_ref().and_then(Placement::nodes).unwrap_or_default().to_vec();
-    let graph = from_schedule(proven.verified())?;
     let begin = Instant::now();
     let interconnect = Interconnect::new(network)?;
+    let engines = |node: NodeId| interconnect.computing.engines(places.get(node.index()).copied().unwrap_or(node.0));
+    let graph = with_switches(proven.verified(), engines)?;
     let options = packets::Options { hosts: options.in_ticks()?, places, ..packets::Options::default() };
     let run = packets::run(&graph, &interconnect, &options)?;
     Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
@@ -157,6 +184,7 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
 fn part_of(file: &File) -> Result<Part, PlanError> {
     let network: &Network = machine_of(file);
     let Some(nodes) = file.placement.as_ref().and_then(Placement::nodes) else { return first_ranks(file) };
+    let (nodes, _) = nodes.split_at(nodes.len().min(file.schedule.collective().ranks as usize));
     let shape = AcceleratorGrid::shape(nodes, &network.topology(&network.name)?.extents());
     Ok(shape.map_or_else(|| Part::Places(nodes.to_vec()), Part::Shape))
 }
@@ -173,7 +201,7 @@ fn line(ranks: usize) -> Extents {
 
 /// A candidate without a closed form is ranked if its schedule has at most this many instructions, which take part of a second
 /// to time.
-const MOST_RANKED: u64 = 1 << 18;
+const MOST_RANKED: u64 = 5 << 17;
 
 /// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many instructions.
 const MOST_BY_TIMETABLE: u64 = 1 << 14;
@@ -211,13 +239,15 @@ impl OnNetwork {
     fn simulated(
         &self,
         interconnect: &Interconnect,
-        schedule: &Schedule,
+        (schedule, placement): (&Schedule, Option<&Placement>),
         name: &str,
         left: &mut Option<u128>,
     ) -> Result<Option<Time>, PlanError> {
         let failed =
             |message: String| PlanError::NotTimed { algorithm: name.to_owned(), model: self.model.name(), message };
-        let graph = draft(schedule).map_err(|e| failed(e.to_string()))?;
+        let places = self.places(placement);
+        let engines = |node: NodeId| interconnect.computing.engines(places[node.index()]);
+        let graph = draft_with_switches(schedule, engines).map_err(|e| failed(e.to_string()))?;
         let of_sim = |e: SimError| match e {
             SimError::OverLimit(over) => over.into(),
             other => failed(other.to_string()),
@@ -227,16 +257,48 @@ impl OnNetwork {
             return Ok(None);
         }
         *left = Some(left.unwrap_or(MOST_STEPS).saturating_sub(steps));
-        let options = packets::Options { places: self.part.model.places().to_vec(), ..packets::Options::default() };
+        let options = packets::Options { places: places.to_vec(), ..packets::Options::default() };
         let run = packets::run(&graph, interconnect, &options).map_err(of_sim)?;
         Ok(Some(Time::from_ns(run.hosts.makespan as f64 / TICKS_PER_NS)))
     }
 
-    fn schedule_time(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
-        self.part.model.schedule_ns(schedule).map(Time::from_ns).map_err(|found| PlanError::NotTimed {
-            algorithm: algorithm.to_owned(),
-            model: self.model.name(),
-            message: found.first().map_or_else(String::new, ToString::to_string),
+    /// The node of the network for each node of a schedule: where a placement has some of them on switches, its own.
+    fn places<'a>(&'a self, placement: Option<&'a Placement>) -> &'a [u32] {
+        let ranks = self.part.model.places();
+        placement.and_then(Placement::nodes).filter(|nodes| nodes.len() > ranks.len()).unwrap_or(ranks)
+    }
+
+    /// Checks the placement of a schedule of any origin that has nodes on switches.
+    fn check_switches(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<(), PlanError> {
+        let machine = self.machine();
+        let Err(found) = schedule.check_ranks_only() else { return Ok(()) };
+        let Some(placement) = placement else {
+            return Err(PlanError::Switches { found, machine: machine.name().to_owned(), kind: machine.kind() });
+        };
+        let mut wrong = Diagnostics::default();
+        placement.check(schedule, Some(&machine), &mut wrong);
+        match wrong.into_vec().into_iter().next() {
+            None => Ok(()),
+            Some(first) => Err(PlanError::NotTimed {
+                algorithm: schedule.origin().to_owned(),
+                model: self.model.name(),
+                message: first.to_string(),
+            }),
+        }
+    }
+
+    fn schedule_time(
+        &self,
+        schedule: &Schedule,
+        placement: Option<&Placement>,
+        algorithm: &str,
+    ) -> Result<Time, PlanError> {
+        self.part.model.schedule_ns(schedule, self.places(placement)).map(Time::from_ns).map_err(|found| {
+            PlanError::NotTimed {
+                algorithm: algorithm.to_owned(),
+                model: self.model.name(),
+                message: found.first().map_or_else(String::new, ToString::to_string),
+            }
         })
     }
 }
@@ -297,8 +359,8 @@ impl Target for OnNetwork {
         if let Some(Profile::Trees(trees)) = profile.filter(|_| is_large) {
             return Ok(timed(params, Time::from_ns(self.part.model.trees_ns(&trees)), TimeSource::Trees));
         }
-        let schedule = build(algorithm, &case, &params)?.schedule;
-        let time = self.schedule_time(&schedule, algorithm.name())?;
+        let placed = build(algorithm, &case, &params)?;
+        let time = self.schedule_time(&placed.schedule, placed.placement.as_ref(), algorithm.name())?;
         Ok(timed(params, time, TimeSource::Messages))
     }
 
@@ -314,8 +376,10 @@ impl Target for OnNetwork {
             if left.is_some_and(|left| STEPS_OF_INSTRUCTION * u128::from(instructions) > left) {
                 continue;
             }
-            let simulated = build(algorithm, &case, &one.params)
-                .and_then(|placed| self.simulated(interconnect, &placed.schedule, algorithm.name(), &mut left));
+            let simulated = build(algorithm, &case, &one.params).and_then(|placed| {
+                let on = (&placed.schedule, placed.placement.as_ref());
+                self.simulated(interconnect, on, algorithm.name(), &mut left)
+            });
             match simulated {
                 Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
                 // Closed forms also time schedules that are too large to be built.
@@ -335,7 +399,8 @@ impl Target for OnNetwork {
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         let placed = build(candidate.algorithm, &self.case(collective), &candidate.params)?;
-        Ok(Placed { placement: Some(Placement::Nodes(self.part.model.places().to_vec())), ..placed })
+        let places = self.places(placed.placement.as_ref()).to_vec();
+        Ok(Placed { placement: Some(Placement::Nodes(places)), ..placed })
     }
 
     fn certificate(&self, collective: Collective) -> Result<BoundCertificate, PlanError> {
@@ -359,12 +424,13 @@ impl Target for OnNetwork {
         Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), note, ..Details::default() })
     }
 
-    fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
+    fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {
         let name = schedule.origin();
+        self.check_switches(schedule, placement)?;
         let (time, source) = match &self.model {
-            Model::Links => (self.schedule_time(schedule, name)?, TimeSource::Messages),
+            Model::Links => (self.schedule_time(schedule, placement, name)?, TimeSource::Messages),
             Model::Packets(interconnect) => {
-                let time = self.simulated(interconnect, schedule, name, &mut None)?;
+                let time = self.simulated(interconnect, (schedule, placement), name, &mut None)?;
                 (time.expect("the first is simulated"), TimeSource::Simulated)
             }
         };

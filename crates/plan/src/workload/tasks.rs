@@ -140,7 +140,7 @@ fn communicate(
 ) -> TaskId {
     let (group, place) = made.groups.of(rank).expect("every rank of a workload is in a group");
     if let Some(part) = part {
-        let among = Among { ranks: Some(group), tag: *tag, cpu: COMMUNICATES, nic: 0 };
+        let among = Among { ranks: Some(group), tag: *tag, cpu: COMMUNICATES, ..Among::default() };
         *tag += part.tags();
         return part.append(b, NodeId(place), &among, begin);
     }

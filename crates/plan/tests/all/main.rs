@@ -13,6 +13,7 @@ mod networks;
 mod paper;
 mod phases;
 mod program;
+mod reducing_switches;
 mod simulable;
 mod tuning;
 mod workload;

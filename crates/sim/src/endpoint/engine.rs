@@ -257,7 +257,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
                 Ok(())
             }
             Kind::Calc => self.compute(event, id, task, owner, self.prices.calc(task.amount)),
-            Kind::Reduce => self.compute(event, id, task, owner, self.prices.reduce(task.amount)),
+            Kind::Reduce => self.compute(event, id, task, owner, self.prices.reduce(owner, task.amount)),
         }
     }
 

@@ -1,26 +1,52 @@
-//! What messages and reductions cost the CPUs of ranks on a network.
+//! The time that messages and reductions take of the CPUs of ranks on a network, and of the engines of switches.
 
 use unisono_base::rounded;
 use unisono_cost::endpoint::{Prices, Receive, Send};
 
-use super::Timing;
+use super::{Interconnect, Options, Timing};
 
 pub(super) struct HostPrices<'a> {
-    pub timing: &'a Timing,
-    pub ps_per_calc: u64,
+    timing: &'a Timing,
+    ps_per_calc: u64,
+    /// The node of each rank of the graph; empty: rank k is on accelerator k.
+    places: &'a [u32],
+    accelerators: u32,
+    /// Of a byte of a result, in a switch on each place; empty where no rank of the graph is a switch.
+    switch_ps_per_byte: Vec<f64>,
+}
+
+impl<'a> HostPrices<'a> {
+    pub fn new(interconnect: &'a Interconnect, options: &'a Options) -> Self {
+        let Interconnect { plane, timing, planes, computing, .. } = interconnect;
+        let (accelerators, places) = (plane.accelerators(), &options.places[..]);
+        let has_switches = places.iter().any(|&place| place >= accelerators);
+        let ps = |&place: &u32| computing.reduce_ns_per_byte(place) * 1e3 / f64::from((*planes).max(1));
+        let switch_ps_per_byte = if has_switches { places.iter().map(ps).collect() } else { Vec::new() };
+        Self { timing, ps_per_calc: options.ps_per_calc, places, accelerators, switch_ps_per_byte }
+    }
+
+    fn is_switch(&self, rank: u32) -> bool {
+        !self.switch_ps_per_byte.is_empty() && self.places[rank as usize] >= self.accelerators
+    }
+
+    fn overhead_ps(&self, rank: u32) -> u64 {
+        if self.is_switch(rank) { 0 } else { self.timing.host_overhead_ps }
+    }
 }
 
 impl Prices for HostPrices<'_> {
-    fn send(&self, _from: u32, _to: u32, _bytes: u64) -> Send {
-        Send { cpu: self.timing.host_overhead_ps, nic: 0, flight: 0 }
+    fn send(&self, from: u32, _to: u32, _bytes: u64) -> Send {
+        Send { cpu: self.overhead_ps(from), nic: 0, flight: 0 }
     }
 
-    fn receive(&self, _from: u32, _to: u32, _bytes: u64) -> Receive {
-        Receive { cpu: self.timing.host_overhead_ps, nic: 0 }
+    fn receive(&self, _from: u32, to: u32, _bytes: u64) -> Receive {
+        Receive { cpu: self.overhead_ps(to), nic: 0 }
     }
 
-    fn reduce(&self, bytes: u64) -> u64 {
-        rounded(bytes as f64 * self.timing.gamma_ps_per_byte)
+    fn reduce(&self, rank: u32, bytes: u64) -> u64 {
+        let is_switch = self.is_switch(rank);
+        let ps = if is_switch { self.switch_ps_per_byte[rank as usize] } else { self.timing.gamma_ps_per_byte };
+        rounded(bytes as f64 * ps)
     }
 
     fn calc(&self, amount: u64) -> u64 {

@@ -28,6 +28,9 @@
 //!   which is the bandwidth of its ports. Where every link has machines of its own, a message is sent by those of the first link
 //!   that its routing names. Where packets arrive, each is taken in as fast as its link brings it.
 //! * A message is there when the tail of its last packet is; packets may overtake each other.
+//! * **Switches that compute** are ranks of the task graph after the others. They have no host overhead. A message that they receive or send goes
+//!   over a link between the two nodes, on virtual channel 0, and each link has send machines of its own. It is received
+//!   whole, into memory without end, before it is reduced or copied; its results can leave the latency of the switch later.
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
@@ -41,7 +44,7 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::{
     MachineError,
-    network::{Link, MOST_SIMULATED_CHANNELS, MachinesPer, Network, Plane, Routing, Speed},
+    network::{Link, MOST_SIMULATED_CHANNELS, MachinesPer, Network, Plane, Routing, Speed, Switches},
 };
 
 use crate::endpoint::{self, engine};
@@ -120,6 +123,8 @@ pub struct Interconnect {
     /// Messages that an accelerator, or each of its links, sends at a time.
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
+    /// What its switches compute.
+    pub computing: Switches,
 }
 
 impl Interconnect {
@@ -135,6 +140,7 @@ impl Interconnect {
             planes: network.planes,
             send_machines: network.send_machines,
             send_machines_per: network.send_machines_per,
+            computing: network.computing(&*topology)?,
         })
     }
 }
@@ -146,7 +152,7 @@ pub struct Options {
     pub hosts: endpoint::Options,
     /// Messages that an accelerator sends at a time; `None`: as many as the machine says.
     pub send_machines: Option<u32>,
-    /// The accelerator of each rank; empty: rank k is on accelerator k.
+    /// The accelerator of each rank, then the switch of each other node; empty: rank k is on accelerator k.
     pub places: Vec<u32>,
     /// Of the calcs of the graph; programs of GOAL count nanoseconds.
     pub ps_per_calc: u64,
@@ -179,7 +185,7 @@ pub struct Run {
 /// A deadlock, of tasks or of packets, with what is stuck; options that do not fit.
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
-    let prices = hosts::HostPrices { timing: &interconnect.timing, ps_per_calc: options.ps_per_calc };
+    let prices = hosts::HostPrices::new(interconnect, options);
     let (hosts, packets) =
         engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(interconnect, options))?;
     let (count, hops, link_packets) = packets.counts();
@@ -199,8 +205,8 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
     } else if options.places.len() != ranks as usize {
         let accepted = format!("one accelerator for each of {ranks} ranks");
         return no("the number of accelerators given", options.places.len().to_string(), accepted);
-    } else if let Some(wrong) = options.places.iter().find(|&&place| place >= accelerators) {
-        return no("the place of a rank", wrong.to_string(), format!("accelerators 0 to {}", accelerators - 1));
+    } else if let Some(wrong) = options.places.iter().find(|&&place| place >= plane.nodes()) {
+        return no("the place of a node", wrong.to_string(), format!("nodes 0 to {}", plane.nodes() - 1));
     }
     if options.send_machines == Some(0) {
         return no("the number of send machines", "0".to_owned(), "at least 1".to_owned());

@@ -149,7 +149,7 @@ pub(super) const CHANNEL_BYTES: u128 = size_of::<Channel>() as u128;
 pub(super) const LINK_BYTES: u128 = (size_of::<Wire>() + size_of::<Output>() + 64) as u128;
 pub(super) const QUEUE_BYTES: u128 = Waiting::QUEUE_BYTES as u128;
 
-/// Of an accelerator, or of a link that leaves one.
+/// Of an accelerator, or of a link that leaves one or a switch that computes.
 struct Interface {
     idle_machines: u32,
     /// Messages that wait for one.
@@ -176,9 +176,11 @@ pub(super) struct Packets<'a> {
     messages: Vec<Message>,
     /// First of the messages that are unused.
     unused: u32,
-    /// Of each accelerator, or of each link.
+    /// Of each accelerator or of each link; those of links follow if a rank of the graph is a switch.
     interfaces: Vec<Interface>,
     per_link: bool,
+    /// Of each node; empty unless a rank of the graph is a switch.
+    latency_ps: Vec<u64>,
     /// Packets that have not arrived.
     under_way: u64,
     packets: u64,
@@ -213,6 +215,7 @@ impl Carrier for Packets<'_> {
         let message =
             Message { id, from, to, unmade: packets, missing: packets, last_bytes, length, latest: time, next: NONE };
         let at = self.add_message(message);
+        let time = self.latency_ps.get(from as usize).map_or(time, |latency_ps| time.saturating_add(*latency_ps));
         if from == to {
             self.events.delivered(time, at);
         } else {
@@ -267,16 +270,23 @@ impl Carrier for Packets<'_> {
 
 impl<'a> Packets<'a> {
     pub fn new(interconnect: &'a Interconnect, options: &'a Options) -> Self {
-        let Interconnect { plane, routing, timing, planes, send_machines, send_machines_per } = interconnect;
+        let Interconnect { plane, routing, timing, planes, send_machines, send_machines_per, computing } = interconnect;
         let per_link = *send_machines_per == MachinesPer::Link;
         let vcs = routing.virtual_channels().max(1);
+        let is_switch = |&place: &u32| place >= plane.accelerators();
+        let has_switches = options.places.iter().any(is_switch);
+        let latency_ps = if has_switches {
+            (0..plane.nodes()).map(|node| super::whole_ps(computing.latency_ns(node) * 1e3)).collect()
+        } else {
+            Vec::new()
+        };
         let mut wires = Vec::with_capacity(plane.links().len());
         let mut waiting = Waiting::new();
         for link in plane.links() {
             poll();
             let incoming = plane.leaving(link.from).map(|port| Some(plane.link(port).back));
-            // The interface of an accelerator is one more input.
-            let own = (link.from < plane.accelerators()).then_some(None);
+            // The interface of an accelerator, or of a switch that computes, is one more input.
+            let own = (has_switches || link.from < plane.accelerators()).then_some(None);
             let inputs: Vec<_> = incoming.chain(own).collect();
             let input = link.back - plane.leaving(link.to).start;
             let queues = narrow::<u32>(waiting.queue_count());
@@ -284,6 +294,8 @@ impl<'a> Packets<'a> {
             (0..vcs).for_each(|_| inputs.iter().for_each(|&from| waiting.add_queue(from)));
         }
         let links = wires.len();
+        let of_nodes = if per_link { 0 } else { plane.accelerators() as usize };
+        let of_links = if per_link || has_switches { links } else { 0 };
         let idle =
             Interface { idle_machines: options.send_machines.unwrap_or(*send_machines), first: NONE, last: NONE };
         Self {
@@ -304,9 +316,8 @@ impl<'a> Packets<'a> {
             messages: Vec::new(),
             unused: NONE,
             per_link,
-            interfaces: (0..if per_link { links } else { plane.accelerators() as usize })
-                .map(|_| Interface { ..idle })
-                .collect(),
+            interfaces: (0..of_nodes + of_links).map(|_| Interface { ..idle }).collect(),
+            latency_ps,
             under_way: 0,
             packets: 0,
             hops: 0,
@@ -350,17 +361,32 @@ impl<'a> Packets<'a> {
     /// The interface that sends a message; none where the routing is at fault.
     fn interface(&mut self, at: u32) -> Option<usize> {
         let Message { id, from, to, .. } = self.messages[at as usize];
-        if !self.per_link {
+        if !self.per_link && from < self.plane.accelerators() {
             return Some(from as usize);
         }
-        let way = self.routing.choose(from, to, mix(self.seed ^ mix(u64::from(id) << 32)));
         self.candidates.clear();
-        self.routing.hops(from, Header { to, vc: 0, way }, &mut self.candidates);
-        let first = self.candidates.first().map(|hop| hop.link as usize);
+        if self.is_direct(from, to) {
+            self.direct(from, to);
+        } else {
+            let way = self.routing.choose(from, to, mix(self.seed ^ mix(u64::from(id) << 32)));
+            self.routing.hops(from, Header { to, vc: 0, way }, &mut self.candidates);
+        }
+        let of_nodes = if self.per_link { 0 } else { self.plane.accelerators() as usize };
+        let first = self.candidates.first().map(|hop| of_nodes + hop.link as usize);
         if first.is_none() {
             self.fault = Some(format!("at node {from} it names no link for a packet to {to} on channel 0"));
         }
         first
+    }
+
+    /// Whether a message goes over one link, because a switch sends or receives it.
+    fn is_direct(&self, from: u32, to: u32) -> bool {
+        from.max(to) >= self.plane.accelerators()
+    }
+
+    /// Lists the links from one node to another.
+    fn direct(&mut self, from: u32, to: u32) {
+        self.candidates.extend(self.plane.links_between(from, to).map(|link| Hop { link, vc: 0 }));
     }
 
     /// A message waits for a machine of its interface, or has one at once.
@@ -393,7 +419,7 @@ impl<'a> Packets<'a> {
                 interface.first = std::mem::replace(&mut self.messages[at as usize].next, NONE);
                 continue;
             };
-            let Some(hop) = self.choose(node, packet) else { return };
+            let Some(hop) = self.choose_first(node, packet) else { return };
             if !self.offer(now, hop, packet, None) {
                 return;
             }
@@ -405,13 +431,15 @@ impl<'a> Packets<'a> {
         message.unmade = message.unmade.checked_sub(1)?;
         let length = if message.unmade == 0 { message.length } else { 0 };
         let random = mix(self.seed ^ mix(u64::from(message.id) << 32 | u64::from(message.unmade)));
-        let way = self.routing.choose(message.from, message.to, random);
+        let (from, to) = (message.from, message.to);
+        let is_direct = from.max(to) >= self.plane.accelerators();
+        let way = if is_direct { 0 } else { self.routing.choose(from, to, random) };
         if way >= MOST_WAYS {
             self.fault = Some(format!("it chooses way {way} of a packet; accepted are ways below {MOST_WAYS}"));
         }
         self.packets += 1;
         self.under_way += 1;
-        Some(Packet::new(at, message.to, length, way))
+        Some(Packet::new(at, to, length, way))
     }
 
     #[inline]
@@ -469,10 +497,26 @@ impl<'a> Packets<'a> {
         self.timing.links[usize::from(self.speed(link))].link_ps
     }
 
+    /// Chooses the first hop of a packet.
+    fn choose_first(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+        if !self.is_direct(node, packet.to) {
+            return self.choose(node, packet);
+        }
+        self.candidates.clear();
+        self.direct(node, packet.to);
+        self.best(node, packet)
+    }
+
     #[inline]
     fn choose(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         self.candidates.clear();
         self.routing.hops(node, packet.header(), &mut self.candidates);
+        self.best(node, packet)
+    }
+
+    /// Chooses among the hops that are listed.
+    #[inline]
+    fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         let ahead = |hop: &&Hop| self.outputs[hop.link as usize].ahead;
         let through_ps = |hop: &&Hop| {
             let full = self.lengths.ps(0, self.speed(hop.link)).unwrap_or(0);

@@ -113,8 +113,8 @@ impl Prices for Far {
         self.0.receive(from, to, bytes)
     }
 
-    fn reduce(&self, bytes: u64) -> u64 {
-        self.0.reduce(bytes)
+    fn reduce(&self, rank: u32, bytes: u64) -> u64 {
+        self.0.reduce(rank, bytes)
     }
 
     fn eager_bytes(&self) -> u64 {

@@ -26,7 +26,7 @@ fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: 
     let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
     let modelled = match algorithm.profile(&case, &Params::new()) {
         Some(Profile::Exchanges(exchanges)) => model.exchanges_ns(&exchanges),
-        _ => model.schedule_ns(&schedule).unwrap(),
+        _ => model.schedule_ns(&schedule, model.places()).unwrap(),
     };
     let options = Options { places: places.to_vec(), ..Options::default() };
     let graph = draft(&schedule).unwrap();
@@ -62,7 +62,7 @@ fn schedules_take_what_their_timetable_says() {
                 let case = Case::on_ranks(collective, Ranks { extents: Extents::new(&[4, 4]), ..Ranks::default() });
                 let params = params.split_once('=').map_or_else(Params::new, |(k, v)| Params::new().with(k, v));
                 let schedule = find(name).unwrap().build(&case, &params).unwrap().schedule;
-                let timetable = model.schedule_ns(&schedule).unwrap();
+                let timetable = model.schedule_ns(&schedule, model.places()).unwrap();
                 let packets =
                     run(&draft(&schedule).unwrap(), &interconnect, &options).unwrap().hosts.makespan as f64 / 1e3;
                 let ratio = timetable / packets;

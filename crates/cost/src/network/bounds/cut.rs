@@ -23,7 +23,7 @@ impl Bound for Cut {
     }
 
     fn assumes(&self) -> &'static str {
-        "bytes not compressed, nothing reduced or copied in switches"
+        "bytes not compressed"
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {

@@ -5,7 +5,8 @@
 //!
 //! Where the accelerators of the ranks have unlike rates, each rank has a bound of its own: the bytes that it must send, or receive,
 //! whatever the others do, at its own rate. Of an allreduce each rank sends and receives at least its vector once, and all ranks
-//! together send 2(P-1) S over the sum of their rates.
+//! together send 2(P-1) S over the sum of their rates. On networks whose switches copy or reduce, only the bound of each rank
+//! holds for an allreduce.
 
 use unisono_collective::{Collective, Kind};
 
@@ -25,7 +26,7 @@ impl Bound for Injection {
     }
 
     fn assumes(&self) -> &'static str {
-        "bytes neither compressed nor sent twice, nothing reduced in switches"
+        "bytes neither compressed nor sent twice; switches reduce only where the machine says so"
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {
@@ -40,6 +41,11 @@ impl Injection {
         }
         let (sent, received) = least_bytes(&case.collective)?;
         let rates = case.rank_injections();
+        let in_switches = !case.fabric.switches().are_plain();
+        if case.collective.kind == Kind::Allreduce && in_switches {
+            let own = |(rank, rate): (u32, &f64)| own_bytes(&case.collective, rank) as f64 / rate;
+            return Some((0..).zip(&rates).map(own).fold(0.0, f64::max));
+        }
         if rates.iter().all(|rate| *rate == rates[0]) {
             return Some(sent.max(received) as f64 * (1.0 / rates[0]));
         }

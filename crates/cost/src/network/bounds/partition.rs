@@ -2,7 +2,7 @@
 //!
 //! With the ranks in k parts, at least 2 (k - 1) S bytes of an allreduce of S bytes go from one part to another, over the links
 //! that leave the parts ([`unisono_synthesis::partition`]). For boxes that slow links join this is the bound of their links, and
-//! for single ranks that of [`super::Injection`]. Source: Harary and Schwenk, "The communication problem on graphs and
+//! for single ranks that of [`super::Injection`]. It does not apply where switches copy or reduce. Source: Harary and Schwenk, "The communication problem on graphs and
 //! digraphs", 1974; for single ranks Patarasuk and Yuan, 2009, Theorem 1.
 
 use unisono_collective::Kind;
@@ -22,13 +22,13 @@ impl Bound for Partition {
     }
 
     fn assumes(&self) -> &'static str {
-        "bytes neither compressed nor sent twice, nothing reduced or copied in switches"
+        "bytes neither compressed nor sent twice; switches neither reduce nor copy"
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {
         let case = NetworkCase::of(problem)?;
         let c = &case.collective;
-        if c.kind != Kind::Allreduce {
+        if c.kind != Kind::Allreduce || !case.fabric.switches().are_plain() {
             return None;
         }
         let bytes = (u64::from(c.elements) * c.dtype.bytes()) as f64;

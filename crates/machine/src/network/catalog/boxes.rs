@@ -9,7 +9,7 @@ use serde::Deserialize;
 use unisono_base::limits;
 
 use super::{
-    super::{Family, Speed, Topology, topology},
+    super::{BoxNumbers, Family, Speed, Topology, topology},
     graph::{self, Edge, Graph, Rule, Wiring},
 };
 use crate::MachineError;
@@ -61,13 +61,8 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     let first_shared = u64::from(all) + u64::from(boxes) * others;
     let last_shared = uplinks.iter().map(|edge| edge.b).chain(outside.iter().flat_map(|edge| [edge.a, edge.b])).max();
     graph::check_size(first_shared + last_shared.map_or(0, |last| u64::from(last) + 1), all).map_err(refused)?;
-    // Numbers beyond 32 bits are far beyond what a graph accepts.
-    let node = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let place = |of: u32, at: u32| match at.checked_sub(accelerators) {
-        None => of * accelerators + at,
-        Some(other) => node(u64::from(all) + u64::from(of) * others + u64::from(other)),
-    };
-    let shared = |at: u32| node(first_shared + u64::from(at));
+    let numbers = BoxNumbers { boxes, accelerators, nodes: of_box };
+    let (place, shared) = (|of: u32, at: u32| numbers.place(of, at), |at: u32| numbers.shared(at));
     let mut edges = Vec::new();
     for of in 0..boxes {
         edges.extend(inside.iter().map(|edge| Edge { a: place(of, edge.a), b: place(of, edge.b), ..*edge }));
@@ -77,5 +72,5 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     let graph = Graph::wired(&Wiring { accelerators: all, edges: &edges, own, rule: routing, root }, origin)?;
     // Boxes, and accelerators of a box.
     let extents = if boxes > 1 { vec![boxes, accelerators] } else { vec![accelerators] };
-    Ok(Box::new(graph.of_family(FAMILY.name, extents)))
+    Ok(Box::new(graph.of_family(FAMILY.name, extents).of_boxes(numbers)))
 }

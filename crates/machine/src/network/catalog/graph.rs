@@ -15,7 +15,7 @@ mod routing;
 use serde::Deserialize;
 use unisono_base::narrow;
 
-use super::super::{Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut, topology};
+use super::super::{Bill, BoxNumbers, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut, topology};
 use crate::MachineError;
 pub use edges::{Edge, parse};
 
@@ -77,6 +77,10 @@ pub struct Graph {
     extents: Vec<u32>,
     /// The number without failures of each accelerator, if one failed.
     kept: Option<Vec<u32>>,
+    /// The number of each node of the plane without failures, if something failed.
+    renumbered: Option<Vec<Option<u32>>>,
+    /// If it was made from boxes.
+    boxes: Option<BoxNumbers>,
 }
 
 /// Tables hold an entry for every node and every end.
@@ -126,7 +130,18 @@ impl Graph {
         check_size(u64::from(plane.nodes()), plane.accelerators())?;
         let diameter = measure(&plane)?;
         let (bill, extents) = (bill(&plane), vec![plane.accelerators()]);
-        Ok(Self { plane, own, way, diameter, name: FAMILY.name, bill, extents, kept: None })
+        Ok(Self {
+            plane,
+            own,
+            way,
+            diameter,
+            name: FAMILY.name,
+            bill,
+            extents,
+            kept: None,
+            renumbered: None,
+            boxes: None,
+        })
     }
 
     /// The graph of a topology of another family, whose accelerators have an order.
@@ -134,11 +149,16 @@ impl Graph {
         Self { name, extents, ..self }
     }
 
+    /// The graph of equal boxes.
+    pub fn of_boxes(self, numbers: BoxNumbers) -> Self {
+        Self { boxes: Some(numbers), ..self }
+    }
+
     /// What is left of a topology: what failed was bought. Accelerators keep their order only if none of them failed.
-    pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>) -> Self {
+    pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>, renumbered: Vec<Option<u32>>) -> Self {
         let all = kept.len() as u64 == u64::from(whole.accelerators());
         let extents = if all { whole.extents() } else { self.extents };
-        Self { bill: whole.bill(), extents, kept: (!all).then_some(kept), ..self }
+        Self { bill: whole.bill(), extents, kept: (!all).then_some(kept), renumbered: Some(renumbered), ..self }
     }
 
     /// # Errors
@@ -274,6 +294,14 @@ impl Topology for Graph {
 
     fn kept(&self) -> Option<&[u32]> {
         self.kept.as_deref()
+    }
+
+    fn renumbered(&self) -> Option<&[Option<u32>]> {
+        self.renumbered.as_deref()
+    }
+
+    fn numbers_of_boxes(&self) -> Option<BoxNumbers> {
+        self.boxes
     }
 
     fn tree_root(&self) -> Option<u32> {

@@ -88,5 +88,6 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
         accelerator: None,
         topology,
+        switches: Vec::new(),
     }
 }

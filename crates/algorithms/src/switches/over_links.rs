@@ -1,0 +1,222 @@
+//! Trees over the switches of a network: the schedule of an allreduce, a reduce or a broadcast.
+//!
+//! The vector is cut into parts, one a tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks that follow each
+//! other. A chunk goes up its tree: a rank combines its own elements with those from below, a switch combines those from below.
+//! At the root it turns round and goes down. An instruction takes whole chunks, so the time of a chunk at every level is that of
+//! its bytes, and many chunks come near the rate of the links.
+
+use std::sync::Arc;
+
+use unisono_base::{InstrId, NodeId, Span, narrow, rounded};
+use unisono_collective::{Collective, Kind};
+use unisono_lower::{Placed, Placement};
+use unisono_schedule::{Builder, Operand};
+use unisono_synthesis::{Fabric, Role, SpanningTree, SpanningTrees};
+
+use crate::{AlgorithmError, ranks::Blocks};
+
+/// The number of trees, and of chunks of the part of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Cuts {
+    pub trees: u32,
+    pub chunks: u32,
+}
+
+/// The roles of the nodes of a network in trees of a collective: switches that copy, reduce or both, as it needs, join links.
+fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
+    let (graph, computing) = (fabric.graph(), fabric.switches());
+    let role = |node: u32| {
+        if node < graph.ranks() {
+            return Role::Rank;
+        }
+        let place = graph.place(node);
+        if place < computing.accelerators() {
+            return Role::Closed;
+        }
+        let joins = computing.class(place).is_some_and(|class| {
+            (!c.kind.reduces() || class.reduces(c.operator.name(), c.dtype.name()))
+                && (c.kind == Kind::Reduce || class.multicast)
+        });
+        if joins { Role::Joins } else { Role::Forwards }
+    };
+    (0..graph.nodes()).map(role).collect()
+}
+
+/// The trees of a collective.
+///
+/// # Errors
+/// No switch does what the collective needs, or some rank cannot be reached.
+pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<SpanningTrees>, String> {
+    let roles = roles(c, fabric);
+    if !roles.contains(&Role::Joins) {
+        let needed = match c.kind {
+            Kind::Broadcast => "copies messages".to_owned(),
+            Kind::Reduce => format!("reduces with {} over {}", c.operator, c.dtype),
+            _ => format!("copies messages and reduces with {} over {}", c.operator, c.dtype),
+        };
+        return Err(format!("no switch between the ranks {needed}"));
+    }
+    let root = c.kind.has_root().then_some(c.root);
+    fabric.spanning(&roles, root, count).ok_or_else(|| "the switches join no tree over all ranks".to_owned())
+}
+
+/// The most instructions of a schedule over such trees.
+pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
+    let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
+    u64::from(cuts.trees) * u64::from(cuts.chunks) * u64::from(fabric.graph().nodes()) * ways
+}
+
+/// Builds the schedule, with its placement.
+///
+/// # Errors
+/// As [`trees`]; the schedule is larger than its tables can hold.
+pub(crate) fn build(name: &'static str, c: &Collective, fabric: &Fabric, cuts: Cuts) -> Result<Placed, AlgorithmError> {
+    let found =
+        trees(c, fabric, cuts.trees).map_err(|reason| AlgorithmError::Unsupported { algorithm: name, reason })?;
+    let graph = fabric.graph();
+    let mut b = Builder::new(*c);
+    let mut switches: Vec<u32> =
+        found.trees.iter().flat_map(|tree| &tree.nodes).copied().filter(|&node| node >= c.ranks).collect();
+    switches.sort_unstable();
+    switches.dedup();
+    let mut node_of: Vec<NodeId> = (0..graph.nodes()).map(NodeId).collect();
+    for &switch in &switches {
+        node_of[switch as usize] = b.switch();
+    }
+    let parts = Blocks::new(c.elements, cuts.trees);
+    let mut trees: Vec<Emitter> =
+        (0..).zip(&found.trees).map(|(at, tree)| Emitter::new(&mut b, c, tree, &node_of, at)).collect();
+    // A chunk of every tree after the other, so that all links of a rank have messages to send.
+    for chunk in 0..cuts.chunks {
+        for (tree, at) in trees.iter_mut().zip(0..) {
+            let part = parts.block(at);
+            let chunks = Blocks::new(part.len, cuts.chunks);
+            let window = window(tree.tree, fabric, u64::from(chunks.block(0).len) * c.dtype.bytes());
+            let span = chunks.block(chunk);
+            tree.chunk(&mut b, Span::new(part.start + span.start, span.len), window);
+        }
+    }
+    let nodes = (0..c.ranks).chain(switches).map(|node| graph.place(node)).collect();
+    Ok(Placed { schedule: b.finish()?, placement: Some(Placement::Nodes(nodes)) })
+}
+
+/// Chunks of a tree under way at a time: as many as its links hold on the way up and down, and two more. A rank that sent more at once
+/// would hold up the messages of other trees that it passes on.
+fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64) -> usize {
+    let most_rate = fabric.graph().arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
+    let latency_in_chunks = fabric.hop(chunk_bytes) * most_rate as f64;
+    let chunks: u64 = rounded((2.0 * f64::from(tree.depth) * (1.0 + latency_in_chunks)).ceil() + 2.0);
+    narrow(chunks)
+}
+
+/// The lane of ranks that only send: of all trees, in the order of the chunks.
+const LEAVES: u32 = 0;
+
+/// Writes the instructions of one tree.
+struct Emitter<'a> {
+    c: &'a Collective,
+    tree: &'a SpanningTree,
+    /// The node of the schedule for each node of the tree.
+    nodes: Vec<NodeId>,
+    /// Indices of the children of each node.
+    children: Vec<Vec<u32>>,
+    /// Of each node, the streams to and from the node above it, where chunks go that way.
+    up: Vec<Option<Operand>>,
+    down: Vec<Option<Operand>>,
+    /// Of instructions that go up, where a node has some below it; those that go down have the next one.
+    lane: u32,
+    /// Of each chunk so far, the instructions at the leaves that receive its result.
+    received: Vec<Vec<(usize, InstrId)>>,
+}
+
+impl<'a> Emitter<'a> {
+    fn new(b: &mut Builder, c: &'a Collective, tree: &'a SpanningTree, node_of: &[NodeId], number: u32) -> Self {
+        let [goes_up, goes_down] = match c.kind {
+            Kind::Reduce => [true, false],
+            Kind::Broadcast => [false, true],
+            _ => [true, true],
+        };
+        let nodes: Vec<NodeId> = tree.nodes.iter().map(|&node| node_of[node as usize]).collect();
+        let (mut up, mut down) = (vec![None; nodes.len()], vec![None; nodes.len()]);
+        for at in 1..nodes.len() {
+            let (above, node) = (nodes[tree.parents[at] as usize], nodes[at]);
+            up[at] = goes_up.then(|| Operand::Stream(b.stream(node, &[above])));
+            down[at] = goes_down.then(|| Operand::Stream(b.stream(above, &[node])));
+        }
+        Self {
+            c,
+            tree,
+            nodes,
+            children: tree.children(),
+            up,
+            down,
+            lane: LEAVES + 1 + 2 * number,
+            received: Vec::new(),
+        }
+    }
+
+    fn is_rank(&self, at: usize) -> bool {
+        self.tree.nodes[at] < self.c.ranks
+    }
+
+    /// A chunk goes up, turns round at the root and goes down.
+    fn chunk(&mut self, b: &mut Builder, span: Span, window: usize) {
+        let mut sent = vec![None; self.nodes.len()];
+        for at in (1..self.nodes.len()).rev() {
+            if let Some(up) = self.up[at] {
+                let lane = if self.children[at].is_empty() { LEAVES } else { self.lane };
+                sent[at] = Some(b.combine(self.nodes[at], lane, span.len, &self.gathered(at, span), &[up]));
+            }
+        }
+        let earlier = self.received.len().checked_sub(window).map(|chunk| &self.received[chunk]);
+        for &(at, received) in earlier.into_iter().flatten() {
+            if let Some(sent) = sent[at] {
+                b.after(sent, received);
+            }
+        }
+        let mut sinks = self.spread(0, span);
+        if self.c.kind == Kind::Broadcast {
+            // The root's input is the result already.
+            sinks.retain(|sink| matches!(sink, Operand::Stream(_)));
+        }
+        if !sinks.is_empty() {
+            b.combine(self.nodes[0], self.lane, span.len, &self.gathered(0, span), &sinks);
+        }
+        let mut received = Vec::new();
+        for at in 1..self.nodes.len() {
+            if let Some(down) = self.down[at] {
+                let id = b.combine(self.nodes[at], self.lane + 1, span.len, &[down], &self.spread(at, span));
+                if self.children[at].is_empty() {
+                    received.push((at, id));
+                }
+            }
+        }
+        self.received.push(received);
+    }
+
+    /// The elements of a node, if it is a rank, and those from below.
+    fn gathered(&self, at: usize, span: Span) -> Vec<Operand> {
+        let own = self.is_rank(at).then_some(Operand::In(span.start));
+        own.into_iter().chain(self.children[at].iter().filter_map(|&child| self.up[child as usize])).collect()
+    }
+
+    /// The output of a node, if it is a rank, and the streams to those below.
+    fn spread(&self, at: usize, span: Span) -> Vec<Operand> {
+        let own = self.is_rank(at).then_some(Operand::Out(span.start));
+        own.into_iter().chain(self.children[at].iter().filter_map(|&child| self.down[child as usize])).collect()
+    }
+}
+
+/// Numbers of trees that a plan considers: one, and each larger one that shortens the time of the busiest link.
+pub(crate) fn worthwhile(c: &Collective, fabric: &Fabric) -> Vec<u32> {
+    const SHORTER: f64 = 0.98;
+    let (mut counts, mut least) = (Vec::new(), f64::INFINITY);
+    for count in [1, 2, 4, 8, 16] {
+        let Ok(found) = trees(c, fabric, count) else { break };
+        if found.time < least * SHORTER {
+            least = found.time;
+            counts.push(narrow(count));
+        }
+    }
+    counts
+}

@@ -1,0 +1,38 @@
+//! The numbers of the nodes of equal boxes: accelerators box by box, then the other nodes of the boxes, box by box, then the
+//! shared switches.
+
+/// How the nodes of boxes are numbered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BoxNumbers {
+    pub boxes: u32,
+    /// Of one box: its accelerators, which are its first nodes, and all of its nodes.
+    pub accelerators: u32,
+    pub nodes: u32,
+}
+
+impl BoxNumbers {
+    /// Returns the number of a node of a box. Numbers beyond 32 bits, which no graph accepts, become the largest one.
+    pub fn place(&self, of: u32, at: u32) -> u32 {
+        match at.checked_sub(self.accelerators) {
+            None => of * self.accelerators + at,
+            Some(other) => node(self.all() + u64::from(of) * self.others() + u64::from(other)),
+        }
+    }
+
+    /// Returns the number of a shared switch.
+    pub fn shared(&self, at: u32) -> u32 {
+        node(self.all() + u64::from(self.boxes) * self.others() + u64::from(at))
+    }
+
+    fn all(&self) -> u64 {
+        u64::from(self.boxes) * u64::from(self.accelerators)
+    }
+
+    fn others(&self) -> u64 {
+        u64::from(self.nodes - self.accelerators)
+    }
+}
+
+fn node(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,198 @@
+//! The computing of a network's switches: which of them copy or reduce messages, and how fast.
+//!
+//! A switch without an entry forwards: it sends each message that it receives to one node. A switch that multicasts sends it to several.
+//! A switch that reduces combines messages of several nodes, for the operators and datatypes of its entry. Sources of
+//! numbers stand in the machine files.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Network, Topology, description::RATES_GBPS};
+use crate::MachineError;
+
+/// Operators by name. Trees over switches do not keep the order of operands, so `ordered` is not among them.
+const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
+
+/// Datatypes of collectives, by name; this crate knows nothing else of them.
+const DTYPES: [&str; 6] = ["f32", "f64", "f16", "bf16", "i32", "i64"];
+
+fn one() -> u8 {
+    1
+}
+
+/// Switches of a network that compute alike: an entry `[[switches]]` of a machine file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchClass {
+    /// The switches, as nodes of the plane without failures. An entry that lists no switch is for all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<u32>,
+    /// Of boxes: nodes of each box.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<u32>,
+    /// Of boxes: shared switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<u32>,
+    /// Whether they copy a message to several nodes.
+    #[serde(default)]
+    pub multicast: bool,
+    /// What they reduce with; nothing: they do not reduce.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<String>,
+    /// What they reduce; nothing listed: every datatype.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dtypes: Vec<String>,
+    /// Reductions that one switch works on at a time.
+    #[serde(default = "one")]
+    pub engines: u8,
+    /// Results of one engine; without a number as fast as messages arrive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduce_gbps: Option<f64>,
+    /// From the last operand of a message until its result, or its copies, can leave.
+    #[serde(default)]
+    pub latency_ns: f64,
+}
+
+impl SwitchClass {
+    /// Returns whether the switches reduce with an operator over a datatype.
+    pub fn reduces(&self, operator: &str, dtype: &str) -> bool {
+        let listed = |list: &[String], name: &str| list.iter().any(|one| one == name);
+        listed(&self.operators, operator) && (self.dtypes.is_empty() || listed(&self.dtypes, dtype))
+    }
+
+    fn check(&self, origin: &str) -> Result<(), MachineError> {
+        let wrong =
+            |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
+        if let Some(found) = self.operators.iter().find(|name| !OPERATORS.contains(&name.as_str())) {
+            return wrong("switches.operators", format!("'{found}'"), "sum, prod, min, max, and, or, xor");
+        }
+        if let Some(found) = self.dtypes.iter().find(|name| !DTYPES.contains(&name.as_str())) {
+            return wrong("switches.dtypes", format!("'{found}'"), "f32, f64, f16, bf16, i32, i64");
+        }
+        if self.engines == 0 {
+            return wrong("switches.engines", "0".to_owned(), "1 to 255");
+        }
+        if let Some(found) = self.reduce_gbps.filter(|rate| !RATES_GBPS.contains(rate)) {
+            return wrong("switches.reduce_gbps", format!("{found:?}"), "a number above 0, from 1e-9 to 1e15");
+        }
+        if !(self.latency_ns.is_finite() && self.latency_ns >= 0.0) {
+            return wrong("switches.latency_ns", format!("{:?}", self.latency_ns), "a number of at least 0");
+        }
+        Ok(())
+    }
+
+    fn lists_none(&self) -> bool {
+        self.nodes.is_empty() && self.inside.is_empty() && self.outside.is_empty()
+    }
+}
+
+/// The computing of every switch of a plane.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Switches {
+    classes: Vec<SwitchClass>,
+    /// Of the nodes from the first switch on: one more than their class, 0 where they only forward.
+    of: Vec<u16>,
+    accelerators: u32,
+}
+
+impl Switches {
+    /// Returns whether no switch computes.
+    pub fn are_plain(&self) -> bool {
+        self.of.iter().all(|&class| class == 0)
+    }
+
+    /// Returns the number of accelerators, which come before the switches; 0 if the machine says nothing of its switches.
+    pub fn accelerators(&self) -> u32 {
+        self.accelerators
+    }
+
+    /// Returns the class of a node of the plane; `None` for accelerators and for switches that only forward.
+    pub fn class(&self, node: u32) -> Option<&SwitchClass> {
+        let at = *self.of.get(node.checked_sub(self.accelerators)? as usize)?;
+        Some(&self.classes[usize::from(at.checked_sub(1)?)])
+    }
+
+    /// Returns the nanoseconds from the last operand of a message at a node until its result can leave; 0 where nothing is
+    /// computed.
+    pub fn latency_ns(&self, node: u32) -> f64 {
+        self.class(node).map_or(0.0, |class| class.latency_ns)
+    }
+
+    /// Returns the nanoseconds that an engine of a node takes for a byte of a result in its plane.
+    pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
+        self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
+    }
+
+    /// Returns the number of reductions that a node works on at a time.
+    pub fn engines(&self, node: u32) -> u8 {
+        self.class(node).map_or(1, |class| class.engines)
+    }
+}
+
+impl Network {
+    /// Checks the entries `[[switches]]` that do not depend on the topology.
+    pub(super) fn check_switches(&self, origin: &str) -> Result<(), MachineError> {
+        self.switches.iter().try_for_each(|class| class.check(origin))
+    }
+
+    /// Returns the computing of the switches of a topology of this network. If several entries list a switch, the last one
+    /// counts.
+    ///
+    /// # Errors
+    /// An entry lists a node that is not a switch.
+    pub fn computing(&self, topology: &dyn Topology) -> Result<Switches, MachineError> {
+        if self.switches.is_empty() {
+            return Ok(Switches::default());
+        }
+        let whole = self.whole_topology(&self.name)?;
+        let (accelerators, nodes) = (whole.accelerators(), whole.plane()?.nodes());
+        let mut of = vec![0_u16; (nodes - accelerators) as usize];
+        for (class, number) in self.switches.iter().zip(1..) {
+            if class.lists_none() {
+                of.fill(number);
+            }
+            for node in self.listed(class, &*whole)? {
+                let at = node.checked_sub(accelerators).map(|at| at as usize);
+                let Some(of) = at.and_then(|at| of.get_mut(at)) else {
+                    let message = format!(
+                        "an entry of switches lists node {node}; accepted are the switches {accelerators} to {}",
+                        nodes.saturating_sub(1)
+                    );
+                    return Err(MachineError::Toml { origin: self.name.clone(), message });
+                };
+                *of = number;
+            }
+        }
+        let of = match topology.renumbered() {
+            None => of,
+            Some(renumbered) => {
+                let left = renumbered[accelerators as usize..].iter().zip(of);
+                left.filter(|(new, _)| new.is_some()).map(|(_, of)| of).collect()
+            }
+        };
+        Ok(Switches { classes: self.switches.clone(), of, accelerators: topology.accelerators() })
+    }
+
+    /// Returns the nodes of the plane that an entry lists.
+    fn listed(&self, class: &SwitchClass, whole: &dyn Topology) -> Result<Vec<u32>, MachineError> {
+        let mut nodes = class.nodes.clone();
+        if class.inside.is_empty() && class.outside.is_empty() {
+            return Ok(nodes);
+        }
+        let Some(boxes) = whole.numbers_of_boxes() else {
+            let message =
+                format!("switches inside and outside are those of boxes; the topology is {}: list nodes", whole.name());
+            return Err(MachineError::Toml { origin: self.name.clone(), message });
+        };
+        let wrong = |at: &&u32| **at < boxes.accelerators || **at >= boxes.nodes;
+        if let Some(found) = class.inside.iter().find(wrong) {
+            let (first, last) = (boxes.accelerators, boxes.nodes - 1);
+            let message = format!(
+                "an entry of switches lists node {found} inside a box; accepted are its switches {first} to {last}"
+            );
+            return Err(MachineError::Toml { origin: self.name.clone(), message });
+        }
+        nodes.extend((0..boxes.boxes).flat_map(|of| class.inside.iter().map(move |&at| boxes.place(of, at))));
+        nodes.extend(class.outside.iter().map(|&at| boxes.shared(at)));
+        Ok(nodes)
+    }
+}

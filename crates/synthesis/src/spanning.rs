@@ -1,0 +1,441 @@
+//! Trees that join all ranks over switches that reduce and copy.
+//!
+//! A reduction runs from the leaves of a tree to its root and a broadcast the other way; an allreduce does both. A vector is cut into equal
+//! parts, one for each tree, so it takes max over links of (trees on the link / trees / rate of the link), as a fluid. The best trees
+//! are hard to find (Steiner tree packing: Jain, Mahdian, Salavatipour, 2003), so they are grown one after the other: from a
+//! root, the nearest rank joins next (Takahashi and Matsuyama, 1980), at prices of links that rise with the trees on them. Then
+//! each tree is grown again at the prices that the others leave, and the best set of trees is kept.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use unisono_base::{interrupt::poll, narrow};
+
+use crate::Graph;
+
+/// The part that a node of a graph may have in a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    /// It must be in every tree, and may join any number of links.
+    Rank,
+    /// It may join any number of links.
+    Joins,
+    /// It may join two links.
+    Forwards,
+    /// It is in no tree.
+    Closed,
+}
+
+/// A tree over nodes of a graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpanningTree {
+    /// Every node after its parent; the root first.
+    pub nodes: Vec<u32>,
+    /// The index of each node's parent in `nodes`; the root's is 0.
+    pub parents: Vec<u32>,
+    /// The most links between the root and a node.
+    pub depth: u32,
+}
+
+impl SpanningTree {
+    /// Returns the indices of the children of each node.
+    pub fn children(&self) -> Vec<Vec<u32>> {
+        let mut children = vec![Vec::new(); self.nodes.len()];
+        for (at, &parent) in (0..).zip(&self.parents).skip(1) {
+            children[parent as usize].push(at);
+        }
+        children
+    }
+}
+
+/// Trees for equal parts of a vector.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SpanningTrees {
+    pub trees: Vec<SpanningTree>,
+    /// The time of a vector of one unit on the busiest link.
+    pub time: f64,
+}
+
+/// Times that every tree is grown again.
+const ROUNDS: u32 = 2;
+/// Prices of links rise with this power of the trees on them.
+const STEEPNESS: i32 = 6;
+/// Where ways over nodes that only forward leave a rank without a way, the tree is grown again at flatter prices.
+const FLATTER: [i32; 3] = [STEEPNESS, 2, 0];
+/// The price of a level of the tree, over that of a free link of the highest rate: of equal ways the tree takes the one with fewer
+/// levels.
+const LEVEL: f64 = 1.0 / 64.0;
+
+/// Grows `count` trees. Their root is a rank, or the middle of each tree. Returns `None` if some rank cannot be reached.
+pub fn spanning(graph: &Graph, roles: &[Role], root: Option<u32>, count: u32) -> Option<SpanningTrees> {
+    let mut packing = Packing::new(graph, roles);
+    for _ in 0..count {
+        let start = root.or_else(|| packing.start())?;
+        let tree = packing.grown(start)?;
+        packing.add(tree);
+    }
+    let mut best = (packing.busiest(), packing.trees.clone());
+    for _ in 0..if count > 1 { ROUNDS } else { 0 } {
+        for at in 0..packing.trees.len() {
+            packing.remove(at);
+            let start = root.or_else(|| packing.start())?;
+            packing.put(at, packing.grown(start)?);
+        }
+        if packing.busiest() < best.0 {
+            best = (packing.busiest(), packing.trees.clone());
+        }
+    }
+    let (busiest, trees) = best;
+    let rooted = |tree: Edges| if root.is_some() { tree.rooted(tree.start) } else { tree.rooted(tree.middle(roles)) };
+    Some(SpanningTrees { trees: trees.into_iter().map(rooted).collect(), time: busiest / f64::from(count.max(1)) })
+}
+
+/// A tree as links between nodes.
+#[derive(Clone)]
+struct Edges {
+    start: u32,
+    /// Nodes below it in the order in which they joined, each with the arc that leads to it.
+    joined: Vec<(u32, u32)>,
+    /// Both ends of each.
+    ends: Vec<[u32; 2]>,
+}
+
+struct Packing<'a> {
+    graph: &'a Graph,
+    roles: &'a [Role],
+    /// The arc in the other direction.
+    back: Vec<u32>,
+    most_rate: f64,
+    /// Trees on each arc, in either direction.
+    load: Vec<u32>,
+    trees: Vec<Edges>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'a> Packing<'a> {
+    fn new(graph: &'a Graph, roles: &'a [Role]) -> Self {
+        let arcs = graph.arcs();
+        let known: rustc_hash::FxHashMap<(u32, u32), u32> =
+            (0..).zip(arcs).map(|(at, arc)| ((arc.from, arc.to), at)).collect();
+        let back = arcs.iter().map(|arc| known.get(&(arc.to, arc.from)).copied().unwrap_or(NONE)).collect();
+        let most_rate = arcs.iter().map(|arc| arc.rate).max().unwrap_or(1) as f64;
+        Self { graph, roles, back, most_rate, load: vec![0; arcs.len()], trees: Vec::new() }
+    }
+
+    /// Trees on the busiest arc, over its rate.
+    fn busiest(&self) -> f64 {
+        let each = self.graph.arcs().iter().zip(&self.load);
+        each.map(|(arc, &load)| f64::from(load) / arc.rate as f64).fold(0.0, f64::max)
+    }
+
+    fn count(&mut self, tree: &Edges, change: impl Fn(&mut u32)) {
+        for &(_, arc) in &tree.joined {
+            change(&mut self.load[arc as usize]);
+            if self.back[arc as usize] != NONE {
+                change(&mut self.load[self.back[arc as usize] as usize]);
+            }
+        }
+    }
+
+    fn add(&mut self, tree: Edges) {
+        self.count(&tree, |load| *load += 1);
+        self.trees.push(tree);
+    }
+
+    fn remove(&mut self, at: usize) {
+        let tree = self.trees[at].clone();
+        self.count(&tree, |load| *load -= 1);
+    }
+
+    fn put(&mut self, at: usize, tree: Edges) {
+        self.count(&tree, |load| *load += 1);
+        self.trees[at] = tree;
+    }
+
+    fn price(&self, arc: u32, steepness: i32) -> f64 {
+        let rate = self.graph.arcs()[arc as usize].rate as f64;
+        (f64::from(self.load[arc as usize] + 1) * self.most_rate / rate).powi(steepness)
+    }
+
+    /// The node where the next tree begins: a switch that joins links, whose links are cheapest; without one, rank 0.
+    fn start(&self) -> Option<u32> {
+        let joins = (self.graph.ranks()..self.graph.nodes()).filter(|&node| self.roles[node as usize] == Role::Joins);
+        // A mean, with more links first where they are alike.
+        let price = |node: u32| {
+            let links = self.graph.leaving(node);
+            let sum: f64 = links.iter().map(|&arc| self.price(arc, STEEPNESS)).sum();
+            (sum / links.len().max(1) as f64, Reverse(links.len()))
+        };
+        let cheaper = |a: &u32, b: &u32| {
+            let (a, b) = (price(*a), price(*b));
+            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+        };
+        joins.min_by(cheaper).or_else(|| (self.graph.ranks() > 0).then_some(0))
+    }
+
+    /// A tree at the present prices; `None` if a rank cannot be reached.
+    fn grown(&self, start: u32) -> Option<Edges> {
+        FLATTER.iter().find_map(|&steepness| self.grown_at(start, steepness))
+    }
+
+    fn grown_at(&self, start: u32, steepness: i32) -> Option<Edges> {
+        let nodes = self.graph.nodes() as usize;
+        let mut growth = Growth {
+            depth: vec![NONE; nodes],
+            price: vec![f64::INFINITY; nodes],
+            by: vec![NONE; nodes],
+            open: BinaryHeap::new(),
+        };
+        let prices: Vec<f64> = (0..narrow(self.load.len())).map(|arc| self.price(arc, steepness)).collect();
+        growth.depth[start as usize] = 0;
+        growth.begin(start);
+        let mut tree = Edges { start, joined: Vec::new(), ends: Vec::new() };
+        let mut missing = (0..self.graph.ranks()).filter(|&rank| rank != start).count();
+        while missing > 0 {
+            poll();
+            let Reverse((bits, at)) = growth.open.pop()?;
+            // Prices are not negative, so their bits have their order.
+            if f64::from_bits(bits) > growth.price[at as usize] {
+                continue;
+            }
+            let is_new = growth.depth[at as usize] == NONE;
+            if self.roles[at as usize] == Role::Rank && is_new {
+                missing -= 1;
+                if self.join(at, &mut growth, &mut tree) {
+                    growth.again(|node| self.roles[node] != Role::Forwards);
+                }
+                continue;
+            }
+            if self.roles[at as usize] == Role::Forwards && !is_new {
+                continue;
+            }
+            for &arc in self.graph.leaving(at) {
+                let to = self.graph.arcs()[arc as usize].to as usize;
+                let price = growth.price[at as usize] + prices[arc as usize];
+                let is_open = self.roles[to] != Role::Closed && growth.depth[to] == NONE;
+                if is_open && price < growth.price[to] {
+                    (growth.price[to], growth.by[to]) = (price, arc);
+                    growth.open.push(Reverse((price.to_bits(), narrow(to))));
+                }
+            }
+        }
+        tree.drop_bare_start(self.roles);
+        Some(tree)
+    }
+
+    /// Adds the way to a rank to the tree; returns whether it passes a node that only forwards, which no other way may pass then.
+    fn join(&self, rank: u32, growth: &mut Growth, tree: &mut Edges) -> bool {
+        let mut way = Vec::new();
+        let mut at = rank;
+        while growth.depth[at as usize] == NONE {
+            let arc = growth.by[at as usize];
+            way.push((at, arc));
+            at = self.graph.arcs()[arc as usize].from;
+        }
+        let mut forwards = false;
+        for &(node, arc) in way.iter().rev() {
+            let from = self.graph.arcs()[arc as usize].from;
+            growth.depth[node as usize] = growth.depth[from as usize] + 1;
+            tree.joined.push((node, arc));
+            tree.ends.push([from, node]);
+            growth.begin(node);
+            forwards |= self.roles[node as usize] == Role::Forwards;
+        }
+        forwards
+    }
+}
+
+/// The search for the rank that is nearest to a tree.
+struct Growth {
+    /// Levels of the nodes of the tree; [`NONE`] for all others.
+    depth: Vec<u32>,
+    price: Vec<f64>,
+    /// The arc on the cheapest way from the tree.
+    by: Vec<u32>,
+    open: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Growth {
+    /// Ways begin at a node of the tree.
+    fn begin(&mut self, node: u32) {
+        let price = f64::from(self.depth[node as usize]) * LEVEL;
+        self.price[node as usize] = price;
+        self.open.push(Reverse((price.to_bits(), node)));
+    }
+
+    /// Forgets all ways; new ones begin at the nodes of the tree that may join another link.
+    fn again(&mut self, joins: impl Fn(usize) -> bool) {
+        self.open.clear();
+        for node in 0..self.depth.len() {
+            if self.depth[node] == NONE {
+                self.price[node] = f64::INFINITY;
+            } else if joins(node) {
+                self.begin(narrow(node));
+            }
+        }
+    }
+}
+
+impl Edges {
+    /// While the start is no rank and has one link, leaves it out.
+    fn drop_bare_start(&mut self, roles: &[Role]) {
+        while roles[self.start as usize] != Role::Rank {
+            let mut links = (0..self.ends.len()).filter(|&at| self.ends[at].contains(&self.start));
+            let (Some(only), None) = (links.next(), links.next()) else { return };
+            let [a, b] = self.ends.remove(only);
+            self.joined.remove(only);
+            self.start = if a == self.start { b } else { a };
+        }
+    }
+
+    /// The tree from a root.
+    fn rooted(&self, root: u32) -> SpanningTree {
+        let neighbors = self.neighbors();
+        let (mut nodes, mut parents, mut depths) = (vec![root], vec![0_u32], vec![0_u32]);
+        let mut at = 0;
+        while at < nodes.len() {
+            let (node, above) = (nodes[at], nodes[parents[at] as usize]);
+            for &next in neighbors.get(&node).into_iter().flatten().filter(|&&next| at == 0 || next != above) {
+                nodes.push(next);
+                parents.push(narrow(at));
+                depths.push(depths[at] + 1);
+            }
+            at += 1;
+        }
+        SpanningTree { nodes, parents, depth: depths.last().copied().unwrap_or(0) }
+    }
+
+    fn neighbors(&self) -> std::collections::BTreeMap<u32, Vec<u32>> {
+        let mut neighbors = std::collections::BTreeMap::<u32, Vec<u32>>::new();
+        for &[a, b] in &self.ends {
+            neighbors.entry(a).or_default().push(b);
+            neighbors.entry(b).or_default().push(a);
+        }
+        neighbors
+    }
+
+    /// The node nearest to the middle of the longest way in the tree at which links may join; of two the one that is no rank.
+    fn middle(&self, roles: &[Role]) -> u32 {
+        let one_end = self.rooted(self.start).nodes.last().copied().unwrap_or(self.start);
+        let longest = self.rooted(one_end);
+        let (mut at, mut way) = (longest.nodes.len() - 1, Vec::new());
+        loop {
+            way.push(longest.nodes[at]);
+            if at == 0 {
+                break;
+            }
+            at = longest.parents[at] as usize;
+        }
+        let from_middle = |place: usize| (2 * place).abs_diff(way.len() - 1);
+        let joins = (0..way.len()).filter(|&place| matches!(roles[way[place] as usize], Role::Rank | Role::Joins));
+        let nearest = joins.min_by_key(|&place| (from_middle(place), roles[way[place] as usize] == Role::Rank));
+        nearest.map_or(self.start, |place| way[place])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Arc;
+
+    fn cables(of: &[(u32, u32, u64)]) -> Vec<Arc> {
+        of.iter().flat_map(|&(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]).collect()
+    }
+
+    fn roles(graph: &Graph, relays: Role) -> Vec<Role> {
+        (0..graph.nodes()).map(|node| if node < graph.ranks() { Role::Rank } else { relays }).collect()
+    }
+
+    /// All ranks are in each tree, every edge is an arc, and nodes that only forward join two links.
+    fn check(graph: &Graph, roles: &[Role], found: &SpanningTrees) {
+        let mut load = vec![0.0; graph.arcs().len()];
+        for tree in &found.trees {
+            let mut links = vec![0; graph.nodes() as usize];
+            for (at, &node) in tree.nodes.iter().enumerate().skip(1) {
+                assert!((tree.parents[at] as usize) < at);
+                let above = tree.nodes[tree.parents[at] as usize];
+                for (from, to) in [(above, node), (node, above)] {
+                    let arc = graph.arcs().iter().position(|arc| (arc.from, arc.to) == (from, to)).unwrap();
+                    load[arc] += 1.0 / found.trees.len() as f64 / graph.arcs()[arc].rate as f64;
+                }
+                links[node as usize] += 1;
+                links[above as usize] += 1;
+            }
+            let mut sorted = tree.nodes.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), tree.nodes.len());
+            assert!((0..graph.ranks()).all(|rank| sorted.binary_search(&rank).is_ok()));
+            for &node in &sorted {
+                assert!(roles[node as usize] != Role::Closed);
+                assert!(roles[node as usize] == Role::Rank || links[node as usize] > 1);
+                assert!(roles[node as usize] != Role::Forwards || links[node as usize] == 2);
+            }
+        }
+        let busiest = load.iter().copied().fold(0.0, f64::max);
+        assert!((busiest - found.time).abs() < 1e-9 * busiest.max(1.0), "{busiest} {}", found.time);
+    }
+
+    #[test]
+    fn a_star_is_rooted_at_its_switch() {
+        let graph = Graph::new(4, 5, cables(&[(0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 4, 3)]));
+        let roles = roles(&graph, Role::Joins);
+        let found = spanning(&graph, &roles, None, 1).unwrap();
+        check(&graph, &roles, &found);
+        assert_eq!((found.trees[0].nodes[0], found.trees[0].depth), (4, 1));
+        let from_rank = spanning(&graph, &roles, Some(2), 1).unwrap();
+        assert_eq!((from_rank.trees[0].nodes[0], from_rank.trees[0].depth), (2, 2));
+    }
+
+    #[test]
+    fn trees_share_equal_switches_evenly() {
+        let of: Vec<_> = (0..8).flat_map(|rank| (8..12).map(move |switch| (rank, switch, 1))).collect();
+        let graph = Graph::new(8, 12, cables(&of));
+        let roles = roles(&graph, Role::Joins);
+        let found = spanning(&graph, &roles, None, 4).unwrap();
+        check(&graph, &roles, &found);
+        assert!((found.time - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn switches_that_only_forward_join_two_links() {
+        // Ranks 0 to 3 are reached from each other only over forwarding switches; a chain exists.
+        let graph = Graph::new(4, 7, cables(&[(0, 4, 1), (4, 1, 1), (1, 5, 1), (5, 2, 1), (2, 6, 1), (6, 3, 1)]));
+        let roles = roles(&graph, Role::Forwards);
+        let found = spanning(&graph, &roles, None, 1).unwrap();
+        check(&graph, &roles, &found);
+        // A star of ranks around one forwarding switch has no tree of more than two ranks.
+        let star = Graph::new(3, 4, cables(&[(0, 3, 1), (1, 3, 1), (2, 3, 1)]));
+        assert!(spanning(&star, &[Role::Rank, Role::Rank, Role::Rank, Role::Forwards], None, 1).is_none());
+    }
+
+    #[test]
+    fn random_networks_have_valid_trees() {
+        let mut seed = 7_u64;
+        let mut random = move |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let mut found = 0;
+        for _ in 0..300 {
+            let (ranks, switches) = (2 + random(6), random(5));
+            let nodes = narrow::<u32>(ranks + switches);
+            let links: Vec<_> = (0..nodes)
+                .flat_map(|a| (a + 1..nodes).map(move |b| (a, b)))
+                .filter_map(|(a, b)| (random(3) > 0).then(|| (a, b, 1 + random(4))))
+                .collect();
+            let graph = Graph::new(narrow(ranks), nodes, cables(&links));
+            let kinds = [Role::Joins, Role::Forwards, Role::Closed];
+            let roles: Vec<Role> = (0..nodes)
+                .map(|node| if u64::from(node) < ranks { Role::Rank } else { kinds[random(3) as usize] })
+                .collect();
+            for count in [1, 3] {
+                if let Some(trees) = spanning(&graph, &roles, None, count) {
+                    check(&graph, &roles, &trees);
+                    found += 1;
+                }
+            }
+        }
+        assert!(found > 300, "{found}");
+    }
+}
