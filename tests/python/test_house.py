@@ -16,8 +16,8 @@ from .conftest import ROOT
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost", "emit"}
 #: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
-#: base < [machine | collective] < [schedule | workload] < lower < [algorithms | cost | emit] < sim < discover < plan < py, and
-#: schedule < runtime < mpi < [preload | py].
+#: base < [machine | collective] < [schedule | workload] < lower < [algorithms | cost | emit] < sim < discover < plan
+#: < py, and schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "machine": {"base"},

@@ -1,6 +1,7 @@
 """Programs of other tools: from files to the time of a step, on the command line and in Python."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from .test_reports import check
 
 FOLDER = ROOT / "examples" / "programs"
 TRANSFORMER = FOLDER / "transformer.hlo"
-RATES = {"tflops": 494.0, "memory_gb_per_second": 3350.0}
+RATES: dict[str, Any] = {"tflops": 494.0, "memory_gb_per_second": 3350.0}
 OPTIONS = ("--tflops", "494", "--memory-gb-per-second", "3350")
 
 #: 8 devices sum a vector of 1 MiB.
@@ -160,6 +161,36 @@ def test_operations_whose_time_is_not_known_are_counted(tmp_path: Path, capsys: 
     code, out, _ = run(capsys, *words)
     assert code == 0
     assert "operations whose time is not known, counted by their memory traffic: sing (1)" in out
+
+
+def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = un.read_workload(TRANSFORMER)
+    files = program.to_chakra()
+    assert len(files) == program.ranks
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "notes.txt").write_text("not a trace")
+    report = un.step(tmp_path, "torus2d-small", **RATES)
+    before = un.step(program, "torus2d-small", **RATES)
+    # Traces do not say which part of a result a rank uses.
+    assert report == {**before, "format": "chakra", "second_opinion": []}
+    (tmp_path / "jit_step.7.et").unlink()
+    code, _, err = run(capsys, "workload", "--from", str(tmp_path), "--machine", "torus2d-small")
+    assert code == 2
+    assert "jit_step.0.et: the trace of rank 7 is missing" in err
+
+
+def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "programs.md").read_text()
+    shown = re.findall(r"^```\n\$ unisono (.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert shown
+    for block in shown:
+        line, _, printed = block.replace("\\\n", " ").partition("\n")
+        assert main(line.split()) == 0
+        assert capsys.readouterr().out == printed
+    for example in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(compile(example, "docs/programs.md", "exec"), {})
 
 
 def test_the_program_is_what_jax_compiles_now() -> None:

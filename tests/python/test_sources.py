@@ -151,7 +151,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ranks = un.load(folder / "ranks.sched")
     un.emit(ranks, "goal", folder / "ranks.goal")
     (folder / "ranks.cert").write_text(ranks.certificate())
-    (folder / "small.hlo").write_text("HloModule m\n\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n")
+    module = "HloModule m\n\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"
+    (folder / "small.hlo").write_text(module)
     (folder / "program.json").write_text('{"buffers": [], "tasks": []}')
     return folder
 

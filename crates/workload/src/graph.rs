@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use unisono_collective::Kind;
 
-use crate::Groups;
+use crate::{Groups, hlo::Finding};
 
 /// A program on a number of ranks.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +23,8 @@ pub struct WorkloadGraph {
     /// Each distinct table of receivers once: of each rank the rank that it sends to, itself where it sends nothing.
     pub receivers: Vec<Vec<u32>>,
     pub classes: Vec<RankClass>,
+    /// Collectives in place of which a cheaper one suffices.
+    pub findings: Vec<Finding>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
 }

@@ -17,4 +17,5 @@ pub use accelerator::Accelerator;
 pub use error::{Place, ReadError};
 pub use graph::{Collected, Compute, RankClass, Work, WorkNode, WorkloadGraph};
 pub use groups::{Groups, GroupsError};
+pub use hlo::Finding;
 pub use read::{SourceFile, read};

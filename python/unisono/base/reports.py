@@ -30,6 +30,7 @@ __all__ = [
     "PricedOperation",
     "ProofReport",
     "SampledJobs",
+    "SecondOpinion",
     "SimulationReport",
     "StepCollective",
     "StepReport",
@@ -364,6 +365,21 @@ class StepCollective(TypedDict):
     ratio: float | None
 
 
+class SecondOpinion(TypedDict):
+    """A collective of which ranks use only their own part, and the cheaper one that suffices."""
+
+    name: str
+    kind: str
+    suffices: str
+    group: int
+    count: int
+    bytes: int
+    suffices_bytes: int
+    seconds: float
+    suffices_seconds: float
+    saved_seconds: float
+
+
 class WhatIf(TypedDict):
     """The times of a step after changes of the machine."""
 
@@ -384,6 +400,7 @@ class StepReport(WorkloadReport):
     model: str
     hidden_seconds: float
     collectives: list[StepCollective]
+    second_opinion: list[SecondOpinion]
     unknown: dict[str, int]
     what_if: list[WhatIf]
 

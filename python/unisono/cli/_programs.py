@@ -53,6 +53,10 @@ def print_step(report: StepReport) -> None:
     ]
     columns = ["collective", "groups", "bytes", "count", "algorithm", "takes", "ratio", "share", "exposed"]
     print_table(columns, rows, right=["groups", "bytes", "count", "takes", "ratio", "share", "exposed"])
+    for row in report["second_opinion"]:
+        found = f"{row['name']}: each rank uses one part of this {row['kind']} among {row['group']}"
+        times = f"{duration(row['suffices_seconds'])} instead of {duration(row['seconds'])}"
+        print_lines("", f"{found}; {row['suffices']} suffices and takes {times}")
     if report["unknown"]:
         unknown = ", ".join(f"{name} ({count})" for name, count in sorted(report["unknown"].items()))
         print_lines("", f"operations whose time is not known, counted by their memory traffic: {unknown}")

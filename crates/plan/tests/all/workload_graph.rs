@@ -26,7 +26,7 @@ fn collective(kind: Kind, bytes: u64, groups: u32, after: &[u32]) -> WorkNode {
 
 fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGraph {
     let (name, unknown) = ("w".to_owned(), std::collections::BTreeMap::new());
-    WorkloadGraph { name, format: "test", ranks, groups, receivers: Vec::new(), classes, unknown }
+    WorkloadGraph { name, format: "test", ranks, groups, receivers: Vec::new(), classes, findings: Vec::new(), unknown }
 }
 
 /// A program of several classes: for each a list of nodes, each with its length and what it waits for. Node n of every
@@ -181,6 +181,18 @@ fn a_transformer_on_machines() {
         assert!(without.hidden_seconds < 1e-9, "{machine}: nothing is hidden without overlap");
         assert_eq!(with.iteration.compute_seconds, without.iteration.compute_seconds);
     }
+}
+
+#[test]
+fn a_cheaper_collective_is_priced_beside_the_one_found() {
+    let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
+    let report = on("torus2d-small", &program, true);
+    let [row] = &report.second_opinion[..] else { panic!("{:?}", report.second_opinion) };
+    assert_eq!((row.kind, row.suffices, row.group, row.count), ("allreduce", "reduce-scatter", 32, 1));
+    let found = report.collectives.iter().find(|c| c.bytes == row.bytes).unwrap();
+    assert_eq!(row.seconds, found.seconds);
+    assert!(row.suffices_seconds < 0.6 * row.seconds);
+    assert_eq!(row.saved_seconds, row.seconds - row.suffices_seconds);
 }
 
 #[test]

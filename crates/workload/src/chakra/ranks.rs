@@ -69,7 +69,16 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     let program = Program { members: members(&traces), groups: Distinct::new(), traces };
     let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
     let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
-    Ok(WorkloadGraph { name, format: "chakra", ranks, groups, receivers: Vec::new(), classes, unknown })
+    Ok(WorkloadGraph {
+        name,
+        format: "chakra",
+        ranks,
+        groups,
+        receivers: Vec::new(),
+        classes,
+        findings: Vec::new(),
+        unknown,
+    })
 }
 
 /// The rank in `NAME.RANK.et`.

@@ -91,9 +91,8 @@ fn first_of_tuple(i: &Instruction) -> f64 {
     }
 }
 
-/// Bytes that a fusion reads and writes.
-fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) -> f64 {
-    // Of each instruction: the bytes that slices and updates read of it, or all where another operation reads it.
+/// Of each instruction of a fusion: the bytes that slices and updates read of it; `None` where another operation reads it.
+pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     let mut read: Vec<Option<u64>> = vec![Some(0); fused.instructions.len()];
     for user in &fused.instructions {
         for (n, &used) in user.operands.iter().enumerate() {
@@ -105,6 +104,12 @@ fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) 
             read[used] = read[used].zip(part).map(|(sum, part)| sum.saturating_add(part));
         }
     }
+    read
+}
+
+/// Bytes that a fusion reads and writes.
+fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) -> f64 {
+    let read = sliced(fused);
     let of = |n: usize| {
         let parameter = fused.parameters.get(n).copied().flatten();
         let whole = operand(n);

@@ -13,6 +13,7 @@ use super::{
     compute::{Arithmetic, is_product},
     module::{Computation, Instruction, Module},
     opcodes::{Cost, cost},
+    opinion::{Finding, suffices, users},
     text::{bracketed, parts},
 };
 use crate::{Collected, Groups, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
@@ -74,6 +75,10 @@ pub struct Expansion<'a> {
     groups: Distinct<Groups>,
     receivers: Distinct<Vec<u32>>,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
+    /// By the place of the instruction.
+    findings: BTreeMap<(usize, usize), Finding>,
+    /// The users of the values of computations that communicate.
+    users: rustc_hash::FxHashMap<usize, Rc<[Vec<usize>]>>,
     unknown: BTreeMap<String, u64>,
     visits: u64,
 }
@@ -89,6 +94,8 @@ impl<'a> Expansion<'a> {
             groups: Distinct::new(),
             receivers: Distinct::new(),
             communication: rustc_hash::FxHashMap::default(),
+            findings: BTreeMap::new(),
+            users: rustc_hash::FxHashMap::default(),
             unknown: BTreeMap::new(),
             visits: 0,
         })
@@ -104,6 +111,7 @@ impl<'a> Expansion<'a> {
             groups: self.groups.into_rows(),
             receivers: self.receivers.into_rows(),
             classes: vec![RankClass { ranks: (0..ranks).collect(), nodes: self.nodes }],
+            findings: self.findings.into_values().collect(),
             unknown: self.unknown,
         })
     }
@@ -192,13 +200,28 @@ impl<'a> Expansion<'a> {
             Some(&read) => read,
             None => {
                 let read = self.read(i, &self.module.computations[at])?;
+                self.judge(at, n, read);
                 self.communication.insert((at, n), read);
                 read
             }
         };
         // A group of one rank has nothing to do.
         let Some(work) = work else { return Ok(needs) };
+        if let Some(finding) = self.findings.get_mut(&(at, n)) {
+            finding.count += 1;
+        }
         Ok(Needs { communicated: self.node(i, work, needs), ..Needs::default() })
+    }
+
+    /// Notes a collective in place of which a cheaper one suffices.
+    fn judge(&mut self, at: usize, n: usize, read: Read) {
+        let Some(Work::Collective(found)) = read else { return };
+        let size = *self.groups.row(found.groups).sizes().last().unwrap_or(&1);
+        let all = self.users.entry(at).or_insert_with(|| users(&self.module.computations[at]).into());
+        if let Some(suffices) = suffices(self.module, at, all, n, &found, size) {
+            let name = self.module.computations[at].instructions[n].name.to_owned();
+            self.findings.insert((at, n), Finding { name, count: 0, found, suffices });
+        }
     }
 
     fn read(&mut self, i: &Instruction, within: &Computation) -> Result<Read, Wrong> {

@@ -8,11 +8,14 @@ mod compute;
 mod expand;
 mod module;
 mod opcodes;
+mod opinion;
 mod replica_groups;
 mod shape;
 mod text;
 
 use crate::{ReadError, WorkloadGraph, error::Wrong};
+pub use opinion::Finding;
+
 use expand::Expansion;
 use module::Module;
 

@@ -73,6 +73,34 @@ fn a_transformer_computes_and_communicates_what_its_shapes_say() {
 }
 
 #[test]
+fn slopes_that_are_summed_and_sliced_are_a_reduce_scatter() {
+    let graph = read(TRANSFORMER);
+    let [finding] = &graph.findings[..] else { panic!("{:?}", graph.findings) };
+    assert_eq!((&*finding.name, finding.count), ("all-reduce.31", 1));
+    assert_eq!((finding.found.kind, finding.suffices.kind), (Kind::Allreduce, Kind::ReduceScatter));
+    assert_eq!(finding.suffices.bytes * 32, finding.found.bytes);
+}
+
+#[test]
+fn parts_that_a_device_takes_decide_what_suffices() {
+    let found = |lines: &str| {
+        let gathered = "  %g = f32[512]{0} all-gather(%x), channel_id=1, replica_groups=[1,8]<=[8], \
+                        use_global_device_ids=true, dimensions={0}\n  %p = u32[] partition-id()\n  %o = s32[] convert(%p)\n";
+        let graph = read(&module("", &format!("{gathered}{lines}")));
+        graph.findings.iter().map(|finding| (finding.suffices.kind, finding.suffices.bytes)).collect::<Vec<_>>()
+    };
+    let slice = |name: &str, elements: u32, offset: &str| {
+        format!("  {name} = f32[{elements}]{{0}} dynamic-slice(%g, {offset}), dynamic_slice_sizes={{{elements}}}\n")
+    };
+    assert_eq!(found(&slice("ROOT %s", 64, "%o")), [(Kind::Alltoall, 32)]);
+    // More than a part, twice a part, a place that is the same on all devices, and another use.
+    assert_eq!(found(&slice("ROOT %s", 65, "%o")), []);
+    assert_eq!(found(&(slice("%s", 64, "%o") + &slice("ROOT %t", 64, "%o"))), []);
+    assert_eq!(found(&("  %c = s32[] constant(3)\n".to_owned() + &slice("ROOT %s", 64, "%c"))), []);
+    assert_eq!(found(&(slice("%s", 64, "%o") + "  ROOT %n = f32[512]{0} negate(%g)\n")), []);
+}
+
+#[test]
 fn values_wait_for_what_they_need() {
     let text = module(
         SUM,

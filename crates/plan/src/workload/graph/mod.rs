@@ -6,4 +6,4 @@ mod report;
 
 pub use clock::{Clock, ClockError, Interval};
 pub use prices::{Communication as PricedCommunication, Prices};
-pub use report::{CollectiveRow, GraphReport, graph_report};
+pub use report::{CollectiveRow, GraphReport, OpinionRow, graph_report};

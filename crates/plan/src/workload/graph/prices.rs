@@ -106,8 +106,21 @@ impl<'a> Prices<'a> {
             Work::Collective(collected) => Key::Collective(collected),
             Work::Permute { bytes, receivers } => Key::Permute { bytes, receivers },
         };
+        self.numbered(key).map(Some)
+    }
+
+    /// A collective of the program's groups, whether a node makes it or not.
+    ///
+    /// # Errors
+    /// No algorithm makes it on the machine.
+    pub fn of(&mut self, collected: Collected) -> Result<Communication, PlanError> {
+        let row = self.numbered(Key::Collective(collected))?;
+        Ok(self.rows[row].clone())
+    }
+
+    fn numbered(&mut self, key: Key) -> Result<usize, PlanError> {
         if let Some(&row) = self.known.get(&key) {
-            return Ok(Some(row));
+            return Ok(row);
         }
         check();
         let priced = match key {
@@ -116,7 +129,7 @@ impl<'a> Prices<'a> {
         };
         self.rows.push(priced);
         self.known.insert(key, self.rows.len() - 1);
-        Ok(Some(self.rows.len() - 1))
+        Ok(self.rows.len() - 1)
     }
 
     fn collective(&self, collected: &Collected) -> Result<Communication, PlanError> {

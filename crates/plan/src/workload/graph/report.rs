@@ -35,6 +35,22 @@ pub struct CollectiveRow {
     pub ratio: Option<f64>,
 }
 
+/// A collective of which ranks use only their own part, and the cheaper one that suffices.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct OpinionRow {
+    pub name: String,
+    pub kind: &'static str,
+    pub suffices: &'static str,
+    pub group: u32,
+    pub count: u64,
+    pub bytes: u64,
+    pub suffices_bytes: u64,
+    pub seconds: f64,
+    pub suffices_seconds: f64,
+    /// Of all times that it is made.
+    pub saved_seconds: f64,
+}
+
 /// One step of a program, seen from the class of ranks that ends last.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GraphReport {
@@ -56,6 +72,7 @@ pub struct GraphReport {
     pub iteration: Iteration,
     /// By total time, longest first.
     pub collectives: Vec<CollectiveRow>,
+    pub second_opinion: Vec<OpinionRow>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
     /// Of levels that simulate.
@@ -93,6 +110,8 @@ pub fn graph_report(
     let step = Step { graph, class, times: &clock.0[class], lengths, rows: &rows[class], priced: prices.rows() };
     let iteration = step.iteration(clock.end(class));
     let hidden_seconds = (iteration.communication_seconds - iteration.exposed_seconds).max(0.0);
+    let collectives = step.collectives(iteration.seconds);
+    let second_opinion = second_opinion(graph, &mut prices)?;
     Ok(GraphReport {
         workload: graph.name.clone(),
         machine: prices.machine_name().to_owned(),
@@ -106,12 +125,38 @@ pub fn graph_report(
         classes: graph.classes.len(),
         model: prices.model(),
         hidden_seconds,
-        collectives: step.collectives(iteration.seconds),
+        collectives,
+        second_opinion,
         iteration,
         unknown: graph.unknown.clone(),
         packets: None,
         events: None,
     })
+}
+
+/// The findings of the reader that save time, those that save most first.
+fn second_opinion(graph: &WorkloadGraph, prices: &mut Prices) -> Result<Vec<OpinionRow>, PlanError> {
+    let mut rows = Vec::new();
+    for finding in &graph.findings {
+        let (found, suffices) = (prices.of(finding.found)?, prices.of(finding.suffices)?);
+        let saved = (found.seconds - suffices.seconds) * finding.count as f64;
+        if saved > 0.0 {
+            rows.push(OpinionRow {
+                name: finding.name.clone(),
+                kind: found.kind,
+                suffices: suffices.kind,
+                group: found.ranks,
+                count: finding.count,
+                bytes: found.bytes,
+                suffices_bytes: suffices.bytes,
+                seconds: found.seconds,
+                suffices_seconds: suffices.seconds,
+                saved_seconds: saved,
+            });
+        }
+    }
+    rows.sort_by(|a, b| b.saved_seconds.total_cmp(&a.saved_seconds));
+    Ok(rows)
 }
 
 /// The nodes of one class on the clock.
