@@ -58,6 +58,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/mpi/tasks.py
 	$(say) "strong scaling of programs of tasks, predicted"
 	@$(BIN)/python benches/scaling.py --most 64
+	$(say) "allreduces with and without switches that reduce"
+	@$(BIN)/python benches/reducing.py --machines dgx-h100 dgx-h100-x8
 	$(say) "choices on networks beside simulations"
 	@$(BIN)/python benches/networks.py
 

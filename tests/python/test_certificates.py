@@ -141,6 +141,7 @@ MACHINES: list[tuple[str, list[tuple[int, ...]]]] = [
     ("wse2", [*((p,) for p in range(1, 10)), (2, 2), (2, 3), (3, 3), (2, 4)]),
     ("piuma", [(p,) for p in range(1, 10)]),
     ("dgx-a100", [(p,) for p in range(1, 9)]),
+    ("dgx-h100", [(p,) for p in range(1, 9)]),
 ]
 
 

@@ -17,6 +17,8 @@ CASES = [
     ("hx2mesh-small", (24,), "alltoall", None),
     ("torus2d-small", (4, 4), "allreduce", None),
     ("fattree-small", (16,), "allgather", None),
+    ("dgx-h100", (8,), "allreduce", None),
+    ("hx2mesh-small-reducing", (4, 6), "reduce", "in-network"),
     ("piuma", (128,), "allreduce", None),
     ("piuma", (20,), "reduce", "in-network"),
 ]

@@ -123,7 +123,7 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str], tmp_path
         (("--from", "missing.hlo"), "the program 'missing.hlo' does not exist"),
         (("gpt-3", "--from", "small.hlo"), "'gpt-3' and --from both name a workload"),
         (("--from", "small.hlo", "--level", "packet"), "--level is for workloads by name"),
-        (("--from", "small.hlo", "--nodes", "2"), "--nodes is for vgg16"),
+        (("--from", "small.hlo", "--minibatch", "2"), "--minibatch is for vgg16"),
         (("--from", "small.hlo", "--what-if", "planes"), "'planes' is not KEY=VALUE"),
         (("--from", "small.hlo", "--what-if", "color=3"), "unknown field `color`"),
         (("--from", "small.hlo", "--what-if", "planes=many"), "planes=many"),
@@ -153,6 +153,15 @@ def test_wrong_input_is_one_sentence(
     code, out, err = run(capsys, "workload", *words, "--machine", "fattree-small")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
+
+
+def test_boxes_are_as_many_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("workload", "--from", str(TRANSFORMER), "--machine", "dgx-h100-x8", *OPTIONS)
+    code, out, _ = run(capsys, *words, "--nodes", "32")
+    assert (code, out.splitlines()[0]) == (0, "jit_step on 256 accelerators of dgx-h100-x8, by the model")
+    code, _, err = run(capsys, *words)
+    assert code == 2
+    assert "256 ranks do not fit on dgx-h100-x8, which has 64 accelerators" in err
 
 
 def test_operations_whose_time_is_not_known_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

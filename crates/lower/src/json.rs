@@ -8,7 +8,7 @@ use unisono_schedule::{json::Document, text::Line};
 use crate::{
     GridPlacement, Placement, PlacementError,
     placed::{File, FileError},
-    placement::{NODES_OF_NETWORK, SWITCHES_OF_NODES, nodes, runs},
+    placement::{SWITCHES_OF_NODES, nodes, runs, words_of_network},
     switches::{SwitchPlacement, VirtualChannel, channels},
     text,
 };
@@ -89,7 +89,7 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     let placement = placing.map(|placing| match placing {
         Placing::Grid(p) => on_grid(p, schedule.stream_count()).map(Placement::Grid).map_err(|e| e.to_string()),
         Placing::Nodes { nodes: runs } => {
-            nodes(runs.iter().copied(), schedule.collective().ranks as usize, NODES_OF_NETWORK).map(Placement::Nodes)
+            nodes(runs.iter().copied(), schedule.node_count(), words_of_network(&schedule)).map(Placement::Nodes)
         }
         Placing::Switches { switches, channels: runs } => {
             let runs = runs.iter().map(|&(identifier, channel, count)| (VirtualChannel { identifier, channel }, count));

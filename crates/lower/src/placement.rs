@@ -124,6 +124,14 @@ pub(crate) fn nodes(
     Ok(read)
 }
 
-/// The words of [`nodes`] for nodes on a network, and for nodes on switches that reduce.
-pub(crate) const NODES_OF_NETWORK: [&str; 2] = ["nodes of the network", "nodes of the schedule"];
+/// The words of [`nodes`] for nodes on a network.
+pub(crate) fn words_of_network(schedule: &Schedule) -> [&'static str; 2] {
+    if schedule.check_ranks_only().is_ok() {
+        ["nodes", "ranks"]
+    } else {
+        ["accelerators and switches", "nodes of the schedule"]
+    }
+}
+
+/// The words of [`nodes`] for nodes on switches that reduce.
 pub(crate) const SWITCHES_OF_NODES: [&str; 2] = ["cores and switches", "nodes of the schedule"];

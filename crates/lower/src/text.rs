@@ -32,7 +32,7 @@ use crate::{
     GridPlacement, Placement,
     grid_placement::ANY_COLOR,
     placed::{File, FileError},
-    placement::{NODES_OF_NETWORK, SWITCHES_OF_NODES, nodes, runs},
+    placement::{SWITCHES_OF_NODES, nodes, runs, words_of_network},
     route::{Route, Segment},
     switches::{SwitchPlacement, VirtualChannel, channels},
 };
@@ -245,7 +245,7 @@ fn placement(line: &mut Line<'_>, schedule: &Schedule) -> Result<Placement, Pars
         nodes(read, schedule.node_count(), SWITCHES_OF_NODES)
             .map(|nodes| Placement::Switches(SwitchPlacement { nodes, channels: Vec::new() }))
     } else {
-        nodes(read, schedule.node_count(), NODES_OF_NETWORK).map(Placement::Nodes)
+        nodes(read, schedule.node_count(), words_of_network(schedule)).map(Placement::Nodes)
     };
     placed.map_err(|message| line.error(message))
 }

@@ -94,7 +94,7 @@ LIST = (
 NAMED_WORKLOAD = (Unused(_OF_PROGRAMS, "is for a program of another tool; name its file with --from"),)
 PROGRAM = (
     Unused(("level",), "is for workloads by name; programs of --from are timed by the model"),
-    Unused(("nodes", "minibatch", "algorithm"), "is for vgg16 on switches that reduce; drop it"),
+    Unused(("minibatch", "algorithm"), "is for vgg16 on switches that reduce; drop it"),
 )
 #: A program of tasks without a machine, and without a picture.
 NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)

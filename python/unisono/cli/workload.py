@@ -25,7 +25,7 @@ __all__ = ["workload"]
     help="The time of communication: by the model of plans, or with every packet simulated.",
 )
 @click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
-@click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce.")
+@click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
 @click.option(
     "--minibatch",
     type=int,
@@ -78,7 +78,7 @@ def workload(
         with working(f"timing {source}"):
             program = unisono.step(
                 source,
-                machine,
+                unisono.machine(machine, nodes=nodes),
                 overlap=not no_overlap,
                 strict=strict,
                 tflops=tflops,

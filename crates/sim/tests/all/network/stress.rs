@@ -1,7 +1,9 @@
 //! Random traffic at saturation with tiny buffers: packets are conserved, nothing deadlocks, and what does is reported.
 
 use unisono_base::mix;
-use unisono_machine::network::{Cable, FAMILIES, Header, Hop, Link, MachinesPer, Plane, PlaneBuilder, Routing};
+use unisono_machine::network::{
+    Cable, FAMILIES, Header, Hop, Link, MachinesPer, Plane, PlaneBuilder, Routing, Switches,
+};
 use unisono_sim::network::{Interconnect, Options, SimError, run};
 
 use crate::network::common::{TOPOLOGIES, VALIANT, interconnect, traffic};
@@ -99,6 +101,7 @@ fn onward() -> Interconnect {
         planes: 1,
         send_machines: 4,
         send_machines_per: MachinesPer::default(),
+        computing: Switches::default(),
     }
 }
 

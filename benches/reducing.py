@@ -1,0 +1,67 @@
+"""Allreduces on networks with and without switches that reduce: the table of docs/results.md.
+
+For each machine file with `[[switches]]` the same machine without these entries is planned too. The choice of the default
+model is simulated packet by packet on both. The gain is the time without over the time with such switches.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import unisono as un
+
+MACHINES = Path(__file__).resolve().parent.parent / "machines"
+NAMES = ("dgx-h100", "dgx-h100-x8", "fattree-small-reducing", "hx2mesh-small-reducing")
+SIZES = (1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
+
+
+class Row(NamedTuple):
+    """The choice on a machine."""
+
+    algorithm: str
+    predicted: float
+    simulated: float
+    bound: float
+
+
+def chosen(machine: un.Machine, size: int) -> Row:
+    """Plans, proves and simulates an allreduce of so many bytes."""
+    plan = un.plan("allreduce", machine, bytes=size)
+    params = ", ".join(f"{key}={value}" for key, value in plan.params.items())
+    run = un.simulate(plan.schedule)
+    named = f"{plan.algorithm} ({params})" if params else plan.algorithm
+    return Row(named, plan.predicted["seconds"], run.seconds, plan.bound["seconds"])
+
+
+def pair(name: str, folder: Path) -> tuple[un.Machine, un.Machine]:
+    """The machine of a preset, and the same whose switches only forward."""
+    text = (MACHINES / f"{name}.toml").read_text()
+    plain = folder / f"{name}.toml"
+    plain.write_text(text[: text.index("[[switches]]")])
+    return un.machine(name), un.machine(str(plain))
+
+
+def main() -> None:
+    """Prints a row for each machine and size."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--machines", nargs="+", default=NAMES, choices=NAMES)
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="bytes of the vector")
+    args = parser.parse_args()
+    print("| machine | bytes | switches forward | µs | switches reduce | µs | over its bound | gain |")
+    print("|---|---:|---|---:|---|---:|---:|---:|")
+    begin = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.machines:
+            reducing, plain = pair(name, Path(folder))
+            for size in args.sizes:
+                before, after = chosen(plain, size), chosen(reducing, size)
+                times = f"{before.algorithm} | {before.simulated * 1e6:.2f} | {after.algorithm} | {after.simulated * 1e6:.2f}"
+                ratios = f"{after.simulated / after.bound:.2f} | {before.simulated / after.simulated:.2f}"
+                print(f"| `{name}` | {size:,} | {times} | {ratios} |", flush=True)
+    print(f"\n{time.process_time() - begin:.0f} CPU s")
+
+
+if __name__ == "__main__":
+    main()
