@@ -46,6 +46,8 @@ pub enum WrongWorkload {
     Product,
     #[error("step '{step}' has compute_us {found}; accepted is 0 to a year")]
     Compute { step: String, found: String },
+    #[error("step '{step}' has {found} elements; accepted are at most 2^48")]
+    Elements { step: String, found: u64 },
     #[error("step '{step}' communicates over '{found}'; dimensions are {known}")]
     Dimension { step: String, found: String, known: String },
     #[error("step '{step}' has partner {found} in groups of {ranks} ranks")]

@@ -102,6 +102,10 @@ fn mistakes_are_named() {
     let cases = [
         (format!("{head}shape = [2, 3]\n[[steps]]\nname = \"s\"\n"), "dimension 'd' of size 4 has shape 2x3"),
         (format!("{head}[[steps]]\nname = \"s\"\ncompute_us = -1\n"), "compute_us -1; accepted is 0 to a year"),
+        (
+            format!("{head}{}collective = \"send\"\n", step.replace("elements = 1", "elements = 9223372036854775807")),
+            "step 's' has 9223372036854775807 elements; accepted are at most 2^48",
+        ),
         (format!("{head}{step}collective = \"sum\"\n"), "'sum' is not a communication; accepted are allgather,"),
         (format!("{head}{step}collective = \"send\"\nover = [\"x\"]\n"), "over 'x'; dimensions are d"),
         (format!("{head}{step}collective = \"exchange\"\npartners = [4]\n"), "partner 4 in groups of 4 ranks"),
