@@ -1,21 +1,27 @@
 //! The network of a group of ranks, with the cuts and forests that were computed for it.
 
+mod forests;
+
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{
-    interrupt::poll,
-    limits::{self, OverLimit},
-};
+use unisono_base::{interrupt::poll, limits::OverLimit};
 use unisono_machine::network::Switches;
 
 use crate::{
-    Forest, Graph, Scatter, Ways, concurrent,
+    Forest, Graph, Scatter, concurrent,
     cut::{self, Cut},
+<<<<<<< HEAD:crates/synthesis/src/fabric.rs
     forest::{Trees, sums},
-    packing::{NoPacking, Packing, Tree, pack},
+    packing::{NoPacking, Packing, Tree},
     partition::{self, Partition},
+    recent,
     rounding::rounded,
+=======
+    forest::Times,
+    packing::Packing,
+    partition::{self, Partition},
+>>>>>>> wt-synth:crates/synthesis/src/fabric/mod.rs
     spanning::{Role, SpanningTrees, spanning},
     translated::Steps,
 };
@@ -62,7 +68,7 @@ impl std::fmt::Display for NoForest {
 
 /// Ranks times arcs beyond which forests are found only where the network looks alike from all ranks.
 const MOST_PACKED: u64 = 1 << 15;
-/// Ranks for which a plan tries all depths.
+/// Ranks for which packings of all roots are exact, and a plan tries all depths.
 const MOST_QUICK: u32 = 16;
 /// Ranks times arcs up to which cuts are exact, since they need a flow to every rank; beyond it only the cuts around single
 /// ranks are known.
@@ -95,7 +101,7 @@ pub struct Fabric {
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
     /// Of forests, by the bytes of a chunk.
-    ends: Mutex<FxHashMap<(Key, u64), f64>>,
+    times: Mutex<FxHashMap<(Key, u64), Shared<Times>>>,
     flow: concurrent::Known,
     computing: Switches,
     spanning: Mutex<FxHashMap<SpanningKey, Option<Shared<SpanningTrees>>>>,
@@ -137,7 +143,7 @@ impl Fabric {
             partition: OnceLock::new(),
             packings: Mutex::default(),
             forests: Mutex::default(),
-            ends: Mutex::default(),
+            times: Mutex::default(),
             flow: concurrent::Known::default(),
             computing: Switches::default(),
             spanning: Mutex::default(),
@@ -293,7 +299,8 @@ impl Fabric {
         depths
     }
 
-    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before.
+    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before; where forests are
+    /// found quickly, 1, 2, 3, 4, 6, ... more.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];
@@ -315,10 +322,11 @@ impl Fabric {
             }
             last = packing.time;
             depths.push(least.saturating_add(more).min(deepest));
-            more = 2 * more + 1;
+            more = if self.grows(roots) { more + (more / 2).max(1) } else { 2 * more + 1 };
         }
         depths
     }
+<<<<<<< HEAD:crates/synthesis/src/fabric.rs
 
     /// A forest of whole chunks no deeper than `depth`.
     ///
@@ -386,13 +394,15 @@ impl Fabric {
                 _ => 1.015,
             };
             let enough = near * self.cut(roots).time();
-            match pack(graph, &list, Ways::Shortest, depth, enough) {
-                Ok(packing) => Ok(Shared::new(packing)),
+            match recent::packing(graph, list, depth, enough) {
+                Ok(packing) => Ok(packing),
                 Err(NoPacking::Unreachable) => Err(NoForest::Unreachable),
                 Err(NoPacking::Solver(message)) => Err(NoForest::Solver(message)),
             }
         })
     }
+=======
+>>>>>>> wt-synth:crates/synthesis/src/fabric/mod.rs
 }
 
 #[cfg(test)]
