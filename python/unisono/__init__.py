@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from unisono._core import Stream as Stream
     from unisono._core import UnsupportedError as UnsupportedError
     from unisono._core import VerifyError as VerifyError
+    from unisono._core import WorkloadGraph as WorkloadGraph
     from unisono._core import __version__ as __version__
     from unisono._core import algorithms as algorithms
     from unisono._core import collectives as collectives
@@ -56,7 +57,9 @@ if TYPE_CHECKING:
     from unisono.planning import import_schedule as import_schedule
     from unisono.planning import load_plans as load_plans
     from unisono.planning import plan as plan
+    from unisono.planning import read_workload as read_workload
     from unisono.planning import save_plans as save_plans
+    from unisono.planning import step as step
     from unisono.planning import sweep as sweep
     from unisono.planning import workload as workload
     from unisono.simulation import Measurement as Measurement

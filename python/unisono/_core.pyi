@@ -20,6 +20,7 @@ from unisono.base.reports import (
     PredictedTime,
     PredictionReport,
     ProofReport,
+    StepReport,
     SweepPoint,
     WorkloadReport,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "Stream",
     "UnsupportedError",
     "VerifyError",
+    "WorkloadGraph",
     "__version__",
     "admit_sweep",
     "algorithms",
@@ -154,7 +156,25 @@ class Machine:
     def describe(self) -> dict[str, Any]: ...
     def sized(self, nodes: int | None = None, subset: list[int] | None = None) -> Machine: ...
     def degraded(self, failed: list[str]) -> Machine: ...
+    def changed(self, key: str, value: str) -> Machine: ...
     def to_toml(self) -> str: ...
+
+@final
+class WorkloadGraph:
+    @staticmethod
+    def read(files: Sequence[tuple[str, bytes]], strict: bool = False) -> WorkloadGraph: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def nodes(self) -> list[int]: ...
+    def to_chakra(self) -> dict[str, bytes]: ...
+    def time(
+        self, machine: Machine, accelerator: tuple[float, float] | None = None, overlap: bool = True
+    ) -> StepReport: ...
 
 @final
 class Channel:

@@ -16,27 +16,28 @@ from .conftest import ROOT
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost", "emit"}
 #: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
-#: base < [machine | collective] < schedule < lower < [algorithms | cost | emit] < sim < discover < plan < py, and
-#: schedule < runtime < mpi < [preload | py].
+#: base < [machine | collective] < [schedule | workload] < lower < [algorithms | cost | emit] < sim < discover < plan
+#: < py, and schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "machine": {"base"},
     "collective": {"base"},
     "schedule": {"base", "machine", "collective"},
+    "workload": {"base", "collective"},
     "lower": _LEFT_OF_PLACED,
     "synthesis": {"base", "machine"},
     "algorithms": _LEFT_OF_PLACED | {"lower", "synthesis"},
     "cost": _LEFT_OF_PLACED | {"lower", "synthesis"},
-    "emit": _LEFT_OF_PLACED | {"lower"},
+    "emit": _LEFT_OF_PLACED | {"lower", "workload"},
     "sim": _LEFT_OF_CHOICE,
-    "plan": _LEFT_OF_CHOICE | {"sim", "discover"},
+    "plan": _LEFT_OF_CHOICE | {"workload", "sim", "discover"},
     "discover": _LEFT_OF_CHOICE,
     "runtime": _LEFT_OF_PLACED,
     "mpi": _LEFT_OF_PLACED | {"runtime"},
     "preload": _LEFT_OF_PLACED | {"runtime", "mpi"},
-    "py": _LEFT_OF_CHOICE | {"sim", "plan", "discover", "runtime", "mpi"},
+    "py": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime", "mpi"},
     # Not part of the product: nothing may import it.
-    "fuzz": _LEFT_OF_CHOICE | {"sim", "plan", "discover", "runtime"},
+    "fuzz": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime"},
 }
 #: Folders where each file is one unit: the folder, and the constant of its `mod.rs` that lists them.
 REGISTRIES = [

@@ -52,6 +52,10 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--no-overlap": ("--no-overlap",),
     "--minibatch": ("--minibatch", "8"),
     "--plot": ("--plot", "made.png"),
+    "--strict": ("--strict",),
+    "--tflops": ("--tflops", "1"),
+    "--memory-gb-per-second": ("--memory-gb-per-second", "1"),
+    "--what-if": ("--what-if", "planes=2"),
     "--rules": ("--rules", "full"),
     "--simulate": ("--simulate",),
     "--graph": ("--graph", "made.dot"),
@@ -61,6 +65,8 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
 _PART = {"--shape", "--ranks", "--nodes", "--subset", "--fail"}
 _PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param"}
+#: The command refuses them itself where the machine does not have such switches.
+_OF_VGG = {"--nodes", "--minibatch", "--algorithm"}
 _GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}
 _OF_WAFER = {"--queue-depth", "--noop-probability", "--calibrated"}
 _OF_RANKS = {"--late", "--noise", "--timeline"}
@@ -120,7 +126,16 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
         ("sweep", "allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3", "--elements", "16"),
         {*_PLANNED, "--fail", "--model", "--algorithms", "--baseline", "--plot", "-o"},
     ),
-    "list workloads": (("workload",), set()),
+    # The option of another tool's program is a source itself.
+    "list workloads": (("workload",), {"--from"}),
+    "a workload": (
+        ("workload", "dlrm", "--machine", "hx2mesh-small"),
+        {"--from", "--level", "--no-overlap", "--plot", *_OF_VGG},
+    ),
+    "a program": (
+        ("workload", "--from", "small.hlo", "--machine", "hx2mesh-small"),
+        {"--nodes", "--no-overlap", "--strict", "--tflops", "--memory-gb-per-second", "--what-if", "--plot"},
+    ),
     "list machines": (("machines",), set()),
     "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph"}),
 }
@@ -136,6 +151,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ranks = un.load(folder / "ranks.sched")
     un.emit(ranks, "goal", folder / "ranks.goal")
     (folder / "ranks.cert").write_text(ranks.certificate())
+    module = "HloModule m\n\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"
+    (folder / "small.hlo").write_text(module)
     (folder / "program.json").write_text('{"buffers": [], "tasks": []}')
     return folder
 

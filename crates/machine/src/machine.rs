@@ -3,6 +3,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
+use unisono_base::excerpt;
 
 use crate::{KINDS, MachineError, PRESETS, Shape};
 
@@ -178,6 +179,29 @@ impl Machine {
     /// Text that is not TOML, an unknown kind or key, a value out of range; the message names `origin` and the line.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, MachineError> {
         Self::from_toml_with(text, origin, &|_| None)
+    }
+
+    /// Returns the same machine with another value of one key of its file, as TOML writes it; dots lead into tables.
+    ///
+    /// # Errors
+    /// A key that the file cannot have, or a value out of range.
+    pub fn with_value(&self, key: &str, value: &str) -> Result<Self, MachineError> {
+        let origin = format!("{} with {}={}", self.name(), excerpt(key), excerpt(value));
+        let source = self.to_toml();
+        let mut table: toml::Table = MachineText { text: &source, origin: &origin, files: &|_| None }.parse()?;
+        let read = format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut read| read.remove("value"));
+        let value = read.unwrap_or_else(|| toml::Value::String(value.to_owned()));
+        let mut at = &mut table;
+        let (folders, last) = key.rsplit_once('.').map_or(("", key), |(folders, last)| (folders, last));
+        for name in folders.split('.').filter(|name| !name.is_empty()) {
+            let inner = at.entry(name).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            at = inner.as_table_mut().ok_or_else(|| MachineError::Toml {
+                origin: origin.clone(),
+                message: format!("{} is not a table of the machine file", excerpt(name)),
+            })?;
+        }
+        at.insert(last.to_owned(), value);
+        Self::from_toml(&table.to_string(), &origin)
     }
 
     /// The same with the text of files that the description names.

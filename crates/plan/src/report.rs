@@ -148,7 +148,7 @@ pub fn bounds(problem: &Problem) -> Vec<BoundReport> {
     unisono_cost::bounds(&problem.cost()).into_iter().map(bound_report).collect()
 }
 
-fn bound_report((bound, time): (&'static dyn Bound, Time)) -> BoundReport {
+pub(crate) fn bound_report((bound, time): (&'static dyn Bound, Time)) -> BoundReport {
     BoundReport {
         name: bound.name(),
         cycles: time.cycles,

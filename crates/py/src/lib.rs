@@ -30,6 +30,7 @@ mod simulation;
 mod traffic;
 mod tuning;
 mod workload;
+mod workload_graph;
 
 use pyo3::prelude::*;
 
@@ -54,6 +55,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;
     m.add_class::<moved::Pricing>()?;
+    m.add_class::<workload_graph::WorkloadGraph>()?;
     m.add_function(wrap_pyfunction!(moved::pricing, m)?)?;
     m.add_class::<builder::Stream>()?;
     m.add_class::<builder::Slice>()?;

@@ -122,6 +122,12 @@ impl Machine {
         Ok(Self::of_part(description, part))
     }
 
+    /// The same machine with another value of one key of its file.
+    fn changed(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<Self> {
+        let description = detached(py, || self.description.with_value(key, value))?.map_err(input)?;
+        Self::new(description, if let Part::Shape(shape) = self.part { Some(shape) } else { None })
+    }
+
     #[getter]
     fn name(&self) -> &str {
         self.description.name()

@@ -30,11 +30,15 @@ __all__ = [
     "PricedOperation",
     "ProofReport",
     "SampledJobs",
+    "SecondOpinion",
     "SimulationReport",
+    "StepCollective",
+    "StepReport",
     "SweepPoint",
     "TaskTime",
     "Terms",
     "TrafficReport",
+    "WhatIf",
     "WorkloadPhase",
     "WorkloadReport",
     "in_cycles",
@@ -340,6 +344,65 @@ class WorkloadReport(TypedDict):
     phases: list[WorkloadPhase]
     packets: int | None
     events: int | None
+
+
+class StepCollective(TypedDict):
+    """One distinct collective of a program: its groups, its time on a machine, and what a step spends on it."""
+
+    kind: str
+    group: int
+    groups: int
+    bytes: int
+    count: int
+    algorithm: str
+    params: dict[str, str]
+    seconds: float
+    total_seconds: float
+    exposed_seconds: float
+    share: float
+    bound: float | None
+    lower_bound: Bound | None
+    ratio: float | None
+
+
+class SecondOpinion(TypedDict):
+    """A collective of which ranks use only their own part, and the cheaper one that suffices."""
+
+    name: str
+    kind: str
+    suffices: str
+    group: int
+    count: int
+    bytes: int
+    suffices_bytes: int
+    seconds: float
+    suffices_seconds: float
+    saved_seconds: float
+
+
+class WhatIf(TypedDict):
+    """The times of a step after changes of the machine."""
+
+    changes: dict[str, str]
+    machine: str
+    seconds: float
+    compute_seconds: float
+    communication_seconds: float
+    exposed_seconds: float
+    speed_up: float
+
+
+class StepReport(WorkloadReport):
+    """``unisono.step`` and ``unisono workload --from --json``: one step of a program of another tool."""
+
+    format: str
+    classes: int
+    model: str
+    hidden_seconds: float
+    collectives: list[StepCollective]
+    second_opinion: list[SecondOpinion]
+    unknown: dict[str, int]
+    what_if: list[WhatIf]
 
 
 class Job(TypedDict):

@@ -19,9 +19,11 @@ __all__ = [
     "GOAL_ON_MACHINE",
     "LIST",
     "MODEL_OF_FILE",
+    "NAMED_WORKLOAD",
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
+    "PROGRAM",
     "SUBSET",
     "Unused",
     "refuse_unused",
@@ -41,6 +43,7 @@ class Unused:
 _PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param")
 _PART = ("shape", "ranks", "nodes", "subset")
 _LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "zero_byte")
+_OF_PROGRAMS = ("strict", "tflops", "memory_gb_per_second", "what_if")
 _OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
 
 _GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file says the parameters of a machine")
@@ -83,9 +86,15 @@ SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one 
 #: The list of all inputs that the command knows.
 LIST = (
     Unused(
-        ("machine", "shape", "level", "no_overlap", "nodes", "minibatch", "algorithm", "plot"),
+        ("machine", "shape", "level", "no_overlap", "nodes", "minibatch", "algorithm", "plot", *_OF_PROGRAMS),
         "is about one of the list; name it",
     ),
+)
+#: A workload by its name or its TOML file, and a program of another tool.
+NAMED_WORKLOAD = (Unused(_OF_PROGRAMS, "is for a program of another tool; name its file with --from"),)
+PROGRAM = (
+    Unused(("level",), "is for workloads by name; programs of --from are timed by the model"),
+    Unused(("minibatch", "algorithm"), "is for vgg16 on switches that reduce; drop it"),
 )
 #: A program of tasks without a machine, and without a picture.
 NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)

@@ -8,7 +8,8 @@ from unisono.base.files import check_writable, write
 from unisono.base.reports import WorkloadReport
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
-from unisono.cli._sources import LIST, refuse_unused
+from unisono.cli._programs import parse_changes, print_step
+from unisono.cli._sources import LIST, NAMED_WORKLOAD, PROGRAM, refuse_unused
 
 __all__ = ["workload"]
 
@@ -37,6 +38,16 @@ __all__ = ["workload"]
     help="How gradients are reduced there: in-network [default], rabenseifner or recursive-doubling.",
 )
 @click.option("--plot", metavar="FILE.png|svg", help="Draw the iteration.")
+@click.option("--from", "source", metavar="FILE|DIR", help="A program of another tool: HLO text of XLA, Chakra traces.")
+@click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
+@click.option("--tflops", type=float, metavar="N", help="10^12 operations a second of an accelerator.")
+@click.option("--memory-gb-per-second", type=float, metavar="N", help="10^9 bytes a second of its memory.")
+@click.option(
+    "--what-if",
+    multiple=True,
+    metavar="K=V[,K=V...]",
+    help="Also with other values of the machine file, another machine=NAME, or fail=LINK; may be repeated.",
+)
 @json_option
 @limit_options
 def workload(
@@ -48,11 +59,43 @@ def workload(
     minibatch: int | None,
     algorithm: str | None,
     plot: str | None,
+    source: str | None,
+    strict: bool,
+    tflops: float | None,
+    memory_gb_per_second: float | None,
+    what_if: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """One training iteration of workload NAME (see the list without NAME) or of a TOML file."""
+    """One training iteration of workload NAME (see the list without NAME), of a TOML file, or of --from a program."""
+    if source is not None:
+        if name is not None:
+            raise click.UsageError(f"'{name}' and --from both name a workload; drop one of them")
+        refuse_unused(PROGRAM)
+        if machine is None:
+            raise click.UsageError("say where it runs with --machine")
+        changes = [parse_changes(text) for text in what_if]
+        _check_plot(plot)
+        with working(f"timing {source}"):
+            program = unisono.step(
+                source,
+                unisono.machine(machine, nodes=nodes),
+                overlap=not no_overlap,
+                strict=strict,
+                tflops=tflops,
+                memory_gb_per_second=memory_gb_per_second,
+                what_if=changes,
+            )
+        _draw(program, plot)
+        if as_json:
+            print_json({**program, "files": [plot] if plot is not None else []})
+            return
+        _print_times(program, f"{program['accelerators']} accelerators of {program['machine']}, by the model")
+        print_step(program)
+        if plot is not None:
+            print_lines("", f"wrote {plot}")
+        return
+    refuse_unused(LIST if name is None else NAMED_WORKLOAD)
     if name is None:
-        refuse_unused(LIST)
         presets = [*unisono.workload_presets(), *training.PRESETS]
         if as_json:
             print_json({"workloads": presets})
@@ -73,18 +116,26 @@ def workload(
         return
     if nodes is not None or minibatch is not None or algorithm is not None:
         raise click.UsageError("--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce")
+    _check_plot(plot)
+    with working(f"running {name}"):
+        report = unisono.workload(name, machine, level=level, overlap=not no_overlap)
+    _draw(report, plot)
+    _report(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}", plot, as_json)
+
+
+def _check_plot(plot: str | None) -> None:
     if plot is not None:
         if not plot.endswith((".png", ".svg")):
             raise click.BadParameter(f"'{plot}' ends in neither .png nor .svg", param_hint="--plot")
         check_writable(plot)
-    with working(f"running {name}"):
-        report = unisono.workload(name, machine, level=level, overlap=not no_overlap)
+
+
+def _draw(report: WorkloadReport, plot: str | None) -> None:
     if plot is not None:
         # Imported here: drawing takes longer to load than everything else to run.
         from unisono.plots import workloads
 
         write(plot, workloads.draw(report, plot[-3:]))
-    _report(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}", plot, as_json)
 
 
 def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool) -> None:
@@ -118,7 +169,7 @@ def _print_times(report: WorkloadReport, where: str) -> None:
             ("iteration", _ms(report["seconds"])),
             ("compute", _ms(report["compute_seconds"])),
             ("communication", _ms(report["communication_seconds"])),
-            ("exposed", f"{_ms(exposed)} ({exposed / report['seconds']:.1%})"),
+            ("exposed", f"{_ms(exposed)} ({exposed / report['seconds'] if report['seconds'] else 0:.1%})"),
         ]
     )
     print_lines("")

@@ -1,9 +1,10 @@
-"""Plans, bounds and sweeps; plan files and decision tables; code for other tools; training iterations."""
+"""Plans, bounds and sweeps; plan files and decision tables; code for other tools; training and other programs."""
 
 from unisono.planning.certificates import check_bound
 from unisono.planning.emission import emit, emit_files, import_schedule
 from unisono.planning.plan_files import load_plans, save_plans
 from unisono.planning.plans import bounds, plan
+from unisono.planning.programs import read_workload, step
 from unisono.planning.sweeps import sweep
 from unisono.planning.workloads import workload
 
@@ -15,7 +16,9 @@ __all__ = [
     "import_schedule",
     "load_plans",
     "plan",
+    "read_workload",
     "save_plans",
+    "step",
     "sweep",
     "workload",
 ]

@@ -10,6 +10,7 @@ mod msccl_xml;
 mod multiplying;
 mod plan_file;
 mod problem;
+mod program;
 mod project;
 mod registers;
 mod schedule_json;
@@ -35,6 +36,7 @@ pub const TARGETS: &[&FuzzTarget] = &[
     &multiplying::TARGET,
     &plan_file::TARGET,
     &problem::TARGET,
+    &program::TARGET,
     &project::TARGET,
     &registers::TARGET,
     &schedule_json::TARGET,

@@ -20,6 +20,16 @@ pub struct Prices {
     pub aoc_usd: f64,
 }
 
+/// What an accelerator computes, and how fast it reads and writes its memory.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// 10^12 arithmetic operations a second.
+    pub tflops: f64,
+    /// 10^9 bytes a second.
+    pub memory_gb_per_second: f64,
+}
+
 /// "HammingMesh", section 5 (64-port switches of 400 Gb/s).
 impl Default for Prices {
     fn default() -> Self {
@@ -84,6 +94,8 @@ pub struct Network {
     pub failed: Vec<String>,
     #[serde(default)]
     pub prices: Prices,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accelerator: Option<Rates>,
     /// `name` of a family, and its keys.
     pub topology: toml::Table,
     /// Switches that copy or reduce; all others forward.
@@ -160,6 +172,15 @@ impl Network {
         ];
         if let Some((key, found)) = at_least_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 0.0)) {
             return wrong(key, format!("{found:?}"), "a number of at least 0");
+        }
+        if let Some(rates) = self.accelerator {
+            let above_zero = [
+                ("accelerator.tflops", rates.tflops),
+                ("accelerator.memory_gb_per_second", rates.memory_gb_per_second),
+            ];
+            if let Some((key, found)) = above_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v > 0.0)) {
+                return wrong(key, format!("{found:?}"), "a number above 0");
+            }
         }
         if !(1..=1 << 16).contains(&self.planes) {
             return wrong("planes", self.planes.to_string(), "at least 1 and at most 65536");

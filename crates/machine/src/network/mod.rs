@@ -22,7 +22,7 @@ pub use accelerator_grid::AcceleratorGrid;
 pub use boards::Boards;
 pub use box_numbers::BoxNumbers;
 pub use catalog::FAMILIES;
-pub use description::{MachinesPer, Network, Prices};
+pub use description::{MachinesPer, Network, Prices, Rates};
 pub use facts::{Cables, Facts, PlaneFacts, UnlikeLinks};
 pub use failures::Failure;
 pub use plane::{Cable, Link, Plane, PlaneBuilder, Speed};

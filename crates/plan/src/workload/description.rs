@@ -115,6 +115,8 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
+/// More elements are a mistake of units, and the bytes of all communication fit a number.
+const MOST_ELEMENTS: u64 = 1 << 48;
 /// Longer steps are a mistake of units.
 const YEAR_US: f64 = 3.2e13;
 
@@ -175,6 +177,9 @@ impl Workload {
                 return Err(WrongWorkload::Compute { step: name(), found: step.compute_us.to_string() });
             }
             for c in &step.communication {
+                if c.elements > MOST_ELEMENTS {
+                    return Err(WrongWorkload::Elements { step: name(), found: c.elements });
+                }
                 let known = |name: &&String| self.dimensions.iter().any(|d| d.name == **name);
                 if let Some(unknown) = c.over.iter().find(|name| !known(name)) {
                     let known = self.dimensions.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,7 @@
 //! Why a workload has no time.
 
+use super::graph::ClockError;
+
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WorkloadError {
     #[error("'{found}' is neither a workload nor a workload file; workloads are {presets}")]
@@ -16,6 +18,15 @@ pub enum WorkloadError {
         "{name} takes {tall}x{wide} accelerators, which do not fit on the {rows}x{cols} of {machine}; give its dimensions another shape"
     )]
     DoesNotFit { name: String, tall: u64, wide: u64, machine: String, rows: u32, cols: u32 },
+    #[error("{name} has {ranks} ranks, and the part of the machine has {found}; ask for a part with as many")]
+    Ranks { name: String, ranks: u32, found: u32 },
+    #[error(
+        "{0} counts operations; give the rates of the accelerator with --tflops and --memory-gb-per-second, or as [accelerator] \
+         in the machine file"
+    )]
+    NoAccelerator(String),
+    #[error("{0}: {1}")]
+    Waits(String, ClockError),
     #[error("step '{step}': {message}")]
     Step { step: String, message: String },
 }
@@ -35,6 +46,8 @@ pub enum WrongWorkload {
     Product,
     #[error("step '{step}' has compute_us {found}; accepted is 0 to a year")]
     Compute { step: String, found: String },
+    #[error("step '{step}' has {found} elements; accepted are at most 2^48")]
+    Elements { step: String, found: u64 },
     #[error("step '{step}' communicates over '{found}'; dimensions are {known}")]
     Dimension { step: String, found: String, known: String },
     #[error("step '{step}' has partner {found} in groups of {ranks} ranks")]

@@ -5,73 +5,48 @@
 //! together; elsewhere rank r is on accelerator r.
 
 use unisono_algorithms::ranks::Extents;
-use unisono_base::narrow;
+use unisono_workload::Groups;
 
 use super::{Communication, Dimension, Workload, WorkloadError};
 
-/// The groups of one communication.
-pub struct Groups {
-    /// Of each rank of the workload: its group, and its place there.
-    of: Vec<(u32, u32)>,
-    /// The ranks of each group, in their order.
-    members: Vec<u32>,
-    size: u32,
-    /// How the ranks of a group lie.
-    pub extents: Extents,
+/// The groups of a communication of a workload.
+pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
+    let ranks = workload.accelerators();
+    let size = workload.group_size(communication);
+    let mut lists = vec![vec![0; size as usize]; (ranks / size) as usize];
+    for rank in 0..ranks {
+        let (mut left, mut group, mut place) = (rank, 0, 0);
+        let (mut groups, mut places) = (1, 1);
+        for d in workload.dimensions.iter().rev() {
+            let at = left % d.size;
+            left /= d.size;
+            if is_inside(d, communication) {
+                place += at * places;
+                places *= d.size;
+            } else {
+                group += at * groups;
+                groups *= d.size;
+            }
+        }
+        lists[group as usize][place as usize] = rank;
+    }
+    Groups::new(ranks, lists).expect("each rank has its own coordinates")
 }
 
-impl Groups {
-    pub fn new(workload: &Workload, communication: &Communication) -> Self {
-        let inside = |d: &Dimension| communication.over.is_empty() || communication.over.contains(&d.name);
-        let ranks = workload.accelerators();
-        let size = workload.group_size(communication);
-        let mut of = Vec::with_capacity(ranks as usize);
-        let mut members = vec![0; ranks as usize];
-        for rank in 0..ranks {
-            let (mut left, mut group, mut place) = (rank, 0, 0);
-            let (mut groups, mut places) = (1, 1);
-            for d in workload.dimensions.iter().rev() {
-                let at = left % d.size;
-                left /= d.size;
-                if inside(d) {
-                    place += at * places;
-                    places *= d.size;
-                } else {
-                    group += at * groups;
-                    groups *= d.size;
-                }
-            }
-            of.push((group, place));
-            members[(group * size + place) as usize] = rank;
-        }
-        let mut within = workload.dimensions.iter().filter(|d| inside(d));
-        let extents = match (within.next(), within.next()) {
-            // Of one dimension: its rectangle; of several, ranks do not lie row by row.
-            (Some(d), None) => d.shape.and_then(|sides| Extents::new(&sides)),
-            _ => None,
-        };
-        let line = || Extents::new(&[size]).expect("a size above 0");
-        Self { of, members, size, extents: extents.unwrap_or_else(line) }
-    }
+/// How the ranks of a group lie.
+pub fn extents(workload: &Workload, communication: &Communication) -> Extents {
+    let mut within = workload.dimensions.iter().filter(|d| is_inside(d, communication));
+    let rectangle = match (within.next(), within.next()) {
+        // Of one dimension: its rectangle; of several, ranks do not lie row by row.
+        (Some(d), None) => d.shape.and_then(|sides| Extents::new(&sides)),
+        _ => None,
+    };
+    let line = || Extents::new(&[workload.group_size(communication)]).expect("a size above 0");
+    rectangle.unwrap_or_else(line)
+}
 
-    pub fn size(&self) -> u32 {
-        self.size
-    }
-
-    pub fn ranks(&self) -> u32 {
-        narrow(self.of.len())
-    }
-
-    /// The place of a rank in its group.
-    pub fn place(&self, rank: u32) -> u32 {
-        self.of[rank as usize].1
-    }
-
-    /// The ranks of a rank's group.
-    pub fn group(&self, rank: u32) -> &[u32] {
-        let first = (self.of[rank as usize].0 * self.size) as usize;
-        &self.members[first..first + self.size as usize]
-    }
+fn is_inside(dimension: &Dimension, communication: &Communication) -> bool {
+    communication.over.is_empty() || communication.over.contains(&dimension.name)
 }
 
 /// The accelerator of each rank, on a machine of these extents.

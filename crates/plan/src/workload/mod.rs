@@ -4,14 +4,16 @@
 
 mod description;
 mod error;
+pub mod graph;
 mod layout;
 mod network;
+mod shared;
 mod tasks;
 mod timeline;
 
 pub use description::{Communication, Dimension, Pattern, Step, Workload};
 pub use error::{WorkloadError, WrongWorkload};
-pub use layout::{Groups, places};
+pub use layout::{extents, groups, places};
 pub use network::NetworkWorkload;
 pub use tasks::{Tasks, tasks};
 pub use timeline::{Communicated, Iteration, Phase, Taken, iterate};

@@ -9,8 +9,9 @@ use unisono_algorithms::resolve;
 use unisono_base::{NodeId, TaskId, rounded};
 use unisono_lower::tasks::{Among, Builder, Subgraph, Task, TaskGraph};
 use unisono_schedule::verify::Verified;
+use unisono_workload::Groups;
 
-use super::{Communication, Groups, NetworkWorkload, Pattern, Phase, Workload, WorkloadError, timeline::Communicated};
+use super::{Communication, NetworkWorkload, Pattern, Phase, Workload, WorkloadError, groups, timeline::Communicated};
 use crate::{PlanError, report::map, stored::proved, workload::Iteration};
 
 /// More messages are not simulated: their tasks take gigabytes.
@@ -45,7 +46,7 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &NetworkWorkload) -> Result
         for c in &step.communication {
             let one = make(workload, c, on)?;
             messages += match &one.proven {
-                Some(proven) => proven.schedule().stream_count() as u64 * u64::from(ranks / one.groups.size()),
+                Some(proven) => proven.schedule().stream_count() as u64 * one.groups.len() as u64,
                 None => u64::from(ranks) * c.partners.len().max(1) as u64,
             };
             if messages > MOST_MESSAGES {
@@ -80,11 +81,11 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &NetworkWorkload) -> Result
 }
 
 fn make(workload: &Workload, c: &Communication, on: &NetworkWorkload) -> Result<Made, PlanError> {
-    let groups = Groups::new(workload, c);
+    let groups = groups(workload, c);
     let taken = on.take(workload, c)?;
     let mut proven = None;
-    if let (Pattern::Collective(kind), true) = (c.collective, groups.size() > 1) {
-        let case = on.case(kind, c, &groups)?;
+    if let (Pattern::Collective(kind), true) = (c.collective, workload.group_size(c) > 1) {
+        let case = on.case(kind, workload, c)?;
         let (algorithm, params) = resolve(&taken.algorithm, &case, &taken.given)?;
         proven = Some(proved(algorithm.build(&case, &params)?.schedule)?);
     }
@@ -137,7 +138,7 @@ fn communicate(
     tag: &mut u32,
     begin: TaskId,
 ) -> TaskId {
-    let (group, place) = (made.groups.group(rank), made.groups.place(rank));
+    let (group, place) = made.groups.of(rank).expect("every rank of a workload is in a group");
     if let Some(part) = part {
         let among = Among { ranks: Some(group), tag: *tag, cpu: COMMUNICATES, ..Among::default() };
         *tag += part.tags();
@@ -190,7 +191,7 @@ impl Tasks {
                 communication.push(Communicated {
                     collective: c.collective.name(),
                     bytes: 4 * c.elements,
-                    ranks: made.groups.size(),
+                    ranks: workload.group_size(c),
                     blocking: c.blocking,
                     algorithm: made.algorithm.clone(),
                     params: made.params.clone(),
@@ -202,6 +203,6 @@ impl Tasks {
             phases.push(Phase::new(step, begin, (begin - before).max(0.0), communication));
             before = computed;
         }
-        Iteration::new(workload, seconds(makespan), phases)
+        Iteration::new(seconds(makespan), workload.compute_seconds(), phases)
     }
 }

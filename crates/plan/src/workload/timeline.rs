@@ -62,6 +62,26 @@ impl Phase {
             communication,
         }
     }
+
+    /// A phase that begins, without compute or communication yet.
+    pub(super) fn begun(name: &str, begin: f64, waited_seconds: f64) -> Self {
+        Self {
+            name: name.to_owned(),
+            begin,
+            compute_seconds: 0.0,
+            communication_seconds: 0.0,
+            waited_seconds,
+            bytes: 0,
+            forward_flops: None,
+            communication: Vec::new(),
+        }
+    }
+
+    pub(super) fn communicate(&mut self, communication: Communicated) {
+        self.communication_seconds += communication.end - communication.begin;
+        self.bytes = self.bytes.saturating_add(communication.bytes);
+        self.communication.push(communication);
+    }
 }
 
 /// One iteration. `seconds` is the sum of `compute_seconds` and `exposed_seconds`, the communication time that no compute hides.
@@ -75,8 +95,7 @@ pub struct Iteration {
 }
 
 impl Iteration {
-    pub(super) fn new(workload: &Workload, seconds: f64, phases: Vec<Phase>) -> Self {
-        let compute_seconds = workload.compute_seconds();
+    pub(super) fn new(seconds: f64, compute_seconds: f64, phases: Vec<Phase>) -> Self {
         Self {
             seconds,
             compute_seconds,
@@ -122,5 +141,5 @@ pub fn iterate<E>(
         }
         phases.push(Phase::new(step, begin, waited_seconds, communication));
     }
-    Ok(Iteration::new(workload, computed.max(free), phases))
+    Ok(Iteration::new(computed.max(free), workload.compute_seconds(), phases))
 }

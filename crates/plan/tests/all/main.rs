@@ -17,3 +17,4 @@ mod reducing_switches;
 mod simulable;
 mod tuning;
 mod workload;
+mod workload_graph;

@@ -6,7 +6,7 @@ use unisono_machine::network::Network;
 use unisono_algorithms::Params;
 use unisono_machine::Machine;
 use unisono_plan::workload::{
-    Communication, Groups, NetworkWorkload, Taken, WORKLOADS, Workload, iterate, places, tasks,
+    Communication, NetworkWorkload, Taken, WORKLOADS, Workload, groups, iterate, places, tasks,
 };
 
 fn taken(seconds: f64) -> Taken {
@@ -77,12 +77,9 @@ fn groups_and_places() {
         );
         Workload::from_toml(&text, "w.toml").unwrap().steps[0].communication[0].clone()
     };
-    let operator = Groups::new(&w, &over(&["operator"]));
-    assert_eq!((operator.group(9), operator.place(9)), (&[8, 9, 10, 11][..], 1));
-    let data = Groups::new(&w, &over(&["data"]));
-    assert_eq!((data.group(9), data.place(9)), (&[1, 5, 9, 13, 17, 21][..], 2));
-    let all = Groups::new(&w, &over(&[]));
-    assert_eq!((all.size(), all.place(9)), (24, 9));
+    assert_eq!(groups(&w, &over(&["operator"])).of(9), Some((&[8, 9, 10, 11][..], 1)));
+    assert_eq!(groups(&w, &over(&["data"])).of(9), Some((&[1, 5, 9, 13, 17, 21][..], 2)));
+    assert_eq!(groups(&w, &over(&[])).of(9), Some((&(0..24).collect::<Vec<_>>()[..], 9)));
     // 6 x 4 accelerators, in 2x2 blocks; on a network of 4 rows the workload is turned.
     let upright = places(&w, "m", &[8, 4]).unwrap();
     assert_eq!(upright[..5], [0, 1, 4, 5, 2]);
@@ -105,6 +102,10 @@ fn mistakes_are_named() {
     let cases = [
         (format!("{head}shape = [2, 3]\n[[steps]]\nname = \"s\"\n"), "dimension 'd' of size 4 has shape 2x3"),
         (format!("{head}[[steps]]\nname = \"s\"\ncompute_us = -1\n"), "compute_us -1; accepted is 0 to a year"),
+        (
+            format!("{head}{}collective = \"send\"\n", step.replace("elements = 1", "elements = 9223372036854775807")),
+            "step 's' has 9223372036854775807 elements; accepted are at most 2^48",
+        ),
         (format!("{head}{step}collective = \"sum\"\n"), "'sum' is not a communication; accepted are allgather,"),
         (format!("{head}{step}collective = \"send\"\nover = [\"x\"]\n"), "over 'x'; dimensions are d"),
         (format!("{head}{step}collective = \"exchange\"\npartners = [4]\n"), "partner 4 in groups of 4 ranks"),

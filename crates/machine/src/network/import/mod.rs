@@ -86,6 +86,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         gamma_ns_per_byte: 0.0025,
         failed: Vec::new(),
         prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
+        accelerator: None,
         topology,
         switches: Vec::new(),
     }

@@ -1,0 +1,227 @@
+//! The time of each distinct communication of a program on a machine.
+//!
+//! A collective of one group is planned like any other. If several groups communicate at once on a network, or the group is
+//! large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound is that of the
+//! first group alone, which holds for all groups together too.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use rustc_hash::FxHashMap;
+use unisono_algorithms::{Means, Params, ranks::Extents};
+use unisono_base::interrupt::check;
+use unisono_collective::Kind;
+use unisono_cost::tightest;
+use unisono_discover::whole_elements;
+use unisono_lower::{Exchange, Flow};
+use unisono_machine::{Machine, Shape, network::Network};
+use unisono_workload::{Collected, Groups, Work, WorkNode, WorkloadGraph};
+
+use super::super::{
+    WorkloadError,
+    shared::{InGroups, SharedNetwork},
+};
+use crate::{Asked, BoundReport, Part, PlanError, Problem, Target, plan, report::map, targets::require};
+
+/// A group of more ranks is timed by exchanges in closed form alone.
+const MOST_PLANNED: u32 = 1024;
+
+/// A distinct communication with its time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Communication {
+    pub kind: &'static str,
+    /// Ranks of a group; of groups of several sizes, the slowest one's.
+    pub ranks: u32,
+    pub groups: usize,
+    pub bytes: u64,
+    pub algorithm: String,
+    pub params: BTreeMap<String, String>,
+    pub seconds: f64,
+    pub bound: Option<BoundReport>,
+}
+
+/// The prices of a program's communications.
+pub struct Prices<'a> {
+    graph: &'a WorkloadGraph,
+    machine: &'a Machine,
+    target: Box<dyn Target>,
+    /// On a network.
+    shared: Option<SharedNetwork>,
+    known: FxHashMap<Key, usize>,
+    rows: Vec<Communication>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Collective(Collected),
+    Permute { bytes: u64, receivers: u32 },
+}
+
+impl<'a> Prices<'a> {
+    /// Puts the ranks of a program on the first ranks of a machine, or on `part` of it, which has as many.
+    ///
+    /// # Errors
+    /// The machine is too small, or its ranks do not exchange messages.
+    pub fn new(graph: &'a WorkloadGraph, machine: &'a Machine, part: &Part) -> Result<Self, PlanError> {
+        require(machine, Means::Messages, "programs are timed on")?;
+        let line = Part::Shape(Shape::line(graph.ranks));
+        let open = |part: Part| Ok::<_, PlanError>(Problem::new(&Asked::new(Kind::Barrier, machine, part, 0))?.target);
+        let target = match part {
+            Part::All => open(line)?,
+            part => open(part.clone())?,
+        };
+        if target.ranks() != graph.ranks {
+            let (name, ranks, found) = (graph.name.clone(), graph.ranks, target.ranks());
+            return Err(WorkloadError::Ranks { name, ranks, found }.into());
+        }
+        let all: Vec<u32> = (0..graph.ranks).collect();
+        let places = match target.among(&all).0 {
+            Part::Places(places) => places,
+            _ => all,
+        };
+        let shared = machine.get::<Network>().map(|network| SharedNetwork::new(network, places)).transpose()?;
+        Ok(Self { graph, machine, target, shared, known: FxHashMap::default(), rows: Vec::new() })
+    }
+
+    /// The name of the model by which communications are timed.
+    pub fn model(&self) -> &'static str {
+        self.target.model()
+    }
+
+    pub fn machine_name(&self) -> &str {
+        self.machine.name()
+    }
+
+    /// The distinct communications, in the order in which they were first asked for.
+    pub fn rows(&self) -> &[Communication] {
+        &self.rows
+    }
+
+    /// The number of a node's communication in [`Prices::rows`]; `None` of compute.
+    ///
+    /// # Errors
+    /// A collective that no algorithm makes on the machine.
+    pub fn row(&mut self, node: &WorkNode) -> Result<Option<usize>, PlanError> {
+        let key = match node.work {
+            Work::Compute(_) => return Ok(None),
+            Work::Collective(collected) => Key::Collective(collected),
+            Work::Permute { bytes, receivers } => Key::Permute { bytes, receivers },
+        };
+        self.numbered(key).map(Some)
+    }
+
+    /// A collective of the program's groups, whether a node makes it or not.
+    ///
+    /// # Errors
+    /// No algorithm makes it on the machine.
+    pub fn of(&mut self, collected: Collected) -> Result<Communication, PlanError> {
+        let row = self.numbered(Key::Collective(collected))?;
+        Ok(self.rows[row].clone())
+    }
+
+    fn numbered(&mut self, key: Key) -> Result<usize, PlanError> {
+        if let Some(&row) = self.known.get(&key) {
+            return Ok(row);
+        }
+        check();
+        let priced = match key {
+            Key::Collective(collected) => self.collective(&collected)?,
+            Key::Permute { bytes, receivers } => self.permute(bytes, &self.graph.receivers[receivers as usize])?,
+        };
+        self.rows.push(priced);
+        self.known.insert(key, self.rows.len() - 1);
+        Ok(self.rows.len() - 1)
+    }
+
+    fn collective(&self, collected: &Collected) -> Result<Communication, PlanError> {
+        let groups = &self.graph.groups[collected.groups as usize];
+        let mut slowest: Option<Communication> = None;
+        for size in groups.sizes() {
+            let priced = self.among(collected, &Arc::new(groups.of_size(size)), size)?;
+            if slowest.as_ref().is_none_or(|slowest| priced.seconds > slowest.seconds) {
+                slowest = Some(priced);
+            }
+        }
+        Ok(slowest.unwrap_or_else(|| Communication::nothing(collected.kind, collected.bytes)))
+    }
+
+    /// Groups of one size.
+    fn among(&self, collected: &Collected, groups: &Arc<Groups>, size: u32) -> Result<Communication, PlanError> {
+        let nothing = Communication::nothing(collected.kind, collected.bytes);
+        if size < 2 || collected.bytes == 0 && collected.kind != Kind::Barrier {
+            return Ok(Communication { ranks: size, groups: groups.len(), ..nothing });
+        }
+        let element_bytes = u64::from(collected.element_bytes.max(1));
+        let (dtype, elements) = whole_elements(element_bytes, collected.bytes.div_ceil(element_bytes));
+        let part = self.target.among(groups.group(0)).0;
+        let asked = Asked { dtype, ..Asked::new(collected.kind, self.machine, part, elements) };
+        let problem = Problem::new(&asked)?;
+        let bound = tightest(&problem.cost()).map(crate::report::bound_report);
+        let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
+        match &self.shared {
+            Some(shared) if groups.len() > 1 || size > MOST_PLANNED => {
+                let line = Extents::new(&[size]).expect("a group has a rank");
+                let case = shared.case(collected.kind, (dtype, elements), line)?;
+                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: None, wanted: Params::new() };
+                let taken = shared.collective(&asked)?;
+                let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
+                Ok(Communication { algorithm, params, seconds, ..common })
+            }
+            _ => {
+                let plan = plan(problem, None, &Params::new())?;
+                let best = plan.best();
+                let (algorithm, params) = (best.algorithm.name().to_owned(), map(&best.params));
+                Ok(Communication { algorithm, params, seconds: best.time.seconds, ..common })
+            }
+        }
+    }
+
+    /// Every rank sends to its receiver at once.
+    fn permute(&self, bytes: u64, receivers: &[u32]) -> Result<Communication, PlanError> {
+        let mut pairs = (0_u32..).zip(receivers).filter(|(from, to)| from != *to);
+        let Some((from, &to)) = pairs.next() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
+        let senders = pairs.count() + 1;
+        let part = self.target.among(&[from, to]).0;
+        let (dtype, elements) = whole_elements(1, bytes);
+        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
+        let bound = tightest(&problem.cost()).map(crate::report::bound_report);
+        let seconds = match &self.shared {
+            Some(shared) => {
+                let table: Arc<[u32]> = receivers.into();
+                let flow = Flow::new(bytes, 1, move |rank| table[rank as usize]);
+                let all = Arc::new(Groups::all(self.graph.ranks));
+                shared.seconds(&[Exchange { flows: vec![flow], reduced: 0 }], &all)
+            }
+            None => plan(problem, None, &Params::new())?.best().time.seconds,
+        };
+        Ok(Communication {
+            kind: "permute",
+            ranks: 2,
+            groups: senders,
+            bytes,
+            algorithm: "send".to_owned(),
+            params: BTreeMap::new(),
+            seconds,
+            bound,
+        })
+    }
+}
+
+impl Communication {
+    fn nothing(kind: Kind, bytes: u64) -> Self {
+        Self {
+            kind: kind.name(),
+            ranks: 1,
+            groups: 0,
+            bytes,
+            algorithm: "none".to_owned(),
+            params: BTreeMap::new(),
+            seconds: 0.0,
+            bound: None,
+        }
+    }
+
+    /// The time divided by the bound; `None` where there is no bound above 0.
+    pub fn ratio(&self) -> Option<f64> {
+        self.bound.as_ref().filter(|bound| bound.seconds > 0.0).map(|bound| self.seconds / bound.seconds)
+    }
+}

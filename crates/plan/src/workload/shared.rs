@@ -1,0 +1,176 @@
+//! Collectives on a network while all groups of ranks make them at once and share its links.
+//!
+//! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all of them. Trees
+//! that are cut for the links around one group would meet those of other groups, so they are not considered.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks::Extents, resolve};
+use unisono_base::interrupt::check;
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_cost::network::{MessageRound, NetworkPart, message_rounds};
+use unisono_lower::{Exchange, Flow};
+use unisono_machine::network::Network;
+use unisono_workload::Groups;
+
+use super::Taken;
+use crate::{
+    PlanError,
+    candidates::{build, candidates},
+    targets::prices,
+};
+
+/// A network with ranks on some of its accelerators.
+pub struct SharedNetwork {
+    part: NetworkPart,
+}
+
+/// A collective that groups of one size make at the same time.
+pub struct InGroups<'a> {
+    /// Of one group.
+    pub case: Case<'static>,
+    pub groups: Arc<Groups>,
+    /// `None` takes the fastest.
+    pub algorithm: Option<&'a str>,
+    pub wanted: Params,
+}
+
+impl SharedNetwork {
+    /// Puts rank k on accelerator `places[k]`.
+    ///
+    /// # Errors
+    /// An accelerator that does not exist or has two ranks; a topology that does not close.
+    pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, PlanError> {
+        Ok(Self { part: NetworkPart::new(network, places, &[])? })
+    }
+
+    pub fn places(&self) -> &[u32] {
+        self.part.model.places()
+    }
+
+    /// Seconds of exchanges of every group.
+    pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
+        self.part.model.exchanges_ns(&in_groups(exchanges, groups)) * 1e-9
+    }
+
+    /// A collective of one group whose ranks lie by `extents`.
+    ///
+    /// # Errors
+    /// It is larger than buffers can be.
+    pub fn case(
+        &self,
+        kind: Kind,
+        (dtype, elements): (Dtype, u64),
+        extents: Extents,
+    ) -> Result<Case<'static>, PlanError> {
+        let collective = Collective::new(kind, extents.ranks(), elements, 0, Operator::Sum, dtype)?;
+        Ok(Case::on_ranks(collective, prices(&self.part, extents)))
+    }
+
+    /// The fastest algorithm whose exchanges are known in closed form, or of all where there is none, or the one that is
+    /// named, with its time while all groups communicate.
+    ///
+    /// # Errors
+    /// An algorithm that is not known, or does not make the collective of such a group.
+    pub fn collective(&self, asked: &InGroups) -> Result<Taken, PlanError> {
+        let InGroups { case, groups, wanted, .. } = asked;
+        let taken = |algorithm: &dyn Algorithm, given: Params, exchanges: &[Exchange]| {
+            let (algorithm, seconds) = (algorithm.name().to_owned(), self.seconds(exchanges, groups));
+            Taken { algorithm, given, seconds }
+        };
+        let closed = |algorithm: &dyn Algorithm, given: &Params| match algorithm.profile(case, given) {
+            Some(Profile::Exchanges(exchanges)) => Some(taken(algorithm, given.clone(), &exchanges)),
+            _ => None,
+        };
+        let built = |algorithm: &dyn Algorithm, given: &Params| {
+            Ok::<_, PlanError>(taken(algorithm, given.clone(), &of_schedule(algorithm, case, given)?))
+        };
+        if let Some(name) = asked.algorithm {
+            let (algorithm, params) = resolve(name, case, wanted)?;
+            return closed(algorithm, &params).map_or_else(|| built(algorithm, &params), Ok);
+        }
+        let all = candidates(case, wanted);
+        if let Some(best) = self.fastest(asked, &all) {
+            return Ok(best);
+        }
+        // Of a collective with a root no algorithm has all ranks do alike.
+        let timed = all.iter().filter_map(|(algorithm, params)| built(*algorithm, params).ok());
+        timed.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| PlanError::NoCandidate {
+            kind: case.collective.kind.to_string(),
+            shape: format!("{} ranks", case.collective.ranks),
+            machine: self.part.network.name.clone(),
+            hint: String::new(),
+        })
+    }
+
+    /// The fastest of the candidates whose exchanges are known in closed form, the first of equal ones.
+    ///
+    /// One group alone is at least as fast as all of them together, and costs little to time. Candidates are timed in that
+    /// order, until one group of the next one takes longer than all groups of the best one.
+    fn fastest(&self, asked: &InGroups, all: &[(&'static dyn Algorithm, Params)]) -> Option<Taken> {
+        let first = Groups::new(asked.groups.ranks(), asked.groups.iter().take(1).map(<[u32]>::to_vec));
+        let first = Arc::new(first.expect("one of the groups"));
+        let closed = |(at, (algorithm, given)): (usize, &(&'static dyn Algorithm, Params))| {
+            check();
+            let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&asked.case, given) else { return None };
+            Some((self.seconds(&exchanges, &first), at, exchanges))
+        };
+        let mut listed: Vec<_> = all.iter().enumerate().filter_map(closed).collect();
+        listed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut best: Option<(f64, usize)> = None;
+        for (alone, at, exchanges) in listed {
+            if best.is_some_and(|(seconds, first)| alone > seconds || alone >= seconds && at > first) {
+                break;
+            }
+            check();
+            let seconds = self.seconds(&exchanges, &asked.groups);
+            if best.is_none_or(|(least, first)| seconds < least || seconds == least && at < first) {
+                best = Some((seconds, at));
+            }
+        }
+        best.map(|(seconds, at)| {
+            let (algorithm, given) = &all[at];
+            Taken { algorithm: algorithm.name().to_owned(), given: given.clone(), seconds }
+        })
+    }
+}
+
+/// A schedule of one group is built for its time if it has at most this many instructions.
+const MOST_BUILT: u64 = 1 << 18;
+
+/// The messages of a schedule as exchanges: each round is one, with a flow for the n-th message of each rank of equal length.
+fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
+    let refused = |reason| AlgorithmError::Unsupported { algorithm: algorithm.name(), reason };
+    if algorithm.size(case, params).instructions.is_some_and(|n| n > MOST_BUILT) {
+        return Err(refused("it states no exchanges in closed form, and its schedule is large".to_owned()).into());
+    }
+    let schedule = build(algorithm, case, params)?.schedule;
+    let (rounds, _) = message_rounds(&schedule, |_, _| 0.0)
+        .map_err(|found| refused(found.first().map_or_else(String::new, ToString::to_string)))?;
+    let exchange = |round: &MessageRound| {
+        let mut peers = BTreeMap::<(u64, u32), BTreeMap<u32, u32>>::new();
+        let mut sent = BTreeMap::<(u64, u32), u32>::new();
+        for message in &round.messages {
+            let earlier = sent.entry((message.bytes, message.from)).or_default();
+            peers.entry((message.bytes, *earlier)).or_default().insert(message.from, message.to);
+            *earlier += 1;
+        }
+        let flow = |((bytes, _), to): ((u64, u32), BTreeMap<u32, u32>)| {
+            Flow::new(bytes, 1, move |rank| *to.get(&rank).unwrap_or(&rank))
+        };
+        Exchange { flows: peers.into_iter().map(flow).collect(), reduced: round.reduced }
+    };
+    Ok(rounds.iter().map(exchange).collect())
+}
+
+/// Extends the exchanges of one group to all groups, which make them at the same time.
+fn in_groups(exchanges: &[Exchange], groups: &Arc<Groups>) -> Vec<Exchange> {
+    let flow = |flow: &Flow| {
+        let (one, groups) = (flow.clone(), Arc::clone(groups));
+        // A rank that is in no group sends nothing.
+        let to = move |rank| groups.of(rank).map_or(rank, |(group, place)| group[one.to(place) as usize]);
+        Flow::new(flow.bytes, flow.repeat, to)
+    };
+    let all = |e: &Exchange| Exchange { flows: e.flows.iter().map(flow).collect(), reduced: e.reduced };
+    exchanges.iter().map(all).collect()
+}

@@ -1,0 +1,248 @@
+//! Programs on the clock and on machines.
+
+use proptest::prelude::*;
+use unisono_collective::Kind;
+use unisono_machine::Machine;
+use unisono_plan::{
+    Part,
+    workload::{
+        Taken, Workload,
+        graph::{Clock, GraphReport, Interval, Prices, graph_report},
+        iterate,
+    },
+};
+use unisono_workload::{Accelerator, Collected, Compute, Groups, RankClass, Work, WorkNode, WorkloadGraph, hlo};
+
+const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
+
+fn compute(seconds: f64, after: &[u32]) -> WorkNode {
+    WorkNode { name: "compute".to_owned(), work: Work::Compute(Compute::Measured { seconds }), after: after.to_vec() }
+}
+
+fn collective(kind: Kind, bytes: u64, groups: u32, after: &[u32]) -> WorkNode {
+    let collected = Collected { kind, bytes, element_bytes: 4, root: 0, groups };
+    WorkNode { name: "collective".to_owned(), work: Work::Collective(collected), after: after.to_vec() }
+}
+
+fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGraph {
+    let (name, unknown) = ("w".to_owned(), std::collections::BTreeMap::new());
+    WorkloadGraph { name, format: "test", ranks, groups, receivers: Vec::new(), classes, findings: Vec::new(), unknown }
+}
+
+/// A program of several classes: for each a list of nodes, each with its length and what it waits for. Node n of every
+/// class communicates with the other classes if `meets[n]`.
+fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
+    (1_usize..4, 1_usize..24).prop_flat_map(|(classes, nodes)| {
+        let kinds = prop::collection::vec(0_u32..4, nodes);
+        let lengths = prop::collection::vec(prop::collection::vec(0_u32..20, nodes), classes);
+        let after = prop::collection::vec(prop::collection::vec((0_u32..32, 0_u32..32), nodes), classes);
+        (kinds, lengths, after).prop_map(move |(kinds, lengths, after)| {
+            let ranks = u32::try_from(2 * classes).unwrap();
+            // Within the classes, and across all of them.
+            let within = Groups::new(ranks, (0..ranks / 2).map(|c| vec![2 * c, 2 * c + 1])).unwrap();
+            let node = |class: usize, n: usize| {
+                let (a, b) = after[class][n];
+                let before: Vec<u32> =
+                    if n == 0 { Vec::new() } else { [a, b].map(|x| x % u32::try_from(n).unwrap()).to_vec() };
+                match kinds[n] {
+                    0 | 1 => compute(f64::from(lengths[class][n]), &before),
+                    2 => collective(Kind::Allreduce, 4, 0, &before),
+                    _ => collective(Kind::Allreduce, 4, 1, &before),
+                }
+            };
+            let class = |c: u32| RankClass {
+                ranks: vec![2 * c, 2 * c + 1],
+                nodes: (0..kinds.len()).map(|n| node(c as usize, n)).collect(),
+            };
+            let classes = (0..ranks / 2).map(class).collect();
+            let lengths = lengths.iter().map(|of| of.iter().map(|&length| f64::from(length)).collect()).collect();
+            (graph(ranks, vec![within, Groups::all(ranks)], classes), lengths)
+        })
+    })
+}
+
+/// The earliest times that satisfy all constraints, by raising them until nothing changes. Both sets of groups of
+/// [`random`] span all classes, so node n of each class meets node n of all others.
+fn relaxed(graph: &WorkloadGraph, lengths: &[Vec<f64>], overlap: bool) -> Vec<Vec<Interval>> {
+    let classes = graph.classes.len();
+    let mut times: Vec<Vec<Interval>> = lengths.iter().map(|of| vec![Interval::default(); of.len()]).collect();
+    loop {
+        let before = times.clone();
+        for class in 0..classes {
+            let nodes = &graph.classes[class].nodes;
+            for n in 0..nodes.len() {
+                let is_compute = nodes[n].work.is_compute();
+                let queue = (0..n).filter(|&m| !overlap || nodes[m].work.is_compute() == is_compute);
+                let waits = queue.chain(nodes[n].after.iter().map(|&m| m as usize));
+                let mut begin = waits.map(|m| times[class][m].end).fold(times[class][n].begin, f64::max);
+                let mut length = lengths[class][n];
+                if !is_compute {
+                    begin = (0..classes).map(|c| times[c][n].begin).fold(begin, f64::max);
+                    length = (0..classes).map(|c| lengths[c][n]).fold(0.0, f64::max);
+                }
+                times[class][n] = Interval { begin, end: begin + length };
+            }
+        }
+        if times == before {
+            return times;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_clock_gives_the_earliest_times((graph, lengths) in random(), overlap in any::<bool>()) {
+        let clock = Clock::new(&graph, overlap, |class, node| lengths[class][node]).unwrap();
+        prop_assert_eq!(clock.0, relaxed(&graph, &lengths, overlap));
+    }
+}
+
+#[test]
+fn workloads_take_what_their_own_timeline_says() {
+    let step = |name: &str, us: u32, waits: bool, blocking: &[bool]| {
+        let head = format!("[[steps]]\nname = \"{name}\"\ncompute_us = {us}\nwaits = {waits}\n");
+        let one = |b: &bool| {
+            format!("[[steps.communication]]\ncollective = \"allreduce\"\nelements = 1000\nblocking = {b}\n")
+        };
+        head + &blocking.iter().map(one).collect::<String>()
+    };
+    let text = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\n".to_owned()
+        + &step("a", 10, false, &[false, true])
+        + &step("b", 70, false, &[false, false])
+        + &step("c", 5, false, &[])
+        + &step("d", 5, true, &[true]);
+    let workload = Workload::from_toml(&text, "w.toml").unwrap();
+    let (mut nodes, mut blocked, mut last) = (Vec::new(), None, None);
+    let mut number = 0;
+    for step in &workload.steps {
+        let held: Vec<u32> = if step.waits { last } else { blocked }.into_iter().collect();
+        nodes.push(compute(step.compute_us * 1e-6, &held));
+        let computed = number;
+        number += 1;
+        for c in &step.communication {
+            nodes.push(collective(Kind::Allreduce, 4000, 0, &[computed]));
+            (last, blocked) = (Some(number), if c.blocking { Some(number) } else { blocked });
+            number += 1;
+        }
+    }
+    let program = graph(4, vec![Groups::all(4)], vec![RankClass { ranks: (0..4).collect(), nodes }]);
+    let seconds = |_, node: usize| match program.classes[0].nodes[node].work {
+        Work::Compute(Compute::Measured { seconds }) => seconds,
+        _ => 25e-6,
+    };
+    let taken = Taken { algorithm: "ring".to_owned(), given: unisono_algorithms::Params::new(), seconds: 25e-6 };
+    let iteration = iterate(&workload, true, |_| Ok::<_, ()>(taken.clone())).unwrap();
+    let clock = Clock::new(&program, true, seconds).unwrap();
+    assert_eq!(clock.end(0), iteration.seconds);
+}
+
+#[test]
+fn classes_that_do_not_meet_are_named() {
+    let one = |nodes| RankClass { ranks: vec![0], nodes };
+    let other = |nodes| RankClass { ranks: vec![1], nodes };
+    let groups = || vec![Groups::all(2), Groups::new(2, [vec![1, 0]]).unwrap()];
+    let (a, b) = (collective(Kind::Allreduce, 4, 0, &[]), collective(Kind::Allreduce, 4, 1, &[]));
+    let crossed = graph(2, groups(), vec![one(vec![a.clone(), b.clone()]), other(vec![b, a.clone()])]);
+    let message = Clock::new(&crossed, true, |_, _| 1.0).unwrap_err().to_string();
+    assert!(message.starts_with("rank 0 waits in node 0 ('collective') for ranks that do not come to it"), "{message}");
+    let alone = graph(2, groups(), vec![one(vec![compute(1.0, &[])]), other(vec![a])]);
+    assert!(Clock::new(&alone, true, |_, _| 1.0).unwrap_err().to_string().starts_with("rank 1 waits in node 0"));
+}
+
+fn on(machine: &str, program: &WorkloadGraph, overlap: bool) -> GraphReport {
+    let machine = Machine::preset(machine).unwrap();
+    let prices = Prices::new(program, &machine, &Part::All).unwrap();
+    let rates = Accelerator { operations_per_second: 20e12, memory_bytes_per_second: 2e12 };
+    graph_report(program, prices, Some(rates), overlap).unwrap()
+}
+
+#[test]
+fn a_transformer_on_machines() {
+    let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
+    for machine in ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small"] {
+        let (with, without) = (on(machine, &program, true), on(machine, &program, false));
+        for report in [&with, &without] {
+            let (sum, of) = (report.iteration.compute_seconds + report.iteration.exposed_seconds, &report.iteration);
+            assert!((sum - of.seconds).abs() < 1e-9, "{machine}");
+            for row in &report.collectives {
+                let ratio = row.ratio.unwrap();
+                assert!(ratio >= 1.0 - 1e-9, "{machine}: {} takes {ratio} of its bound", row.kind);
+            }
+            let counts: Vec<u64> = report.collectives.iter().map(|row| row.count).collect();
+            assert_eq!(counts.iter().sum::<u64>(), 32);
+            let shown: f64 = report.collectives.iter().map(|row| row.exposed_seconds).sum();
+            assert!(shown <= of.exposed_seconds + 1e-9, "{machine}: {shown}, {}", of.exposed_seconds);
+            let listed: f64 = report.collectives.iter().map(|row| row.total_seconds).sum();
+            assert!((listed - of.communication_seconds).abs() < 1e-9);
+        }
+        assert!(with.iteration.seconds < without.iteration.seconds);
+        assert!(without.hidden_seconds < 1e-9, "{machine}: nothing is hidden without overlap");
+        assert_eq!(with.iteration.compute_seconds, without.iteration.compute_seconds);
+    }
+}
+
+#[test]
+fn a_cheaper_collective_is_priced_beside_the_one_found() {
+    let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
+    let report = on("torus2d-small", &program, true);
+    let [row] = &report.second_opinion[..] else { panic!("{:?}", report.second_opinion) };
+    assert_eq!((row.kind, row.suffices, row.group, row.count), ("allreduce", "reduce-scatter", 32, 1));
+    let found = report.collectives.iter().find(|c| c.bytes == row.bytes).unwrap();
+    assert_eq!(row.seconds, found.seconds);
+    assert!(row.suffices_seconds < 0.6 * row.seconds);
+    assert_eq!(row.saved_seconds, row.seconds - row.suffices_seconds);
+}
+
+#[test]
+fn one_group_alone_takes_what_its_plan_takes() {
+    let program = |bytes| {
+        let nodes = vec![collective(Kind::Allreduce, bytes, 0, &[])];
+        graph(64, vec![Groups::all(64)], vec![RankClass { ranks: (0..64).collect(), nodes }])
+    };
+    for bytes in [4, 1 << 20] {
+        let machine = Machine::preset("torus2d-small").unwrap();
+        let part = Part::Shape(unisono_machine::Shape::line(64));
+        let asked = unisono_plan::Asked::new(Kind::Allreduce, &machine, part, bytes / 4);
+        let problem = unisono_plan::Problem::new(&asked).unwrap();
+        let plan = unisono_plan::plan(problem, None, &unisono_algorithms::Params::new()).unwrap();
+        let report = on("torus2d-small", &program(bytes), true);
+        assert_eq!(report.iteration.seconds, plan.best().time.seconds);
+        assert_eq!(report.collectives[0].algorithm, plan.best().algorithm.name());
+    }
+}
+
+#[test]
+fn groups_of_several_sizes_take_as_long_as_the_slowest() {
+    let program = |lists: Vec<Vec<u32>>| {
+        let groups = Groups::new(24, lists).unwrap();
+        let nodes = vec![collective(Kind::Allgather, 1 << 16, 0, &[])];
+        graph(24, vec![groups], vec![RankClass { ranks: (0..24).collect(), nodes }])
+    };
+    let small: Vec<Vec<u32>> = vec![(0..4).collect(), (4..8).collect()];
+    let large: Vec<Vec<u32>> = vec![(8..16).collect(), (16..24).collect()];
+    let seconds = |lists| on("fattree-small", &program(lists), true).iteration.seconds;
+    let both = [small.clone(), large.clone()].concat();
+    assert_eq!(seconds(both), seconds(large).max(seconds(small)));
+}
+
+#[test]
+fn requests_that_do_not_fit_are_refused() {
+    let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
+    let refused = |name: &str, part: &Part| {
+        let machine = Machine::preset(name).unwrap();
+        Prices::new(&program, &machine, part).map(drop).unwrap_err().to_string()
+    };
+    assert!(refused("dgx-h100", &Part::All).contains("256 ranks do not fit on dgx-h100, which has 8"));
+    let part = Part::Shape(unisono_machine::Shape::line(64));
+    assert_eq!(
+        refused("fattree-small", &part),
+        "jit_step has 256 ranks, and the part of the machine has 64; ask for a part with as many"
+    );
+    assert!(refused("wse2", &Part::All).contains("programs are timed on"));
+    let machine = Machine::preset("fattree-small").unwrap();
+    let prices = Prices::new(&program, &machine, &Part::All).unwrap();
+    let message = graph_report(&program, prices, None, true).unwrap_err().to_string();
+    assert!(message.starts_with("jit_step counts operations; give the rates of the accelerator"), "{message}");
+}

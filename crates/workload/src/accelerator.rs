@@ -1,0 +1,25 @@
+//! The time of compute on an accelerator, by its roofline.
+//!
+//! T = max(operations / peak rate, bytes / memory rate). Source: Williams, Waterman and Patterson, "Roofline: An Insightful
+//! Visual Performance Model", CACM 52(4), 2009.
+
+use crate::Compute;
+
+/// The two rates of an accelerator.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Accelerator {
+    pub operations_per_second: f64,
+    pub memory_bytes_per_second: f64,
+}
+
+impl Accelerator {
+    /// Returns the seconds of a piece of compute. Measured seconds are kept.
+    pub fn seconds(&self, compute: &Compute) -> f64 {
+        match *compute {
+            Compute::Measured { seconds } => seconds,
+            Compute::Counted { operations, bytes } => {
+                (operations / self.operations_per_second).max(bytes / self.memory_bytes_per_second)
+            }
+        }
+    }
+}

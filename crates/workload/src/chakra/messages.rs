@@ -1,0 +1,141 @@
+//! The messages of Chakra execution traces, and their frames: a length as a varint, then the message.
+//!
+//! Source: `schema/protobuf/et_def.proto` (github.com/mlcommons/chakra). Fields that are not read are left out.
+
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+pub struct GlobalMetadata {
+    #[prost(string, tag = "1")]
+    pub version: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Node {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(int32, tag = "3")]
+    pub kind: i32,
+    #[prost(uint64, repeated, tag = "4")]
+    pub ctrl_deps: Vec<u64>,
+    #[prost(uint64, repeated, tag = "5")]
+    pub data_deps: Vec<u64>,
+    #[prost(uint64, tag = "7")]
+    pub duration_micros: u64,
+    #[prost(message, repeated, tag = "10")]
+    pub attributes: Vec<Attribute>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Attribute {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(oneof = "Value", tags = "3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29")]
+    pub value: Option<Value>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Value {
+    #[prost(double, tag = "3")]
+    Double(f64),
+    #[prost(float, tag = "5")]
+    Float(f32),
+    #[prost(int32, tag = "7")]
+    Int32(i32),
+    #[prost(int64, tag = "9")]
+    Int64(i64),
+    #[prost(uint32, tag = "11")]
+    Uint32(u32),
+    #[prost(uint64, tag = "13")]
+    Uint64(u64),
+    #[prost(sint32, tag = "15")]
+    Sint32(i32),
+    #[prost(sint64, tag = "17")]
+    Sint64(i64),
+    #[prost(fixed32, tag = "19")]
+    Fixed32(u32),
+    #[prost(fixed64, tag = "21")]
+    Fixed64(u64),
+    #[prost(sfixed32, tag = "23")]
+    Sfixed32(i32),
+    #[prost(sfixed64, tag = "25")]
+    Sfixed64(i64),
+    #[prost(bool, tag = "27")]
+    Bool(bool),
+    #[prost(string, tag = "29")]
+    String(String),
+}
+
+/// What a node does.
+pub mod kind {
+    pub const INVALID: i32 = 0;
+    pub const LOAD: i32 = 2;
+    pub const STORE: i32 = 3;
+    pub const COMPUTE: i32 = 4;
+    pub const SEND: i32 = 5;
+    pub const RECEIVE: i32 = 6;
+    pub const COLLECTIVE: i32 = 7;
+}
+
+impl Node {
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.attributes.iter().find(|attribute| attribute.name == name)?.value.as_ref()
+    }
+
+    /// A number in any of the numeric fields, because writers disagree on them; negative numbers are refused.
+    pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let number = match *value {
+            Value::Int32(n) | Value::Sint32(n) | Value::Sfixed32(n) => u64::try_from(n).ok(),
+            Value::Int64(n) | Value::Sint64(n) | Value::Sfixed64(n) => u64::try_from(n).ok(),
+            Value::Uint32(n) | Value::Fixed32(n) => Some(n.into()),
+            Value::Uint64(n) | Value::Fixed64(n) => Some(n),
+            Value::Double(n) if n >= 0.0 => Some(unisono_base::rounded(n)),
+            Value::Float(n) if n >= 0.0 => Some(unisono_base::rounded(n.into())),
+            Value::String(ref text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        number.map(Some).ok_or_else(|| format!("{name} is not a number of at least 0"))
+    }
+
+    pub fn text(&self, name: &str) -> Option<String> {
+        match self.value(name)? {
+            Value::String(text) => Some(text.clone()),
+            _ => self.number(name).ok()?.map(|number| number.to_string()),
+        }
+    }
+
+    pub fn is_set(&self, name: &str) -> bool {
+        match self.value(name) {
+            Some(Value::Bool(set)) => *set,
+            Some(_) => self.number(name).ok().flatten().is_some_and(|number| number > 0),
+            None => false,
+        }
+    }
+
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.attributes.push(Attribute { name: name.to_owned(), value: Some(value) });
+        self
+    }
+}
+
+/// The next frame of a file, and the bytes after it.
+///
+/// # Errors
+/// The file ends inside the frame.
+pub fn frame(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
+    let mut rest = bytes;
+    let length =
+        prost::decode_length_delimiter(&mut rest).map_err(|_| "the length of a message is damaged".to_owned())?;
+    if length > rest.len() {
+        return Err(format!("a message of {length} bytes is cut off after {}", rest.len()));
+    }
+    Ok(rest.split_at(length))
+}
+
+/// Appends a message with its length.
+pub fn append(bytes: &mut Vec<u8>, message: &impl Message) {
+    message.encode_length_delimited(bytes).expect("a vector takes everything");
+}

@@ -1,0 +1,57 @@
+//! The order in which a rank executes its nodes: that of the file, except that a node follows those that it depends on.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use rustc_hash::FxHashMap;
+
+use super::messages::Node;
+
+/// Why nodes have no order: the id of a node, and the reason.
+pub struct NoOrder {
+    pub node: u64,
+    pub reason: String,
+}
+
+/// The numbers of nodes in the file, in the order of execution, and for each node those that it depends on.
+pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
+    let mut numbers = FxHashMap::default();
+    for (number, node) in nodes.iter().enumerate() {
+        if numbers.insert(node.id, number).is_some() {
+            return Err(NoOrder { node: node.id, reason: "two nodes have this id".to_owned() });
+        }
+    }
+    let mut before: Vec<Vec<usize>> = Vec::with_capacity(nodes.len());
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    let mut open = vec![0_usize; nodes.len()];
+    for (number, node) in nodes.iter().enumerate() {
+        let mut needed = Vec::new();
+        for id in node.ctrl_deps.iter().chain(&node.data_deps) {
+            let found = numbers.get(id).copied();
+            let reason =
+                || format!("it depends on node {id}, which is not in the file; the trace is cut off or mixed up");
+            let found = found.ok_or_else(|| NoOrder { node: node.id, reason: reason() })?;
+            after[found].push(number);
+            open[number] += 1;
+            needed.push(found);
+        }
+        before.push(needed);
+    }
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..nodes.len()).filter(|&n| open[n] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(Reverse(number)) = ready.pop() {
+        unisono_base::interrupt::poll();
+        order.push(number);
+        for &next in &after[number] {
+            open[next] -= 1;
+            if open[next] == 0 {
+                ready.push(Reverse(next));
+            }
+        }
+    }
+    match open.iter().position(|&open| open > 0) {
+        Some(number) if order.len() < nodes.len() => {
+            Err(NoOrder { node: nodes[number].id, reason: "it depends on itself, by way of other nodes".to_owned() })
+        }
+        _ => Ok((order, before)),
+    }
+}

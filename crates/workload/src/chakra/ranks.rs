@@ -1,0 +1,210 @@
+//! The traces of all ranks as one program.
+//!
+//! A process group has the ranks whose traces name it; a collective without a group is among all ranks. If all ranks execute
+//! the same nodes, they are one class, and the groups that they name at one node communicate at the same time. Otherwise each
+//! rank is a class.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use unisono_base::{excerpt, narrow};
+use unisono_collective::Kind;
+
+use super::{
+    messages::{GlobalMetadata, frame},
+    rank::{self, RankTrace, Step, Timed},
+};
+use crate::{
+    Collected, Groups, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
+    error::{Place, Wrong},
+    graph::Distinct,
+};
+
+/// Traces of more nodes of all ranks are refused.
+const MOST_NODES: usize = 1 << 22;
+
+/// Returns whether a file begins as a trace does: compressed, or by the version of the format.
+pub fn is_it(bytes: &[u8]) -> bool {
+    let is_head = |head: &[u8]| {
+        head.first().is_none_or(|&tag| tag == 0x0a) && <GlobalMetadata as prost::Message>::decode(head).is_ok()
+    };
+    bytes.starts_with(&[0x1f, 0x8b]) || frame(bytes).is_ok_and(|(head, _)| is_head(head))
+}
+
+/// Reads the traces of all ranks. With `strict`, a node of an unknown kind is an error.
+///
+/// # Errors
+/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages between pairs,
+/// groups that do not fit together.
+pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
+    let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
+    for file in files {
+        let rank = rank_of(&file.0).map_err(|wrong| wrong.of(&file.0))?;
+        if let Some(other) = by_rank.insert(rank, file) {
+            let message = format!("'{}' is a trace of this rank too; accepted is one a rank", excerpt(&other.0));
+            return Err(Wrong { place: Place::Rank(rank), message }.of(&file.0));
+        }
+    }
+    let ranks: u32 = narrow(by_rank.len());
+    let missing = (0..ranks).find(|rank| !by_rank.contains_key(rank));
+    let (_, first) = by_rank.first_key_value().expect("a caller gives a file");
+    if let Some(missing) = missing {
+        let message = format!("the trace of rank {missing} is missing; accepted are the traces of all ranks from 0 on");
+        return Err(Wrong::file(message).of(&first.0));
+    }
+    let mut traces: Vec<RankTrace> = Vec::with_capacity(by_rank.len());
+    let mut total = 0;
+    for (&rank, (origin, bytes)) in &by_rank {
+        let trace = rank::read(bytes, rank, strict).map_err(|wrong| wrong.of(origin))?;
+        total += trace.nodes.len();
+        if total > MOST_NODES {
+            let message = format!("the traces have more than {MOST_NODES} nodes together");
+            return Err(Wrong { place: Place::Rank(rank), message }.of(origin));
+        }
+        traces.push(trace);
+    }
+    let mut unknown = BTreeMap::new();
+    for name in traces.iter().flat_map(|trace| &trace.unknown) {
+        *unknown.entry(name.clone()).or_default() += 1;
+    }
+    let program = Program { members: members(&traces), groups: Distinct::new(), traces };
+    let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
+    let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
+    Ok(WorkloadGraph {
+        name,
+        format: "chakra",
+        ranks,
+        groups,
+        receivers: Vec::new(),
+        classes,
+        findings: Vec::new(),
+        unknown,
+    })
+}
+
+/// The rank in `NAME.RANK.et`.
+fn rank_of(origin: &str) -> Result<u32, Wrong> {
+    let name = origin.rsplit('/').next().unwrap_or(origin);
+    let parts = name.rsplit('.').filter(|part| !matches!(*part, "et" | "gz" | "chakra"));
+    let rank = parts.take(1).find_map(|part| part.parse::<u32>().ok()).filter(|&rank| rank < 1 << 22);
+    rank.ok_or_else(|| Wrong::file("the name of a trace is NAME.RANK.et, and this one has no rank"))
+}
+
+/// The ranks of each process group.
+fn members(traces: &[RankTrace]) -> BTreeMap<String, Vec<u32>> {
+    let mut members: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for (rank, trace) in (0..).zip(traces) {
+        for node in &trace.nodes {
+            if let Step::Collective { group: Some(group), .. } = &node.step {
+                members.entry(group.clone()).or_default().insert(rank);
+            }
+        }
+    }
+    members.into_iter().map(|(name, ranks)| (name, ranks.into_iter().collect())).collect()
+}
+
+struct Program {
+    traces: Vec<RankTrace>,
+    members: BTreeMap<String, Vec<u32>>,
+    groups: Distinct<Groups>,
+}
+
+type Found<T> = Result<T, (u32, Wrong)>;
+
+impl Program {
+    fn classes(mut self) -> Found<(Vec<Groups>, Vec<RankClass>)> {
+        let ranks: u32 = narrow(self.traces.len());
+        let first = &self.traces[0].nodes;
+        let is_one = self.traces.iter().all(|trace| {
+            trace.nodes.len() == first.len() && trace.nodes.iter().zip(first).all(|(a, b)| is_alike(a, b))
+        });
+        let together = if is_one { self.one_class(ranks) } else { None };
+        let classes = match together {
+            Some(nodes) => vec![RankClass { ranks: (0..ranks).collect(), nodes }],
+            None => (0..ranks).map(|rank| self.class(rank)).collect::<Result<_, _>>()?,
+        };
+        Ok((self.groups.into_rows(), classes))
+    }
+
+    /// All ranks as one class; `None` if the groups of a node overlap.
+    fn one_class(&mut self, ranks: u32) -> Option<Vec<WorkNode>> {
+        let mut nodes = Vec::with_capacity(self.traces[0].nodes.len());
+        let mut known: BTreeMap<Vec<Option<&str>>, u32> = BTreeMap::new();
+        for (n, node) in self.traces[0].nodes.iter().enumerate() {
+            let work = match &node.step {
+                Step::Compute(compute) => Work::Compute(*compute),
+                Step::Collective { kind, bytes, root, .. } => {
+                    let mut names: Vec<Option<&str>> = self.traces.iter().map(|t| group_of(&t.nodes[n])).collect();
+                    names.sort_unstable();
+                    names.dedup();
+                    let groups = match known.get(&names) {
+                        Some(&groups) => groups,
+                        None => {
+                            let list = |name: &Option<&str>| match name {
+                                Some(name) => self.members[*name].clone(),
+                                None => (0..ranks).collect(),
+                            };
+                            let mut lists: Vec<Vec<u32>> = names.iter().map(list).collect();
+                            lists.sort_unstable();
+                            let groups = self.groups.number(Groups::new(ranks, lists).ok()?);
+                            known.insert(names, groups);
+                            groups
+                        }
+                    };
+                    collected(*kind, *bytes, *root, groups, self.groups.row(groups))
+                }
+            };
+            nodes.push(WorkNode { name: node.name.clone(), work, after: node.after.clone() });
+        }
+        Some(nodes)
+    }
+
+    fn class(&mut self, rank: u32) -> Found<RankClass> {
+        let ranks: u32 = narrow(self.traces.len());
+        let mut nodes = Vec::new();
+        for node in &self.traces[rank as usize].nodes {
+            let work = match &node.step {
+                Step::Compute(compute) => Work::Compute(*compute),
+                Step::Collective { kind, bytes, group, root } => {
+                    let list = group.as_ref().map_or_else(|| (0..ranks).collect(), |name| self.members[name].clone());
+                    let groups = Groups::new(ranks, [list]).map_err(|e| {
+                        (rank, Wrong { place: Place::Node { rank, node: node.id }, message: e.to_string() })
+                    })?;
+                    let groups = self.groups.number(groups);
+                    collected(*kind, *bytes, *root, groups, self.groups.row(groups))
+                }
+            };
+            nodes.push(WorkNode { name: node.name.clone(), work, after: node.after.clone() });
+        }
+        Ok(RankClass { ranks: vec![rank], nodes })
+    }
+}
+
+fn group_of(node: &Timed) -> Option<&str> {
+    match &node.step {
+        Step::Collective { group, .. } => group.as_deref(),
+        Step::Compute(_) => None,
+    }
+}
+
+/// Returns whether two nodes do the same, each in a group of its own.
+fn is_alike(a: &Timed, b: &Timed) -> bool {
+    let same = match (&a.step, &b.step) {
+        (Step::Compute(a), Step::Compute(b)) => a == b,
+        (
+            Step::Collective { kind: a, bytes: of_a, root: root_a, .. },
+            Step::Collective { kind: b, bytes: of_b, root: root_b, .. },
+        ) => (a, of_a, root_a) == (b, of_b, root_b),
+        _ => false,
+    };
+    same && a.after == b.after
+}
+
+/// A collective with the bytes as MPI counts them, where a trace counts those of the input.
+fn collected(kind: Kind, input: u64, root: u32, groups: u32, of: &Groups) -> Work {
+    let size = u64::from(of.sizes().last().copied().unwrap_or(1));
+    let bytes = match kind {
+        Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter => input.div_ceil(size),
+        _ => input,
+    };
+    Work::Collective(Collected { kind, bytes, element_bytes: 4, root, groups })
+}

@@ -1,0 +1,68 @@
+//! Writes a program as Chakra traces, one file a rank.
+
+use unisono_collective::Kind;
+
+use super::{
+    messages::{GlobalMetadata, Node, Value, append, kind},
+    rank::COLLECTIVES,
+};
+use crate::{Compute, Work, WorkloadGraph};
+
+/// The files by name. Groups are named by a number, `SET-GROUP`.
+///
+/// # Errors
+/// A permutation, for which traces have messages between pairs only, or a collective that traces do not have.
+pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let mut files = Vec::with_capacity(graph.ranks as usize);
+    for class in &graph.classes {
+        for &rank in &class.ranks {
+            let mut bytes = Vec::new();
+            append(&mut bytes, &GlobalMetadata { version: "1.0.0".to_owned() });
+            for (id, node) in (0..).zip(&class.nodes) {
+                let data_deps = node.after.iter().map(|&before| u64::from(before)).collect();
+                let made = Node { id, name: node.name.clone(), data_deps, ..Node::default() };
+                append(&mut bytes, &filled(graph, rank, &node.work, made)?);
+            }
+            files.push((format!("{}.{rank}.et", graph.name), bytes));
+        }
+    }
+    files.sort_by_key(|(name, _)| (name.len(), name.clone()));
+    Ok(files)
+}
+
+fn filled(graph: &WorkloadGraph, rank: u32, work: &Work, node: Node) -> Result<Node, String> {
+    let node = node.with("is_cpu_op", Value::Bool(false));
+    Ok(match work {
+        Work::Compute(Compute::Measured { seconds }) => {
+            Node { kind: kind::COMPUTE, duration_micros: unisono_base::rounded(seconds * 1e6), ..node }
+        }
+        Work::Compute(Compute::Counted { operations, bytes }) => {
+            let count = |number: f64| i64::try_from(unisono_base::rounded(number)).unwrap_or(i64::MAX);
+            Node { kind: kind::COMPUTE, ..node }
+                .with("num_ops", Value::Int64(count(*operations)))
+                .with("tensor_size", Value::Uint64(unisono_base::rounded(*bytes)))
+        }
+        Work::Collective(c) => {
+            let number = COLLECTIVES.iter().position(|&kind| kind == c.kind);
+            let number = number.ok_or_else(|| format!("Chakra traces have no {}", c.kind))?;
+            let groups = &graph.groups[c.groups as usize];
+            let place = groups.number_of(rank);
+            let size = place.map_or(1, |place| groups.group(place).len() as u64);
+            let input = match c.kind {
+                Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter => c.bytes.saturating_mul(size),
+                _ => c.bytes,
+            };
+            let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let group =
+                place.map_or_else(|| format!("{}-of-{rank}", c.groups), |place| format!("{}-{place}", c.groups));
+            Node { kind: kind::COLLECTIVE, ..node }
+                .with("comm_type", Value::Int64(signed(number as u64)))
+                .with("comm_size", Value::Int64(signed(input)))
+                .with("root", Value::Int32(i32::try_from(c.root).unwrap_or(i32::MAX)))
+                .with("pg_name", Value::String(group))
+        }
+        Work::Permute { .. } => {
+            return Err("a permutation is messages between pairs; Chakra traces of it are not written".to_owned());
+        }
+    })
+}

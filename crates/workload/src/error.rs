@@ -1,0 +1,53 @@
+//! Why a file is not a program, and where in the file.
+
+use std::fmt;
+
+/// Where in a file an error was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    File,
+    Line(u32),
+    Rank(u32),
+    Node { rank: u32, node: u64 },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => Ok(()),
+            Self::Line(line) => write!(f, ", line {line}"),
+            Self::Rank(rank) => write!(f, ", rank {rank}"),
+            Self::Node { rank, node } => write!(f, ", rank {rank}, node {node}"),
+        }
+    }
+}
+
+/// A file that is not a program: the file, the place in it, and one sentence.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{origin}{place}: {message}")]
+pub struct ReadError {
+    pub origin: String,
+    pub place: Place,
+    pub message: String,
+}
+
+/// An error before the name of its file is added.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Wrong {
+    pub place: Place,
+    pub message: String,
+}
+
+impl Wrong {
+    pub fn file(message: impl Into<String>) -> Self {
+        Self { place: Place::File, message: message.into() }
+    }
+
+    pub fn line(line: u32, message: impl Into<String>) -> Self {
+        Self { place: Place::Line(line), message: message.into() }
+    }
+
+    pub fn of(self, origin: &str) -> ReadError {
+        ReadError { origin: origin.to_owned(), place: self.place, message: self.message }
+    }
+}

@@ -1,0 +1,125 @@
+//! The form of a program: classes of equal ranks, each with its nodes in program order.
+//!
+//! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names are done.
+//! Besides, a rank has one queue of compute and one of communication, and each works in program order, as the streams of
+//! training frameworks do. A dependency on a node therefore includes all earlier nodes of its queue.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use unisono_collective::Kind;
+
+use crate::{Groups, hlo::Finding};
+
+/// A program on a number of ranks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkloadGraph {
+    pub name: String,
+    /// The format that it was read from.
+    pub format: &'static str,
+    pub ranks: u32,
+    /// Each distinct set of groups once.
+    pub groups: Vec<Groups>,
+    /// Each distinct table of receivers once: of each rank the rank that it sends to, itself where it sends nothing.
+    pub receivers: Vec<Vec<u32>>,
+    pub classes: Vec<RankClass>,
+    /// Collectives in place of which a cheaper one suffices.
+    pub findings: Vec<Finding>,
+    /// Operations whose time the reader does not know, with their number.
+    pub unknown: BTreeMap<String, u64>,
+}
+
+/// Ranks that execute the same nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RankClass {
+    pub ranks: Vec<u32>,
+    pub nodes: Vec<WorkNode>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkNode {
+    pub name: String,
+    pub work: Work,
+    /// Earlier nodes of the same class.
+    pub after: Vec<u32>,
+}
+
+/// Compute of one rank.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Compute {
+    Measured {
+        seconds: f64,
+    },
+    /// Arithmetic operations, and bytes to and from memory.
+    Counted {
+        operations: f64,
+        bytes: f64,
+    },
+}
+
+/// A collective that every group of a set makes at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Collected {
+    pub kind: Kind,
+    /// As MPI counts them.
+    pub bytes: u64,
+    pub element_bytes: u32,
+    /// The place of the root in its group.
+    pub root: u32,
+    /// In [`WorkloadGraph::groups`].
+    pub groups: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Work {
+    Compute(Compute),
+    Collective(Collected),
+    /// Each rank sends to its receiver, and waits for what it receives; `receivers` is in [`WorkloadGraph::receivers`].
+    Permute {
+        bytes: u64,
+        receivers: u32,
+    },
+}
+
+impl Work {
+    pub fn is_compute(&self) -> bool {
+        matches!(self, Self::Compute(_))
+    }
+}
+
+impl WorkloadGraph {
+    /// Returns whether the time of some compute depends on the accelerator.
+    pub fn counts_operations(&self) -> bool {
+        let counted = |node: &WorkNode| matches!(node.work, Work::Compute(Compute::Counted { .. }));
+        self.classes.iter().any(|class| class.nodes.iter().any(counted))
+    }
+}
+
+/// Tables of which each distinct one is stored once.
+#[derive(Debug)]
+pub(crate) struct Distinct<T> {
+    rows: Vec<T>,
+    known: FxHashMap<T, u32>,
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Distinct<T> {
+    pub fn new() -> Self {
+        Self { rows: Vec::new(), known: FxHashMap::default() }
+    }
+
+    pub fn number(&mut self, row: T) -> u32 {
+        let next = unisono_base::narrow(self.rows.len());
+        *self.known.entry(row).or_insert_with_key(|row| {
+            self.rows.push(row.clone());
+            next
+        })
+    }
+
+    pub fn row(&self, number: u32) -> &T {
+        &self.rows[number as usize]
+    }
+
+    pub fn into_rows(self) -> Vec<T> {
+        self.rows
+    }
+}

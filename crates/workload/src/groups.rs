@@ -1,0 +1,104 @@
+//! Groups of ranks that communicate with each other. No rank is in two groups; a rank may be in none.
+
+/// Why lists of ranks are not groups.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum GroupsError {
+    #[error("a group has rank {rank}; accepted are 0 to {last}")]
+    Range { rank: u64, last: u32 },
+    #[error("rank {rank} is in two groups, or twice in one")]
+    Twice { rank: u32 },
+}
+
+const NO_GROUP: u32 = u32::MAX;
+
+/// The groups of one communication. The order of the ranks of a group is their order in the collective.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Groups {
+    /// Of each rank of the program: its group, and its place there.
+    of: Vec<(u32, u32)>,
+    /// The ranks of each group, in their order.
+    members: Vec<u32>,
+    /// The end of each group in `members`.
+    ends: Vec<u32>,
+}
+
+impl Groups {
+    /// Groups among the first `ranks` ranks. Empty lists are dropped.
+    ///
+    /// # Errors
+    /// A rank that does not exist or that occurs twice.
+    pub fn new(ranks: u32, lists: impl IntoIterator<Item = Vec<u32>>) -> Result<Self, GroupsError> {
+        let mut groups =
+            Self { of: vec![(NO_GROUP, 0); ranks as usize], members: Vec::with_capacity(ranks as usize), ends: vec![] };
+        for list in lists.into_iter().filter(|list| !list.is_empty()) {
+            let group = unisono_base::narrow(groups.ends.len());
+            for (place, rank) in (0..).zip(list) {
+                let last = ranks.saturating_sub(1);
+                let of = groups.of.get_mut(rank as usize).ok_or(GroupsError::Range { rank: rank.into(), last })?;
+                if of.0 != NO_GROUP {
+                    return Err(GroupsError::Twice { rank });
+                }
+                *of = (group, place);
+                groups.members.push(rank);
+            }
+            groups.ends.push(unisono_base::narrow(groups.members.len()));
+        }
+        Ok(groups)
+    }
+
+    /// All ranks as one group.
+    pub fn all(ranks: u32) -> Self {
+        Self::new(ranks, [(0..ranks).collect()]).expect("every rank once")
+    }
+
+    /// Ranks of the program, whether they are in a group or not.
+    pub fn ranks(&self) -> u32 {
+        unisono_base::narrow(self.of.len())
+    }
+
+    /// The number of groups.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The ranks of group `n`, in their order.
+    pub fn group(&self, n: usize) -> &[u32] {
+        let begin = n.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.members[begin as usize..self.ends[n] as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        (0..self.len()).map(|n| self.group(n))
+    }
+
+    /// The group of a rank and its place there; `None` where the rank is in no group.
+    pub fn of(&self, rank: u32) -> Option<(&[u32], u32)> {
+        let (group, place) = self.of[rank as usize];
+        (group != NO_GROUP).then(|| (self.group(group as usize), place))
+    }
+
+    /// The number of the group of a rank; `None` where the rank is in no group.
+    pub fn number_of(&self, rank: u32) -> Option<usize> {
+        let (group, _) = self.of[rank as usize];
+        (group != NO_GROUP).then_some(group as usize)
+    }
+
+    /// The sizes that groups have, each once, ascending.
+    pub fn sizes(&self) -> Vec<u32> {
+        let mut sizes: Vec<u32> = self.iter().map(|group| unisono_base::narrow(group.len())).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The groups of one size; ranks of other groups are in none.
+    #[must_use]
+    pub fn of_size(&self, size: u32) -> Self {
+        let same = self.iter().filter(|group| group.len() == size as usize).map(<[u32]>::to_vec);
+        Self::new(self.ranks(), same).expect("groups of groups")
+    }
+}

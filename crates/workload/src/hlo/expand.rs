@@ -1,0 +1,298 @@
+//! The nodes that a module executes: loops and calls are expanded.
+//!
+//! A value depends on the last compute and the last communication that it needs; earlier ones are included, because either
+//! queue works in program order. A loop without a known number of iterations is expanded once. Of a conditional, the branch
+//! with the most nodes is taken.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use unisono_base::{excerpt, interrupt::poll, narrow};
+
+use super::{
+    collective::{Devices, Pattern, bytes, pattern},
+    compute::{Arithmetic, is_product},
+    module::{Computation, Instruction, Module},
+    opcodes::{Cost, cost},
+    opinion::{Finding, suffices, users},
+    text::{bracketed, parts},
+};
+use crate::{Collected, Groups, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
+
+/// More nodes are refused, and so are more visits of instructions.
+const MOST_NODES: usize = 1 << 20;
+const MOST_VISITS: u64 = 1 << 24;
+/// Deeper calls are refused, and so are tuples nested deeper.
+const MOST_DEPTH: u32 = 32;
+
+/// The nodes that a value waits for: the last of each queue, plus 1; 0 where there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Needs {
+    computed: u32,
+    communicated: u32,
+}
+
+impl Needs {
+    fn and(self, other: Self) -> Self {
+        Self { computed: self.computed.max(other.computed), communicated: self.communicated.max(other.communicated) }
+    }
+}
+
+/// A value, and its elements where it is a tuple.
+#[derive(Clone, Default)]
+struct Value {
+    needs: Needs,
+    elements: Option<Rc<[Value]>>,
+    depth: u32,
+}
+
+impl Value {
+    fn plain(needs: Needs) -> Self {
+        Self { needs, ..Self::default() }
+    }
+
+    /// Tuples that are nested deeper than any compiler does lose their elements.
+    fn tuple(elements: Vec<Value>) -> Self {
+        let needs = elements.iter().fold(Needs::default(), |all, value| all.and(value.needs));
+        let depth = 1 + elements.iter().map(|value| value.depth).max().unwrap_or(0);
+        let elements = (depth <= MOST_DEPTH).then(|| elements.into());
+        Self { needs, depth: if elements.is_some() { depth } else { 0 }, elements }
+    }
+
+    fn element(&self, n: usize) -> Self {
+        self.elements.as_ref().and_then(|elements| elements.get(n)).cloned().unwrap_or(Self::plain(self.needs))
+    }
+}
+
+/// A communication, read once for each instruction.
+type Read = Option<Work>;
+
+pub struct Expansion<'a> {
+    module: &'a Module<'a>,
+    strict: bool,
+    devices: Devices,
+    arithmetic: Arithmetic,
+    nodes: Vec<WorkNode>,
+    groups: Distinct<Groups>,
+    receivers: Distinct<Vec<u32>>,
+    communication: rustc_hash::FxHashMap<(usize, usize), Read>,
+    /// By the place of the instruction.
+    findings: BTreeMap<(usize, usize), Finding>,
+    /// The users of the values of computations that communicate.
+    users: rustc_hash::FxHashMap<usize, Rc<[Vec<usize>]>>,
+    unknown: BTreeMap<String, u64>,
+    visits: u64,
+}
+
+impl<'a> Expansion<'a> {
+    pub fn new(module: &'a Module<'a>, strict: bool) -> Result<Self, Wrong> {
+        Ok(Self {
+            module,
+            strict,
+            devices: Devices::of(module)?,
+            arithmetic: Arithmetic::new(module)?,
+            nodes: Vec::new(),
+            groups: Distinct::new(),
+            receivers: Distinct::new(),
+            communication: rustc_hash::FxHashMap::default(),
+            findings: BTreeMap::new(),
+            users: rustc_hash::FxHashMap::default(),
+            unknown: BTreeMap::new(),
+            visits: 0,
+        })
+    }
+
+    pub fn graph(mut self) -> Result<WorkloadGraph, Wrong> {
+        self.computation(self.module.entry, &[], 0)?;
+        let ranks = self.devices.count();
+        Ok(WorkloadGraph {
+            name: self.module.name.to_owned(),
+            format: "hlo",
+            ranks,
+            groups: self.groups.into_rows(),
+            receivers: self.receivers.into_rows(),
+            classes: vec![RankClass { ranks: (0..ranks).collect(), nodes: self.nodes }],
+            findings: self.findings.into_values().collect(),
+            unknown: self.unknown,
+        })
+    }
+
+    /// Executes a computation; returns its root.
+    fn computation(&mut self, at: usize, arguments: &[Value], depth: u32) -> Result<Value, Wrong> {
+        let computation = &self.module.computations[at];
+        if depth > MOST_DEPTH {
+            let line = computation.instructions[0].line;
+            return Err(Wrong::line(line, format!("calls are nested more than {MOST_DEPTH} deep")));
+        }
+        let mut values: Vec<Value> = Vec::with_capacity(computation.instructions.len());
+        for (n, i) in computation.instructions.iter().enumerate() {
+            poll();
+            self.visits += 1;
+            if self.visits > MOST_VISITS || self.nodes.len() > MOST_NODES {
+                let message = format!(
+                    "loops and calls expand to more than {MOST_NODES} nodes; accepted are fewer, so compile one step alone"
+                );
+                return Err(Wrong::line(i.line, message));
+            }
+            let value = self.instruction(at, n, &values, arguments, depth)?;
+            values.push(value);
+        }
+        Ok(values[computation.root].clone())
+    }
+
+    fn instruction(
+        &mut self,
+        at: usize,
+        n: usize,
+        values: &[Value],
+        arguments: &[Value],
+        depth: u32,
+    ) -> Result<Value, Wrong> {
+        let module = self.module;
+        let computation = &module.computations[at];
+        let i = &computation.instructions[n];
+        let operands = || i.operands.iter().map(|&operand| values[operand].clone());
+        let needs = operands().fold(Needs::default(), |all, value| all.and(value.needs));
+        if pattern(i.opcode).is_some() {
+            return Ok(Value::plain(self.communicate(at, n, needs)?));
+        }
+        match i.opcode {
+            "parameter" => Ok(i.parameter.and_then(|number| arguments.get(number)).cloned().unwrap_or_default()),
+            "tuple" => Ok(Value::tuple(operands().collect())),
+            "get-tuple-element" => {
+                let index = i.attribute("index").and_then(|text| text.parse().ok());
+                let index = index.ok_or_else(|| Wrong::line(i.line, "a get-tuple-element has no index"))?;
+                Ok(operands().next().unwrap_or_default().element(index))
+            }
+            "call" => self.computation(module.called(i, at, "to_apply")?, &operands().collect::<Vec<_>>(), depth + 1),
+            "async-start" => {
+                self.computation(module.called(i, at, "calls")?, &operands().collect::<Vec<_>>(), depth + 1)
+            }
+            "while" => self.repeat(i, at, operands().next().unwrap_or_default(), depth),
+            "conditional" => self.branch(i, at, &operands().collect::<Vec<_>>(), depth),
+            "optimization-barrier" | "opt-barrier" | "copy-done" | "domain" | "add-dependency" => {
+                let first = operands().next().unwrap_or_default();
+                Ok(Value { needs, ..first })
+            }
+            _ => {
+                let known = if i.opcode == "custom-call" && is_product(i) { Cost::Local } else { cost(i.opcode) };
+                if known == Cost::Unknown {
+                    self.unknown(i, i.opcode)?;
+                }
+                if known == Cost::Free {
+                    return Ok(Value::plain(needs));
+                }
+                let compute = self.arithmetic.compute(module, at, i)?;
+                Ok(Value::plain(Needs { computed: self.node(i, Work::Compute(compute), needs), ..Needs::default() }))
+            }
+        }
+    }
+
+    /// Adds a node; returns its number plus 1.
+    fn node(&mut self, i: &Instruction, work: Work, needs: Needs) -> u32 {
+        let after = [needs.computed, needs.communicated].into_iter().filter_map(|node| node.checked_sub(1)).collect();
+        self.nodes.push(WorkNode { name: i.name.to_owned(), work, after });
+        narrow(self.nodes.len())
+    }
+
+    fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
+        let i = &self.module.computations[at].instructions[n];
+        let work = match self.communication.get(&(at, n)) {
+            Some(&read) => read,
+            None => {
+                let read = self.read(i, &self.module.computations[at])?;
+                self.judge(at, n, read);
+                self.communication.insert((at, n), read);
+                read
+            }
+        };
+        // A group of one rank has nothing to do.
+        let Some(work) = work else { return Ok(needs) };
+        if let Some(finding) = self.findings.get_mut(&(at, n)) {
+            finding.count += 1;
+        }
+        Ok(Needs { communicated: self.node(i, work, needs), ..Needs::default() })
+    }
+
+    /// Notes a collective in place of which a cheaper one suffices.
+    fn judge(&mut self, at: usize, n: usize, read: Read) {
+        let Some(Work::Collective(found)) = read else { return };
+        let size = *self.groups.row(found.groups).sizes().last().unwrap_or(&1);
+        let all = self.users.entry(at).or_insert_with(|| users(&self.module.computations[at]).into());
+        if let Some(suffices) = suffices(self.module, at, all, n, &found, size) {
+            let name = self.module.computations[at].instructions[n].name.to_owned();
+            self.findings.insert((at, n), Finding { name, count: 0, found, suffices });
+        }
+    }
+
+    fn read(&mut self, i: &Instruction, within: &Computation) -> Result<Read, Wrong> {
+        Ok(match pattern(i.opcode).expect("the caller tests it") {
+            Pattern::Permute => {
+                let receivers = self.devices.receivers(i)?;
+                let bytes = bytes(i, within, unisono_collective::Kind::Message, 2)?.0;
+                let is_idle = receivers.iter().copied().eq(0..self.devices.count());
+                (!is_idle).then(|| Work::Permute { bytes, receivers: self.receivers.number(receivers) })
+            }
+            Pattern::Collective(kind) => {
+                let groups = self.devices.groups(i)?;
+                let size = *groups.sizes().last().unwrap_or(&1);
+                let (bytes, element_bytes) = bytes(i, within, kind, size)?;
+                (size > 1).then(|| {
+                    let groups = self.groups.number(groups);
+                    Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups })
+                })
+            }
+        })
+    }
+
+    fn repeat(&mut self, i: &Instruction<'a>, at: usize, mut state: Value, depth: u32) -> Result<Value, Wrong> {
+        let body = self.module.called(i, at, "body")?;
+        let config = i.attribute("backend_config").unwrap_or_default();
+        let count = config.split_once("\"known_trip_count\"").and_then(|(_, rest)| {
+            rest.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty())?.parse::<u64>().ok()
+        });
+        if count.is_none() {
+            self.unknown(i, "while of unknown length")?;
+        }
+        for _ in 0..count.unwrap_or(1) {
+            poll();
+            self.visits += 1;
+            state = self.computation(body, &[state], depth + 1)?;
+        }
+        Ok(state)
+    }
+
+    fn branch(&mut self, i: &Instruction<'a>, at: usize, operands: &[Value], depth: u32) -> Result<Value, Wrong> {
+        let wrong = |message| Wrong::line(i.line, message);
+        let names: Vec<&str> = match i.attribute("branch_computations").and_then(bracketed) {
+            Some((inside, _)) => parts(inside),
+            None => ["true_computation", "false_computation"].iter().filter_map(|key| i.attribute(key)).collect(),
+        };
+        let mut best = None;
+        for (n, name) in names.into_iter().enumerate() {
+            let called = self.module.earlier(name, at).map_err(wrong)?;
+            let length = self.module.computations[called].instructions.len();
+            if best.is_none_or(|(most, _, _)| length > most) {
+                best = Some((length, n, called));
+            }
+        }
+        let (_, n, called) = best.ok_or_else(|| wrong("a conditional has no branch".to_owned()))?;
+        let argument = operands.get(n + 1).cloned().unwrap_or_default();
+        let chosen = operands.first().map_or(Needs::default(), |value| value.needs);
+        let value = self.computation(called, &[argument], depth + 1)?;
+        Ok(Value { needs: value.needs.and(chosen), ..value })
+    }
+
+    /// Counts an operation whose time is not known.
+    fn unknown(&mut self, i: &Instruction, what: &str) -> Result<(), Wrong> {
+        let target = i.attribute("custom_call_target").map(|target| excerpt(target.trim_matches('"')));
+        let name = target.map_or_else(|| excerpt(what), |target| format!("{} {target}", excerpt(what)));
+        if self.strict {
+            return Err(Wrong::line(
+                i.line,
+                format!("the time of '{name}' is not known; without --strict it is counted"),
+            ));
+        }
+        *self.unknown.entry(name).or_default() += 1;
+        Ok(())
+    }
+}

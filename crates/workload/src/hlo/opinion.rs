@@ -1,0 +1,129 @@
+//! Collectives of which a rank uses only its own part, with the cheaper collective that moves no more than that part.
+//!
+//! * An all-reduce of B bytes of which each of n ranks reads at most B / n is a reduce-scatter.
+//! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.
+//!
+//! A rank reads a part if every use is a slice whose offset depends on the number of the device. Whether the slices of a group
+//! are disjoint is not known from the text; partitioners slice by the place in the group, and then they are.
+
+use unisono_collective::Kind;
+
+use super::{
+    compute::sliced,
+    module::{Computation, Instruction, Module},
+};
+use crate::Collected;
+
+/// Values are followed through at most so many renamings, and offsets through so many instructions.
+const MOST_DEPTH: usize = 64;
+/// Instructions that are looked at for one collective; of more uses, nothing is said.
+const MOST_STEPS: usize = 1 << 16;
+
+/// A finding of the reader about a collective: how often it is executed, and the one that suffices.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding {
+    pub name: String,
+    pub count: u64,
+    pub found: Collected,
+    pub suffices: Collected,
+}
+
+/// The instructions that use each instruction of a computation.
+pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
+    let mut users = vec![Vec::new(); computation.instructions.len()];
+    for (user, i) in computation.instructions.iter().enumerate() {
+        for &operand in &i.operands {
+            if users[operand].last() != Some(&user) {
+                users[operand].push(user);
+            }
+        }
+    }
+    users
+}
+
+/// Returns the collective that suffices in place of instruction `n`, with groups of `size` ranks.
+pub fn suffices(
+    module: &Module,
+    at: usize,
+    users: &[Vec<usize>],
+    n: usize,
+    collected: &Collected,
+    size: u32,
+) -> Option<Collected> {
+    let within = &module.computations[at];
+    let (whole, kind) = match collected.kind {
+        Kind::Allreduce => (collected.bytes, Kind::ReduceScatter),
+        Kind::Allgather => (collected.bytes.checked_mul(u64::from(size))?, Kind::Alltoall),
+        _ => return None,
+    };
+    let read = Uses { module, at, within, users, left: MOST_STEPS }.read(n, 0)?;
+    let size = u64::from(size);
+    let part = whole.div_ceil(size);
+    let bytes = if kind == Kind::Alltoall { part.div_ceil(size) } else { part };
+    (read > 0 && read <= part).then_some(Collected { kind, bytes, ..*collected })
+}
+
+struct Uses<'a> {
+    module: &'a Module<'a>,
+    at: usize,
+    within: &'a Computation<'a>,
+    users: &'a [Vec<usize>],
+    /// Steps that are left.
+    left: usize,
+}
+
+impl Uses<'_> {
+    /// The bytes of a value that are read by slices; `None` if another operation reads it, or nothing does.
+    fn read(&mut self, n: usize, depth: usize) -> Option<u64> {
+        if n == self.within.root || depth > MOST_DEPTH {
+            return None;
+        }
+        let mut sum = None;
+        let (users, within) = (self.users, self.within);
+        for &user in &users[n] {
+            let i = &within.instructions[user];
+            self.left = self.left.checked_sub(1 + i.operands.len())?;
+            let bytes = match i.opcode {
+                "bitcast" | "get-tuple-element" | "all-gather-done" | "all-reduce-done" => {
+                    self.read(user, depth + 1)?
+                }
+                "dynamic-slice" if i.operands[0] == n && self.follows_device(i) => i.shape.bytes(),
+                "fusion" => self.read_by_fusion(i, n)?,
+                _ => return None,
+            };
+            sum = Some(sum.unwrap_or(0_u64).saturating_add(bytes));
+        }
+        sum
+    }
+
+    fn read_by_fusion(&mut self, i: &Instruction, n: usize) -> Option<u64> {
+        let fused = &self.module.computations[self.module.called(i, self.at, "calls").ok()?];
+        self.left = self.left.checked_sub(fused.instructions.len())?;
+        let parameters = i.operands.iter().enumerate().filter(|&(_, &operand)| operand == n);
+        let reads = sliced(fused);
+        let has_number = fused.instructions.iter().any(names_device) || self.follows_device(i);
+        let read = |(number, _)| fused.parameters.get(number).copied().flatten().and_then(|place| reads[place]);
+        if has_number { parameters.map(read).sum() } else { None }
+    }
+
+    /// Returns whether an operand follows from the number of the device.
+    fn follows_device(&self, i: &Instruction) -> bool {
+        let (mut open, mut steps) = (i.operands.clone(), 0);
+        while let Some(n) = open.pop() {
+            steps += 1;
+            let operand = &self.within.instructions[n];
+            if names_device(operand) {
+                return true;
+            }
+            // Offsets are scalars.
+            if steps < MOST_DEPTH && operand.shape.dims().is_empty() {
+                open.extend(&operand.operands);
+            }
+        }
+        false
+    }
+}
+
+fn names_device(i: &Instruction) -> bool {
+    matches!(i.opcode, "partition-id" | "replica-id")
+}

@@ -1,0 +1,175 @@
+//! Lists of devices as HLO prints them: `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)`,
+//! `mesh['a'=2,'b'=2] {'a'}`.
+//!
+//! Source: `replica_group.cc` and `mesh_and_axis.cc` of XLA (github.com/openxla/xla). The second form numbers the devices row
+//! by row, transposes, and cuts the sequence into rows. In the last form, ranks that differ in the listed axes alone form a
+//! group; `'a':(p)s` is the part of size s of an axis, of which parts of product p come before.
+
+use unisono_base::{excerpt, narrow};
+
+use super::text::{bracketed, numbers, parts};
+
+/// More devices are refused.
+pub const MOST_DEVICES: u64 = 1 << 22;
+
+/// Reads groups. `{}` gives no groups, which stands for all devices.
+pub fn groups(text: &str) -> Result<Vec<Vec<u32>>, String> {
+    let wrong = || format!("'{}' is not a list of groups", excerpt(text));
+    if let Some(rest) = text.strip_prefix("mesh") {
+        return mesh(rest).ok_or_else(wrong);
+    }
+    if text.starts_with('[') {
+        return iota(text).and_then(|(dims, order)| rows(&dims, &order)).ok_or_else(wrong);
+    }
+    let (inside, _) = bracketed(text).filter(|_| text.starts_with('{')).ok_or_else(wrong)?;
+    parts(inside).into_iter().map(|part| list(part).ok_or_else(wrong)).collect()
+}
+
+/// Reads pairs of a source and a target.
+pub fn pairs(text: &str) -> Result<Vec<(u32, u32)>, String> {
+    let wrong = || format!("'{}' is not a list of pairs", excerpt(text));
+    let (inside, _) = bracketed(text).ok_or_else(wrong)?;
+    let pair = |part| match list(part).as_deref() {
+        Some(&[from, to]) => Ok((from, to)),
+        _ => Err(wrong()),
+    };
+    parts(inside).into_iter().map(pair).collect()
+}
+
+fn list(text: &str) -> Option<Vec<u32>> {
+    let (inside, rest) = bracketed(text).filter(|_| text.starts_with('{'))?;
+    let fits = |number: &u64| *number < MOST_DEVICES;
+    let numbers = numbers(inside).filter(|list| rest.is_empty() && list.iter().all(fits))?;
+    Some(numbers.into_iter().map(narrow).collect())
+}
+
+/// The number of devices of a grid.
+fn product(dims: &[u64]) -> Option<u64> {
+    let all = dims.iter().try_fold(1_u64, |all, &dim| all.checked_mul(dim))?;
+    (all > 0 && all <= MOST_DEVICES && dims.len() <= 64).then_some(all)
+}
+
+/// The devices of a grid of `dims`, row by row after its axes were put into the order `axes`.
+fn transposed(dims: &[u64], axes: &[usize]) -> Option<Vec<u32>> {
+    let all = product(dims)?;
+    let mut strides = vec![1_u64; dims.len()];
+    for n in (1..dims.len()).rev() {
+        strides[n - 1] = strides[n] * dims[n];
+    }
+    let device = |mut at: u64| {
+        let mut device = 0;
+        for &axis in axes.iter().rev() {
+            device += at % dims[axis] * strides[axis];
+            at /= dims[axis];
+        }
+        narrow::<u32>(device)
+    };
+    Some((0..all).map(device).collect())
+}
+
+/// `[groups,size]<=[dims]` with an optional `T(axes)`: the first brackets, and the devices in their order.
+fn iota(text: &str) -> Option<(Vec<u64>, Vec<u32>)> {
+    let (shape, rest) = bracketed(text)?;
+    let (dims, rest) = bracketed(rest.strip_prefix("<=")?)?;
+    let (shape, dims) = (numbers(shape)?, numbers(dims)?);
+    let mut axes: Vec<usize> = (0..dims.len()).collect();
+    if let Some(rest) = rest.trim().strip_prefix('T') {
+        let (inside, _) = bracketed(rest)?;
+        let order: Vec<usize> = numbers(inside)?.into_iter().map(|n| usize::try_from(n).ok()).collect::<Option<_>>()?;
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if sorted != axes {
+            return None;
+        }
+        axes = order;
+    }
+    (product(&shape)? == product(&dims)?).then_some(())?;
+    Some((shape, transposed(&dims, &axes)?))
+}
+
+/// Cuts devices into rows of the last extent.
+fn rows(shape: &[u64], devices: &[u32]) -> Option<Vec<Vec<u32>>> {
+    let size = narrow::<usize>(*shape.last()?);
+    Some(devices.chunks(size).map(<[u32]>::to_vec).collect())
+}
+
+/// `['a'=2,'b'=2] {'a'}`; the brackets may also hold `device_ids=(...)`.
+fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
+    let (inside, rest) = bracketed(text.trim())?;
+    let (listed, _) = bracketed(rest.trim())?;
+    let mut ids = None;
+    let mut axes = Vec::new();
+    for part in parts(inside) {
+        let (name, size) = part.split_once('=')?;
+        if name == "device_ids" {
+            ids = Some(device_ids(size)?);
+        } else {
+            axes.push((name.trim_matches('\''), size.parse::<u64>().ok()?));
+        }
+    }
+    let all = product(&axes.iter().map(|&(_, size)| size).collect::<Vec<_>>())?;
+    let listed: Vec<Listed> = parts(listed).into_iter().map(|part| Listed::read(part, &axes)).collect::<Option<_>>()?;
+    // Every axis as factors, cut where listed parts begin and end.
+    let (mut dims, mut factors) = (Vec::new(), Vec::new());
+    for (axis, &(_, size)) in axes.iter().enumerate() {
+        let of_axis = listed.iter().filter(|part| part.axis == axis);
+        let mut cuts: Vec<u64> =
+            of_axis.flat_map(|part| [part.before, part.before * part.size]).chain([1, size]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        for cut in cuts.windows(2) {
+            cut[1].is_multiple_of(cut[0]).then_some(())?;
+            dims.push(cut[1] / cut[0]);
+            factors.push((axis, cut[0]));
+        }
+    }
+    let within = |part: &Listed, &(axis, begin): &(usize, u64)| {
+        axis == part.axis && begin >= part.before && begin < part.before * part.size
+    };
+    let of_part = |part| (0..factors.len()).filter(|&n| within(part, &factors[n])).collect::<Vec<_>>();
+    let grouped: Vec<usize> = listed.iter().flat_map(of_part).collect();
+    let size: u64 = grouped.iter().map(|&n| dims[n]).product();
+    let mut order: Vec<usize> = (0..factors.len()).filter(|n| !grouped.contains(n)).collect();
+    order.extend(&grouped);
+    (order.len() == factors.len()).then_some(())?;
+    let devices = transposed(&dims, &order)?;
+    let devices = match ids {
+        Some(ids) if ids.len() as u64 == all => devices.into_iter().map(|n| ids[n as usize]).collect(),
+        Some(_) => return None,
+        None => devices,
+    };
+    rows(&[size], &devices)
+}
+
+/// `([2,2]<=[4])` or `(0,1,2,3)`.
+fn device_ids(text: &str) -> Option<Vec<u32>> {
+    let (inside, _) = bracketed(text)?;
+    if inside.starts_with('[') {
+        return Some(iota(inside)?.1);
+    }
+    numbers(inside)?.into_iter().map(|n| u32::try_from(n).ok()).collect()
+}
+
+/// An axis of a mesh, or a part of one.
+struct Listed {
+    axis: usize,
+    before: u64,
+    size: u64,
+}
+
+impl Listed {
+    fn read(text: &str, axes: &[(&str, u64)]) -> Option<Self> {
+        let (name, part) = text.split_once(':').map_or((text, None), |(name, part)| (name, Some(part)));
+        let axis = axes.iter().position(|&(other, _)| other == name.trim_matches('\''))?;
+        let whole = axes[axis].1;
+        let (before, size) = match part {
+            None => (1, whole),
+            Some(part) => {
+                let (before, size) = bracketed(part)?;
+                (before.parse().ok()?, size.trim_matches('\'').parse().ok()?)
+            }
+        };
+        let end = u64::checked_mul(before, size)?;
+        (end > 0 && whole.is_multiple_of(end)).then_some(Self { axis, before, size })
+    }
+}

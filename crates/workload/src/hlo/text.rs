@@ -1,0 +1,67 @@
+//! Splitting of HLO text at separators that are outside of brackets and strings.
+
+/// Calls `at` for every byte outside of brackets and strings; a bracket that opens or closes at depth 0 is outside. Stops
+/// where `at` returns true, and returns that position.
+fn outside(text: &str, mut at: impl FnMut(usize, u8) -> bool) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (n, byte) in text.bytes().enumerate() {
+        if quoted {
+            quoted = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        let closes = matches!(byte, b')' | b']' | b'}');
+        depth = if closes { depth.saturating_sub(1) } else { depth };
+        if depth == 0 && at(n, byte) {
+            return Some(n);
+        }
+        quoted = byte == b'"';
+        if matches!(byte, b'(' | b'[' | b'{') {
+            depth += 1;
+        }
+    }
+    None
+}
+
+/// Splits at commas; blanks around the parts are removed, and so are comments before them. An empty text has no parts.
+pub fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    outside(text, |n, byte| {
+        if byte == b',' {
+            parts.push(&text[begin..n]);
+            begin = n + 1;
+        }
+        false
+    });
+    parts.push(&text[begin..]);
+    parts.retain(|part| !part.trim().is_empty());
+    parts.into_iter().map(without_comment).collect()
+}
+
+fn without_comment(text: &str) -> &str {
+    let text = text.trim();
+    let comment = text.strip_prefix("/*").and_then(|rest| rest.split_once("*/"));
+    comment.map_or(text, |(_, rest)| rest.trim())
+}
+
+/// Splits `(inside) rest`, with any of the three brackets.
+pub fn bracketed(text: &str) -> Option<(&str, &str)> {
+    let closing = match text.as_bytes().first()? {
+        b'(' => b')',
+        b'[' => b']',
+        b'{' => b'}',
+        _ => return None,
+    };
+    let end = outside(text, |n, byte| n > 0 && byte == closing)?;
+    Some((&text[1..end], &text[end + 1..]))
+}
+
+/// Reads numbers between commas.
+pub fn numbers(text: &str) -> Option<Vec<u64>> {
+    parts(text).into_iter().map(|part| part.parse().ok()).collect()
+}
+
+/// Returns the value of `key=value` among parts.
+pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    parts(text).into_iter().find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+}

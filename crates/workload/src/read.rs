@@ -1,0 +1,50 @@
+//! Reads a program from files of any known format, which is found by the contents of the first file.
+
+use unisono_base::excerpt;
+
+use crate::{ReadError, WorkloadGraph, chakra, error::Wrong, hlo};
+
+/// A file: its name for messages, and its bytes.
+pub type SourceFile = (String, Vec<u8>);
+
+/// A format of programs.
+struct Format {
+    name: &'static str,
+    is_it: fn(&[u8]) -> bool,
+    read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
+}
+
+/// Sorted by name.
+const FORMATS: &[Format] = &[
+    Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
+    Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },
+];
+
+/// Reads a program. With `strict`, an operation whose time is not known is an error.
+///
+/// # Errors
+/// No file, a format that is not known, or the first error of the format's reader.
+pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
+    let accepted = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    let Some((origin, bytes)) = files.first() else {
+        return Err(Wrong::file(format!("there is no file; accepted are {}", accepted())).of("the program"));
+    };
+    match FORMATS.iter().find(|format| (format.is_it)(bytes)) {
+        Some(format) => (format.read)(files, strict),
+        None => {
+            let begin = excerpt(&String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
+            Err(Wrong::file(format!("the file begins with '{begin}'; accepted are {}", accepted())).of(origin))
+        }
+    }
+}
+
+fn one_hlo(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
+    let [(origin, bytes)] = files else {
+        let (origin, _) = &files[1];
+        return Err(Wrong::file("HLO text is one file for all devices; name one file alone").of(origin));
+    };
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        Wrong::file(format!("byte {} is not text; accepted is HLO text in UTF-8", e.valid_up_to())).of(origin)
+    })?;
+    hlo::read(text, origin, strict)
+}

@@ -1,0 +1,225 @@
+//! Execution traces: writing and reading back, variants of writers, damaged and missing files.
+
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+use unisono_collective::Kind;
+use unisono_workload::{
+    Collected, Compute, Groups, RankClass, SourceFile, Work, WorkNode, WorkloadGraph, chakra, hlo, read,
+};
+
+const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
+
+/// A message of protobuf, field by field, without a library.
+#[derive(Default)]
+struct Raw(Vec<u8>);
+
+impl Raw {
+    fn varint(mut self, mut number: u64) -> Self {
+        while number >= 0x80 {
+            self.0.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+        self
+    }
+
+    fn number(self, tag: u64, number: u64) -> Self {
+        self.varint(tag << 3).varint(number)
+    }
+
+    fn bytes(self, tag: u64, bytes: &[u8]) -> Self {
+        let mut raw = self.varint(tag << 3 | 2).varint(bytes.len() as u64);
+        raw.0.extend(bytes);
+        raw
+    }
+
+    /// An attribute whose value is a varint in a field of the oneof.
+    fn attribute(self, name: &str, tag: u64, number: u64) -> Self {
+        let attribute = Raw::default().bytes(1, name.as_bytes()).number(tag, number);
+        self.bytes(10, &attribute.0)
+    }
+
+    fn text(self, name: &str, text: &str) -> Self {
+        let attribute = Raw::default().bytes(1, name.as_bytes()).bytes(29, text.as_bytes());
+        self.bytes(10, &attribute.0)
+    }
+}
+
+fn node(id: u64, kind: u64, after: &[u64]) -> Raw {
+    let raw = Raw::default().number(1, id).bytes(2, format!("n{id}").as_bytes()).number(3, kind);
+    after.iter().fold(raw, |raw, &before| raw.number(5, before))
+}
+
+fn file(nodes: &[Raw]) -> Vec<u8> {
+    let head = Raw::default().bytes(1, b"0.0.4");
+    [&head]
+        .into_iter()
+        .chain(nodes)
+        .fold(Raw::default(), |all, message| {
+            let mut all = all.varint(message.0.len() as u64);
+            all.0.extend(&message.0);
+            all
+        })
+        .0
+}
+
+const COMPUTE: u64 = 4;
+const COLLECTIVE: u64 = 7;
+
+fn ranks(count: u32, of: impl Fn(u32) -> Vec<u8>) -> Vec<SourceFile> {
+    (0..count).map(|rank| (format!("traces/t.{rank}.et"), of(rank))).collect()
+}
+
+fn refused(files: &[SourceFile]) -> String {
+    read(files, true).unwrap_err().to_string()
+}
+
+fn allreduce(id: u64, after: &[u64]) -> Raw {
+    node(id, COLLECTIVE, after).attribute("comm_type", 9, 0).attribute("comm_size", 9, 4096)
+}
+
+#[test]
+fn a_program_that_is_written_reads_back() {
+    let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
+    let files = chakra::write(&program).unwrap();
+    assert_eq!(files.len(), 256);
+    let again = read(&files, true).unwrap();
+    assert!(again.classes == program.classes && again.groups == program.groups);
+    assert_eq!((again.name, again.format, again.ranks), (program.name.clone(), "chakra", 256));
+    let packed = |(name, bytes): &SourceFile| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        (name.replace(".et", ".et.gz"), encoder.finish().unwrap())
+    };
+    let packed: Vec<SourceFile> = files.iter().map(packed).collect();
+    assert!(read(&packed, true).unwrap().classes == program.classes);
+}
+
+#[test]
+fn every_collective_keeps_its_bytes() {
+    let kinds = [Kind::Allreduce, Kind::Reduce, Kind::Allgather, Kind::Gather, Kind::Scatter, Kind::Broadcast];
+    let kinds = [&kinds[..], &[Kind::Alltoall, Kind::ReduceScatter, Kind::Barrier]].concat();
+    let node = |&kind: &Kind| {
+        let bytes = if kind == Kind::Barrier { 0 } else { 4096 };
+        let collected = Collected { kind, bytes, element_bytes: 4, root: 0, groups: 0 };
+        WorkNode { name: kind.to_string(), work: Work::Collective(collected), after: Vec::new() }
+    };
+    let graph = WorkloadGraph {
+        name: "w".to_owned(),
+        format: "chakra",
+        ranks: 6,
+        groups: vec![Groups::new(6, [vec![0, 2, 4], vec![1, 3, 5]]).unwrap()],
+        receivers: Vec::new(),
+        classes: vec![RankClass { ranks: (0..6).collect(), nodes: kinds.iter().map(node).collect() }],
+        findings: Vec::new(),
+        unknown: std::collections::BTreeMap::new(),
+    };
+    assert_eq!(read(&chakra::write(&graph).unwrap(), true).unwrap(), graph);
+}
+
+#[test]
+fn sizes_are_read_from_any_numeric_field() {
+    // int32, int64, uint32, uint64, and text.
+    for field in [7, 9, 11, 13] {
+        let one = node(0, COLLECTIVE, &[]).attribute("comm_type", field, 0).attribute("comm_size", field, 4096);
+        let graph = read(&ranks(2, |_| file(&[Raw(one.0.clone())])), true).unwrap();
+        assert!(matches!(graph.classes[0].nodes[0].work, Work::Collective(c) if c.bytes == 4096), "field {field}");
+    }
+    let one = node(0, COLLECTIVE, &[]).text("comm_type", "2").text("comm_size", "64").text("pg_name", "0");
+    let graph = read(&ranks(2, |_| file(&[Raw(one.0.clone())])), true).unwrap();
+    assert!(
+        matches!(graph.classes[0].nodes[0].work, Work::Collective(c) if (c.kind, c.bytes) == (Kind::Allgather, 64))
+    );
+}
+
+#[test]
+fn nodes_follow_their_dependencies() {
+    // Compute 5 of 20 us waits for metadata that waits for the allreduce, which stands after it in the file.
+    let of = |_| {
+        let host = node(9, COMPUTE, &[]).number(7, 1000).attribute("is_cpu_op", 27, 1);
+        let computed = node(5, COMPUTE, &[7]).number(7, 20);
+        let counted = node(8, COMPUTE, &[5]).attribute("num_ops", 9, 1000).attribute("tensor_size", 13, 50);
+        file(&[computed, host, node(7, 1, &[3, 9]), allreduce(3, &[]), counted])
+    };
+    let graph = read(&ranks(4, of), true).unwrap();
+    let nodes = &graph.classes[0].nodes;
+    let shown: Vec<(&str, &[u32])> = nodes.iter().map(|node| (&*node.name, &node.after[..])).collect();
+    assert_eq!(shown, [("n3", &[][..]), ("n5", &[0]), ("n8", &[1])]);
+    assert_eq!(nodes[1].work, Work::Compute(Compute::Measured { seconds: 20.0 * 1e-6 }));
+    assert_eq!(nodes[2].work, Work::Compute(Compute::Counted { operations: 1000.0, bytes: 50.0 }));
+}
+
+#[test]
+fn ranks_that_differ_are_classes() {
+    let of = |rank: u32| {
+        let group = if rank < 2 { "a" } else { "b" };
+        let one = node(0, COMPUTE, &[]).number(7, u64::from(rank) + 1);
+        file(&[one, allreduce(1, &[0]).text("pg_name", group), allreduce(2, &[1])])
+    };
+    let graph = read(&ranks(4, of), true).unwrap();
+    assert_eq!(graph.classes.len(), 4);
+    let lists: Vec<Vec<&[u32]>> = graph.groups.iter().map(|groups| groups.iter().collect()).collect();
+    assert_eq!(lists, [vec![&[0, 1][..]], vec![&[0, 1, 2, 3]], vec![&[2, 3]]]);
+    // The same with equal compute is one class, whose groups communicate at once.
+    let alike = |rank: u32| {
+        let group = if rank < 2 { "a" } else { "b" };
+        file(&[node(0, COMPUTE, &[]).number(7, 5), allreduce(1, &[0]).text("pg_name", group)])
+    };
+    let graph = read(&ranks(4, alike), true).unwrap();
+    assert_eq!((graph.classes.len(), graph.groups.len(), graph.groups[0].len()), (1, 1, 2));
+}
+
+#[test]
+fn mistakes_are_named_with_rank_and_node() {
+    let good = |_| file(&[node(0, COMPUTE, &[]).number(7, 5), allreduce(1, &[0])]);
+    read(&ranks(3, good), true).unwrap();
+    let with = |rank: usize, bytes: Vec<u8>| {
+        let mut files = ranks(3, good);
+        files[rank].1 = bytes;
+        refused(&files)
+    };
+    let mut missing = ranks(3, good);
+    missing.remove(1);
+    assert_eq!(
+        refused(&missing),
+        "traces/t.0.et: the trace of rank 1 is missing; accepted are the traces of all ranks from 0 on"
+    );
+    let mut twice = ranks(2, good);
+    twice.push(("traces/u.1.et".to_owned(), good(1)));
+    assert!(refused(&twice).starts_with("traces/u.1.et, rank 1: 'traces/t.1.et' is a trace of this rank too"));
+    let whole = good(1);
+    let cut = with(1, whole[..whole.len() - 1].to_vec());
+    assert!(cut.starts_with("traces/t.1.et, rank 1: a message of ") && cut.contains("is cut off after"), "{cut}");
+    let circle = file(&[node(0, COMPUTE, &[1]), node(1, COMPUTE, &[0])]);
+    assert_eq!(with(2, circle), "traces/t.2.et, rank 2, node 0: it depends on itself, by way of other nodes");
+    let absent = file(&[node(0, COMPUTE, &[77])]);
+    assert!(
+        with(2, absent).starts_with("traces/t.2.et, rank 2, node 0: it depends on node 77, which is not in the file")
+    );
+    let same = file(&[node(4, COMPUTE, &[]), node(4, COMPUTE, &[])]);
+    assert_eq!(with(0, same), "traces/t.0.et, rank 0, node 4: two nodes have this id");
+    let odd = file(&[node(6, COLLECTIVE, &[]).attribute("comm_type", 9, 12)]);
+    assert_eq!(with(1, odd), "traces/t.1.et, rank 1, node 6: comm_type is 12; accepted are 0 to 9");
+    let pair = file(&[node(6, 5, &[])]);
+    assert!(with(1, pair).contains("rank 1, node 6: 'n6' is a message between two ranks; accepted are"));
+    let unknown = file(&[node(6, 9, &[])]);
+    assert!(with(1, unknown).contains("rank 1, node 6: node type 9 is not known; without --strict it is counted"));
+    let mut files = ranks(1, |_| file(&[node(6, 9, &[])]));
+    assert_eq!(read(&files, false).unwrap().unknown["node type 9"], 1);
+    files[0].0 = "trace.et".to_owned();
+    assert_eq!(refused(&files), "trace.et: the name of a trace is NAME.RANK.et, and this one has no rank");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&good(0)).unwrap();
+    let packed = packed.finish().unwrap();
+    let files = [("t.0.et".to_owned(), packed[..packed.len() - 9].to_vec())];
+    assert_eq!(refused(&files), "t.0.et, rank 0: the compressed file is damaged or cut off");
+}
+
+#[test]
+fn every_beginning_of_a_trace_is_refused_or_read() {
+    let whole = file(&[node(0, COMPUTE, &[]).number(7, 5), allreduce(1, &[0]).text("pg_name", "a")]);
+    for end in 0..whole.len() {
+        drop(read(&[("t.0.et".to_owned(), whole[..end].to_vec())], true));
+    }
+}

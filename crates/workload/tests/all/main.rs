@@ -1,0 +1,5 @@
+//! The readers of programs.
+
+mod chakra;
+mod hlo;
+mod hlo_groups;

@@ -1,0 +1,76 @@
+"""Programs of other tools on the command line: the changes of `--what-if`, and the tables of a step."""
+
+import click
+
+from unisono.base.reports import StepReport
+from unisono.cli._output import duration, number, params_text, print_lines, print_table
+
+__all__ = ["parse_changes", "print_step"]
+
+
+def parse_changes(text: str) -> dict[str, object]:
+    """The changes of one `--what-if`: ``link_gbps=800,planes=2``.
+
+    Raises:
+        BadParameter: a part that is not KEY=VALUE, or a key that occurs twice.
+
+    """
+    changes: dict[str, object] = {}
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not key or not equals or not value:
+            raise click.BadParameter(f"'{part}' is not KEY=VALUE, as in link_gbps=800", param_hint="--what-if")
+        if key in changes:
+            raise click.BadParameter(
+                f"'{key}' occurs twice; name several failures as fail=3-17+4", param_hint="--what-if"
+            )
+        changes[key] = _number(key, value) if key in ("tflops", "memory_gb_per_second") else value
+    return changes
+
+
+def _number(key: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{key} is '{value}'; accepted is a number", param_hint="--what-if") from None
+
+
+def print_step(report: StepReport) -> None:
+    """Prints the collectives of a step, the operations whose time is not known, and the times after changes."""
+    rows = [
+        [
+            f"{c['kind']} among {c['group']}",
+            str(c["groups"]),
+            f"{c['bytes']:,}",
+            str(c["count"]),
+            f"{c['algorithm']} {params_text(c['params'])}".rstrip(),
+            duration(c["seconds"]),
+            number(c["ratio"]),
+            f"{c['share']:.1%}",
+            duration(c["exposed_seconds"]),
+        ]
+        for c in report["collectives"]
+    ]
+    columns = ["collective", "groups", "bytes", "count", "algorithm", "takes", "ratio", "share", "exposed"]
+    print_table(columns, rows, right=["groups", "bytes", "count", "takes", "ratio", "share", "exposed"])
+    for row in report["second_opinion"]:
+        found = f"{row['name']}: each rank uses one part of this {row['kind']} among {row['group']}"
+        times = f"{duration(row['suffices_seconds'])} instead of {duration(row['seconds'])}"
+        print_lines("", f"{found}; {row['suffices']} suffices and takes {times}")
+    if report["unknown"]:
+        unknown = ", ".join(f"{name} ({count})" for name, count in sorted(report["unknown"].items()))
+        print_lines("", f"operations whose time is not known, counted by their memory traffic: {unknown}")
+    if report["what_if"]:
+        changed = [
+            [
+                ", ".join(f"{key}={value}" for key, value in row["changes"].items()),
+                duration(row["seconds"]),
+                duration(row["communication_seconds"]),
+                duration(row["exposed_seconds"]),
+                number(row["speed_up"], 3),
+            ]
+            for row in report["what_if"]
+        ]
+        print_lines("")
+        columns = ["what if", "step", "communication", "exposed", "times faster"]
+        print_table(columns, changed, right=columns[1:])

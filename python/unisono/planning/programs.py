@@ -1,0 +1,129 @@
+"""Programs of other tools on a machine: what their communication takes, and how much of it no compute hides."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from unisono._core import InputError, Machine, WorkloadGraph
+from unisono.base.files import exists, file_name, read_bytes, title
+from unisono.base.inputs import finite
+from unisono.base.messages import shown
+from unisono.base.reports import StepReport, WhatIf
+from unisono.machines.descriptions import machine as machine_of
+
+__all__ = ["read_workload", "step"]
+
+#: Changes of the accelerator; all others are keys of a machine file.
+_RATES = ("tflops", "memory_gb_per_second")
+
+
+def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> WorkloadGraph:
+    """The program of a file, or of the files of a folder: HLO text of XLA, or a Chakra execution trace of each rank.
+
+    An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
+
+    Raises:
+        InputError: no such file, an unknown format, a damaged file; with ``strict``, an unknown operation.
+
+    """
+    text = file_name(path)
+    if not exists(text):
+        raise InputError(f"the program '{title(text)}' does not exist; accepted are a file and a folder of files")
+    if not Path(text).is_dir():
+        return WorkloadGraph.read([(title(text), read_bytes(text))], strict)
+    inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
+    traces = [entry for entry in inside if ".et" in entry.suffixes]
+    inside = traces or inside
+    if not inside:
+        raise InputError(f"the folder '{title(text)}' has no files; accepted is one with the files of a program")
+    return WorkloadGraph.read([(title(str(entry)), read_bytes(entry)) for entry in inside], strict)
+
+
+def step(
+    program: WorkloadGraph | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    overlap: bool = True,
+    strict: bool = False,
+    tflops: float | None = None,
+    memory_gb_per_second: float | None = None,
+    what_if: Iterable[Mapping[str, object]] = (),
+) -> StepReport:
+    """One step of a program of another tool on a machine.
+
+    ``collectives`` lists each distinct collective with its groups, its algorithm, its time and its lower bound;
+    ``exposed_seconds`` is communication that no compute hides. Where a program counts operations, compute takes the
+    larger of operations by ``tflops`` and bytes by ``memory_gb_per_second``, by default those of the machine file.
+
+    ``what_if`` lists changes, each with its own times in the report: other values of keys of the machine file
+    (``{"link_gbps": 800}``), of ``tflops`` and ``memory_gb_per_second``, another ``machine``, and links and nodes that
+    ``fail``.
+
+    Raises:
+        InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.
+        UnsupportedError: no algorithm makes a collective on the machine.
+
+    """
+    graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict)
+    found = machine if isinstance(machine, Machine) else machine_of(machine)
+    rates = dict(zip(_RATES, (tflops, memory_gb_per_second), strict=True))
+    report = graph.time(found, _accelerator(found, rates), overlap)
+    report["what_if"] = [_changed(graph, found, rates, dict(changes), report, overlap) for changes in what_if]
+    return report
+
+
+def _changed(
+    graph: WorkloadGraph,
+    machine: Machine,
+    rates: dict[str, float | None],
+    changes: dict[str, object],
+    before: StepReport,
+    overlap: bool,
+) -> WhatIf:
+    other, own_rates = machine, dict(rates)
+    # The machine comes first: the other changes are of the machine that is taken.
+    for key, value in sorted(changes.items(), key=lambda change: change[0] != "machine"):
+        if key == "machine":
+            if not isinstance(value, str | os.PathLike | Machine):
+                raise InputError(f"machine is {shown(value)}; accepted are the name of a preset and a file")
+            other = value if isinstance(value, Machine) else machine_of(value)
+        elif key == "fail":
+            other = other.degraded(str(value).split("+"))
+        elif key in _RATES:
+            own_rates[key] = finite(key, value)
+        else:
+            other = other.changed(key, str(value))
+    after = graph.time(other, _accelerator(other, own_rates), overlap)
+    return {
+        "changes": {key: value.name if isinstance(value, Machine) else str(value) for key, value in changes.items()},
+        "machine": after["machine"],
+        "seconds": after["seconds"],
+        "compute_seconds": after["compute_seconds"],
+        "communication_seconds": after["communication_seconds"],
+        "exposed_seconds": after["exposed_seconds"],
+        "speed_up": before["seconds"] / after["seconds"] if after["seconds"] > 0 else 1.0,
+    }
+
+
+def _accelerator(machine: Machine, rates: dict[str, float | None]) -> tuple[float, float] | None:
+    """Operations and bytes a second; None where the machine file says both.
+
+    Raises:
+        InputError: a rate that is not above 0, or one rate alone.
+
+    """
+    given = {key: finite(key, value) for key, value in rates.items() if value is not None}
+    for key, value in given.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"{key} is {value}; accepted is a number above 0")
+    if not given:
+        return None
+    own = machine.describe().get("accelerator") or {}
+    both = {**own, **given}
+    missing = [key for key in _RATES if key not in both]
+    if missing:
+        raise InputError(
+            f"{next(iter(given))} is given without {missing[0]}; give both, or write both in the machine file"
+        )
+    return both["tflops"] * 1e12, both["memory_gb_per_second"] * 1e9

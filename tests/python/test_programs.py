@@ -1,0 +1,214 @@
+"""Programs of other tools: from files to the time of a step, on the command line and in Python."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+from unisono.base import reports
+from unisono.cli import main
+
+from .conftest import ROOT
+from .test_reports import check
+
+FOLDER = ROOT / "examples" / "programs"
+TRANSFORMER = FOLDER / "transformer.hlo"
+RATES: dict[str, Any] = {"tflops": 494.0, "memory_gb_per_second": 3350.0}
+OPTIONS = ("--tflops", "494", "--memory-gb-per-second", "3350")
+
+#: 8 devices sum a vector of 1 MiB.
+SUM = """HloModule small, num_partitions=8
+
+ENTRY %main (x: f32[262144]) -> f32[262144] {
+  %x = f32[262144]{0} parameter(0)
+  ROOT %r = f32[262144]{0} all-reduce(%x), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true
+}
+"""
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out.startswith("{") else out, err
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.hlo"
+    path.write_text(SUM)
+    return str(path)
+
+
+@pytest.mark.parametrize("machine", ["fattree-small", "hx2mesh-small", "torus2d-small"])
+def test_a_step_is_its_compute_and_what_is_exposed(machine: str) -> None:
+    report = un.step(TRANSFORMER, machine, **RATES)
+    assert report["accelerators"] == 256
+    assert report["seconds"] == pytest.approx(report["compute_seconds"] + report["exposed_seconds"])
+    assert report["communication_seconds"] == pytest.approx(report["exposed_seconds"] + report["hidden_seconds"])
+    assert sum(row["count"] for row in report["collectives"]) == 32
+    assert all(row["ratio"] is not None and row["ratio"] > 1 - 1e-9 for row in report["collectives"])
+    phases = report["phases"]
+    assert sum(phase["compute_seconds"] for phase in phases) == pytest.approx(report["compute_seconds"])
+    blocking = un.step(TRANSFORMER, machine, overlap=False, **RATES)
+    assert blocking["seconds"] == pytest.approx(report["compute_seconds"] + report["communication_seconds"])
+
+
+def test_a_faster_machine_is_asked_for_with_what_if() -> None:
+    changes: list[dict[str, object]] = [
+        {"link_gbps": 800},
+        {"machine": "fattree-small"},
+        {"machine": un.machine("fattree-small"), "link_gbps": 800},
+        {"fail": "0-1"},
+        {"tflops": 988},
+    ]
+    report = un.step(TRANSFORMER, "hx2mesh-small", what_if=changes, **RATES)
+    check(report, "StepReport")
+    faster, other, both, failed, computing = report["what_if"]
+    assert faster["communication_seconds"] < report["communication_seconds"]
+    alone = un.step(TRANSFORMER, "fattree-small", **RATES)
+    assert (other["seconds"], other["machine"]) == (alone["seconds"], "fattree-small")
+    assert both["communication_seconds"] < other["communication_seconds"]
+    assert failed["communication_seconds"] > report["communication_seconds"]
+    assert failed["compute_seconds"] == report["compute_seconds"]
+    assert computing["compute_seconds"] < report["compute_seconds"]
+    assert computing["speed_up"] == pytest.approx(report["seconds"] / computing["seconds"])
+
+
+def test_the_part_of_a_machine_is_that_of_its_shape(small: str) -> None:
+    row, square = (un.step(small, un.machine("torus2d-small", shape=shape))["seconds"] for shape in ("8", "2x4"))
+    plan = un.plan("allreduce", un.machine("torus2d-small", shape="8"), bytes="1MiB")
+    assert row == plan.predicted["seconds"]
+    assert square != row
+
+
+def test_ranks_at_the_prices_of_a_model(small: str) -> None:
+    report = un.step(small, "archer")
+    plan = un.plan("allreduce", "archer", shape=8, bytes="1MiB")
+    assert report["seconds"] == plan.predicted["seconds"]
+    assert report["collectives"][0]["algorithm"] == plan.algorithm
+
+
+def test_the_rates_of_a_machine_file_are_taken(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        un.machine("fattree-small").to_toml() + "\n[accelerator]\ntflops = 494\nmemory_gb_per_second = 3350\n"
+    )
+    report = un.step(TRANSFORMER, str(file))
+    assert report["seconds"] == un.step(TRANSFORMER, "fattree-small", **RATES)["seconds"]
+    assert un.step(TRANSFORMER, str(file), tflops=988)["compute_seconds"] < report["compute_seconds"]
+
+
+def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ("workload", "--from", str(TRANSFORMER), "--machine", "hx2mesh-small", *OPTIONS, "--what-if", "planes=2")
+    plot = str(tmp_path / "step.svg")
+    code, out, err = run(capsys, *words, "--plot", plot)
+    assert (code, err) == (0, "")
+    assert "allreduce among 32" in out
+    assert "planes=2" in out
+    assert Path(plot).read_text().startswith("<?xml")
+    code, report, _ = run(capsys, *words, "--json")
+    assert code == 0
+    assert report.pop("files") == []
+    check(report, "StepReport")
+    assert set(reports.StepReport.__annotations__) <= set(report)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--from", "missing.hlo"), "the program 'missing.hlo' does not exist"),
+        (("gpt-3", "--from", "small.hlo"), "'gpt-3' and --from both name a workload"),
+        (("--from", "small.hlo", "--level", "packet"), "--level is for workloads by name"),
+        (("--from", "small.hlo", "--minibatch", "2"), "--minibatch is for vgg16"),
+        (("--from", "small.hlo", "--what-if", "planes"), "'planes' is not KEY=VALUE"),
+        (("--from", "small.hlo", "--what-if", "color=3"), "unknown field `color`"),
+        (("--from", "small.hlo", "--what-if", "planes=many"), "planes=many"),
+        (("--from", "small.hlo", "--what-if", "machine=none"), "'none' is neither a machine preset nor"),
+        (("--from", "small.hlo", "--tflops", "5"), "tflops is given without memory_gb_per_second"),
+        (("--from", "small.hlo", "--tflops", "-1", "--memory-gb-per-second", "1"), "accepted is a number above 0"),
+        (("gpt-3", "--strict"), "--strict is for a program of another tool"),
+        (("--from", "cut.hlo"), "cut.hlo, line 3: computation 'main' has no end; the file is cut off"),
+        (("--from", "data.bin"), "data.bin: the file begins with 'no program'; accepted are"),
+        (("--from", "empty"), "the folder 'empty' has no files"),
+        (("--from", "odd.hlo", "--strict"), "odd.hlo, line 5: the time of 'sing' is not known"),
+    ],
+)
+def test_wrong_input_is_one_sentence(
+    words: tuple[str, ...],
+    message: str,
+    small: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cut.hlo").write_text(SUM[:-3])
+    (tmp_path / "odd.hlo").write_text(SUM.replace("all-reduce", "sing"))
+    (tmp_path / "data.bin").write_bytes(b"no program")
+    (tmp_path / "empty").mkdir()
+    code, out, err = run(capsys, "workload", *words, "--machine", "fattree-small")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_boxes_are_as_many_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("workload", "--from", str(TRANSFORMER), "--machine", "dgx-h100-x8", *OPTIONS)
+    code, out, _ = run(capsys, *words, "--nodes", "32")
+    assert (code, out.splitlines()[0]) == (0, "jit_step on 256 accelerators of dgx-h100-x8, by the model")
+    code, _, err = run(capsys, *words)
+    assert code == 2
+    assert "256 ranks do not fit on dgx-h100-x8, which has 64 accelerators" in err
+
+
+def test_operations_whose_time_is_not_known_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "odd.hlo").write_text(SUM.replace("all-reduce", "sing"))
+    words = ("workload", "--from", str(tmp_path / "odd.hlo"), "--machine", "fattree-small", *OPTIONS)
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert "operations whose time is not known, counted by their memory traffic: sing (1)" in out
+
+
+def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = un.read_workload(TRANSFORMER)
+    files = program.to_chakra()
+    assert len(files) == program.ranks
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "notes.txt").write_text("not a trace")
+    report = un.step(tmp_path, "torus2d-small", **RATES)
+    before = un.step(program, "torus2d-small", **RATES)
+    # Traces do not say which part of a result a rank uses.
+    assert report == {**before, "format": "chakra", "second_opinion": []}
+    (tmp_path / "jit_step.7.et").unlink()
+    code, _, err = run(capsys, "workload", "--from", str(tmp_path), "--machine", "torus2d-small")
+    assert code == 2
+    assert "jit_step.0.et: the trace of rank 7 is missing" in err
+
+
+def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "programs.md").read_text()
+    shown = re.findall(r"^```\n\$ unisono (.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert shown
+    for block in shown:
+        line, _, printed = block.replace("\\\n", " ").partition("\n")
+        assert main(line.split()) == 0
+        assert capsys.readouterr().out == printed
+    for example in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(compile(example, "docs/programs.md", "exec"), {})
+
+
+def test_the_program_is_what_jax_compiles_now() -> None:
+    jax = pytest.importorskip("jax")
+    script = FOLDER / "transformer.py"
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    graph = un.WorkloadGraph.read([("now.hlo", done.stdout.encode())], strict=True)
+    assert graph.ranks == 256, jax.__version__
+    report = graph.time(un.machine("fattree-small"), (494e12, 3350e9))
+    assert report["compute_seconds"] == pytest.approx(
+        un.step(TRANSFORMER, "fattree-small", **RATES)["compute_seconds"], rel=0.2
+    )
