@@ -1,7 +1,7 @@
 """Allreduces on networks with and without switches that reduce: the table of docs/results.md.
 
-For each machine file with `[[switches]]` the same machine without these entries is planned too. The choice of the default
-model is simulated packet by packet on both. The gain is the time without over the time with such switches.
+For each machine file with `[[switches]]` the same machine without these entries is planned too. The choice of the
+default model is simulated packet by packet on both. The gain is the time without over the time with such switches.
 """
 
 import argparse
@@ -57,9 +57,9 @@ def main() -> None:
             reducing, plain = pair(name, Path(folder))
             for size in args.sizes:
                 before, after = chosen(plain, size), chosen(reducing, size)
-                times = f"{before.algorithm} | {before.simulated * 1e6:.2f} | {after.algorithm} | {after.simulated * 1e6:.2f}"
+                choices = [f"{row.algorithm} | {row.simulated * 1e6:.2f}" for row in (before, after)]
                 ratios = f"{after.simulated / after.bound:.2f} | {before.simulated / after.simulated:.2f}"
-                print(f"| `{name}` | {size:,} | {times} | {ratios} |", flush=True)
+                print(f"| `{name}` | {size:,} | {' | '.join(choices)} | {ratios} |", flush=True)
     print(f"\n{time.process_time() - begin:.0f} CPU s")
 
 
