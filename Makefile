@@ -59,7 +59,7 @@ bench: build ## speed of the library and of the command line
 	$(say) "strong scaling of programs of tasks, predicted"
 	@$(BIN)/python benches/scaling.py --most 64
 	$(say) "allreduces with and without switches that reduce"
-	@$(BIN)/python benches/reducing.py --machines dgx-h100 dgx-h100-x8
+	@$(BIN)/python benches/reducing.py --machines dgx-h100 dgx-h100-x8-sharp
 	$(say) "choices on networks beside simulations"
 	@$(BIN)/python benches/networks.py
 
@@ -98,13 +98,13 @@ prerequisites:
 $(VENV)/.tools: requirements-dev.txt | prerequisites
 	$(say) "setting up $(VENV)"
 	@"$(PYTHON)" -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --no-compile --requirement requirements-dev.txt
 	@touch $@
 
 $(MPICH)/.tools: requirements-mpich.txt | prerequisites
 	$(say) "setting up $(MPICH)"
 	@"$(PYTHON)" -m venv $(MPICH)
-	@$(MPICH)/bin/python -m pip install --quiet --requirement requirements-mpich.txt
+	@$(MPICH)/bin/python -m pip install --quiet --no-compile --requirement requirements-mpich.txt
 	@touch $@
 
 $(VENV)/.crates: Cargo.lock | prerequisites

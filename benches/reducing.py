@@ -13,7 +13,7 @@ from typing import NamedTuple
 import unisono as un
 
 MACHINES = Path(__file__).resolve().parent.parent / "machines"
-NAMES = ("dgx-h100", "dgx-h100-x8", "fattree-small-reducing", "hx2mesh-small-reducing")
+NAMES = ("dgx-h100", "dgx-h100-x8", "dgx-h100-x8-sharp", "fattree-small-reducing", "hx2mesh-small-reducing")
 SIZES = (1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
 
 

@@ -17,6 +17,10 @@ from unisono.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("unisono")
 
+# Open MPI's transport over libfabric looks for network adapters for a second at every start of a program. The ranks of
+# the tests are on one machine and send through shared memory with or without it.
+os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+
 
 @dataclass(frozen=True)
 class Ran:

@@ -1,6 +1,9 @@
 //! A short run of every target: all inputs of the corpus, then changed ones from a fixed seed. `make fuzz` runs for longer.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+};
 
 use unisono_fuzz::{
     FuzzTarget, Random, TARGETS, corpus,
@@ -50,8 +53,32 @@ fn inputs_of_the_corpus_do_not_fail() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
+/// Names the inputs of every target that a process of [`changed_inputs_do_not_fail`] takes, as `FIRST/STEP`.
+const PART: &str = "UNISONO_FUZZ_PART";
+
+/// Memory and CPU time are counted by process, so every core gets a process of its own, with every n-th input.
 #[test]
 fn changed_inputs_do_not_fail() {
+    if let Ok(part) = std::env::var(PART) {
+        let (first, step) = part.split_once('/').expect("FIRST/STEP");
+        return change(first.parse().unwrap(), step.parse().unwrap());
+    }
+    let processes = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
+    let part = |first| {
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.args(["--exact", "changed_inputs_do_not_fail"]).env(PART, format!("{first}/{processes}"));
+        program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let begun: Vec<_> = (0..processes).map(part).collect();
+    let ended = begun.into_iter().map(|process| process.wait_with_output().unwrap());
+    let failed: Vec<String> = ended
+        .filter(|ended| !ended.status.success() || !String::from_utf8_lossy(&ended.stdout).contains(" 1 passed"))
+        .map(|ended| format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr)))
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+fn change(first: u32, step: u32) {
     let failed = in_turn(|| {
         let mut failed = Vec::new();
         for &target in TARGETS {
@@ -59,6 +86,9 @@ fn changed_inputs_do_not_fail() {
             let mut random = Random::new(SEED);
             for n in 0..target.quick_runs {
                 let input = pool.next(target.form, &mut random);
+                if n % step != first {
+                    continue;
+                }
                 if let Err(fault) = guard::run(target, &input, &BOUNDS) {
                     failed.push(shown(target, &input, &format!("input {n} of seed {SEED}"), &fault));
                     break;

@@ -10,11 +10,12 @@ use unisono_base::{
 use unisono_machine::network::Switches;
 
 use crate::{
-    Forest, Graph, Scatter, Ways, concurrent,
+    Forest, Graph, Scatter, concurrent,
     cut::{self, Cut},
     forest::{Trees, sums},
-    packing::{NoPacking, Packing, Tree, pack},
+    packing::{NoPacking, Packing, Tree},
     partition::{self, Partition},
+    recent,
     rounding::rounded,
     spanning::{Role, SpanningTrees, spanning},
     translated::Steps,
@@ -386,8 +387,8 @@ impl Fabric {
                 _ => 1.015,
             };
             let enough = near * self.cut(roots).time();
-            match pack(graph, &list, Ways::Shortest, depth, enough) {
-                Ok(packing) => Ok(Shared::new(packing)),
+            match recent::packing(graph, list, depth, enough) {
+                Ok(packing) => Ok(packing),
                 Err(NoPacking::Unreachable) => Err(NoForest::Unreachable),
                 Err(NoPacking::Solver(message)) => Err(NoForest::Solver(message)),
             }

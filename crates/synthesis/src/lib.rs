@@ -28,6 +28,7 @@ mod graph;
 mod least_price;
 pub mod packing;
 pub mod partition;
+mod recent;
 mod rounding;
 mod scatter;
 mod spanning;

@@ -422,7 +422,8 @@ mod tests {
             let nodes = narrow::<u32>(ranks + switches);
             let links: Vec<_> = (0..nodes)
                 .flat_map(|a| (a + 1..nodes).map(move |b| (a, b)))
-                .filter_map(|(a, b)| (random(3) > 0).then(|| (a, b, 1 + random(4))))
+                .map(|(a, b)| (a, b, random(3) + random(3)))
+                .filter(|&(_, _, rate)| rate > 0)
                 .collect();
             let graph = Graph::new(narrow(ranks), nodes, cables(&links));
             let kinds = [Role::Joins, Role::Forwards, Role::Closed];

@@ -1,6 +1,8 @@
 //! Collectives over the switches of networks that copy and reduce: proved, saved, timed as they are simulated, never faster than
 //! a bound; and placements that switches cannot run.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use unisono_algorithms::Params;
 use unisono_collective::{Kind, Operator};
@@ -94,7 +96,7 @@ fn every_family_with_switches_reduces_in_them() {
         "name = 'fattree'\naccelerators = 8\nlevels = 2\ndown = 4\nup = 4",
         "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]",
         "name = 'hyperx'\ndims = [3, 4]",
-        "name = 'boxes'\nboxes = 2\naccelerators = 2\ninside = '0 2\\n1 2'\nuplinks = '2 0'",
+        "name = 'boxes'\nboxes = 2\naccelerators = 2\ninside = \"0 2\\n1 2\"\nuplinks = '2 0'",
     ] {
         let machine = network(topology, ALL);
         for kind in KINDS {
@@ -288,7 +290,10 @@ proptest! {
         let star = (0..accelerators).map(|rank| (rank, accelerators, 0));
         let more = cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)).filter(|(a, b, _)| a != b);
         let line = (accelerators..nodes - 1).map(|switch| (switch, switch + 1, 1));
-        let edges: Vec<String> = star.chain(more).chain(line).map(|(a, b, rate)| format!("{a} {b}{}", rates[rate])).collect();
+        // Of unlike cables between two nodes packets take turns by rate, not by latency, which no timetable knows.
+        let mut joined = BTreeSet::new();
+        let mut is_first = |a: u32, b: u32| joined.insert((a.min(b), a.max(b)));
+        let edges: Vec<String> = star.chain(line).chain(more).filter(|&(a, b, _)| is_first(a, b)).map(|(a, b, rate)| format!("{a} {b}{}", rates[rate])).collect();
         let topology = format!("name = 'graph'\naccelerators = {accelerators}\nedges = \"\"\"\n{}\n\"\"\"", edges.join("\n"));
         let classes: Vec<String> = (accelerators..).zip(&kinds).enumerate().filter_map(|(at, (switch, kind))| {
             let kind = if at == 0 { 0 } else { *kind };

@@ -17,6 +17,7 @@ macro_rules! float {
                 matches!(operator, Operator::Sum | Operator::Prod | Operator::Min | Operator::Max)
             }
 
+            #[inline]
             fn combine(operator: Operator, a: Self, b: Self) -> Self {
                 match operator {
                     Operator::Sum => a + b,
@@ -37,6 +38,7 @@ macro_rules! integer {
                 operator != Operator::Ordered || std::mem::size_of::<$t>() == 8
             }
 
+            #[inline]
             fn combine(operator: Operator, a: Self, b: Self) -> Self {
                 match operator {
                     Operator::Sum => a.wrapping_add(b),

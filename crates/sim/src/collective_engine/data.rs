@@ -4,6 +4,8 @@
 //! results are held against arithmetic without the network: exactly for integers, minima and maxima, within the rounding of so
 //! many operations otherwise.
 
+use std::ops::Range;
+
 use half::{bf16, f16};
 use unisono_base::{interrupt::poll, mix, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -109,6 +111,10 @@ pub fn input<T: Sample>(rank: u32, element: u32, operator: Operator) -> T {
     T::of(mix(u64::from(rank) << 32 | u64::from(element) | 1 << 63), operator)
 }
 
+fn fill<T: Sample>(values: &mut [T], rank: u32, element: u32, operator: Operator) {
+    (element..).zip(values).for_each(|(k, x)| *x = input(rank, k, operator));
+}
+
 pub fn flow(layout: &Layout, configured: &Configured) -> DataReport {
     match configured.collective.dtype {
         Dtype::F32 => of::<f32>(layout, configured),
@@ -144,40 +150,44 @@ fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
 
 struct Flow<'a, T> {
     c: &'a Collective,
-    e: &'a Embedding,
-    rank_of: &'a [u32],
-    /// Places in the order in which requests pass, and places of the inputs of each, in the order of ports.
-    order: Vec<u32>,
-    first: Vec<u32>,
+    /// Switches in the order in which responses pass; requests pass in the reverse order. Those that nothing reaches follow.
+    switches: Vec<At>,
+    reached: usize,
+    /// The inputs of each switch, in the order of ports, as indices of `switches`.
     inputs: Vec<u32>,
-    /// The place that each gets responses from.
-    above: Vec<u32>,
     requests: Vec<T>,
     responses: Vec<T>,
+}
+
+/// A switch of an embedding.
+struct At {
+    rank: u32,
+    /// Of [`Flow::inputs`].
+    inputs: Range<usize>,
+    response: Response,
+    receives: bool,
+}
+
+/// The source of the responses of a switch.
+enum Response {
+    Nothing,
+    Engine,
+    Memory,
+    Switch(u32),
 }
 
 const FROM_MEMORY: u32 = u32::MAX;
 
 impl<'a, T: Sample> Flow<'a, T> {
-    fn new(layout: &Layout, c: &'a Collective, e: &'a Embedding, rank_of: &'a [u32]) -> Self {
+    fn new(layout: &Layout, c: &'a Collective, e: &Embedding, rank_of: &[u32]) -> Self {
         let places = e.places(layout.switches());
         let place = |switch, port| layout.peer(switch, port).map_or(FROM_MEMORY, |p| places[p.switch as usize]);
-        let (mut first, mut inputs, mut above) = (vec![0], Vec::new(), Vec::new());
-        for &(switch, r) in &e.registers {
-            inputs.extend(ports(r.request_inputs).map(|port| place(switch, port)));
-            first.push(narrow::<u32>(inputs.len()));
-            above.push(if [NONE, ENGINE, MEMORY].contains(&r.response_input) {
-                FROM_MEMORY
-            } else {
-                place(switch, r.response_input)
-            });
-        }
         let reduces = c.kind.reduces();
         let root = e
             .registers
             .iter()
             .position(|(_, r)| if reduces { r.request_output == NONE } else { r.response_input == MEMORY });
-        // From the root outwards; requests pass in the reverse order.
+        // From the root outwards.
         let mut order: Vec<u32> = root.iter().map(|&at| narrow::<u32>(at)).collect();
         let mut next = 0;
         while let Some(&at) = order.get(next) {
@@ -186,56 +196,78 @@ impl<'a, T: Sample> Flow<'a, T> {
             let below = if reduces { r.request_inputs } else { r.response_outputs };
             order.extend(ports(below & !(1 << MEMORY)).map(|port| place(switch, port)));
         }
-        Self { c, e, rank_of, order, first, inputs, above, requests: Vec::new(), responses: Vec::new() }
+        let reached = order.len();
+        let mut index = vec![FROM_MEMORY; e.registers.len()];
+        (0..).zip(&order).for_each(|(k, &at)| index[at as usize] = k);
+        for at in 0..narrow::<u32>(index.len()) {
+            if index[at as usize] == FROM_MEMORY {
+                index[at as usize] = narrow::<u32>(order.len());
+                order.push(at);
+            }
+        }
+        let source = |switch, port| index.get(place(switch, port) as usize).copied().unwrap_or(FROM_MEMORY);
+        let mut inputs = Vec::new();
+        let switch = |&at: &u32| {
+            let (switch, r) = e.registers[at as usize];
+            let first = inputs.len();
+            inputs.extend(ports(r.request_inputs).map(|port| source(switch, port)));
+            let response = match r.response_input {
+                NONE => Response::Nothing,
+                ENGINE => Response::Engine,
+                MEMORY => Response::Memory,
+                port => Response::Switch(source(switch, port)),
+            };
+            let rank = rank_of[switch as usize];
+            At { rank, inputs: first..inputs.len(), response, receives: r.receives() }
+        };
+        let switches = order.iter().map(switch).collect();
+        Self { c, switches, reached, inputs, requests: Vec::new(), responses: Vec::new() }
     }
 
     fn chunk(&mut self, element: u32, len: usize, report: &mut DataReport) {
         let operator = self.c.operator;
-        self.requests.resize(self.e.registers.len() * len, T::default());
-        self.responses.resize(self.e.registers.len() * len, T::default());
+        self.requests.resize(self.switches.len() * len, T::default());
+        self.responses.resize(self.switches.len() * len, T::default());
         let mut own = vec![T::default(); len];
-        for &at in self.order.iter().rev() {
+        for (at, switch) in self.switches[..self.reached].iter().enumerate().rev() {
             poll();
-            let at = at as usize;
-            let rank = self.rank_of[self.e.registers[at].0 as usize];
-            for (n, input_at) in (self.first[at] as usize..self.first[at + 1] as usize).enumerate() {
-                let source = self.inputs[input_at];
-                if source == FROM_MEMORY {
-                    (element..).zip(&mut own).for_each(|(k, x)| *x = input(rank, k, operator));
-                } else {
-                    own.copy_from_slice(&self.requests[source as usize * len..][..len]);
+            for (n, &source) in self.inputs[switch.inputs.clone()].iter().enumerate() {
+                let values = (source != FROM_MEMORY).then(|| &self.requests[source as usize * len..][..len]);
+                match (n, values) {
+                    (0, None) => fill(&mut own, switch.rank, element, operator),
+                    (0, Some(values)) => own.copy_from_slice(values),
+                    (_, None) => (element..)
+                        .zip(&mut own)
+                        .for_each(|(k, x)| *x = T::combine(operator, *x, input(switch.rank, k, operator))),
+                    (_, Some(values)) => {
+                        own.iter_mut().zip(values).for_each(|(x, &y)| *x = T::combine(operator, *x, y));
+                    }
                 }
-                let sum = &mut self.requests[at * len..][..len];
-                if n == 0 {
-                    sum.copy_from_slice(&own);
-                } else {
-                    sum.iter_mut().zip(&own).for_each(|(x, &y)| *x = T::combine(operator, *x, y));
-                }
+            }
+            if !switch.inputs.is_empty() {
+                self.requests[at * len..][..len].copy_from_slice(&own);
             }
         }
         let expected = Expected::new(self.c, element, len);
         let mut chain = (self.c.kind == Kind::Scan).then(|| vec![T::default(); len]);
-        // A scan's ranks are checked in their order, which is that of requests.
-        let forwards: Vec<u32> =
-            if chain.is_some() { self.order.iter().rev().copied().collect() } else { self.order.clone() };
-        for at in forwards {
+        let backwards = chain.is_some();
+        for k in 0..self.reached {
             poll();
-            let at = at as usize;
-            let (switch, r) = self.e.registers[at];
-            let rank = self.rank_of[switch as usize];
-            match r.response_input {
-                ENGINE => self.responses[at * len..][..len].copy_from_slice(&self.requests[at * len..][..len]),
-                MEMORY => {
-                    let values = &mut self.responses[at * len..][..len];
-                    (element..).zip(values).for_each(|(k, x)| *x = input(rank, k, operator));
+            // A scan's ranks are checked in their order, which is that of requests.
+            let at = if backwards { self.reached - 1 - k } else { k };
+            let &At { rank, ref response, receives, .. } = &self.switches[at];
+            match *response {
+                Response::Engine => {
+                    self.responses[at * len..][..len].copy_from_slice(&self.requests[at * len..][..len]);
                 }
-                NONE => continue,
-                _ => {
-                    let above = self.above[at] as usize * len;
+                Response::Memory => fill(&mut self.responses[at * len..][..len], rank, element, operator),
+                Response::Nothing => continue,
+                Response::Switch(above) => {
+                    let above = above as usize * len;
                     self.responses.copy_within(above..above + len, at * len);
                 }
             }
-            if !r.receives() {
+            if !receives {
                 continue;
             }
             let got = &self.responses[at * len..][..len];
