@@ -224,6 +224,17 @@ def test_a_front_falls_with_depth_and_has_the_plan(machine: Path) -> None:
     assert min(fluid) >= cut["seconds"] * (1 - 1e-9)
 
 
+def test_a_front_of_a_large_torus_has_forests() -> None:
+    # A forest of 1024 ranks has a million messages and more, but those of one rank stand for all.
+    plan = un.plan("allgather", "torus2d-small", bytes="16KiB")
+    assert plan.algorithm == "forest"
+    (point,) = plan.front()["points"]
+    assert point["depth"] == int(plan.params["depth"])
+    times = dict(point["forests"])
+    assert set(times) == {1, 4, 16, 64, 256}
+    assert min(times.values()) == pytest.approx(plan.predicted["seconds"], rel=0.01)
+
+
 @pytest.mark.parametrize(("form", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_pictures_of_plans(form: str, begin: bytes, machine: Path, tmp_path: Path) -> None:
     pictures = []

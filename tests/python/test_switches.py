@@ -102,7 +102,12 @@ def test_registers_are_emitted_and_imported(spawn: Spawn, tmp_path: Path) -> Non
         ("channels 0.0x255 0.1x128", "channels 0.0x255 0.7x128", 1, "stream s255 has channel 7"),
         ("channels 0.0x255 0.1x128", "", 1, "the schedule has 383 streams, and 0 are placed"),
         ("placement switches 0-127 0-127\n", "", 2, "channels must follow a placement on switches"),
-        ("placement switches 0-127 0-127", "placement nodes 0-127", 2, "128 accelerators and switches are named for 256"),
+        (
+            "placement switches 0-127 0-127",
+            "placement nodes 0-127",
+            2,
+            "128 accelerators and switches are named for 256",
+        ),
         ("placement switches 0-127 0-127", "placement nodes 0-255", 2, "channels must follow a placement on switches"),
     ],
 )

@@ -141,7 +141,9 @@ impl Plan {
         for depth in MORE.map(|more| least + more).into_iter().filter(|&depth| depth < c.ranks) {
             interrupt::check();
             let time = fluid(Some(depth)).map_err(refused)?;
-            let sent = roots.list(c.ranks).len() as u64 * u64::from(c.ranks - 1);
+            // Where all ranks see the same network, the messages of one root stand for all.
+            let roots = if alike { 1 } else { roots.list(c.ranks).len() as u64 };
+            let sent = roots * u64::from(c.ranks - 1);
             let mut forests = Vec::new();
             for chunks in CHUNKS.into_iter().filter(|&n| n <= block && u64::from(n) * sent <= MOST_MESSAGES) {
                 let params = Params::new().with("depth", depth).with("chunks", chunks);

@@ -56,13 +56,17 @@ pub struct TreeEdge {
     pub ends: [u32; 2],
 }
 
-/// The messages of a forest in the order in which they begin.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Timetable {
-    pub messages: Vec<Message>,
-    /// When the last one is there.
-    pub end: f64,
+/// When the messages of a forest begin, in the order of roots, chunks and edges, and when the last one is there. Where all roots are
+/// alike, those of rank 0 alone.
+#[derive(Debug)]
+pub(crate) struct Times {
+    begins: Vec<f64>,
+    pub(crate) end: f64,
 }
+
+/// Messages of different trees over the same links are told apart where trees times ranks are at most that, since each class takes
+/// time whenever one of its links is free.
+const MOST_CLASSES: usize = 1 << 12;
 
 /// [`Forest::most_sums`] of one tree; edges away from the root come after those nearer to it.
 pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> u32 {
@@ -108,21 +112,20 @@ impl Forest {
         }
     }
 
-    /// When all messages are there if a chunk is one unit, and a link adds `hop` to its messages.
-    pub fn end(&self, graph: &Graph, hop: f64) -> f64 {
-        let (jobs, rates) = self.jobs(graph);
-        jobs.begins(&rates, hop).1
-    }
-
-    /// The messages of all roots, where a link adds `hop` to a message of one unit.
-    pub fn timetable(&self, graph: &Graph, hop: f64) -> Timetable {
+    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages.
+    pub(crate) fn times(&self, graph: &Graph, hop: f64) -> Times {
         let (jobs, rates) = self.jobs(graph);
         let (begins, end) = jobs.begins(&rates, hop);
+        Times { begins, end }
+    }
+
+    /// The messages of all roots in the order in which they begin.
+    pub(crate) fn messages(&self, ranks: u32, times: &Times) -> Vec<Message> {
         let roots: Vec<u32> = match &self.trees {
             Trees::Listed { roots, .. } => roots.clone(),
-            Trees::Translated(_) => (0..graph.ranks()).collect(),
+            Trees::Translated(_) => (0..ranks).collect(),
         };
-        let mut messages = Vec::with_capacity(roots.len() * self.chunks as usize * (graph.ranks() as usize - 1));
+        let mut messages = Vec::with_capacity(roots.len() * self.chunks as usize * (ranks as usize - 1));
         let mut at = 0;
         for root in roots {
             if matches!(self.trees, Trees::Translated(_)) {
@@ -132,13 +135,13 @@ impl Forest {
             for chunk in 0..self.chunks {
                 for edge in self.edges(root, chunk) {
                     poll();
-                    messages.push(Message { begin: begins[at], root, chunk, edge });
+                    messages.push(Message { begin: times.begins[at], root, chunk, edge });
                     at += 1;
                 }
             }
         }
         messages.sort_by(|a, b| a.begin.total_cmp(&b.begin));
-        Timetable { messages, end }
+        messages
     }
 
     /// The messages in the order of roots, chunks and edges, and the rates of their links; of alike roots those of rank 0.
@@ -146,14 +149,18 @@ impl Forest {
         match &self.trees {
             Trees::Listed { of, .. } => {
                 let mut jobs = Jobs::default();
-                // Chunks on one tree have the classes of its edges.
-                let mut classes: FxHashMap<*const Tree, Vec<u32>> = FxHashMap::default();
+                // Messages over the same links; of few trees, those that the same messages follow.
+                let mut trees: Vec<*const Tree> = of.iter().flatten().map(Shared::as_ptr).collect();
+                trees.sort_unstable();
+                trees.dedup();
+                let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
+                let mut classes: FxHashMap<(&[u32], Option<*const Tree>), u32> = FxHashMap::default();
                 let mut brings = vec![None; graph.ranks() as usize];
                 for tree in of.iter().flatten() {
-                    let new = || tree.edges.iter().map(|edge| jobs.class(&edge.way)).collect();
-                    let classes = classes.entry(Shared::as_ptr(tree)).or_insert_with(new);
                     brings[tree.root as usize] = None;
-                    for (edge, &class) in tree.edges.iter().zip(&*classes) {
+                    for edge in &tree.edges {
+                        let key = (&edge.way[..], by_tree.then_some(Shared::as_ptr(tree)));
+                        let class = *classes.entry(key).or_insert_with(|| jobs.class(&edge.way));
                         brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], class));
                     }
                 }

@@ -158,6 +158,30 @@ impl Graph {
         (0..self.ranks as usize).map(direct).collect()
     }
 
+    /// The arcs on the shortest ways over relays to the ranks that are reached so ([`Graph::reached`]), nearer ones first.
+    pub(crate) fn fan(&self, from: u32) -> Vec<u32> {
+        let Levels { order, distance, through_rank } = self.levels(from);
+        // Whether a way goes on from a node to a rank; the farthest nodes first.
+        let mut used = vec![false; self.places.len()];
+        let mut fan = Vec::new();
+        for &at in order.iter().rev().filter(|&&at| !through_rank[at as usize]) {
+            poll();
+            if at < self.ranks && at != from {
+                used[at as usize] = true;
+                continue;
+            }
+            for &arc in self.leaving(at) {
+                let to = self.arcs[arc as usize].to as usize;
+                if distance[to] == distance[at as usize] + 1 && used[to] {
+                    fan.push(arc);
+                    used[at as usize] = true;
+                }
+            }
+        }
+        fan.reverse();
+        fan
+    }
+
     fn levels(&self, from: u32) -> Levels {
         const FAR: u32 = u32::MAX;
         let nodes = self.places.len();
@@ -184,26 +208,13 @@ impl Graph {
 
     /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the same unit.
     pub(crate) fn routed(&self) -> Self {
+        if self.nodes() == self.ranks {
+            // Without relays, the ways over relays alone are the arcs themselves.
+            return self.clone();
+        }
         let mut kept = vec![false; self.arcs.len()];
         for from in 0..self.ranks {
-            let Levels { order, distance, through_rank } = self.levels(from);
-            // Whether a way goes on from a node to a rank; the farthest nodes first.
-            let mut used = vec![false; self.places.len()];
-            for &at in order.iter().rev() {
-                poll();
-                if through_rank[at as usize] {
-                    continue;
-                }
-                let ends = at < self.ranks && at != from;
-                for &arc in self.leaving(at).iter().filter(|_| !ends) {
-                    let to = self.arcs[arc as usize].to as usize;
-                    if distance[to] == distance[at as usize] + 1 && used[to] {
-                        kept[arc as usize] = true;
-                        used[at as usize] = true;
-                    }
-                }
-                used[at as usize] |= ends;
-            }
+            self.fan(from).into_iter().for_each(|arc| kept[arc as usize] = true);
         }
         let arcs = || self.arcs.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(arc, _)| *arc);
         let mut stays: Vec<bool> = (0..self.places.len()).map(|node| node < self.ranks as usize).collect();
@@ -217,23 +228,18 @@ impl Graph {
         Self::joined(places, self.ranks, moved, self.unit_kbps)
     }
 
-    /// The cheapest ways from one rank to all others through relays, at the prices of arcs. Among equal ones the way with
-    /// the fewest arcs, or only ways with the fewest arcs. `ways` gets one way a rank, empty where there is none; the prices of the ways are returned.
-    pub(crate) fn ways(&self, from: u32, prices: &[f64], allowed: Ways, ways: &mut Vec<Way>) -> Vec<f64> {
-        const NONE: u32 = u32::MAX;
+    /// The cheapest ways from one rank to all others over relays, at the prices of arcs; among equal ones those with the fewest
+    /// arcs. `price` gets that of the way to each node, infinite where there is none, and `by` the arc by which it comes there.
+    pub(crate) fn ways(&self, from: u32, prices: &[f64], price: &mut [f64], by: &mut [u32]) {
         let nodes = self.places.len();
-        let (mut price, mut arcs) = (vec![f64::INFINITY; nodes], vec![u32::MAX; nodes]);
-        let (mut by, mut done) = (vec![NONE; nodes], vec![false; nodes]);
+        price.fill(f64::INFINITY);
+        let (mut arcs, mut done) = (vec![u32::MAX; nodes], vec![false; nodes]);
         (price[from as usize], arcs[from as usize]) = (0.0, 0);
-        let nearer = |a: (f64, u32), b: (f64, u32)| match allowed {
-            Ways::Any => a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)),
-            Ways::Shortest => a.1.cmp(&b.1).then(a.0.total_cmp(&b.0)),
-        };
         // The graphs are small, so a scan finds the nearest node.
         loop {
             poll();
-            let nearest = (0..nodes).filter(|&n| !done[n] && price[n].is_finite());
-            let Some(at) = nearest.min_by(|&a, &b| nearer((price[a], arcs[a]), (price[b], arcs[b]))) else {
+            let near = (0..nodes).filter(|&n| !done[n] && price[n].is_finite());
+            let Some(at) = near.min_by(|&a, &b| price[a].total_cmp(&price[b]).then(arcs[a].cmp(&arcs[b]))) else {
                 break;
             };
             done[at] = true;
@@ -242,24 +248,12 @@ impl Graph {
             }
             for &arc in self.leaving(narrow(at)) {
                 let to = self.arcs[arc as usize].to as usize;
-                let found = (price[at] + prices[arc as usize], arcs[at] + 1);
-                if nearer(found, (price[to], arcs[to])).is_lt() {
-                    (price[to], arcs[to], by[to]) = (found.0, found.1, arc);
+                let (found, number) = (price[at] + prices[arc as usize], arcs[at] + 1);
+                if found < price[to] || (found == price[to] && number < arcs[to]) {
+                    (price[to], arcs[to], by[to]) = (found, number, arc);
                 }
             }
         }
-        ways.clear();
-        for rank in 0..self.ranks {
-            let (mut way, mut at) = (Vec::new(), rank);
-            while at != from && by[at as usize] != NONE {
-                way.push(by[at as usize]);
-                at = self.arcs[by[at as usize] as usize].from;
-            }
-            way.reverse();
-            ways.push(way);
-        }
-        price.truncate(self.ranks as usize);
-        price
     }
 }
 
@@ -335,6 +329,16 @@ mod tests {
         assert_eq!(line_and_relays().reached(0), [false, true, false]);
         let graph = Graph::new(2, 4, cables(&[(0, 2, 1), (2, 1, 1), (0, 3, 1), (3, 1, 1)]));
         assert_eq!(graph.reached(0), [false, true]);
+    }
+
+    #[test]
+    fn without_relays_all_arcs_are_used() {
+        let graph = Graph::new(4, 4, cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2)]));
+        assert_eq!(graph.routed(), graph);
+        // Seen as a graph with a relay that nothing leads to, so that the ways are searched.
+        let arcs = cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2), (4, 5, 2)]);
+        let routed = Graph::new(4, 6, arcs).routed();
+        assert_eq!((routed.nodes(), routed.arcs()), (4, graph.arcs()));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to every
 //! rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and [`packing`] finds a
-//! forest that reaches it or comes near, with a limit on its depth. [`Forest`] has whole chunks, each on one tree.
-//! [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
+//! forest that reaches it or comes near, with a limit on its depth; forests of many roots are grown tree by tree. [`Forest`] has whole
+//! chunks, each on one tree. [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
 //!
 //! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound its time, and
 //! [`Scatter`] the trees along which every rank sends its blocks.
@@ -25,9 +25,11 @@ mod fabric;
 mod flow;
 mod forest;
 mod graph;
+mod growth;
 mod least_price;
 pub mod packing;
 pub mod partition;
+mod pricing;
 mod recent;
 mod rounding;
 mod scatter;
@@ -38,7 +40,7 @@ mod translated;
 pub use certificate::{Certificate, CertificateError};
 pub use concurrent::ConcurrentFlow;
 pub use fabric::{Fabric, NoForest, Roots};
-pub use forest::{Forest, Message, Timetable, TreeEdge};
+pub use forest::{Forest, Message, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};
 pub use scatter::{Hop, Passed, Scatter, ScatterMessage, ScatterTree};
 pub use spanning::{Role, SpanningTree, SpanningTrees};

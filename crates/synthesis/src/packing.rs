@@ -14,12 +14,9 @@ use std::sync::Arc as Shared;
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, SolveOutcome};
 use rustc_hash::FxHashMap;
-use unisono_base::{interrupt, narrow};
+use unisono_base::interrupt;
 
-use crate::{
-    Graph, Way, Ways,
-    arborescence::{NONE, Prices, cheapest, depths, price_of, shallow},
-};
+use crate::{Graph, Way, Ways, pricing::Pricing};
 
 /// From one rank to another, over relays.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,13 +59,6 @@ const SMOOTHING: f64 = 0.3;
 /// The search ends where the time fell by less than this in so many rounds.
 const SLOW: f64 = 2e-3;
 const SLOW_ROUNDS: usize = 40;
-/// Roots up to which the search begins without trees.
-const FEW_ROOTS: usize = 32;
-/// Trees of each root with which the search begins otherwise, those of them that are found at the same prices, and how much
-/// dearer the busiest arc is than an unused one, as an exponent.
-const TREES_AT_FIRST: usize = 6;
-const SAME_PRICES: usize = 8;
-const STEEP: f64 = 6.0;
 /// Rounds for which a tree stays that the best packing does not use.
 const KEPT_ROUNDS: usize = 2;
 /// Relative differences that count as none.
@@ -96,9 +86,6 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
     }
     let mut master = Master::new(graph, roots);
     let mut pricing = Pricing::new(graph, ways, depth);
-    if roots.len() > FEW_ROOTS {
-        begin(&mut master, &mut pricing)?;
-    }
     let mut best_bound = (0.0, master.prices.clone());
     let mut exact = false;
     let mut times = Vec::new();
@@ -142,29 +129,6 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
         }
     }
     master.shares()
-}
-
-/// Gives the master trees that load the arcs evenly: each in turn is cheap where those before it put little (multiplicative
-/// weights; Garg and Koenemann, 1998). From the first prices alone, many roots take many rounds to spread.
-fn begin(master: &mut Master, pricing: &mut Pricing) -> Result<(), NoPacking> {
-    let graph = master.graph;
-    let rates: Vec<f64> = (0..graph.arcs().len()).map(|arc| master.rate(arc)).collect();
-    let mut load = vec![0.0; rates.len()];
-    for at in 0..TREES_AT_FIRST * master.roots.len() {
-        if at % SAME_PRICES == 0 {
-            interrupt::check();
-            let busy = |arc: usize| load[arc] / rates[arc];
-            let most = (0..rates.len()).map(busy).fold(f64::MIN_POSITIVE, f64::max);
-            let prices: Vec<f64> =
-                (0..rates.len()).map(|arc| (STEEP * (busy(arc) / most - 1.0)).exp() / rates[arc]).collect();
-            pricing.reprice(&prices);
-        }
-        let turn = at % master.roots.len();
-        let (tree, _) = pricing.tree(master.roots[turn])?;
-        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| load[arc as usize] += 1.0);
-        master.offer(turn, tree);
-    }
-    master.solve().map(drop)
 }
 
 /// The linear program over the trees found so far, in its dual form: a new tree is a new constraint.
@@ -304,63 +268,40 @@ fn optimum(outcome: Result<SolveOutcome, microlp::Error>) -> Result<Solution, No
     outcome.into_solution().map_err(|_| NoPacking::Solver("it stopped before a solution".to_owned()))
 }
 
-/// Cheap trees at the present prices.
-struct Pricing<'a> {
-    graph: &'a Graph,
-    allowed: Ways,
-    depth: Option<u32>,
-    /// From each rank to each.
-    ways: Vec<Vec<Way>>,
-    /// Pairs of ranks between which messages may go.
-    pairs: Vec<Vec<bool>>,
-    prices: Prices,
-}
-
-impl<'a> Pricing<'a> {
-    fn new(graph: &'a Graph, allowed: Ways, depth: Option<u32>) -> Self {
-        let ranks = graph.ranks() as usize;
-        let pairs = match allowed {
-            Ways::Any => vec![vec![true; ranks]; ranks],
-            Ways::Shortest => (0..graph.ranks()).map(|from| graph.reached(from)).collect(),
-        };
-        Self { graph, allowed, depth, ways: vec![Vec::new(); ranks], pairs, prices: Prices::new(ranks) }
-    }
-
-    fn reprice(&mut self, prices: &[f64]) {
-        for from in 0..self.graph.ranks() {
-            let priced = self.graph.ways(from, prices, self.allowed, &mut self.ways[from as usize]);
-            let pairs = &self.pairs[from as usize];
-            for (to, price) in priced.into_iter().enumerate().filter(|&(to, _)| to != from as usize && pairs[to]) {
-                self.prices.set(from as usize, to, price);
-            }
-        }
-    }
-
-    /// A cheap tree within the depth, and the price of the cheapest tree of any depth.
-    fn tree(&self, root: u32) -> Result<(Tree, f64), NoPacking> {
-        let at = root as usize;
-        let mut parent = cheapest(&self.prices, at).ok_or(NoPacking::Unreachable)?;
-        let least = price_of(&self.prices, &parent);
-        let mut depth = depths(&parent, at);
-        if let Some(most) = self.depth.filter(|&most| depth.iter().any(|&d| d > most)) {
-            parent = shallow(&self.prices, at, most).ok_or(NoPacking::Unreachable)?;
-            depth = depths(&parent, at);
-        }
-        let mut order: Vec<usize> = (0..parent.len()).filter(|&rank| parent[rank] != NONE).collect();
-        order.sort_by_key(|&rank| depth[rank]);
-        let edge =
-            |to: usize| Edge { from: narrow(parent[to]), to: narrow(to), way: self.ways[parent[to]][to].clone() };
-        let edges = order.into_iter().map(edge).collect();
-        Ok((Tree { root, edges, depth: depth.into_iter().max().unwrap_or(0) }, least))
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::{Arc, cut};
+
+    /// Every tree brings its share of its root's block to all ranks over ways of arcs, and no arc is busier than the time.
+    pub(crate) fn check(graph: &Graph, roots: &[u32], packing: &Packing) {
+        let mut load = vec![0.0; graph.arcs().len()];
+        let mut shares = vec![0.0; graph.ranks() as usize];
+        for (tree, share) in &packing.trees {
+            shares[tree.root as usize] += share;
+            let mut depth = vec![None; graph.ranks() as usize];
+            depth[tree.root as usize] = Some(0);
+            for edge in &tree.edges {
+                let above = depth[edge.from as usize].expect("an edge before has reached it");
+                assert_eq!(depth[edge.to as usize].replace(above + 1), None);
+                let mut at = edge.from;
+                for &arc in &edge.way {
+                    assert_eq!(graph.arcs()[arc as usize].from, at);
+                    at = graph.arcs()[arc as usize].to;
+                    load[arc as usize] += share;
+                }
+                assert_eq!(at, edge.to);
+            }
+            assert_eq!(depth.iter().copied().min().flatten(), Some(0));
+            assert_eq!(depth.into_iter().max().flatten(), Some(tree.depth));
+        }
+        assert!(roots.iter().all(|&r| (shares[r as usize] - 1.0).abs() < 1e-6));
+        for (arc, load) in graph.arcs().iter().zip(load) {
+            assert!(load <= packing.time * arc.rate as f64 * (1.0 + 1e-6));
+        }
+    }
 
     /// A switch that joins all ranks, and one slower link between two of them.
     fn box_of(ranks: u32) -> Graph {
@@ -400,28 +341,7 @@ mod tests {
                 prop_assert_eq!(top * u128::from(cut.rate), bottom * u128::from(cut.blocks));
                 let packing = pack(&graph, roots, Ways::Any, None, bound).unwrap();
                 prop_assert!((packing.time - bound).abs() < 1e-6 * bound, "{} {bound}", packing.time);
-                let mut load = vec![0.0; graph.arcs().len()];
-                let mut shares = vec![0.0; ranks as usize];
-                for (tree, share) in &packing.trees {
-                    shares[tree.root as usize] += share;
-                    let mut has: Vec<bool> = (0..ranks).map(|r| r == tree.root).collect();
-                    for edge in &tree.edges {
-                        prop_assert!(has[edge.from as usize] && !has[edge.to as usize]);
-                        has[edge.to as usize] = true;
-                        let mut at = edge.from;
-                        for &arc in &edge.way {
-                            prop_assert_eq!(graph.arcs()[arc as usize].from, at);
-                            at = graph.arcs()[arc as usize].to;
-                            load[arc as usize] += share;
-                        }
-                        prop_assert_eq!(at, edge.to);
-                    }
-                    prop_assert!(has.into_iter().all(|h| h));
-                }
-                prop_assert!(roots.iter().all(|&r| (shares[r as usize] - 1.0).abs() < 1e-6));
-                for (arc, load) in graph.arcs().iter().zip(load) {
-                    prop_assert!(load <= packing.time * arc.rate as f64 * (1.0 + 1e-6));
-                }
+                check(&graph, roots, &packing);
             }
         }
     }

@@ -184,7 +184,9 @@ fail_option = click.option(
     help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are gone; repeatable.",
 )
 
-nodes_option = click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
+nodes_option = click.option(
+    "--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network."
+)
 
 #: Of a machine, without a shape.
 site_options = _stack(

@@ -5,7 +5,7 @@
 //! does one after the other, block by block. A block is cut into `chunks`, each on a tree of its own, and a rank passes
 //! a chunk on when it has all of it.
 //!
-//! T = end of the timetable of all messages ([`unisono_synthesis::Forest::timetable`]). Source: packings of arborescences,
+//! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of arborescences,
 //! Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the ways that the network routes, so the optimum of
 //! ForestColl, which chooses ways, is a bound.
 
@@ -15,7 +15,7 @@ use unisono_base::{InstrId, NodeId, Span};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
-use unisono_synthesis::{self as synthesis, Fabric, NoForest, Roots, Timetable};
+use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
@@ -96,11 +96,6 @@ impl Chosen {
         let forest = fabric.forest(roots, Some(depth), chunks).map_err(refused)?;
         Ok(Self { roots, depth, chunks, forest })
     }
-
-    /// The longest message.
-    fn message_bytes(&self, case: &Case) -> u64 {
-        message_bytes(case, self.chunks)
-    }
 }
 
 /// The number of chunks whose timetable ends first. Of equal ends the fewest, or the most where ranks reduce: what is reduced
@@ -132,6 +127,16 @@ fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
     let pairs = roots(case).list(ranks).len() as u64 * u64::from(ranks - 1);
     let few = |chunks: u32| chunks == 1 || fabric.is_alike(roots(case)) || u64::from(chunks) * pairs <= MOST_MESSAGES;
     counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks) && few(chunks)).collect()
+}
+
+/// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some links.
+fn is_worth(case: &Case, fabric: &Fabric, depth: u32, depths: &[u32], counts: &[u32]) -> bool {
+    const WORTH: f64 = 1.25;
+    let roots = roots(case);
+    let Some(&deepest) = depths.last().filter(|&&deepest| deepest > depth) else { return true };
+    let end = |&chunks: &u32| fabric.end_ns(roots, Some(deepest), chunks, message_bytes(case, chunks)).ok();
+    let least = counts.iter().filter_map(end).fold(f64::INFINITY, f64::min);
+    fabric.fluid_ns(roots, depth, message_bytes(case, 1)).is_ok_and(|fluid| fluid <= WORTH * least)
 }
 
 /// The longest message of a forest of so many chunks.
@@ -183,9 +188,9 @@ impl Messages<'_> {
     }
 
     /// Every root's chunks go down its trees. `made` are the instructions that make them where they are not its input.
-    fn spread(&mut self, b: &mut Builder, table: &Timetable, made: Option<&[Option<InstrId>]>) {
+    fn spread(&mut self, b: &mut Builder, table: &[Message], made: Option<&[Option<InstrId>]>) {
         let mut received = self.table(None);
-        for m in &table.messages {
+        for m in table {
             let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
             if len == 0 {
                 continue;
@@ -209,10 +214,10 @@ impl Messages<'_> {
 
     /// The timetable backwards: every rank combines its part of each chunk with those from below and sends the sum up. Returns
     /// the instructions that end the chunks at their roots.
-    fn collect(&mut self, b: &mut Builder, table: &Timetable) -> Vec<Option<InstrId>> {
+    fn collect(&mut self, b: &mut Builder, table: &[Message]) -> Vec<Option<InstrId>> {
         let mut arrived: Vec<Vec<Operand>> = self.table(Vec::new());
         let mut ends = self.table(None);
-        for m in table.messages.iter().rev() {
+        for m in table.iter().rev() {
             let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
             if len == 0 {
                 continue;
@@ -262,7 +267,9 @@ impl RankAlgorithm for Forest {
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let (chosen, fabric) = (Chosen::new(case, params)?, fabric(case)?);
-        let table = chosen.forest.timetable(fabric.routed(), fabric.hop(chosen.message_bytes(case)));
+        let Chosen { roots, depth, chunks, .. } = chosen;
+        let table = fabric.messages(roots, Some(depth), chunks, message_bytes(case, chunks));
+        let table = table.map_err(|reason| unsupported(reason.to_string()))?;
         let mut messages = Messages { case, forest: &chosen.forest, lanes: Lanes::new(fabric, c.ranks) };
         match c.kind {
             Kind::Broadcast => messages.spread(b, &table, None),
@@ -306,8 +313,10 @@ impl RankAlgorithm for Forest {
         }
         let Ok(least) = fabric.least_depth(roots) else { return Vec::new() };
         let named = |depth: u32, chunks: u32| Params::new().with("depth", depth).with("chunks", chunks);
-        let depths = fabric.depths(roots, least).into_iter();
-        depths.flat_map(|depth| counts(case, fabric).into_iter().map(move |chunks| named(depth, chunks))).collect()
+        let (depths, counts) = (fabric.depths(roots, least), counts(case, fabric));
+        let worth = |&depth: &u32| depths.len() == 1 || is_worth(case, fabric, depth, &depths, &counts);
+        let worth = depths.iter().copied().filter(worth);
+        worth.flat_map(|depth| counts.iter().map(move |&chunks| named(depth, chunks))).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {

@@ -232,6 +232,36 @@ fn unlike_accelerators_bound_what_they_must_send() {
     close(bound(Kind::Alltoall, "bisection"), 4.0 * s * 8.0 / 200.0);
 }
 
+/// The farthest two ranks bound a collective in which all ranks have something, and the farthest from the root one that has a root.
+#[test]
+fn the_latency_is_that_of_the_farthest_ranks() {
+    let latency = |network: &Machine, places: Vec<u32>, kind| {
+        let problem = Problem::new(&Asked::new(kind, network, Part::Places(places), 1)).unwrap();
+        bounds(&problem).into_iter().find(|bound| bound.name == "latency").unwrap().seconds * 1e9
+    };
+    // A line of five, numbered from its middle outwards.
+    let line = network("name = 'graph'\naccelerators = 5\nedges = '''\n4 1\n1 0\n0 2\n2 3\n'''");
+    for (kind, links) in [
+        (Kind::Allgather, 4.0),
+        (Kind::ReduceScatter, 4.0),
+        (Kind::Allreduce, 4.0),
+        (Kind::Alltoall, 4.0),
+        (Kind::Barrier, 4.0),
+        (Kind::Scan, 4.0),
+        (Kind::Broadcast, 2.0),
+        (Kind::Gather, 2.0),
+    ] {
+        assert!((latency(&line, (0..5).collect(), kind) - links * 80.0).abs() < 1e-6, "{kind}");
+    }
+    // Any two ranks count, whichever is first.
+    assert!((latency(&line, vec![0, 4, 3], Kind::Scan) - 320.0).abs() < 1e-6);
+    assert!((latency(&line, vec![1, 4, 2], Kind::Scan) - 240.0).abs() < 1e-6);
+    // Of many ranks, searches go on from the farthest: those that begin in the middle of a mesh find its corners.
+    let mesh = network("name = 'mesh'\ndims = [40, 40]");
+    let places = (0..1600).map(|rank| (rank + 820) % 1600).collect();
+    assert!((latency(&mesh, places, Kind::Allgather) - 78.0 * 80.0).abs() < 1e-6);
+}
+
 /// Ways of equal length in cables count with their latencies, and the way of the least latency may have more cables.
 #[test]
 fn the_latency_bound_is_that_of_the_fastest_way() {

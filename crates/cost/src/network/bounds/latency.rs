@@ -1,6 +1,10 @@
-//! Latency: what rank 0 (or the root) has must come to the rank that is farthest from it, or the other way, over at least as
-//! many links as the shortest way has, each of one link's output, link and input latency. Where links have unlike latencies,
-//! the shortest way is that of the least latency.
+//! Latency: what a rank has must come to the rank that is farthest from it over at least as many links as the shortest way has,
+//! each of one link's output, link and input latency. Where links have unlike latencies, the shortest way is that of the least latency.
+//! Of a collective with a root that is the root, or the other way; in all others any rank has something for all others, in a scan for
+//! those after it, and the largest distance counts.
+//!
+//! All ranks are searched from where there are few. Among many the search goes on from the rank that was farthest from the one before,
+//! so that the distance is at least that of rank 0; where all accelerators see the same network, the first search finds the largest.
 //!
 //! Source: the diameter bound of "HammingMesh", section 3, for the ranks in use.
 
@@ -38,19 +42,49 @@ impl Latency {
         if case.collective.is_local() {
             return Some(0.0);
         }
-        let c = &case.collective;
-        let (model, plane) = (case.model, case.model.plane());
-        let first = model.places()[if c.kind.has_root() { c.root } else { 0 } as usize];
-        let distances = match model.speeds().same_ns() {
-            Some(alpha) => links_from(plane, first).into_iter().map(|links| f64::from(links) * alpha).collect(),
-            None => latencies_from(model, first),
-        };
-        let far = |places: &[u32]| places.iter().map(|&p| distances[p as usize]).fold(0.0, f64::max);
+        let (c, places) = (&case.collective, case.model.places());
         let farthest = match c.kind {
-            Kind::Message => far(&[model.places()[c.sender() as usize]]),
-            _ => far(model.places()),
+            Kind::Message => far(&distances(case.model, places[c.root as usize]), &[places[c.sender() as usize]]).0,
+            kind if kind.has_root() => far(&distances(case.model, places[c.root as usize]), places).0,
+            _ => largest(case),
         };
-        Some(farthest + model.overhead_ns)
+        Some(farthest + case.model.overhead_ns)
+    }
+}
+
+/// Ranks times links up to which all distances are found.
+const MOST_STEPS: usize = 1 << 20;
+/// Searches otherwise.
+const SEARCHES: usize = 4;
+
+/// The largest distance from any rank that is searched from to any that gets something from it.
+fn largest(case: &NetworkCase) -> f64 {
+    let (model, places) = (case.model, case.model.places());
+    let all = places.len() * model.plane().links().len() <= MOST_STEPS;
+    let (mut most, mut from) = (0.0, 0);
+    for searched in 0..if all { places.len() } else { SEARCHES } {
+        let first = if case.collective.kind == Kind::Scan { from + 1 } else { 0 };
+        let (ns, at) = far(&distances(model, places[from]), &places[first..]);
+        if ns <= most && !all {
+            break;
+        }
+        most = ns.max(most);
+        from = if all { searched + 1 } else { first + at };
+    }
+    most
+}
+
+/// The largest of some distances, and the first place with it.
+fn far(distances: &[f64], places: &[u32]) -> (f64, usize) {
+    let of = places.iter().map(|&place| distances[place as usize]).enumerate();
+    of.fold((0.0, 0), |most, (at, ns)| if ns > most.0 { (ns, at) } else { most })
+}
+
+/// Nanoseconds from a node to every other.
+fn distances(model: &NetworkModel, first: u32) -> Vec<f64> {
+    match model.speeds().same_ns() {
+        Some(alpha) => links_from(model.plane(), first).into_iter().map(|links| f64::from(links) * alpha).collect(),
+        None => latencies_from(model, first),
     }
 }
 

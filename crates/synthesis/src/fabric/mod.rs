@@ -1,22 +1,19 @@
 //! The network of a group of ranks, with the cuts and forests that were computed for it.
 
+mod forests;
+
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{
-    interrupt::poll,
-    limits::{self, OverLimit},
-};
+use unisono_base::{interrupt::poll, limits::OverLimit};
 use unisono_machine::network::Switches;
 
 use crate::{
     Forest, Graph, Scatter, concurrent,
     cut::{self, Cut},
-    forest::{Trees, sums},
-    packing::{NoPacking, Packing, Tree},
+    forest::Times,
+    packing::Packing,
     partition::{self, Partition},
-    recent,
-    rounding::rounded,
     spanning::{Role, SpanningTrees, spanning},
     translated::Steps,
 };
@@ -63,7 +60,7 @@ impl std::fmt::Display for NoForest {
 
 /// Ranks times arcs beyond which forests are found only where the network looks alike from all ranks.
 const MOST_PACKED: u64 = 1 << 15;
-/// Ranks for which a plan tries all depths.
+/// Ranks for which packings of all roots are exact, and a plan tries all depths.
 const MOST_QUICK: u32 = 16;
 /// Ranks times arcs up to which cuts are exact, since they need a flow to every rank; beyond it only the cuts around single
 /// ranks are known.
@@ -96,7 +93,7 @@ pub struct Fabric {
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
     /// Of forests, by the bytes of a chunk.
-    ends: Mutex<FxHashMap<(Key, u64), f64>>,
+    times: Mutex<FxHashMap<(Key, u64), Shared<Times>>>,
     flow: concurrent::Known,
     computing: Switches,
     spanning: Mutex<FxHashMap<SpanningKey, Option<Shared<SpanningTrees>>>>,
@@ -138,7 +135,7 @@ impl Fabric {
             partition: OnceLock::new(),
             packings: Mutex::default(),
             forests: Mutex::default(),
-            ends: Mutex::default(),
+            times: Mutex::default(),
             flow: concurrent::Known::default(),
             computing: Switches::default(),
             spanning: Mutex::default(),
@@ -294,7 +291,8 @@ impl Fabric {
         depths
     }
 
-    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before.
+    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before; where forests are
+    /// found quickly, 1, 2, 3, 4, 6, ... more.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];
@@ -316,83 +314,9 @@ impl Fabric {
             }
             last = packing.time;
             depths.push(least.saturating_add(more).min(deepest));
-            more = 2 * more + 1;
+            more = if self.grows(roots) { more + (more / 2).max(1) } else { 2 * more + 1 };
         }
         depths
-    }
-
-    /// A forest of whole chunks no deeper than `depth`.
-    ///
-    /// # Errors
-    /// The ranks are too many or too far apart; the solver failed; the work is over a limit.
-    pub fn forest(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Shared<Forest>, NoForest> {
-        let key = (roots, depth, chunks);
-        let lock = || self.forests.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = lock().get(&key) {
-            return Ok(Shared::clone(found));
-        }
-        let forest = Shared::new(self.make(roots, depth, chunks)?);
-        lock().insert(key, Shared::clone(&forest));
-        Ok(forest)
-    }
-
-    /// Nanoseconds from the begin of a forest to its last message, by its timetable, where a chunk has so many bytes.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn end_ns(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
-        let forest = self.forest(roots, depth, chunks)?;
-        let end = || forest.end(self.routed(), self.hop(bytes)) * bytes as f64 / self.graph.bytes_per_ns();
-        Ok(kept(&self.ends, ((roots, depth, chunks), bytes), end))
-    }
-
-    fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Forest, NoForest> {
-        if let Some(steps) = self.alike(roots) {
-            return if depth.is_some_and(|most| most < steps.depth()) {
-                Err(NoForest::Unreachable)
-            } else {
-                Ok(steps.forest(chunks))
-            };
-        }
-        let packing = self.packing(roots, depth)?;
-        let list = roots.list(self.graph.ranks());
-        let (of, time) = rounded(self.routed(), &packing, &list, chunks);
-        let trees = || of.iter().flatten();
-        let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
-        let mut sends = vec![0_u64; self.graph.ranks() as usize];
-        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
-        let most_sends = sends.into_iter().max().unwrap_or(0);
-        let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
-        let sums_of = |tree: &Shared<Tree>| sums(tree.root, self.graph.ranks(), pairs(tree).into_iter());
-        let most_sums = trees().map(sums_of).max().unwrap_or(0);
-        Ok(Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed { roots: list, of } })
-    }
-
-    /// The packing that forests are rounded from.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
-        let graph = self.packed()?;
-        let ranks = graph.ranks();
-        kept(&self.packings, (roots, depth), || {
-            let list = roots.list(ranks);
-            // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
-            let work = 20_000 * list.len() as u128 * u128::from(ranks) * u128::from(ranks);
-            limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)?;
-            // Whole chunks are further from the cut than that anyway, and the last steps to it take longest.
-            let near = match ranks {
-                0..=MOST_QUICK => 1.0,
-                17..=32 => 1.002,
-                _ => 1.015,
-            };
-            let enough = near * self.cut(roots).time();
-            match recent::packing(graph, list, depth, enough) {
-                Ok(packing) => Ok(packing),
-                Err(NoPacking::Unreachable) => Err(NoForest::Unreachable),
-                Err(NoPacking::Solver(message)) => Err(NoForest::Solver(message)),
-            }
-        })
     }
 }
 

@@ -1,0 +1,180 @@
+//! Forests of a fabric, found by linear programs or grown, with their timetables.
+
+use std::sync::{Arc as Shared, PoisonError};
+
+use unisono_base::limits;
+
+use super::{Fabric, MOST_QUICK, NoForest, Roots, kept};
+use crate::{
+    Forest, Message, Ways,
+    forest::{Times, Trees, sums},
+    growth::{self, Growth, grow},
+    packing::{NoPacking, Packing, Tree},
+    recent,
+    rounding::rounded,
+};
+
+impl Fabric {
+    /// A forest of whole chunks no deeper than `depth`.
+    ///
+    /// # Errors
+    /// The ranks are too many or too far apart; the solver failed; the work is over a limit.
+    pub fn forest(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Shared<Forest>, NoForest> {
+        let key = (roots, depth, chunks);
+        let lock = || self.forests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = lock().get(&key) {
+            return Ok(Shared::clone(found));
+        }
+        let forest = Shared::new(self.make(roots, depth, chunks)?);
+        lock().insert(key, Shared::clone(&forest));
+        Ok(forest)
+    }
+
+    /// Nanoseconds from the begin of a forest to its last message, by its timetable, where a chunk has so many bytes.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn end_ns(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
+        let times = self.times(roots, depth, chunks, bytes)?;
+        Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
+    }
+
+    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn messages(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+    ) -> Result<Vec<Message>, NoForest> {
+        let times = self.times(roots, depth, chunks, bytes)?;
+        Ok(self.forest(roots, depth, chunks)?.messages(self.graph.ranks(), &times))
+    }
+
+    fn times(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<Shared<Times>, NoForest> {
+        let forest = self.forest(roots, depth, chunks)?;
+        let times = || Shared::new(forest.times(self.routed(), self.hop(bytes)));
+        Ok(kept(&self.times, ((roots, depth, chunks), bytes), times))
+    }
+
+    /// Nanoseconds that the busiest link of a packing takes for blocks of so many bytes: no forest of that depth is found that ends
+    /// earlier.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn fluid_ns(&self, roots: Roots, depth: u32, bytes: u64) -> Result<f64, NoForest> {
+        Ok(self.packing(roots, Some(depth))?.time * bytes as f64 / self.graph.bytes_per_ns())
+    }
+
+    fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Forest, NoForest> {
+        if let Some(steps) = self.alike(roots) {
+            return if depth.is_some_and(|most| most < steps.depth()) {
+                Err(NoForest::Unreachable)
+            } else {
+                Ok(steps.forest(chunks))
+            };
+        }
+        let list = roots.list(self.graph.ranks());
+        let (of, time) = if self.grows(roots) {
+            let grown = self.grown(roots, depth, chunks)?;
+            (grown.trees, grown.time)
+        } else {
+            rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks)
+        };
+        let trees = || of.iter().flatten();
+        let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
+        let mut sends = vec![0_u64; self.graph.ranks() as usize];
+        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
+        let most_sends = sends.into_iter().max().unwrap_or(0);
+        let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
+        let sums_of = |tree: &Shared<Tree>| sums(tree.root, self.graph.ranks(), pairs(tree).into_iter());
+        let most_sums = trees().map(sums_of).max().unwrap_or(0);
+        Ok(Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed { roots: list, of } })
+    }
+
+    /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
+    /// fit; others are grown for the chunks that are left.
+    fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Growth, NoForest> {
+        let graph = self.packed()?;
+        let most = growth::most_trees(graph.ranks());
+        let mut of = vec![Vec::with_capacity(chunks as usize); roots.list(graph.ranks()).len()];
+        for (trees, times) in [(most, chunks / most), (chunks % most, 1)] {
+            if trees == 0 || times == 0 {
+                continue;
+            }
+            let found = if trees == growth::SHARES {
+                let packing = self.packing(roots, depth)?;
+                let trees = packing.trees.chunks(trees as usize);
+                trees.map(|own| own.iter().map(|(tree, _)| Shared::clone(tree)).collect()).collect()
+            } else {
+                self.growth(roots, depth, trees)?.trees
+            };
+            for (trees, own) in of.iter_mut().zip(found) {
+                trees.extend(std::iter::repeat_n(own, times as usize).flatten());
+            }
+        }
+        let mut load = vec![0.0; graph.arcs().len()];
+        let edges = of.iter().flatten().flat_map(|tree| &tree.edges);
+        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[arc as usize] += 1.0);
+        let busy = graph.arcs().iter().zip(load).map(|(arc, load)| load / arc.rate as f64);
+        Ok(Growth { trees: of, time: busy.fold(0.0, f64::max) / f64::from(chunks) })
+    }
+
+    /// Whether forests are grown, and not found by linear programs.
+    pub(super) fn grows(&self, roots: Roots) -> bool {
+        roots == Roots::All && self.graph.ranks() > MOST_QUICK
+    }
+
+    /// A time of packings that is near enough to the cut: whole chunks of many ranks are further from it anyway, and the last steps
+    /// to it take longest.
+    fn enough(&self, roots: Roots) -> f64 {
+        let near = match self.graph.ranks() {
+            0..=MOST_QUICK => 1.0,
+            17..=32 => 1.002,
+            _ => 1.015,
+        };
+        near * self.cut(roots).time()
+    }
+
+    /// The packing of a forest of many chunks.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
+        let graph = self.packed()?;
+        let ranks = graph.ranks();
+        kept(&self.packings, (roots, depth), || {
+            if self.grows(roots) {
+                return self.growth(roots, depth, growth::SHARES).map(|found| Shared::new(found.packing()));
+            }
+            let list = roots.list(ranks);
+            // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
+            admit(20_000, list.len(), ranks)?;
+            recent::packing(graph, list, depth, self.enough(roots)).map_err(no_forest)
+        })
+    }
+
+    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Growth, NoForest> {
+        let graph = self.packed()?;
+        let list = roots.list(graph.ranks());
+        // Measured: 10 rounds in which every tree is grown again.
+        admit(100 * u128::from(shares), list.len(), graph.ranks())?;
+        grow(graph, &list, Ways::Shortest, depth, shares, self.enough(roots)).map_err(no_forest)
+    }
+}
+
+/// Admits work of so many steps for each root and pair of ranks.
+fn admit(each: u128, roots: usize, ranks: u32) -> Result<(), NoForest> {
+    let work = each * roots as u128 * u128::from(ranks).pow(2);
+    limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)
+}
+
+fn no_forest(reason: NoPacking) -> NoForest {
+    match reason {
+        NoPacking::Unreachable => NoForest::Unreachable,
+        NoPacking::Solver(message) => NoForest::Solver(message),
+    }
+}

@@ -1,0 +1,210 @@
+//! Forests of many roots: one tree for each share of each root's block, grown where links have little load.
+//!
+//! A link costs a power of e that grows with its load, so that a cheap tree avoids the busiest links (multiplicative weights;
+//! Garg and Koenemann, 1998). Roots take turns until each has its trees. Then every tree is grown again in turn, with the loads of all
+//! others, at steeper and steeper costs. Shares are equal and whole, so the result is a forest as it stands, and its time is near
+//! the cut long before a linear program over the same trees would be solved.
+
+use std::sync::Arc as Shared;
+
+use unisono_base::{interrupt, narrow, rounded};
+
+use crate::{
+    Graph, Ways,
+    packing::{NoPacking, Packing, Tree},
+    pricing::Pricing,
+};
+
+/// Trees of each root, one for each share of its block, and the time of the busiest arc for blocks of one unit.
+pub(crate) struct Growth {
+    /// Of each root.
+    pub trees: Vec<Vec<Shared<Tree>>>,
+    pub time: f64,
+}
+
+impl Growth {
+    /// All trees with equal shares, root by root.
+    pub(crate) fn packing(self) -> Packing {
+        let share = 1.0 / self.trees.first().map_or(1.0, |of| of.len() as f64);
+        Packing { trees: self.trees.into_iter().flatten().map(|tree| (tree, share)).collect(), time: self.time }
+    }
+}
+
+/// Trees of each root in a packing.
+pub(crate) const SHARES: u32 = 16;
+
+/// Trees of each root in a forest, the most; more chunks have the same ones.
+pub(crate) fn most_trees(ranks: u32) -> u32 {
+    if ranks <= FEW_RANKS { 64 } else { SHARES }
+}
+
+/// Ranks up to which better trees are worth the time to find them, and costs grow slowly.
+const FEW_RANKS: u32 = 32;
+/// The exponent of the cost of an arc that is as busy as the busiest: at first, and in later rounds.
+const STEEP_AT_FIRST: f64 = 6.0;
+const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
+/// Trees at first that are found at the same costs; and that number times the exponent in later rounds.
+const SAME_COSTS: usize = 8;
+const STALE: f64 = 64.0;
+/// Exponents end here.
+const MOST_EXPONENT: f64 = 200.0;
+/// Differences of costs that count as none.
+const CLOSE: f64 = 1e-9;
+/// The growth ends where the time fell by less than this in so many rounds.
+const SLOW: f64 = 1e-3;
+const SLOW_ROUNDS: usize = 3;
+
+/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Ends at time `enough`, which
+/// is no less than any forest needs.
+///
+/// # Errors
+/// A rank out of reach.
+pub(crate) fn grow(
+    graph: &Graph,
+    roots: &[u32],
+    ways: Ways,
+    depth: Option<u32>,
+    shares: u32,
+    enough: f64,
+) -> Result<Growth, NoPacking> {
+    let count = roots.len() * shares as usize;
+    let enough = enough * f64::from(shares);
+    let arcs = graph.arcs().len();
+    let mut grower = Grower {
+        pricing: Pricing::new(graph, ways, depth),
+        rates: graph.arcs().iter().map(|arc| arc.rate as f64).collect(),
+        load: vec![0.0; arcs],
+        cost: vec![0.0; arcs],
+        steepness: STEEP_AT_FIRST,
+        target: 1.0,
+        is_thorough: graph.ranks() <= FEW_RANKS,
+    };
+    let root = |at: usize| roots[at % roots.len()];
+    let mut trees: Vec<Shared<Tree>> = Vec::with_capacity(count);
+    for at in 0..count {
+        if at % SAME_COSTS == 0 {
+            // What a forest of so many trees needs at least, once the round of roots is done.
+            let rounds = (at / roots.len() + 1) as f64;
+            grower.aim(enough / f64::from(shares) * rounds);
+        }
+        let tree = grower.pricing.shallow(root(at), None, grower.is_thorough)?;
+        grower.add(&tree, 1.0);
+        trees.push(Shared::new(tree));
+    }
+    let mut best = (grower.busiest(), trees.clone());
+    let mut times = vec![best.0];
+    let each = if grower.is_thorough { 1 } else { 2 };
+    for steepness in STEEP.into_iter().step_by(each) {
+        if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
+        {
+            break;
+        }
+        grower.steepness = steepness;
+        let target = grower.busiest();
+        let same: usize = narrow(rounded((STALE / steepness).max(1.0)));
+        for (at, tree) in trees.iter_mut().enumerate() {
+            grower.add(tree, -1.0);
+            if at % same == 0 {
+                grower.aim(target);
+            }
+            let found = grower.pricing.shallow(root(at), Some(tree), grower.is_thorough)?;
+            if grower.cost_of(&found) < grower.cost_of(tree) * (1.0 - CLOSE) {
+                *tree = Shared::new(found);
+            }
+            grower.add(tree, 1.0);
+        }
+        let time = grower.busiest();
+        if time < best.0 {
+            best = (time, trees.clone());
+        }
+        times.push(best.0);
+    }
+    let (time, trees) = best;
+    let of_root = |at: usize| trees.iter().skip(at).step_by(roots.len()).map(Shared::clone).collect();
+    Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
+}
+
+struct Grower<'a> {
+    pricing: Pricing<'a>,
+    rates: Vec<f64>,
+    /// Trees on each arc, and what one more costs.
+    load: Vec<f64>,
+    cost: Vec<f64>,
+    steepness: f64,
+    /// The time that is costly.
+    target: f64,
+    is_thorough: bool,
+}
+
+impl Grower<'_> {
+    fn add(&mut self, tree: &Tree, trees: f64) {
+        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| self.load[arc as usize] += trees);
+    }
+
+    fn busy(&self, arc: usize, more: f64) -> f64 {
+        (self.load[arc] + more) / self.rates[arc]
+    }
+
+    fn busiest(&self) -> f64 {
+        (0..self.load.len()).map(|arc| self.busy(arc, 0.0)).fold(0.0, f64::max)
+    }
+
+    /// What one more tree on an arc costs at the present loads.
+    fn cost(&self, arc: usize) -> f64 {
+        let exponent = self.steepness * (self.busy(arc, 1.0) / self.target - 1.0);
+        exponent.min(MOST_EXPONENT).exp() / self.rates[arc]
+    }
+
+    fn cost_of(&self, tree: &Tree) -> f64 {
+        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(arc as usize)).sum()
+    }
+
+    /// Finds trees at the costs of the present loads, for a time of at least `target`.
+    fn aim(&mut self, target: f64) {
+        interrupt::check();
+        self.target = self.busiest().max(target);
+        self.cost = (0..self.load.len()).map(|arc| self.cost(arc)).collect();
+        self.pricing.reprice(&self.cost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Arc, cut, packing::tests::check};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+        #[test]
+        fn growth_comes_near_the_cut(
+            ranks in 2_u32..9,
+            relays in 0_u32..5,
+            cables in prop::collection::vec((0_u32..12, 0_u32..12, 1_u64..9), 1..24),
+        ) {
+            let nodes = ranks + relays;
+            // A line, so that every rank is reached; both directions alike, so that relays send what they get.
+            let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
+            let cables = line.chain(cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)));
+            let arcs = cables.flat_map(|(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]);
+            let graph = Graph::new(ranks, nodes, arcs);
+            let all: Vec<u32> = (0..ranks).collect();
+            let bound = cut::largest(&graph, &all).time();
+            for depth in [None, Some(ranks - 1), Some(2)] {
+                let found = grow(&graph, &all, Ways::Any, depth, 64, bound);
+                // Trees of little depth may not exist, or be slow.
+                let Ok(found) = found else {
+                    prop_assert_eq!(depth, Some(2));
+                    continue;
+                };
+                let deepest = found.trees.iter().flatten().map(|tree| tree.depth).max().unwrap();
+                prop_assert!(depth.is_none_or(|most| deepest <= most));
+                let packing = found.packing();
+                check(&graph, &all, &packing);
+                prop_assert!(packing.time >= bound * (1.0 - 1e-9));
+                prop_assert!(depth == Some(2) || packing.time <= 1.12 * bound, "{} {bound}", packing.time);
+            }
+        }
+    }
+}
