@@ -52,6 +52,8 @@ pub enum PlanError {
     OtherSize { count: u64, what: &'static str, found: u64, places: &'static str },
     #[error("{found}; {machine}, of kind {kind}, has none")]
     Switches { found: MoreNodes, machine: String, kind: &'static str },
+    #[error("{found}; it runs only on the switches and accelerators that it was planned for; plan it for {machine}")]
+    MovedSwitches { found: MoreNodes, machine: String },
     #[error("the schedule is placed on {placed} of {machine}, not on {asked}; plan it for that part")]
     OtherPart { machine: String, placed: String, asked: String },
     #[error("{algorithm} runs on the cores of {machine}, where only plans have times; in-network can be simulated")]

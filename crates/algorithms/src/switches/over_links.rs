@@ -57,7 +57,7 @@ pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<S
         return Err(format!("no switch between the ranks {needed}"));
     }
     let root = c.kind.has_root().then_some(c.root);
-    fabric.spanning(&roles, root, count).ok_or_else(|| "the switches join no tree over all ranks".to_owned())
+    fabric.spanning(&roles, root, count).ok_or_else(|| "no tree of such switches over all ranks was found".to_owned())
 }
 
 /// The most instructions of a schedule over such trees.

@@ -64,6 +64,10 @@ pub trait Prices {
     fn gap_slack(&self) -> u64 {
         0
     }
+    /// Whether noise lengthens what a rank does.
+    fn is_noisy(&self, _rank: u32) -> bool {
+        true
+    }
     /// Whether a task that waits for one on another CPU of its rank waits for the end of its time too.
     fn ties_cpus(&self) -> bool {
         true

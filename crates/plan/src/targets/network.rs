@@ -143,7 +143,8 @@ fn place_with_switches(
     if keeps && asked.is_none_or(|asked| asked == ranks) {
         return Ok(Some(Placement::Nodes(kept.clone())));
     }
-    placing.refuse_switches()?;
+    let moved = |found| PlanError::MovedSwitches { found, machine: network.name.clone() };
+    placing.schedule.check_ranks_only().map_err(moved)?;
     Ok(None)
 }
 
@@ -175,9 +176,27 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     let interconnect = Interconnect::new(network)?;
     let engines = |node: NodeId| interconnect.computing.engines(places.get(node.index()).copied().unwrap_or(node.0));
     let graph = with_switches(proven.verified(), engines)?;
-    let options = packets::Options { hosts: options.in_ticks()?, places, ..packets::Options::default() };
-    let run = packets::run(&graph, &interconnect, &options)?;
+    let mut hosts = options.in_ticks()?;
+    let ranks = proven.file().schedule.collective().ranks as usize;
+    if !hosts.start.is_empty() {
+        if hosts.start.len() != ranks {
+            return Err(not_of_each_rank(hosts.start.len(), ranks).into());
+        }
+        // Switches are ready from the beginning.
+        hosts.start.resize(graph.rank_count() as usize, 0);
+    }
+    let options = packets::Options { hosts, places, ..packets::Options::default() };
+    let mut run = packets::run(&graph, &interconnect, &options)?;
+    run.hosts.finish.truncate(ranks);
     Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
+}
+
+fn not_of_each_rank(found: usize, ranks: usize) -> SimError {
+    SimError::Unsupported {
+        what: "the number of starting times",
+        found: found.to_string(),
+        accepted: format!("one for each of {ranks} ranks"),
+    }
 }
 
 /// The accelerators themselves where no shape names them.

@@ -8,8 +8,11 @@ use unisono_algorithms::Params;
 use unisono_collective::{Kind, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, parse, print};
 use unisono_machine::{Machine, network::Network};
-use unisono_plan::{Asked, Part, PlanError, Problem, Root, RunOptions, bounds, plan as plan_of, simulate};
+use unisono_plan::{
+    Asked, Finish, Part, PlanError, Problem, Root, RunOptions, bounds, place, plan as plan_of, simulate,
+};
 use unisono_schedule::{Builder, Operand, verify::Method};
+use unisono_sim::endpoint::Noise;
 
 const KINDS: [Kind; 3] = [Kind::Allreduce, Kind::Broadcast, Kind::Reduce];
 const ALL: &str = "[[switches]]\nmulticast = true\noperators = ['sum', 'max']\n";
@@ -235,6 +238,39 @@ fn failures_keep_the_entries_of_switches() {
     let topology = network.topology("test").unwrap();
     let computing = network.computing(&*topology).unwrap();
     assert!(computing.class(3).is_some() && computing.class(2).is_none());
+}
+
+/// Starting times and the times at which a run ends are of ranks, and noise is of their CPUs only.
+#[test]
+fn a_run_states_times_of_ranks() {
+    let file = in_network(&star(4, ALL), Kind::Reduce, 64, &params(1, 1)).unwrap().file().unwrap();
+    let proven = VerifiedFile::new(&file, Method::Auto).unwrap();
+    let run = |options: &RunOptions| simulate(&proven, options);
+    let plain = run(&RunOptions::default()).unwrap();
+    let late = RunOptions { start_ns: Some(vec![1000.0; 4]), ..RunOptions::default() };
+    assert_eq!(run(&late).unwrap().nanoseconds, plain.nanoseconds + 1000.0);
+    let late = RunOptions { start_ns: Some(vec![1000.0; 5]), ..RunOptions::default() };
+    let message = run(&late).err().map(|e| e.to_string()).unwrap();
+    assert!(message.contains("5") && message.contains("one for each of 4 ranks"), "{message}");
+    assert!(matches!(&plain.finish, Finish::Nanoseconds(ends) if ends.len() == 4));
+    // At most 7 ns each lengthen a send, a receive and a reduction of ranks, one after the other.
+    let noise = Some(Noise::Uniform { most: 7.0 });
+    let noisy = run(&RunOptions { noise, ..RunOptions::default() }).unwrap();
+    let more = noisy.nanoseconds - plain.nanoseconds;
+    assert!(more > 0.0 && more <= 21.0, "{more}");
+}
+
+/// A schedule with nodes on switches stays where it was planned for, and the message says so.
+#[test]
+fn schedules_on_switches_do_not_move() {
+    let file = in_network(&star(4, ALL), Kind::Allreduce, 64, &params(1, 1)).unwrap().file().unwrap();
+    for (machine, words) in
+        [(star(5, ALL), "was planned for; plan it for test"), (Machine::preset("archer").unwrap(), "has none")]
+    {
+        let moved = place(&file, &machine, &Part::All);
+        let message = moved.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(message.contains(words), "{message}");
+    }
 }
 
 proptest! {

@@ -267,7 +267,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         if self.waits(event, id, key, at) {
             return Ok(());
         }
-        let end = self.after(rank, event.time, &[ticks, self.noise(id, 0)])?;
+        let end = self.after(rank, event.time, &[ticks, self.noise(rank, id, 0)])?;
         self.hold(at.cpu, event.time, end)?;
         self.record(rank, task, None, event.time, end);
         self.counts[task.kind as usize] += 1;
@@ -289,7 +289,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             return Ok(());
         }
         let (time, price) = (event.time, self.prices.send(rank, task.peer, task.amount));
-        let noise = self.noise(id, 0);
+        let noise = self.noise(rank, id, 0);
         let end = self.after(rank, time, &[price.cpu, noise])?;
         self.hold(at.cpu, time, end)?;
         self.hold_nic(rank, at.nic, time, price.nic)?;
@@ -318,7 +318,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             return Ok(());
         }
         let (time, price) = (event.time, self.prices.receive(from, task.peer, task.amount));
-        let end = self.after(task.peer, time, &[price.cpu, self.noise(id, 1)])?;
+        let end = self.after(task.peer, time, &[price.cpu, self.noise(task.peer, id, 1)])?;
         self.hold(at.cpu, time, end)?;
         self.hold_nic(task.peer, at.nic, time, price.nic)?;
         self.record(task.peer, Task { kind: Kind::Receive, ..task }, Some(from), time, end);
@@ -446,8 +446,11 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         Err(Halt::Failed(SimError::Overflow { rank }))
     }
 
-    fn noise(&self, id: u32, direction: u64) -> u64 {
-        self.options.noise.map_or(0, |noise| noise.ticks(self.options.seed, 2 * u64::from(id) + direction))
+    fn noise(&self, rank: u32, id: u32, direction: u64) -> u64 {
+        self.options
+            .noise
+            .filter(|_| self.prices.is_noisy(rank))
+            .map_or(0, |noise| noise.ticks(self.options.seed, 2 * u64::from(id) + direction))
     }
 
     fn start(&mut self, id: u32) {

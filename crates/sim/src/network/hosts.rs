@@ -53,6 +53,11 @@ impl Prices for HostPrices<'_> {
         amount.saturating_mul(self.ps_per_calc)
     }
 
+    /// Noise is of CPUs, which switches do not have.
+    fn is_noisy(&self, rank: u32) -> bool {
+        !self.is_switch(rank)
+    }
+
     /// A send is done when it is posted, whatever its length.
     fn eager_bytes(&self) -> u64 {
         u64::MAX

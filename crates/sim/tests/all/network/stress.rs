@@ -149,7 +149,7 @@ fn wrong_options_are_refused() {
     assert_eq!(error, "the number of ranks is 6; the simulator takes at most the 5 accelerators");
     for (options, named) in [
         (Options { places: vec![0; 3], ..Options::default() }, "the number of accelerators given is 3"),
-        (Options { places: vec![0, 1, 2, 3, 4, 5], ..Options::default() }, "the place of a rank is 5"),
+        (Options { places: vec![0, 1, 2, 3, 4, 5], ..Options::default() }, "the place of a node is 5"),
         (
             Options { send_machines: Some(0), places: vec![0; 6], ..Options::default() },
             "the number of send machines is 0",
