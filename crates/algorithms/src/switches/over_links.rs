@@ -2,7 +2,7 @@
 //!
 //! The vector is cut into parts, one a tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks that follow each
 //! other. A chunk goes up its tree: a rank combines its own elements with those from below, a switch combines those from below.
-//! At the root it turns round and goes down. An instruction takes whole chunks, so the time of a chunk at every level is that of
+//! At the root it turns round and goes down, in a reduce to one rank only. An instruction takes whole chunks, so the time of a chunk at every level is that of
 //! its bytes, and many chunks come near the rate of the links.
 
 use std::sync::Arc;
@@ -56,13 +56,13 @@ pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<S
         };
         return Err(format!("no switch between the ranks {needed}"));
     }
-    let root = c.kind.has_root().then_some(c.root);
+    let root = (c.kind == Kind::Broadcast).then_some(c.root);
     fabric.spanning(&roles, root, count).ok_or_else(|| "no tree of such switches over all ranks was found".to_owned())
 }
 
 /// The most instructions of a schedule over such trees.
 pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
-    let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
+    let ways = if c.kind == Kind::Broadcast { 1 } else { 2 };
     u64::from(cuts.trees) * u64::from(cuts.chunks) * u64::from(fabric.graph().nodes()) * ways
 }
 
@@ -131,17 +131,20 @@ struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     fn new(b: &mut Builder, c: &'a Collective, tree: &'a SpanningTree, node_of: &[NodeId], number: u32) -> Self {
-        let [goes_up, goes_down] = match c.kind {
-            Kind::Reduce => [true, false],
-            Kind::Broadcast => [false, true],
-            _ => [true, true],
-        };
+        let goes_up = c.kind != Kind::Broadcast;
         let nodes: Vec<NodeId> = tree.nodes.iter().map(|&node| node_of[node as usize]).collect();
         let (mut up, mut down) = (vec![None; nodes.len()], vec![None; nodes.len()]);
         for at in 1..nodes.len() {
             let (above, node) = (nodes[tree.parents[at] as usize], nodes[at]);
             up[at] = goes_up.then(|| Operand::Stream(b.stream(node, &[above])));
-            down[at] = goes_down.then(|| Operand::Stream(b.stream(above, &[node])));
+            down[at] = (c.kind != Kind::Reduce).then(|| Operand::Stream(b.stream(above, &[node])));
+        }
+        // The result of a reduce goes down to its root only.
+        let mut at = tree.nodes.iter().position(|&node| node == c.root).filter(|_| c.kind == Kind::Reduce).unwrap_or(0);
+        while at > 0 {
+            let above = tree.parents[at] as usize;
+            down[at] = Some(Operand::Stream(b.stream(nodes[above], &[nodes[at]])));
+            at = above;
         }
         Self {
             c,
@@ -200,9 +203,10 @@ impl<'a> Emitter<'a> {
         own.into_iter().chain(self.children[at].iter().filter_map(|&child| self.up[child as usize])).collect()
     }
 
-    /// The output of a node, if it is a rank, and the streams to those below.
+    /// The output of a node, if it is a rank that gets the result, and the streams to those below.
     fn spread(&self, at: usize, span: Span) -> Vec<Operand> {
-        let own = self.is_rank(at).then_some(Operand::Out(span.start));
+        let gets = self.is_rank(at) && (self.c.kind != Kind::Reduce || self.tree.nodes[at] == self.c.root);
+        let own = gets.then_some(Operand::Out(span.start));
         own.into_iter().chain(self.children[at].iter().filter_map(|&child| self.down[child as usize])).collect()
     }
 }

@@ -220,7 +220,10 @@ fn line(ranks: usize) -> Extents {
 
 /// A candidate without a closed form is ranked if its schedule has at most this many instructions, which take part of a second
 /// to time.
-const MOST_RANKED: u64 = 5 << 17;
+const MOST_RANKED: u64 = 1 << 18;
+
+/// The same in switches: their messages take less time, because each goes over one link.
+const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
 /// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many instructions.
 const MOST_BY_TIMETABLE: u64 = 1 << 14;
@@ -354,7 +357,9 @@ impl Target for OnNetwork {
     /// Returns whether the candidate must be built to be timed and its schedule is huge.
     fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
         let case = self.case(collective);
-        algorithm.size(&case, params).instructions.is_none_or(|n| n > MOST_RANKED)
+        let in_switches = algorithm.info().needs.contains(&Means::ReducingSwitches);
+        let most = if in_switches { MOST_RANKED_IN_SWITCHES } else { MOST_RANKED };
+        algorithm.size(&case, params).instructions.is_none_or(|n| n > most)
             && algorithm.profile(&case, params).is_none()
     }
 

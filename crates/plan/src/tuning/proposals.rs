@@ -63,7 +63,10 @@ fn planned(asked: &Asked, algorithm: &str, params: &Params) -> Result<Option<Pla
         Err(e) if e.is_unsupported() => return Ok(None),
         made => made?,
     };
-    let serves = asked.kind != Kind::Allreduce || verify::verify(made.schedule()?, Method::Auto).repeatable;
+    let schedule = made.schedule()?;
+    // Programs run among ranks, and no library reduces in switches at a plan's word.
+    let serves = schedule.check_ranks_only().is_ok()
+        && (asked.kind != Kind::Allreduce || verify::verify(schedule, Method::Auto).repeatable);
     Ok(serves.then_some(made))
 }
 

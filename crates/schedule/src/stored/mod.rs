@@ -177,7 +177,9 @@ impl Stored {
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("the schedule has {nodes} nodes on {ranks} ranks; a plan for MPI can use ranks only, no switches")]
+    #[error(
+        "the schedule has {nodes} nodes on {ranks} ranks; a plan for MPI can use ranks only, no switches; choose another algorithm"
+    )]
     Switches { nodes: usize, ranks: u32 },
     #[error("a plan serves broadcast, reduce, allreduce, allgather, reduce-scatter, alltoall and barrier, not {kind}")]
     Kind { kind: &'static str },
