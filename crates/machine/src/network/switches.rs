@@ -15,6 +15,9 @@ const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 /// Datatypes of collectives, by name; this crate knows nothing else of them.
 const DTYPES: [&str; 6] = ["f32", "f64", "f16", "bf16", "i32", "i64"];
 
+/// Entries of a machine file.
+const MOST_CLASSES: usize = 255;
+
 /// 17 minutes, so that times of simulations keep their range.
 const MOST_LATENCY_NS: f64 = 1e12;
 
@@ -93,7 +96,7 @@ impl SwitchClass {
 pub struct Switches {
     classes: Vec<SwitchClass>,
     /// Of the nodes from the first switch on: one more than their class, 0 where they only forward.
-    of: Vec<u16>,
+    of: Vec<u8>,
     accelerators: u32,
 }
 
@@ -134,6 +137,10 @@ impl Switches {
 impl Network {
     /// Checks the entries `[[switches]]` that do not depend on the topology.
     pub(super) fn check_switches(&self, origin: &str) -> Result<(), MachineError> {
+        if self.switches.len() > MOST_CLASSES {
+            let (origin, found) = (origin.to_owned(), format!("a list of {} entries", self.switches.len()));
+            return Err(MachineError::Value { origin, key: "switches", found, accepted: "at most 255 entries" });
+        }
         self.switches.iter().try_for_each(|class| class.check(origin))
     }
 
@@ -148,12 +155,12 @@ impl Network {
         }
         let whole = self.whole_topology(&self.name)?;
         let (accelerators, nodes) = (whole.accelerators(), whole.plane()?.nodes());
-        let mut of = vec![0_u16; (nodes - accelerators) as usize];
+        let mut of = vec![0_u8; (nodes - accelerators) as usize];
         for (class, number) in self.switches.iter().zip(1..) {
             if class.lists_none() {
                 of.fill(number);
             }
-            for node in self.listed(class, &*whole)? {
+            for node in self.listed(class, &*whole, nodes)? {
                 let at = node.checked_sub(accelerators).map(|at| at as usize);
                 let Some(of) = at.and_then(|at| of.get_mut(at)) else {
                     let message = format!(
@@ -176,7 +183,7 @@ impl Network {
     }
 
     /// Returns the nodes of the plane that an entry lists.
-    fn listed(&self, class: &SwitchClass, whole: &dyn Topology) -> Result<Vec<u32>, MachineError> {
+    fn listed(&self, class: &SwitchClass, whole: &dyn Topology, count: u32) -> Result<Vec<u32>, MachineError> {
         let mut nodes = class.nodes.clone();
         if class.inside.is_empty() && class.outside.is_empty() {
             return Ok(nodes);
@@ -192,6 +199,16 @@ impl Network {
             let message = format!(
                 "an entry of switches lists node {found} inside a box; accepted are its switches {first} to {last}"
             );
+            return Err(MachineError::Toml { origin: self.name.clone(), message });
+        }
+        let shared = count.saturating_sub(boxes.shared(0));
+        if let Some(found) = class.outside.iter().find(|at| **at >= shared) {
+            let message = match shared.checked_sub(1) {
+                Some(last) => format!(
+                    "an entry of switches lists shared switch {found} outside the boxes; accepted are 0 to {last}"
+                ),
+                None => format!("an entry of switches lists shared switch {found}; the boxes share no switch"),
+            };
             return Err(MachineError::Toml { origin: self.name.clone(), message });
         }
         nodes.extend((0..boxes.boxes).flat_map(|of| class.inside.iter().map(move |&at| boxes.place(of, at))));

@@ -215,6 +215,18 @@ fn entries_of_switches_are_checked() {
     }
 }
 
+#[test]
+fn entries_of_boxes_name_nodes_of_a_box_and_shared_switches() {
+    let boxes = "name = 'boxes'\nboxes = 2\naccelerators = 2\ninside = \"0 2\\n1 2\"\nuplinks = '2 0'";
+    let refused = |switches: &str| {
+        let text = network(boxes, "").to_toml() + "\n[[switches]]\n" + switches;
+        Machine::from_toml(&text, "test").err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    assert_eq!(refused("inside = [2]\noutside = [0]\nmulticast = true\n"), "");
+    assert!(refused("inside = [1]\n").contains("lists node 1 inside a box; accepted are its switches 2 to 2"));
+    assert!(refused("outside = [1]\n").contains("lists shared switch 1 outside the boxes; accepted are 0 to 0"));
+}
+
 /// After a failure the switches that are left keep their entries, whatever numbers they have then.
 #[test]
 fn failures_keep_the_entries_of_switches() {
