@@ -1,6 +1,5 @@
 """Programs of other tools: from files to the time of a step, on the command line and in Python."""
 
-import json
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import unisono as un
 from unisono.base import reports
 from unisono.cli import main
 
-from .conftest import ROOT
+from .conftest import ROOT, call, json_of
 from .test_reports import check
 
 FOLDER = ROOT / "examples" / "programs"
@@ -28,12 +27,6 @@ ENTRY %main (x: f32[262144]) -> f32[262144] {
   ROOT %r = f32[262144]{0} all-reduce(%x), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true
 }
 """
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
-    code = main(arguments)
-    out, err = capsys.readouterr()
-    return code, json.loads(out) if out.startswith("{") else out, err
 
 
 @pytest.fixture
@@ -102,16 +95,15 @@ def test_the_rates_of_a_machine_file_are_taken(tmp_path: Path) -> None:
     assert un.step(TRANSFORMER, str(file), tflops=988)["compute_seconds"] < report["compute_seconds"]
 
 
-def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_prints_a_table(tmp_path: Path) -> None:
     words = ("workload", "--from", str(TRANSFORMER), "--machine", "hx2mesh-small", *OPTIONS, "--what-if", "planes=2")
     plot = str(tmp_path / "step.svg")
-    code, out, err = run(capsys, *words, "--plot", plot)
-    assert (code, err) == (0, "")
-    assert "allreduce among 32" in out
-    assert "planes=2" in out
+    ran = call(*words, "--plot", plot)
+    assert (ran.code, ran.err) == (0, "")
+    assert "allreduce among 32" in ran.out
+    assert "planes=2" in ran.out
     assert Path(plot).read_text().startswith("<?xml")
-    code, report, _ = run(capsys, *words, "--json")
-    assert code == 0
+    report = json_of(*words)
     assert report.pop("files") == []
     check(report, "StepReport")
     assert set(reports.StepReport.__annotations__) <= set(report)
@@ -143,36 +135,35 @@ def test_wrong_input_is_one_sentence(
     small: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cut.hlo").write_text(SUM[:-3])
     (tmp_path / "odd.hlo").write_text(SUM.replace("all-reduce", "sing"))
     (tmp_path / "data.bin").write_bytes(b"no program")
     (tmp_path / "empty").mkdir()
-    code, out, err = run(capsys, "workload", *words, "--machine", "fattree-small")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
+    ran = call("workload", *words, "--machine", "fattree-small")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert message in ran.err
 
 
-def test_boxes_are_as_many_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_boxes_are_as_many_as_asked_for() -> None:
     words = ("workload", "--from", str(TRANSFORMER), "--machine", "dgx-h100-x8", *OPTIONS)
-    code, out, _ = run(capsys, *words, "--nodes", "32")
-    assert (code, out.splitlines()[0]) == (0, "jit_step on 256 accelerators of dgx-h100-x8, by the model")
-    code, _, err = run(capsys, *words)
-    assert code == 2
-    assert "256 ranks do not fit on dgx-h100-x8, which has 64 accelerators" in err
+    ran = call(*words, "--nodes", "32")
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "jit_step on 256 accelerators of dgx-h100-x8, by the model")
+    ran = call(*words)
+    assert ran.code == 2
+    assert "256 ranks do not fit on dgx-h100-x8, which has 64 accelerators" in ran.err
 
 
-def test_operations_whose_time_is_not_known_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_operations_whose_time_is_not_known_are_counted(tmp_path: Path) -> None:
     (tmp_path / "odd.hlo").write_text(SUM.replace("all-reduce", "sing"))
     words = ("workload", "--from", str(tmp_path / "odd.hlo"), "--machine", "fattree-small", *OPTIONS)
-    code, out, _ = run(capsys, *words)
-    assert code == 0
-    assert "operations whose time is not known, counted by their memory traffic: sing (1)" in out
+    ran = call(*words)
+    assert ran.code == 0
+    assert "operations whose time is not known, counted by their memory traffic: sing (1)" in ran.out
 
 
-def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_as_traces_takes_the_same_time(tmp_path: Path) -> None:
     program = un.read_workload(TRANSFORMER)
     files = program.to_chakra()
     assert len(files) == program.ranks
@@ -184,9 +175,9 @@ def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, capsys: pytest.
     # Traces do not say which part of a result a rank uses.
     assert report == {**before, "format": "chakra", "second_opinion": []}
     (tmp_path / "jit_step.7.et").unlink()
-    code, _, err = run(capsys, "workload", "--from", str(tmp_path), "--machine", "torus2d-small")
-    assert code == 2
-    assert "jit_step.0.et: the trace of rank 7 is missing" in err
+    ran = call("workload", "--from", str(tmp_path), "--machine", "torus2d-small")
+    assert ran.code == 2
+    assert "jit_step.0.et: the trace of rank 7 is missing" in ran.err
 
 
 def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,6 +277,17 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// A network of a test: a line over all nodes, so that every rank is reached, and cables between nodes of any number. Both directions
+/// are alike, so that relays send what they get.
+#[cfg(test)]
+pub(crate) fn drawn(ranks: u32, relays: u32, cables: Vec<(u32, u32, u64)>) -> Graph {
+    let nodes = ranks + relays;
+    let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
+    let cables = line.chain(cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)));
+    let arcs = cables.flat_map(|(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]);
+    Graph::new(ranks, nodes, arcs)
+}
+
 #[cfg(test)]
 mod tests {
     use unisono_machine::network::{Cable, PlaneBuilder};

@@ -173,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Arc, cut, packing::tests::check};
+    use crate::{cut, packing::tests::check};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
@@ -183,12 +183,7 @@ mod tests {
             relays in 0_u32..5,
             cables in prop::collection::vec((0_u32..12, 0_u32..12, 1_u64..9), 1..24),
         ) {
-            let nodes = ranks + relays;
-            // A line, so that every rank is reached; both directions alike, so that relays send what they get.
-            let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
-            let cables = line.chain(cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)));
-            let arcs = cables.flat_map(|(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]);
-            let graph = Graph::new(ranks, nodes, arcs);
+            let graph = crate::graph::drawn(ranks, relays, cables);
             let all: Vec<u32> = (0..ranks).collect();
             let bound = cut::largest(&graph, &all).time();
             for depth in [None, Some(ranks - 1), Some(2)] {

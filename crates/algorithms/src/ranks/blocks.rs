@@ -14,10 +14,6 @@ impl Blocks {
         Self { elements, count }
     }
 
-    pub fn count(self) -> u32 {
-        self.count
-    }
-
     /// Where block `at` starts; the end of the vector for `at` = count.
     pub fn start(self, at: u32) -> u32 {
         let (size, longer) = (self.elements / self.count, self.elements % self.count);

@@ -86,13 +86,13 @@ pub(crate) fn build(name: &'static str, c: &Collective, fabric: &Fabric, cuts: C
     let parts = Blocks::new(c.elements, cuts.trees);
     let mut trees: Vec<Emitter> =
         (0..).zip(&found.trees).map(|(at, tree)| Emitter::new(&mut b, c, tree, &node_of, at)).collect();
+    let chunk_bytes = u64::from(parts.block(0).len.div_ceil(cuts.chunks)) * c.dtype.bytes();
+    let windows: Vec<usize> = found.trees.iter().map(|tree| window(tree, fabric, chunk_bytes)).collect();
     // A chunk of every tree after the other, so that all links of a rank have messages to send.
     for chunk in 0..cuts.chunks {
-        for (tree, at) in trees.iter_mut().zip(0..) {
+        for ((tree, &window), at) in trees.iter_mut().zip(&windows).zip(0..) {
             let part = parts.block(at);
-            let chunks = Blocks::new(part.len, cuts.chunks);
-            let window = window(tree.tree, fabric, u64::from(chunks.block(0).len) * c.dtype.bytes());
-            let span = chunks.block(chunk);
+            let span = Blocks::new(part.len, cuts.chunks).block(chunk);
             tree.chunk(&mut b, Span::new(part.start + span.start, span.len), window);
         }
     }

@@ -229,7 +229,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Arc, concurrent::torus};
+    use crate::concurrent::torus;
 
     /// Every tree reaches every rank once, over ways of relays; the busiest arc has the time.
     fn check(graph: &Graph, scatter: &Scatter) {
@@ -297,12 +297,7 @@ mod tests {
             relays in 0_u32..3,
             cables in prop::collection::vec((0_u32..9, 0_u32..9, 1_u64..9), 1..20),
         ) {
-            let nodes = ranks + relays;
-            // A line, so that every rank is reached.
-            let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
-            let cables = line.chain(cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)));
-            let arcs = cables.flat_map(|(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]);
-            let graph = Graph::new(ranks, nodes, arcs);
+            let graph = crate::graph::drawn(ranks, relays, cables);
             let fabric = Fabric::new(graph.clone(), &[], 0.0);
             let flow = fabric.concurrent_flow().unwrap();
             // Messages on any ways come near the bound, and on the ways of the network they exist.
