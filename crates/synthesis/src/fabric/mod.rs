@@ -86,7 +86,7 @@ pub struct Fabric {
     dims: Vec<u32>,
     symmetry: OnceLock<Shared<Symmetry>>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
-    partition: OnceLock<Partition>,
+    partition: OnceLock<Option<Partition>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
     /// Of forests, by the bytes of a chunk.
@@ -203,9 +203,10 @@ impl Fabric {
         self.hop_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64
     }
 
-    /// Parts of the network that bound the time of any allreduce.
-    pub fn partition(&self) -> Partition {
-        *self.partition.get_or_init(|| partition::largest(&self.graph))
+    /// Parts of the network that bound the time of any allreduce, where switches that compute leave any.
+    pub fn partition(&self) -> Option<Partition> {
+        let computes = |node| self.computing.class(self.graph.place(node)).is_some();
+        *self.partition.get_or_init(|| partition::largest(&self.graph, computes))
     }
 
     /// Whether all ranks see the same network, so that forests are found by counting.
