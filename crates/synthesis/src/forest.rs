@@ -81,6 +81,19 @@ pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item =
 }
 
 impl Forest {
+    /// The trees of each root's chunks, with the time of the busiest arc.
+    pub(crate) fn listed(ranks: u32, chunks: u32, roots: Vec<u32>, of: Vec<Vec<Shared<Tree>>>, time: f64) -> Self {
+        let trees = || of.iter().flatten();
+        let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
+        let mut sends = vec![0_u64; ranks as usize];
+        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
+        let most_sends = sends.into_iter().max().unwrap_or(0);
+        let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
+        let sums_of = |tree: &Shared<Tree>| sums(tree.root, ranks, pairs(tree).into_iter());
+        let most_sums = trees().map(sums_of).max().unwrap_or(0);
+        Self { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed { roots, of } }
+    }
+
     /// The edges of a chunk's tree. No edge comes before the one that reaches its start.
     pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {

@@ -314,7 +314,7 @@ impl Fabric {
             }
             last = packing.time;
             depths.push(least.saturating_add(more).min(deepest));
-            more = if self.grows(roots) { more + (more / 2).max(1) } else { 2 * more + 1 };
+            more = if self.grows() { more + (more / 2).max(1) } else { 2 * more + 1 };
         }
         depths
     }
