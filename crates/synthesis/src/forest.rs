@@ -160,7 +160,7 @@ impl Forest {
     /// The messages in the order of roots, chunks and edges, and the rates of their links; of alike roots those of rank 0.
     fn jobs(&self, graph: &Graph) -> (Jobs, Vec<f64>) {
         match &self.trees {
-            Trees::Listed { of, .. } => {
+            Trees::Listed { roots, of } => {
                 let mut jobs = Jobs::default();
                 // Messages over the same links; of few trees, those that the same messages follow.
                 let mut trees: Vec<*const Tree> = of.iter().flatten().map(Shared::as_ptr).collect();
@@ -169,12 +169,18 @@ impl Forest {
                 let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
                 let mut classes: FxHashMap<(&[u32], Option<*const Tree>), u32> = FxHashMap::default();
                 let mut brings = vec![None; graph.ranks() as usize];
+                // The chunks of each tree, and those that came already. Among many roots there are always other trees to send on.
+                let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
+                of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
                 for tree in of.iter().flatten() {
+                    let (count, before) = chunks.get_mut(&Shared::as_ptr(tree)).expect("a tree that was counted");
+                    let turn = if roots.len() == 1 { (f64::from(*before) + 0.5) / f64::from(*count) } else { 0.0 };
+                    *before += 1;
                     brings[tree.root as usize] = None;
                     for edge in &tree.edges {
                         let key = (&edge.way[..], by_tree.then_some(Shared::as_ptr(tree)));
                         let class = *classes.entry(key).or_insert_with(|| jobs.class(&edge.way));
-                        brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], class));
+                        brings[edge.to as usize] = Some(jobs.add_in_turn(brings[edge.from as usize], class, turn));
                     }
                 }
                 (jobs, graph.arcs().iter().map(|arc| arc.rate as f64).collect())
