@@ -101,6 +101,9 @@ impl From<unisono_base::xml::XmlError> for ImportError {
     }
 }
 
+/// The formats of programs that are read here, beside those of [`unisono_workload::read`].
+pub const PROGRAM_FORMATS: &[unisono_workload::Format] = &[goal::FORMAT];
+
 /// One input format.
 pub trait Importer: Sync {
     fn name(&self) -> &'static str;

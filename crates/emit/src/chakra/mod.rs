@@ -10,5 +10,5 @@
 mod tasks;
 mod unit;
 
-pub use tasks::{NotTasks, from_tasks, to_tasks};
+pub use tasks::{NotTasks, Units, from_tasks, to_tasks};
 pub use unit::{AstraSim, Chakra};

@@ -48,6 +48,7 @@ pub fn from_tasks(
         queues: Queues::AsReady,
         findings: Vec::new(),
         unknown: BTreeMap::new(),
+        notes: Vec::new(),
     })
 }
 
