@@ -2,9 +2,9 @@
 
     python examples/programs/ddp.py FOLDER
 
-writes ``step.0.json`` and ``step.1.json``. Four layers compute forward and backward, the gradients of each layer are summed
-while the next one computes, and the optimizer waits for all sums. For a trace of your own, use ``torch.profiler`` with a
-process group of NCCL and ``export_chrome_trace``, one file a rank.
+writes ``step.0.json`` and ``step.1.json``. Four layers compute forward and backward, the gradients of each layer are
+summed while the next one computes, and the optimizer waits for all sums. For a trace of your own, use
+``torch.profiler`` with a process group of NCCL and ``export_chrome_trace``, one file a rank.
 """
 
 import json

@@ -21,8 +21,8 @@ _RATES = ("tflops", "memory_gb_per_second")
 def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> WorkloadGraph:
     """The program of a file, or of the files of a folder.
 
-    Read are HLO text of XLA, GOAL, a Chakra execution trace of each rank, also with a JSON file of process groups beside
-    them, and a trace of PyTorch's profiler of each rank, or of one that stands for all.
+    Read are HLO text of XLA, GOAL, a Chakra execution trace of each rank, also with a JSON file of process groups
+    beside them, and a trace of PyTorch's profiler of each rank, or of one that stands for all.
 
     An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
 
