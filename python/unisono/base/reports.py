@@ -402,6 +402,7 @@ class StepReport(WorkloadReport):
     collectives: list[StepCollective]
     second_opinion: list[SecondOpinion]
     unknown: dict[str, int]
+    notes: list[str]
     what_if: list[WhatIf]
 
 

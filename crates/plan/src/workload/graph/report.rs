@@ -75,6 +75,8 @@ pub struct GraphReport {
     pub second_opinion: Vec<OpinionRow>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
+    /// What the reader had to assume, in sentences.
+    pub notes: Vec<String>,
     /// Of levels that simulate.
     pub packets: Option<u64>,
     pub events: Option<u64>,
@@ -104,7 +106,9 @@ pub fn graph_report(
         (None, Work::Compute(compute)) => accelerator.map_or(0.0, |accelerator| accelerator.seconds(&compute)),
         (None, _) => 0.0,
     };
-    let clock = Clock::new(graph, overlap, seconds).map_err(|e| WorkloadError::Waits(graph.name.clone(), e))?;
+    let latency = |class: usize, node: usize| rows[class][node].map_or(0.0, |row| prices.rows()[row].latency_seconds);
+    let clock = Clock::with_latency(graph, overlap, seconds, latency)
+        .map_err(|e| WorkloadError::Waits(graph.name.clone(), e))?;
     let last = |best: usize, class: usize| if clock.end(class) > clock.end(best) { class } else { best };
     let class = (0..graph.classes.len()).fold(0, last);
     let lengths = (0..graph.classes[class].nodes.len()).map(|node| seconds(class, node)).collect();
@@ -130,6 +134,7 @@ pub fn graph_report(
         second_opinion,
         iteration,
         unknown: graph.unknown.clone(),
+        notes: graph.notes.clone(),
         packets: None,
         events: None,
     })
@@ -203,8 +208,12 @@ impl Step<'_> {
                 end: time.end,
             });
         }
-        let computed =
-            self.lengths.iter().zip(self.rows).filter(|(_, row)| row.is_none()).map(|(length, _)| length).sum();
+        let computed = self
+            .lengths
+            .iter()
+            .zip(self.rows)
+            .filter(|(_, row)| row.is_none())
+            .fold(0.0, |sum, (length, _)| sum + length);
         Iteration::new(seconds, computed, phases)
     }
 
