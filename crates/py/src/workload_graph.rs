@@ -4,12 +4,17 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use pyo3::prelude::*;
 use unisono_machine::network::Network;
-use unisono_plan::workload::graph::{Prices, graph_report};
+use unisono_collective::Kind;
+use unisono_plan::{
+    RunError,
+    workload::graph::{Level, Prices, Step},
+};
 use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read};
 
 use crate::{
-    errors::{detached, input, plan_error, to_python},
+    errors::{detached, input, to_python},
     machine::Machine,
+    simulate::failed,
 };
 
 /// A program that computes and communicates, read from files of other tools.
@@ -54,15 +59,20 @@ impl WorkloadGraph {
     }
 
     /// One step on a machine. The rates of the accelerator are operations and bytes of memory a second; without them those
-    /// of the machine file are taken.
-    #[pyo3(signature = (machine, accelerator = None, overlap = true))]
+    /// of the machine file are taken. `algorithms` names that of every collective of a kind.
+    #[pyo3(signature = (machine, accelerator = None, overlap = true, level = "model", algorithms = None))]
     fn time<'py>(
         &self,
         py: Python<'py>,
         machine: &Machine,
         accelerator: Option<(f64, f64)>,
         overlap: bool,
+        level: &str,
+        algorithms: Option<BTreeMap<String, String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let level = Level::named(level, &self.0.name).map_err(input)?;
+        let of_kind = |(kind, name): (String, String)| Ok((kind.parse::<Kind>().map_err(input)?.name(), name));
+        let algorithms = algorithms.unwrap_or_default().into_iter().map(of_kind).collect::<PyResult<_>>()?;
         let own = machine.description().get::<Network>().and_then(|network| network.accelerator);
         let given = accelerator.or_else(|| own.map(|own| (own.tflops * 1e12, own.memory_gb_per_second * 1e9)));
         let accelerator = given.map(|(operations_per_second, memory_bytes_per_second)| Accelerator {
@@ -70,10 +80,10 @@ impl WorkloadGraph {
             memory_bytes_per_second,
         });
         let timed = detached(py, || {
-            let prices = Prices::new(&self.0, machine.description(), machine.part())?;
-            graph_report(&self.0, prices, accelerator, overlap)
+            let prices = Prices::new(&self.0, machine.description(), machine.part())?.by(algorithms);
+            Step { prices, accelerator, overlap, level }.report()
         })?;
-        to_python(py, &timed.map_err(plan_error)?)
+        to_python(py, &timed.map_err(|e: RunError| failed(py, e))?)
     }
 
     fn __repr__(&self) -> String {

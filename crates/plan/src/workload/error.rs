@@ -27,6 +27,13 @@ pub enum WorkloadError {
     NoAccelerator(String),
     #[error("{0}: {1}")]
     Waits(String, ClockError),
+    #[error(
+        "{program}: rank {rank} makes another collective in node {node} ('{name}') than the other ranks of its groups; accepted are \
+         programs in which the ranks of a group make the same collectives in the same order"
+    )]
+    Unlike { program: String, rank: u32, node: usize, name: String },
+    #[error("{name} cannot be simulated: {message}")]
+    Tasks { name: String, message: String },
     #[error("step '{step}': {message}")]
     Step { step: String, message: String },
 }

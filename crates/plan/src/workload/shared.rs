@@ -48,6 +48,11 @@ impl SharedNetwork {
         self.part.model.places()
     }
 
+    /// The reducing engines of the switch on a place.
+    pub fn engines(&self, place: u32) -> u8 {
+        self.part.model.computing().engines(place)
+    }
+
     /// Seconds of exchanges of every group.
     pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
         self.part.model.exchanges_ns(&in_groups(exchanges, groups)) * 1e-9
@@ -56,14 +61,15 @@ impl SharedNetwork {
     /// A collective of one group whose ranks lie by `extents`.
     ///
     /// # Errors
-    /// It is larger than buffers can be.
+    /// It is larger than buffers can be, or the root is no rank.
     pub fn case(
         &self,
         kind: Kind,
+        root: u64,
         (dtype, elements): (Dtype, u64),
         extents: Extents,
     ) -> Result<Case<'static>, PlanError> {
-        let collective = Collective::new(kind, extents.ranks(), elements, 0, Operator::Sum, dtype)?;
+        let collective = Collective::new(kind, extents.ranks(), elements, root, Operator::Sum, dtype)?;
         Ok(Case::on_ranks(collective, prices(&self.part, extents)))
     }
 

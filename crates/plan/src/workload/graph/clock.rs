@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;
 use unisono_workload::{Work, WorkloadGraph};
 
+use super::meetings::{Meeting, classes_of_ranks};
+
 /// The time of one node, in seconds from the begin of the program.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Interval {
@@ -29,13 +31,6 @@ pub struct ClockError {
     pub rank: u32,
     pub node: usize,
     pub name: String,
-}
-
-/// A communication that several classes make together: what it is, and how many like it came before.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Meeting {
-    Groups(u32, usize),
-    Receivers(u32, usize),
 }
 
 #[derive(Default)]
@@ -124,17 +119,6 @@ impl Clock {
     pub fn end(&self, class: usize) -> f64 {
         self.0[class].iter().map(|node| node.end).fold(0.0, f64::max)
     }
-}
-
-/// The class of each rank.
-fn classes_of_ranks(graph: &WorkloadGraph) -> Vec<usize> {
-    let mut of = vec![0; graph.ranks as usize];
-    for (number, class) in graph.classes.iter().enumerate() {
-        for &rank in &class.ranks {
-            of[rank as usize] = number;
-        }
-    }
-    of
 }
 
 /// The number of classes with a rank in the groups, or in a pair of a sender and a receiver.
