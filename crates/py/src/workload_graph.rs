@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use pyo3::prelude::*;
-use unisono_machine::network::Network;
 use unisono_collective::Kind;
+use unisono_machine::network::Network;
 use unisono_plan::{
     RunError,
     workload::graph::{Level, Prices, Step},

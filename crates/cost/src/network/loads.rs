@@ -111,20 +111,39 @@ impl<'a> Loads<'a> {
             self.hops.clear();
             self.routing.hops(at, header, &mut self.hops);
             chose |= self.hops.len() > 1;
-            // With the part on it, if that makes a difference.
-            let on = |hop: &&Hop| {
-                let more = if self.speeds.is_even() { 0.0 } else { share * self.weight(hop.link) };
-                self.bytes[hop.link as usize] + more
-            };
-            let part = if self.speeds.is_even() { share } else { 0.0 };
-            let roomy = self.hops.iter().find(|hop| on(hop) + part <= room * (1.0 + 1e-9));
-            let least = roomy.or_else(|| self.hops.iter().min_by(|a, b| on(a).total_cmp(&on(b))));
-            let hop = *least.expect("a routing leads to every accelerator");
+            let hop = *self.best(share, room).expect("a routing leads to every accelerator");
             self.way.push(hop.link);
             assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
             (at, header.vc) = (self.plane.link(hop.link).to, hop.vc);
         }
         chose
+    }
+
+    /// Of the hops that are listed, the first whose link has room for a part of a message, or else the one whose link has least on it.
+    #[inline]
+    fn best(&self, share: f64, room: f64) -> Option<&Hop> {
+        // With the part on it, if that makes a difference.
+        let is_even = self.speeds.is_even();
+        let on = |hop: &Hop| {
+            let more = if is_even { 0.0 } else { share * self.weight(hop.link) };
+            self.bytes[hop.link as usize] + more
+        };
+        if room > 0.0 {
+            let part = if is_even { share } else { 0.0 };
+            let most = room * (1.0 + 1e-9) - part;
+            if let Some(roomy) = self.hops.iter().find(|hop| on(hop) <= most) {
+                return Some(roomy);
+            }
+        }
+        let (first, others) = self.hops.split_first()?;
+        let mut best = (first, on(first));
+        for hop in others {
+            let load = on(hop);
+            if load < best.1 {
+                best = (hop, load);
+            }
+        }
+        Some(best.0)
     }
 
     /// The bytes of the busiest link; all links are empty again.

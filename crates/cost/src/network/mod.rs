@@ -4,6 +4,7 @@
 pub mod bounds;
 mod loads;
 mod model;
+mod routed;
 mod schedule;
 mod speeds;
 mod timetable;

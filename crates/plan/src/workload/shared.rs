@@ -55,7 +55,7 @@ impl SharedNetwork {
 
     /// Seconds of exchanges of every group.
     pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
-        self.part.model.exchanges_ns(&in_groups(exchanges, groups)) * 1e-9
+        self.part.model.exchanges_within_ns(&in_groups(exchanges, groups), MOST_ROUTED) * 1e-9
     }
 
     /// A collective of one group whose ranks lie by `extents`.
@@ -129,7 +129,8 @@ impl SharedNetwork {
                 break;
             }
             check();
-            let seconds = self.seconds(&exchanges, &asked.groups);
+            let is_alone = asked.groups.len() == 1;
+            let seconds = if is_alone { alone } else { self.seconds(&exchanges, &asked.groups) };
             if best.is_none_or(|(least, first)| seconds < least || seconds == least && at < first) {
                 best = Some((seconds, at));
             }
@@ -140,6 +141,9 @@ impl SharedNetwork {
         })
     }
 }
+
+/// Messages that are routed for one time; of more, some stand for others of the same bytes.
+const MOST_ROUTED: u64 = 1 << 17;
 
 /// A schedule of one group is built for its time if it has at most this many instructions.
 const MOST_BUILT: u64 = 1 << 18;

@@ -42,7 +42,8 @@ impl Meetings {
                 class.nodes.iter().map(|node| &node.work).map(meeting).collect()
             })
             .collect();
-        let numbered = |of: &Vec<Option<Meeting>>| of.iter().enumerate().filter_map(|(n, m)| Some(((*m)?, n))).collect();
+        let numbered =
+            |of: &Vec<Option<Meeting>>| of.iter().enumerate().filter_map(|(n, m)| Some(((*m)?, n))).collect();
         Self { class_of: classes_of_ranks(graph), nodes: of.iter().map(numbered).collect(), of }
     }
 }

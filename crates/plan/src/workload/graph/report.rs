@@ -95,11 +95,7 @@ pub struct Step<'a> {
 ///
 /// # Errors
 /// As [`Step::report`].
-pub fn graph_report(
-    prices: Prices,
-    accelerator: Option<Accelerator>,
-    overlap: bool,
-) -> Result<GraphReport, RunError> {
+pub fn graph_report(prices: Prices, accelerator: Option<Accelerator>, overlap: bool) -> Result<GraphReport, RunError> {
     Step { prices, accelerator, overlap, level: Level::Model }.report()
 }
 

@@ -1,10 +1,7 @@
 //! A program with every message simulated: as packets on a network, at the prices of the model among ranks.
 
 use unisono_cost::endpoint::LevelPrices;
-use unisono_machine::{
-    Endpoint,
-    network::Network,
-};
+use unisono_machine::{Endpoint, network::Network};
 use unisono_sim::{
     endpoint,
     network::{Interconnect, Options, run},

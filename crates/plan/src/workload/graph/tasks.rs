@@ -13,8 +13,8 @@ use unisono_workload::{Work, WorkloadGraph};
 
 use super::{
     super::WorkloadError,
-    meetings::{Meeting, Meetings},
     Chosen, Prices,
+    meetings::{Meeting, Meetings},
 };
 use crate::PlanError;
 
@@ -201,9 +201,7 @@ impl Shared<'_> {
         for (number, node) in nodes.iter().enumerate() {
             let computes = usize::from(node.work.is_compute());
             let begin = match node.work {
-                Work::Compute(_) => {
-                    Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND)).on(COMPUTES, 0)
-                }
+                Work::Compute(_) => Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND)).on(COMPUTES, 0),
                 _ => Task::calc(0).on(COMMUNICATES, 0),
             };
             let begin = b.task(begin);
