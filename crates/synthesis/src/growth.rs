@@ -13,6 +13,7 @@ use crate::{
     Graph, Ways,
     packing::{NoPacking, Packing, Tree},
     pricing::Pricing,
+    symmetry::Symmetry,
 };
 
 /// Trees of each root, one for each share of its block, and the time of the busiest arc for blocks of one unit.
@@ -54,13 +55,15 @@ const CLOSE: f64 = 1e-9;
 const SLOW: f64 = 1e-3;
 const SLOW_ROUNDS: usize = 3;
 
-/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Ends at time `enough`, which
-/// is no less than any forest needs.
+/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Every shift of the graph has
+/// its image of each tree, so `roots` are the representatives of all roots. Ends at time `enough`, which is no less than any forest
+/// needs.
 ///
 /// # Errors
 /// A rank out of reach.
 pub(crate) fn grow(
     graph: &Graph,
+    symmetry: &Symmetry,
     roots: &[u32],
     ways: Ways,
     depth: Option<u32>,
@@ -69,12 +72,12 @@ pub(crate) fn grow(
 ) -> Result<Growth, NoPacking> {
     let count = roots.len() * shares as usize;
     let enough = enough * f64::from(shares);
-    let arcs = graph.arcs().len();
     let mut grower = Grower {
         pricing: Pricing::new(graph, ways, depth),
-        rates: graph.arcs().iter().map(|arc| arc.rate as f64).collect(),
-        load: vec![0.0; arcs],
-        cost: vec![0.0; arcs],
+        symmetry,
+        rates: symmetry.rates(graph),
+        load: vec![0.0; symmetry.classes()],
+        cost: vec![0.0; graph.arcs().len()],
         steepness: STEEP_AT_FIRST,
         target: 1.0,
         is_thorough: graph.ranks() <= FEW_RANKS,
@@ -93,7 +96,8 @@ pub(crate) fn grow(
     }
     let mut best = (grower.busiest(), trees.clone());
     let mut times = vec![best.0];
-    let each = if grower.is_thorough { 1 } else { 2 };
+    // With shifts, few trees are grown, and each of them weighs much.
+    let each = if grower.is_thorough || symmetry.shifts() > 1 { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
         if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
         {
@@ -126,9 +130,11 @@ pub(crate) fn grow(
 
 struct Grower<'a> {
     pricing: Pricing<'a>,
+    symmetry: &'a Symmetry,
+    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, and their arcs.
     rates: Vec<f64>,
-    /// Trees on each arc, and what one more costs.
     load: Vec<f64>,
+    /// What one more tree on an arc costs.
     cost: Vec<f64>,
     steepness: f64,
     /// The time that is costly.
@@ -138,32 +144,36 @@ struct Grower<'a> {
 
 impl Grower<'_> {
     fn add(&mut self, tree: &Tree, trees: f64) {
-        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| self.load[arc as usize] += trees);
+        let arcs = tree.edges.iter().flat_map(|edge| &edge.way);
+        arcs.for_each(|&arc| self.load[self.symmetry.class(arc) as usize] += trees);
     }
 
-    fn busy(&self, arc: usize, more: f64) -> f64 {
-        (self.load[arc] + more) / self.rates[arc]
+    fn busy(&self, class: usize, more: f64) -> f64 {
+        (self.load[class] + more) / self.rates[class]
     }
 
     fn busiest(&self) -> f64 {
-        (0..self.load.len()).map(|arc| self.busy(arc, 0.0)).fold(0.0, f64::max)
+        (0..self.load.len()).map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
     }
 
-    /// What one more tree on an arc costs at the present loads.
-    fn cost(&self, arc: usize) -> f64 {
-        let exponent = self.steepness * (self.busy(arc, 1.0) / self.target - 1.0);
-        exponent.min(MOST_EXPONENT).exp() / self.rates[arc]
+    /// What one more tree on an arc of a class costs at the present loads.
+    fn cost(&self, class: usize) -> f64 {
+        let exponent = self.steepness * (self.busy(class, 1.0) / self.target - 1.0);
+        exponent.min(MOST_EXPONENT).exp() / self.rates[class]
     }
 
     fn cost_of(&self, tree: &Tree) -> f64 {
-        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(arc as usize)).sum()
+        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
     }
 
     /// Finds trees at the costs of the present loads, for a time of at least `target`.
     fn aim(&mut self, target: f64) {
         interrupt::check();
         self.target = self.busiest().max(target);
-        self.cost = (0..self.load.len()).map(|arc| self.cost(arc)).collect();
+        let costs: Vec<f64> = (0..self.load.len()).map(|class| self.cost(class)).collect();
+        for (arc, cost) in (0..).zip(&mut self.cost) {
+            *cost = costs[self.symmetry.class(arc) as usize];
+        }
         self.pricing.reprice(&self.cost);
     }
 }
@@ -185,9 +195,9 @@ mod tests {
         ) {
             let graph = crate::graph::drawn(ranks, relays, cables);
             let all: Vec<u32> = (0..ranks).collect();
-            let bound = cut::largest(&graph, &all).time();
+            let bound = cut::largest(&graph, &all, &all).time();
             for depth in [None, Some(ranks - 1), Some(2)] {
-                let found = grow(&graph, &all, Ways::Any, depth, 64, bound);
+                let found = grow(&graph, &Symmetry::none(&graph), &all, Ways::Any, depth, 64, bound);
                 // Trees of little depth may not exist, or be slow.
                 let Ok(found) = found else {
                     prop_assert_eq!(depth, Some(2));

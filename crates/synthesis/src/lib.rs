@@ -27,6 +27,7 @@ mod forest;
 mod graph;
 mod growth;
 mod least_price;
+mod listed;
 pub mod packing;
 pub mod partition;
 mod pricing;
@@ -34,6 +35,7 @@ mod recent;
 mod rounding;
 mod scatter;
 mod spanning;
+mod symmetry;
 mod timetable;
 mod translated;
 

@@ -53,6 +53,11 @@ impl SharedNetwork {
         self.part.model.computing().engines(place)
     }
 
+    /// Seconds of a message that travels alone.
+    pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
+        self.part.model.lone_message_ns(from, to, bytes) * 1e-9
+    }
+
     /// Seconds of exchanges of every group.
     pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
         self.part.model.exchanges_within_ns(&in_groups(exchanges, groups), MOST_ROUTED) * 1e-9

@@ -4,14 +4,16 @@ use std::sync::{Arc as Shared, PoisonError};
 
 use unisono_base::limits;
 
-use super::{Fabric, MOST_QUICK, NoForest, Roots, kept};
+use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::{
     Forest, Message, Ways,
     forest::{Times, Trees, sums},
     growth::{self, Growth, grow},
+    listed::Listed,
     packing::{NoPacking, Packing, Tree},
     recent,
     rounding::rounded,
+    symmetry::Symmetry,
 };
 
 impl Fabric {
@@ -77,30 +79,38 @@ impl Fabric {
                 Ok(steps.forest(chunks))
             };
         }
-        let list = roots.list(self.graph.ranks());
-        let (of, time) = if self.grows(roots) {
-            let grown = self.grown(roots, depth, chunks)?;
-            (grown.trees, grown.time)
+        let (symmetry, list, Growth { trees: of, time }) = if self.grows(roots) {
+            (Shared::clone(self.symmetry()), self.representatives(roots), self.grown(roots, depth, chunks)?)
         } else {
-            rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks)
+            let list = roots.list(self.graph.ranks());
+            let (trees, time) = rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+            (Shared::new(Symmetry::none(self.routed())), list, Growth { trees, time })
         };
         let trees = || of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
+        // The shifts bring the sends of all ranks with the same representative to each of them.
         let mut sends = vec![0_u64; self.graph.ranks() as usize];
-        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
+        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[symmetry.home(edge.from).0 as usize] += 1);
         let most_sends = sends.into_iter().max().unwrap_or(0);
         let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
         let sums_of = |tree: &Shared<Tree>| sums(tree.root, self.graph.ranks(), pairs(tree).into_iter());
         let most_sums = trees().map(sums_of).max().unwrap_or(0);
-        Ok(Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed { roots: list, of } })
+        Ok(Forest {
+            chunks,
+            depth,
+            time,
+            most_sends,
+            most_sums,
+            trees: Trees::Listed(Listed { symmetry, roots: list, of }),
+        })
     }
 
     /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
     /// fit; others are grown for the chunks that are left.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Growth, NoForest> {
-        let graph = self.packed()?;
+        let graph = self.packed(roots)?;
         let most = growth::most_trees(graph.ranks());
-        let mut of = vec![Vec::with_capacity(chunks as usize); roots.list(graph.ranks()).len()];
+        let mut of = vec![Vec::with_capacity(chunks as usize); self.representatives(roots).len()];
         for (trees, times) in [(most, chunks / most), (chunks % most, 1)] {
             if trees == 0 || times == 0 {
                 continue;
@@ -116,10 +126,11 @@ impl Fabric {
                 trees.extend(std::iter::repeat_n(own, times as usize).flatten());
             }
         }
-        let mut load = vec![0.0; graph.arcs().len()];
+        let symmetry = self.symmetry();
+        let mut load = vec![0.0; symmetry.classes()];
         let edges = of.iter().flatten().flat_map(|tree| &tree.edges);
-        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[arc as usize] += 1.0);
-        let busy = graph.arcs().iter().zip(load).map(|(arc, load)| load / arc.rate as f64);
+        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
+        let busy = symmetry.rates(graph).into_iter().zip(load).map(|(rate, load)| load / rate);
         Ok(Growth { trees: of, time: busy.fold(0.0, f64::max) / f64::from(chunks) })
     }
 
@@ -144,7 +155,7 @@ impl Fabric {
     /// # Errors
     /// As [`Fabric::forest`].
     pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
-        let graph = self.packed()?;
+        let graph = self.packed(roots)?;
         let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
             if self.grows(roots) {
@@ -158,11 +169,11 @@ impl Fabric {
     }
 
     fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Growth, NoForest> {
-        let graph = self.packed()?;
-        let list = roots.list(graph.ranks());
+        let graph = self.packed(roots)?;
+        let list = self.representatives(roots);
         // Measured: 10 rounds in which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
-        grow(graph, &list, Ways::Shortest, depth, shares, self.enough(roots)).map_err(no_forest)
+        grow(graph, self.symmetry(), &list, Ways::Shortest, depth, shares, self.enough(roots)).map_err(no_forest)
     }
 }
 

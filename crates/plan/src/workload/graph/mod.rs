@@ -2,9 +2,11 @@
 //! clock; at other levels the messages of all nodes share the network.
 
 mod chosen;
+mod class;
 mod clock;
+mod events;
 mod level;
-mod meetings;
+mod occurrences;
 mod prices;
 mod report;
 mod simulate;

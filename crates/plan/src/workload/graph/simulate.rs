@@ -10,7 +10,7 @@ use unisono_workload::{Work, WorkloadGraph};
 
 use super::{
     Interval, Prices,
-    meetings::{Meeting, Meetings},
+    occurrences::{Occurrence, Occurrences},
     tasks::{ProgramTasks, program_tasks, senders},
 };
 use crate::RunError;
@@ -39,8 +39,8 @@ pub(super) fn simulate(
     seconds: impl Fn(usize, usize) -> f64,
 ) -> Result<Simulated, RunError> {
     let graph = prices.graph();
-    let meetings = Meetings::new(graph);
-    let tasks = program_tasks(prices, rows, &meetings, overlap, seconds)?;
+    let occurrences = Occurrences::new(graph);
+    let tasks = program_tasks(prices, rows, &occurrences, overlap, seconds)?;
     let hosts = endpoint::Options { watch: tasks.watch.clone(), ..endpoint::Options::default() };
     let machine = prices.machine();
     let (hosts, packets, events) = if let Some(network) = machine.get::<Network>() {
@@ -57,8 +57,8 @@ pub(super) fn simulate(
     };
     let last = |best: usize, rank: usize| if hosts.finish[rank] > hosts.finish[best] { rank } else { best };
     let rank = unisono_base::narrow::<u32>((0..graph.ranks as usize).fold(0, last));
-    let seen = Seen { graph, meetings: &meetings, tasks: &tasks, watched: &hosts.watched };
-    let (class, times) = (meetings.class_of[rank as usize], seen.times(rank));
+    let seen = Seen { graph, occurrences: &occurrences, tasks: &tasks, watched: &hosts.watched };
+    let (class, times) = (occurrences.class_of[rank as usize], seen.times(rank));
     Ok(Simulated { class, times, seconds: seconds_of(hosts.makespan), packets, events })
 }
 
@@ -69,7 +69,7 @@ fn seconds_of(ps: u64) -> f64 {
 /// A finished run.
 struct Seen<'a> {
     graph: &'a WorkloadGraph,
-    meetings: &'a Meetings,
+    occurrences: &'a Occurrences,
     tasks: &'a ProgramTasks,
     watched: &'a [u64],
 }
@@ -77,22 +77,22 @@ struct Seen<'a> {
 impl Seen<'_> {
     /// The times of the nodes of a rank.
     fn times(&self, rank: u32) -> Vec<Interval> {
-        let class = self.meetings.class_of[rank as usize];
+        let class = self.occurrences.class_of[rank as usize];
         let nodes = self.graph.classes[class].nodes.iter().enumerate();
         let time = |(number, node): (usize, &unisono_workload::WorkNode)| {
             let [_, end] = self.tasks.watched(rank, class, number, node.work.is_compute());
             let end = self.watched[end];
-            let begin = match (&node.work, self.meetings.of[class][number]) {
+            let begin = match (&node.work, self.occurrences.of[class][number]) {
                 (Work::Compute(_), _) | (_, None) => end.saturating_sub(self.tasks.ticks(rank, class, number)),
-                (work, Some(meeting)) => self.met(work, rank, meeting).min(end),
+                (work, Some(occurrence)) => self.met(work, rank, occurrence).min(end),
             };
             Interval { begin: seconds_of(begin), end: seconds_of(end) }
         };
         nodes.map(time).collect()
     }
 
-    /// When the last of the ranks that communicate with a rank comes to a meeting.
-    fn met(&self, work: &Work, rank: u32, meeting: Meeting) -> u64 {
+    /// When the last of the ranks that communicate with a rank comes to a communication.
+    fn met(&self, work: &Work, rank: u32, occurrence: Occurrence) -> u64 {
         let others: Vec<u32> = match *work {
             Work::Collective(c) => {
                 self.graph.groups[c.groups as usize].of(rank).map_or_else(Vec::new, |(group, _)| group.to_vec())
@@ -102,11 +102,12 @@ impl Seen<'_> {
                 let sends = [table[rank as usize]];
                 senders(table)[rank as usize].iter().copied().chain(sends).collect()
             }
-            Work::Compute(_) => Vec::new(),
+            Work::Receive { from, .. } => vec![from],
+            Work::Compute(_) | Work::Send { .. } => Vec::new(),
         };
         let came = |&other: &u32| {
-            let class = self.meetings.class_of[other as usize];
-            let node = *self.meetings.nodes[class].get(&meeting)?;
+            let class = self.occurrences.class_of[other as usize];
+            let node = *self.occurrences.nodes[class].get(&occurrence)?;
             Some(self.watched[self.tasks.watched(other, class, node, false)[0]])
         };
         others.iter().chain([&rank]).filter_map(came).max().unwrap_or(0)

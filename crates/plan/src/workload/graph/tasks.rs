@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use unisono_base::{NodeId, TaskId, limits, narrow, rounded};
 use unisono_lower::tasks::{Among, Builder, Subgraph, Task, TaskError, TaskGraph};
 use unisono_schedule::verify::Verified;
-use unisono_workload::{Work, WorkloadGraph};
+use unisono_workload::{Queues, Work, WorkNode, WorkloadGraph};
 
 use super::{
     super::WorkloadError,
     Chosen, Prices,
-    meetings::{Meeting, Meetings},
+    occurrences::{Occurrence, Occurrences},
 };
 use crate::PlanError;
 
@@ -55,9 +55,20 @@ struct Shared<'a> {
     parts: &'a [Vec<Subgraph<'a>>],
     /// The senders of each rank, by the table of receivers.
     senders: Vec<Vec<Vec<u32>>>,
-    /// Of each meeting, its row and its first tag.
-    tags: FxHashMap<Meeting, (usize, u32)>,
+    /// Of each collective and permutation, its row and its first tag.
+    tags: FxHashMap<Occurrence, (usize, u32)>,
+    /// The tag of messages between pairs for each tag of the program.
+    of_pairs: FxHashMap<u32, u32>,
     overlap: bool,
+}
+
+/// The tags of messages.
+#[derive(Default)]
+struct Tags {
+    tags: FxHashMap<Occurrence, (usize, u32)>,
+    /// The row and the first tag of each collective, in the order of the program.
+    order: Vec<(usize, u32)>,
+    of_pairs: FxHashMap<u32, u32>,
 }
 
 /// Makes the task graph of a program. `rows` is the number of each node's communication in the prices, by class; `seconds` is
@@ -65,11 +76,11 @@ struct Shared<'a> {
 ///
 /// # Errors
 /// A schedule that is too large or fails its proof, more messages than a limit admits, classes that make unlike collectives
-/// where they meet.
+/// for the same groups.
 pub fn program_tasks(
     prices: &Prices,
     rows: &[Vec<Option<usize>>],
-    meetings: &Meetings,
+    occurrences: &Occurrences,
     overlap: bool,
     seconds: impl Fn(usize, usize) -> f64,
 ) -> Result<ProgramTasks, PlanError> {
@@ -81,9 +92,9 @@ pub fn program_tasks(
         .map(|of_row| of_row.iter().map(|m| Subgraph::new(&m.proven)).collect::<Result<_, _>>())
         .collect::<Result<_, _>>()
         .map_err(malformed)?;
-    let (tags, order) = tags(graph, rows, meetings, &made, &parts)?;
+    let Tags { tags, order, of_pairs } = tags(graph, rows, occurrences, &made, &parts)?;
     let senders = graph.receivers.iter().map(|receivers| senders(receivers)).collect();
-    let shared = Shared { graph, made: &made, parts: &parts, senders, tags, overlap };
+    let shared = Shared { graph, made: &made, parts: &parts, senders, tags, of_pairs, overlap };
     let mut tasks = ProgramTasks {
         graph: TaskGraph::default(),
         places: prices.places().to_vec(),
@@ -92,10 +103,10 @@ pub fn program_tasks(
         offsets: graph.classes.iter().map(|class| offsets(class.nodes.iter().map(|node| &node.work))).collect(),
     };
     let mut builder = Builder::new();
-    for (rank, &class) in (0..).zip(&meetings.class_of) {
+    for (rank, &class) in (0..).zip(&occurrences.class_of) {
         builder.rank();
         tasks.first.push(tasks.watch.len());
-        shared.rank(&mut builder, &mut tasks.watch, (rank, class), &meetings.of[class], &seconds);
+        shared.rank(&mut builder, &mut tasks.watch, (rank, class), &occurrences.of[class], &seconds);
     }
     for &place in &switches {
         builder.rank();
@@ -135,21 +146,26 @@ fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
     nodes.scan(0, each).collect()
 }
 
-/// Gives each meeting tags of its own, in the order of the program, and admits the number of messages.
-#[expect(clippy::type_complexity, reason = "a map and its order")]
+/// Gives each collective tags of its own, in the order of the program, and admits the number of messages.
 fn tags(
     graph: &WorkloadGraph,
     rows: &[Vec<Option<usize>>],
-    meetings: &Meetings,
+    occurrences: &Occurrences,
     made: &[Vec<Made<'_>>],
     parts: &[Vec<Subgraph<'_>>],
-) -> Result<(FxHashMap<Meeting, (usize, u32)>, Vec<(usize, u32)>), PlanError> {
-    let (mut tags, mut order) = (FxHashMap::default(), Vec::new());
+) -> Result<Tags, PlanError> {
+    let Tags { mut tags, mut order, mut of_pairs } = Tags::default();
+    let mut pairs = BTreeSet::new();
     let (mut next, mut size) = (0_u64, 0_u128);
-    for (class, of_class) in meetings.of.iter().enumerate() {
-        for (node, meeting) in of_class.iter().enumerate() {
-            let (Some(meeting), Some(row)) = (meeting, rows[class][node]) else { continue };
-            if let Some(&(known, _)) = tags.get(meeting) {
+    for (class, of_class) in occurrences.of.iter().enumerate() {
+        for (node, occurrence) in of_class.iter().enumerate() {
+            let (Some(occurrence), Some(row)) = (occurrence, rows[class][node]) else { continue };
+            if let Occurrence::Pair { tag, .. } = occurrence {
+                pairs.insert(*tag);
+                size += 1;
+                continue;
+            }
+            if let Some(&(known, _)) = tags.get(occurrence) {
                 if known != row {
                     let rank = graph.classes[class].ranks.first().copied().unwrap_or(0);
                     let name = unisono_base::excerpt(&graph.classes[class].nodes[node].name);
@@ -157,7 +173,7 @@ fn tags(
                 }
                 continue;
             }
-            tags.insert(*meeting, (row, narrow::<u32>(next)));
+            tags.insert(*occurrence, (row, narrow::<u32>(next)));
             order.push((row, narrow::<u32>(next)));
             next += u64::from(parts[row].iter().map(Subgraph::tags).max().unwrap_or(1));
             let of_part = |m: &Made<'_>| {
@@ -173,7 +189,12 @@ fn tags(
     }
     let nodes: u128 = graph.classes.iter().map(|class| (class.nodes.len() * class.ranks.len()) as u128).sum();
     limits::admit("the messages of the program", BYTES_EACH * (size + nodes), STEPS_EACH * (size + nodes))?;
-    Ok((tags, order))
+    if next + pairs.len() as u64 > MOST_TAGS {
+        let message = format!("it has more than {MOST_TAGS} tags; use the model");
+        return Err(WorkloadError::Tasks { name: graph.name.clone(), message }.into());
+    }
+    of_pairs.extend(pairs.into_iter().zip(narrow::<u32>(next)..));
+    Ok(Tags { tags, order, of_pairs })
 }
 
 /// The ranks that send to each rank.
@@ -191,43 +212,76 @@ impl Shared<'_> {
         b: &mut Builder,
         watch: &mut Vec<TaskId>,
         (rank, class): (u32, usize),
-        meetings: &[Option<Meeting>],
+        occurrences: &[Option<Occurrence>],
         seconds: impl Fn(usize, usize) -> f64,
     ) {
         let nodes = &self.graph.classes[class].nodes;
-        let mut ends: Vec<TaskId> = Vec::with_capacity(nodes.len());
-        // The last node of each queue.
-        let mut last: [Option<usize>; 2] = [None, None];
+        let mut made: Vec<[TaskId; 2]> = Vec::with_capacity(nodes.len());
+        // Queues that take what is ready are the CPUs themselves.
+        let one_queue = !self.overlap && self.graph.queues == Queues::AsReady;
+        let computing = if one_queue { COMMUNICATES } else { COMPUTES };
+        // The last node of each queue, and the last collective.
+        let (mut last, mut collective): ([Option<usize>; 2], Option<usize>) = ([None, None], None);
         for (number, node) in nodes.iter().enumerate() {
             let computes = usize::from(node.work.is_compute());
-            let begin = match node.work {
-                Work::Compute(_) => Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND)).on(COMPUTES, 0),
+            let begin = b.task(match node.work {
+                Work::Compute(_) => Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND)).on(computing, 0),
                 _ => Task::calc(0).on(COMMUNICATES, 0),
-            };
-            let begin = b.task(begin);
+            });
             watch.push(begin);
-            // Of nodes of one queue the last one is done last.
-            let mut waits = last;
-            if self.overlap {
-                let other = |&&before: &&u32| nodes[before as usize].work.is_compute() != node.work.is_compute();
-                waits[1 - computes] = node.after.iter().filter(other).max().map(|&before| before as usize);
+            for before in self.waits(node, last, nodes) {
+                b.requires(begin, made[before][1]);
             }
-            for before in waits.into_iter().flatten() {
-                b.requires(begin, ends[before]);
+            for &before in &node.begun {
+                b.irequires(begin, made[before as usize][0]);
             }
-            let end = match (node.work, meetings[number]) {
-                (Work::Permute { bytes, receivers }, Some(meeting)) => {
-                    self.permute(b, rank, bytes, receivers, self.tags[&meeting].1, begin)
+            let is_collective = computes == 0 && !node.work.is_message();
+            if is_collective && self.graph.queues == Queues::AsReady {
+                if let Some(before) = collective.replace(number) {
+                    b.requires(begin, made[before][1]);
                 }
-                (Work::Collective(_), Some(meeting)) => self.collective(b, rank, self.tags[&meeting], begin),
+            }
+            let end = match (node.work, occurrences[number]) {
+                (Work::Permute { bytes, receivers }, Some(occurrence)) => {
+                    self.permute(b, rank, bytes, receivers, self.tags[&occurrence].1, begin)
+                }
+                (Work::Collective(_), Some(occurrence)) => self.collective(b, rank, self.tags[&occurrence], begin),
+                (Work::Send { to, bytes, tag }, _) => {
+                    self.message(b, Task::send(to, bytes, self.of_pairs[&tag]), begin)
+                }
+                (Work::Receive { from, bytes, tag }, _) => {
+                    self.message(b, Task::receive(from, bytes, self.of_pairs[&tag]), begin)
+                }
                 _ => begin,
             };
-            if !node.work.is_compute() {
+            if computes == 0 {
                 watch.push(end);
             }
-            ends.push(end);
+            made.push([begin, end]);
             last[computes] = Some(number);
         }
+    }
+
+    /// The nodes whose ends a node waits for: those that it names, and those before it in its queue.
+    fn waits(&self, node: &WorkNode, last: [Option<usize>; 2], nodes: &[WorkNode]) -> Vec<usize> {
+        let named = node.after.iter().map(|&before| before as usize);
+        if self.graph.queues == Queues::AsReady {
+            return named.collect();
+        }
+        if !self.overlap {
+            return last.into_iter().flatten().collect();
+        }
+        // Of nodes of one queue the last one is done last.
+        let computes = node.work.is_compute();
+        let other = named.filter(|&before| nodes[before].work.is_compute() != computes).max();
+        last[usize::from(computes)].into_iter().chain(other).collect()
+    }
+
+    /// Adds one end of a message between a pair. A send is done when the message is posted.
+    fn message(&self, b: &mut Builder, task: Task, begin: TaskId) -> TaskId {
+        let task = b.task(task.on(COMMUNICATES, 0));
+        b.requires(task, begin);
+        nothing(b, task)
     }
 
     /// Adds the part of a rank in a collective after `begin`; returns the task that is done last.

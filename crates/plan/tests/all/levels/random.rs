@@ -3,7 +3,7 @@
 
 use unisono_base::mix;
 use unisono_collective::Kind;
-use unisono_workload::{Collected, Compute, Groups, RankClass, Work, WorkNode, WorkloadGraph};
+use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
 pub struct Random(pub u64);
 
@@ -75,7 +75,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
                 }
                 work => *work,
             };
-            WorkNode { name: format!("node {n}"), work, after: after.clone() }
+            WorkNode::new(format!("node {n}"), work, after.clone())
         };
         // Halves of the ranks, or each rank alone.
         let ranks = (0..ranks).filter(|rank| rank * of_ranks / ranks == class).collect();
@@ -88,6 +88,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         groups: groups.to_vec(),
         receivers,
         classes: classes.collect(),
+        queues: Queues::InOrder,
         findings: Vec::new(),
         unknown: std::collections::BTreeMap::new(),
     }

@@ -1,0 +1,222 @@
+//! Programs by packets beside a straight simulation of their definition.
+//!
+//! The straight simulation repeats two steps until nothing changes. It computes when each rank posts its messages from the
+//! times at which messages arrive, by the rules of the program: two queues in program order, a node after the nodes that it
+//! names, the tasks of a collective after the node begins. And it computes when all posted messages arrive, by the rules of
+//! packets written straight down. Hosts and sums take no time on the machines here, so that CPUs never wait.
+
+use std::collections::BTreeMap;
+
+use unisono_base::TaskId;
+use unisono_lower::tasks::{Kind, from_schedule};
+use unisono_machine::{Machine, network::Network};
+use unisono_plan::{
+    Part,
+    workload::graph::{Level, Prices, Step},
+};
+use unisono_sim::network::Interconnect;
+use unisono_workload::{Compute, Work, WorkloadGraph};
+
+use super::{
+    packets,
+    random::{Random, Style, program},
+};
+
+const TOPOLOGIES: [&str; 6] = [
+    "name = 'torus'\ndims = [3, 4]",
+    "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]",
+    "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5",
+    "name = 'fattree'\naccelerators = 30\nlevels = 2\ndown = 4\nup = 3\ntop = 8",
+    "name = 'hypercube'\ndimensions = 4",
+    "name = 'boxes'\nboxes = 4\naccelerators = 3\ninside = '''\n0 3\n1 3\n2 3\n'''\nuplinks = '3 0 count=2'",
+];
+
+const STYLE: Style = Style { sides: &[1, 2, 3], nodes: 6, bytes: 3..13, microseconds: 3, uneven: true };
+
+/// A task of a rank; it begins when all tasks that it waits for are done.
+struct Task {
+    after: Vec<usize>,
+    does: Does,
+}
+
+enum Does {
+    Nothing,
+    Compute(u64),
+    Send(usize),
+    Receive(usize),
+}
+
+/// A message, by the node's number, the ranks, the stream, and its number among those.
+type Message = (usize, u32, u32, u32, usize);
+
+#[derive(Default)]
+struct Straight {
+    tasks: Vec<Task>,
+    messages: BTreeMap<Message, (usize, u64)>,
+}
+
+impl Straight {
+    fn task(&mut self, after: Vec<usize>, does: Does) -> usize {
+        self.tasks.push(Task { after, does });
+        self.tasks.len() - 1
+    }
+
+    fn message(&mut self, key: Message, bytes: u64) -> usize {
+        let next = self.messages.len();
+        self.messages.entry(key).or_insert((next, bytes)).0
+    }
+
+    /// Adds all nodes of a rank, which meets the others at the nodes of the same number.
+    fn rank(&mut self, graph: &WorkloadGraph, prices: &Prices, rows: &[Option<usize>], rank: u32) {
+        let class = graph.classes.iter().find(|class| class.ranks.contains(&rank)).unwrap();
+        let (mut ends, mut queues): (Vec<usize>, [Vec<usize>; 2]) = (Vec::new(), Default::default());
+        for (number, node) in class.nodes.iter().enumerate() {
+            let queue = &mut queues[usize::from(node.work.is_compute())];
+            let before = node.after.iter().map(|&n| ends[n as usize]).chain(queue.last().copied()).collect();
+            let end = match node.work {
+                Work::Compute(Compute::Measured { seconds }) => {
+                    self.task(before, Does::Compute((seconds * 1e12).round() as u64))
+                }
+                Work::Permute { bytes, receivers } => {
+                    let (begin, table) = (self.task(before, Does::Nothing), &graph.receivers[receivers as usize]);
+                    let mut all = vec![begin];
+                    for (from, &to) in (0..).zip(table).filter(|(from, to)| from != *to) {
+                        let message = || (number, from, to, 0, 0);
+                        if from == rank {
+                            let message = self.message(message(), bytes);
+                            all.push(self.task(vec![begin], Does::Send(message)));
+                        }
+                        if to == rank {
+                            let message = self.message(message(), bytes);
+                            all.push(self.task(vec![begin], Does::Receive(message)));
+                        }
+                    }
+                    self.task(all, Does::Nothing)
+                }
+                Work::Collective(_) => {
+                    let begin = self.task(before, Does::Nothing);
+                    self.collective(prices, rows[number].unwrap(), (number, rank), begin)
+                }
+                _ => unreachable!("random programs have no messages between pairs"),
+            };
+            queues[usize::from(node.work.is_compute())].push(end);
+            ends.push(end);
+        }
+    }
+
+    fn collective(&mut self, prices: &Prices, row: usize, (number, rank): (usize, u32), begin: usize) -> usize {
+        let mut all = vec![begin];
+        for chosen in &prices.chosen()[row] {
+            let Some((group, place)) = chosen.groups.of(rank) else { continue };
+            let (proven, switches) = chosen.schedule().unwrap();
+            assert!(switches.is_empty());
+            let part = from_schedule(&proven).unwrap();
+            let first = self.tasks.len();
+            let of_part = part.tasks(place);
+            let mut counts = BTreeMap::<(u32, u32, u32), usize>::new();
+            for id in of_part.clone() {
+                let task = part.task(TaskId(id));
+                let mut key = |from: u32, to: u32| {
+                    let count = counts.entry((from, to, task.tag)).or_default();
+                    *count += 1;
+                    (number, from, to, task.tag, *count)
+                };
+                let does = match task.kind {
+                    Kind::Send => Does::Send(self.message(key(rank, group[task.peer as usize]), task.amount)),
+                    Kind::Receive => Does::Receive(self.message(key(group[task.peer as usize], rank), task.amount)),
+                    Kind::Calc | Kind::Reduce => Does::Nothing,
+                };
+                all.push(self.task(vec![begin], does));
+            }
+            for id in of_part.clone() {
+                for (later, _) in part.waiting(TaskId(id)) {
+                    let at = |id: u32| first + (id - of_part.start) as usize;
+                    self.tasks[at(later.0)].after.push(at(id));
+                }
+            }
+        }
+        self.task(all, Does::Nothing)
+    }
+
+    /// When each task is done, as far as messages have arrived; none of those that wait.
+    fn times(&self, arrived: &[Option<u64>]) -> Vec<Option<u64>> {
+        let mut done: Vec<Option<u64>> = vec![None; self.tasks.len()];
+        loop {
+            let mut changed = false;
+            for (at, task) in self.tasks.iter().enumerate().filter(|(at, _)| done[*at].is_none()).collect::<Vec<_>>() {
+                let ready = task.after.iter().map(|&before| done[before]).try_fold(0, |a, b| Some(u64::max(a, b?)));
+                let end = ready.and_then(|ready| match task.does {
+                    Does::Nothing | Does::Send(_) => Some(ready),
+                    Does::Compute(ps) => Some(ready + ps),
+                    Does::Receive(message) => Some(arrived[message]?.max(ready)),
+                });
+                changed |= end.is_some();
+                done[at] = end;
+            }
+            if !changed {
+                return done;
+            }
+        }
+    }
+
+    /// The end of the last task, picoseconds.
+    fn run(&self, net: &Interconnect, senders: &[(u32, u32, u64)]) -> u64 {
+        let mut arrived = vec![None; senders.len()];
+        let mut posted_before = Vec::new();
+        loop {
+            let done = self.times(&arrived);
+            // Of the messages that are posted at one time, those of one rank leave in the order of its tasks.
+            let mut posted: Vec<(u64, usize, usize)> = Vec::new();
+            for (at, task) in self.tasks.iter().enumerate() {
+                if let (Does::Send(message), Some(time)) = (&task.does, done[at]) {
+                    posted.push((time, at, *message));
+                }
+            }
+            posted.sort_unstable();
+            if posted == posted_before {
+                return done.into_iter().map(|end| end.expect("every task is done")).max().unwrap_or(0);
+            }
+            let messages: Vec<_> = posted.iter().map(|&(.., message)| senders[message]).collect();
+            let times: Vec<u64> = posted.iter().map(|post| post.0).collect();
+            let found = packets::simulate(net, net.send_machines as usize, &messages, &times);
+            for (&(.., message), time) in posted.iter().zip(found) {
+                arrived[message] = time;
+            }
+            posted_before = posted;
+        }
+    }
+}
+
+/// The step by packets, and by the straight simulation; seconds.
+fn both(seed: u64) -> (f64, f64) {
+    let mut r = Random(seed);
+    let topology = r.pick(&TOPOLOGIES);
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 10000\n[topology]\n{topology}\n"
+    );
+    let machine = Machine::from_toml(&text, "test").unwrap();
+    let program = program(&mut r, &STYLE);
+    let prices = Prices::new(&program, &machine, &Part::All).unwrap();
+    let step = Step { prices, accelerator: None, overlap: true, level: Level::Packet };
+    let found = step.report().unwrap().iteration.seconds;
+    let mut prices = Prices::new(&program, &machine, &Part::All).unwrap();
+    let nodes = &program.classes[0].nodes;
+    let rows: Vec<Option<usize>> = nodes.iter().map(|node| prices.row(0, node).unwrap()).collect();
+    let mut straight = Straight::default();
+    (0..program.ranks).for_each(|rank| straight.rank(&program, &prices, &rows, rank));
+    let mut messages = vec![(0, 0, 0); straight.messages.len()];
+    for (&(_, from, to, ..), &(at, bytes)) in &straight.messages {
+        messages[at] = (from, to, bytes);
+    }
+    let net = Interconnect::new(machine.get::<Network>().unwrap()).unwrap();
+    (found, straight.run(&net, &messages) as f64 * 1e-12)
+}
+
+#[test]
+fn programs_take_what_their_messages_take() {
+    for seed in 0..1000 {
+        let (found, expected) = both(seed);
+        assert_eq!(found, expected, "seed {seed}");
+    }
+}
