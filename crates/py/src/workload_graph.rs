@@ -6,8 +6,12 @@ use pyo3::prelude::*;
 use unisono_collective::Kind;
 use unisono_machine::network::Network;
 use unisono_plan::{
-    RunError,
-    workload::graph::{Level, Prices, Step},
+    Part, PlanError, RunError,
+    workload::{
+        Workload,
+        graph::{Level, Prices, Step},
+        places,
+    },
 };
 use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read};
 
@@ -19,7 +23,7 @@ use crate::{
 
 /// A program that computes and communicates, read from files of other tools.
 #[pyclass(frozen, module = "unisono")]
-pub struct WorkloadGraph(Graph);
+pub struct WorkloadGraph(Graph, Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
@@ -27,7 +31,16 @@ impl WorkloadGraph {
     #[staticmethod]
     #[pyo3(signature = (files, strict = false))]
     fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool) -> PyResult<Self> {
-        detached(py, || read(&files, strict))?.map(Self).map_err(input)
+        detached(py, || read(&files, strict))?.map(|graph| Self(graph, None)).map_err(input)
+    }
+
+    /// The workload `text` from the file `origin`, or where there is no text the preset `origin`.
+    #[staticmethod]
+    #[pyo3(signature = (origin, text = None))]
+    fn of_workload(origin: &str, text: Option<&str>) -> PyResult<Self> {
+        let read = text.map_or_else(|| Workload::preset(origin), |text| Workload::from_toml(text, origin));
+        let workload = read.map_err(input)?;
+        Ok(Self(workload.program(), Some(workload)))
     }
 
     #[getter]
@@ -80,7 +93,8 @@ impl WorkloadGraph {
             memory_bytes_per_second,
         });
         let timed = detached(py, || {
-            let prices = Prices::new(&self.0, machine.description(), machine.part())?.by(algorithms);
+            let part = self.part(machine)?;
+            let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms);
             Step { prices, accelerator, overlap, level }.report()
         })?;
         to_python(py, &timed.map_err(|e: RunError| failed(py, e))?)
@@ -88,5 +102,18 @@ impl WorkloadGraph {
 
     fn __repr__(&self) -> String {
         format!("<unisono.WorkloadGraph {}, {} ranks, from {}>", self.0.name, self.0.ranks, self.0.format)
+    }
+}
+
+impl WorkloadGraph {
+    /// The part of a machine on which the ranks run: on a whole network, a workload names the place of each.
+    fn part(&self, machine: &Machine) -> Result<Part, PlanError> {
+        match (machine.part(), &self.1, machine.description().get::<Network>()) {
+            (Part::All, Some(workload), Some(network)) => {
+                let extents = network.topology(&network.name)?.extents();
+                Ok(Part::Places(places(workload, &network.name, &extents)?))
+            }
+            (part, ..) => Ok(part.clone()),
+        }
     }
 }

@@ -72,6 +72,11 @@ impl<'a> Loads<'a> {
 
     /// Adds a message; whether it had a choice.
     fn add(&mut self, message: &Sent, room: f64) -> bool {
+        self.route(message, room, |_, _| ())
+    }
+
+    /// Adds a message, and passes on what it puts on each link; whether it had a choice.
+    pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
         let &Sent { from, to, bytes } = message;
         if from == to {
             return false;
@@ -88,7 +93,9 @@ impl<'a> Loads<'a> {
                 if self.bytes[link as usize] == 0.0 {
                     self.touched.push(link);
                 }
-                self.bytes[link as usize] += share * self.weight(link);
+                let bytes = share * self.weight(link);
+                self.bytes[link as usize] += bytes;
+                on(link, bytes);
             }
             if !any {
                 break;
@@ -147,7 +154,7 @@ impl<'a> Loads<'a> {
     }
 
     /// The bytes of the busiest link; all links are empty again.
-    fn take(&mut self) -> f64 {
+    pub fn take(&mut self) -> f64 {
         let busiest = self.touched.iter().map(|&l| self.bytes[l as usize]).fold(0.0, f64::max);
         self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);
         busiest

@@ -123,11 +123,8 @@ impl NetworkModel {
 
     /// As [`Self::exchanges_ns`], but of more than `most` messages some stand for the others.
     pub fn exchanges_within_ns(&self, exchanges: &[Exchange], most: u64) -> f64 {
-        let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
-        let every = narrow::<usize>(messages.div_ceil(most.max(1)).max(1));
+        let (outer, inner) = self.sampling(exchanges, most);
         let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };
-        // Many short exchanges of the same bytes stand for each other, or else the many flows of one.
-        let (outer, inner) = if exchanges.len() >= every { (every, 1) } else { (1, every) };
         let (mut latency, mut transfers) = (Vec::<f64>::new(), 0.0);
         for run in exchanges.chunk_by(are_alike) {
             let routed = run.iter().step_by(outer);
@@ -138,6 +135,20 @@ impl NetworkModel {
             latency.iter_mut().zip(of_run).for_each(|(all, ns)| *all += ns * scale);
         }
         latency.into_iter().fold(0.0, f64::max) + transfers
+    }
+
+    /// The distances of the exchanges, and of the flows of one, that are routed if at most about `most` messages are.
+    pub(super) fn sampling(&self, exchanges: &[Exchange], most: u64) -> (usize, usize) {
+        let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
+        let every = narrow::<usize>(messages.div_ceil(most.max(1)).max(1));
+        // Many short exchanges of the same bytes stand for each other, or else the many flows of one.
+        if exchanges.len() >= every { (every, 1) } else { (1, every) }
+    }
+
+    /// The time that hosts take for an exchange: for their reductions, or their messages.
+    pub(super) fn host_ns(&self, exchange: &Exchange) -> f64 {
+        let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
+        (exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
     }
 
     /// Nanoseconds of messages along trees: by their timetable, unless hosts or reductions take longer.
@@ -208,7 +219,7 @@ impl NetworkModel {
 }
 
 /// Returns whether exchanges move and reduce the same bytes.
-fn are_alike(a: &Exchange, b: &Exchange) -> bool {
+pub(super) fn are_alike(a: &Exchange, b: &Exchange) -> bool {
     let bytes = |e: &Exchange| (e.reduced, e.flows.len());
     let same = |(a, b): (&Flow, &Flow)| (a.bytes, a.repeat) == (b.bytes, b.repeat);
     bytes(a) == bytes(b) && a.flows.iter().zip(&b.flows).all(same)

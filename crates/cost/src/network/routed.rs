@@ -81,8 +81,7 @@ impl Routed<'_> {
         let scale = if routed > 0.0 { all / routed } else { 1.0 };
         let busiest = known(&model.patterns.busiest, pattern.0, || self.loads.busiest(&self.messages));
         let transfer = busiest * longest * scale * model.ns_per_byte;
-        let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
-        transfer.max(exchange.reduced as f64 * model.reduce_ns_per_byte).max(messages * model.overhead_ns)
+        transfer.max(model.host_ns(exchange))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks::Extents, resolve};
 use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::network::{MessageRound, NetworkPart, message_rounds};
+use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, message_rounds};
 use unisono_lower::{Exchange, Flow};
 use unisono_machine::network::Network;
 use unisono_workload::Groups;
@@ -56,6 +56,28 @@ impl SharedNetwork {
     /// Seconds of a message that travels alone.
     pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         self.part.model.lone_message_ns(from, to, bytes) * 1e-9
+    }
+
+    /// The exchanges of an algorithm in one group, in closed form or from its schedule.
+    ///
+    /// # Errors
+    /// The schedule is too large, or not well-formed.
+    pub fn exchanges(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
+        match algorithm.profile(case, params) {
+            Some(Profile::Exchanges(exchanges)) => Ok(exchanges),
+            _ => of_schedule(algorithm, case, params),
+        }
+    }
+
+    /// The load of each group.
+    pub fn group_loads(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> Vec<GroupLoad> {
+        let lists: Vec<&[u32]> = groups.iter().collect();
+        self.part.model.group_loads(&in_groups(exchanges, groups), &lists, MOST_ROUTED)
+    }
+
+    /// The rate of each link over the machine's own is in its loads, so every link has a bandwidth of 1.
+    pub fn link_count(&self) -> usize {
+        self.part.model.plane().links().len()
     }
 
     /// Seconds of exchanges of every group.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use unisono_algorithms::{Case, Params, resolve};
-use unisono_lower::Placement;
+use unisono_algorithms::{Case, Means, Params, resolve};
+use unisono_lower::{Exchange, Placement};
 use unisono_schedule::verify::Verified;
 use unisono_workload::Groups;
 
-use super::super::Taken;
+use super::super::{Taken, shared::SharedNetwork};
 use crate::{Plan, PlanError, candidates::build, stored::proved};
 
 /// The algorithm of a collective of equal groups.
@@ -31,6 +31,30 @@ impl Chosen {
     pub(super) fn by_name(case: Case<'static>, groups: Arc<Groups>, taken: &Taken) -> Self {
         let (algorithm, given) = (taken.algorithm.clone(), taken.given.clone());
         Self { groups, by: By::Name { case, algorithm, given } }
+    }
+
+    /// The exchanges of one group; `None` where switches take part or the schedule is large.
+    pub fn exchanges(&self) -> Option<Vec<Exchange>> {
+        match &self.by {
+            By::Plan(plan) => {
+                let (best, problem) = (plan.best(), &plan.problem);
+                let case = problem.target.case(problem.collective);
+                let in_switches = best.algorithm.info().needs.contains(&Means::ReducingSwitches);
+                if in_switches { None } else { SharedNetwork::exchanges(best.algorithm, &case, &best.params).ok() }
+            }
+            By::Name { case, algorithm, given } => {
+                let (algorithm, params) = resolve(algorithm, case, given).ok()?;
+                SharedNetwork::exchanges(algorithm, case, &params).ok()
+            }
+        }
+    }
+
+    /// The seconds of the plan of the only group.
+    pub fn planned_seconds(&self) -> Option<f64> {
+        match &self.by {
+            By::Plan(plan) => Some(plan.best().time.seconds),
+            By::Name { .. } => None,
+        }
     }
 
     /// Builds and proves the schedule of one group. Returns it with the places of the switches that are its last nodes.

@@ -5,10 +5,12 @@ mod chosen;
 mod class;
 mod clock;
 mod events;
+mod flows;
 mod level;
 mod occurrences;
 mod prices;
 mod report;
+mod routes;
 mod simulate;
 mod tasks;
 

@@ -118,6 +118,23 @@ impl<'a> Prices<'a> {
         self.shared.as_ref().map_or(0, |shared| shared.engines(place))
     }
 
+    /// The links of a plane of a network.
+    pub fn link_count(&self) -> usize {
+        self.shared.as_ref().map_or(0, SharedNetwork::link_count)
+    }
+
+    pub(super) fn shared(&self) -> Option<&SharedNetwork> {
+        self.shared.as_ref()
+    }
+
+    /// The table of receivers of a row that is a permutation.
+    pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
+        self.known.iter().find_map(|(key, &known)| match *key {
+            Key::Permute { receivers, .. } if known == row => Some(receivers),
+            _ => None,
+        })
+    }
+
     pub fn machine(&self) -> &Machine {
         self.machine
     }

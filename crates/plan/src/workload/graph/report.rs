@@ -8,6 +8,7 @@ use unisono_workload::{Accelerator, Compute, Queues, Work, WorkloadGraph};
 use super::{
     super::{Iteration, Phase, WorkloadError, timeline::Communicated},
     Clock, Interval, Level, PricedCommunication, Prices,
+    flows::flow,
     simulate::simulate,
 };
 use crate::{BoundReport, PlanError, RunError};
@@ -129,6 +130,10 @@ impl Step<'_> {
         let modelled = (0..graph.classes.len()).fold(0, last);
         let (times, class, end, packets, events) = match level {
             Level::Model => (clock.0[modelled].clone(), modelled, clock.end(modelled), None, None),
+            Level::Flow => {
+                let run = flow(&prices, &rows, overlap, seconds)?;
+                (run.times, run.class, run.seconds, None, Some(run.events))
+            }
             Level::Packet => {
                 let run = simulate(&prices, &rows, overlap, seconds)?;
                 (run.times, run.class, run.seconds, run.packets, Some(run.events))
