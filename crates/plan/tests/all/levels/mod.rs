@@ -1,5 +1,6 @@
 //! The levels at which programs are timed, beside each other and beside straight simulations.
 
+mod flows;
 mod model;
 #[path = "../../../../sim/tests/all/network/straight.rs"]
 mod packets;

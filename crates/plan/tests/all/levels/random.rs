@@ -61,8 +61,13 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
     };
     let receivers = vec![shifted(1, true), shifted(b, true), shifted(b, false)];
     let count = 1 + r.below(style.nodes);
-    let works: Vec<Work> = (0..count).map(|_| work(r, style)).collect();
-    let after: Vec<Vec<u32>> = (0..count).map(|n| (0..n.min(2)).map(|_| r.below(n) as u32).collect()).collect();
+    let mut works: Vec<Work> = (0..count).map(|_| work(r, style)).collect();
+    let mut after: Vec<Vec<u32>> = (0..count).map(|n| (0..n.min(2)).map(|_| r.below(n) as u32).collect()).collect();
+    if style.uneven {
+        // Ranks begin at different times.
+        works[0] = Work::Compute(Compute::Measured { seconds: 1e-6 });
+        after.iter_mut().skip(1).for_each(|after| after.push(0));
+    }
     let of_ranks = if style.uneven { ranks } else { 1 + r.below(2) as u32 };
     let classes = (0..of_ranks).map(|class| {
         let node = |(n, (work, after)): (usize, (&Work, &Vec<u32>))| {
