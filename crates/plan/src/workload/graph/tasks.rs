@@ -236,10 +236,11 @@ impl Shared<'_> {
                 b.irequires(begin, made[before as usize][0]);
             }
             let is_collective = computes == 0 && !node.work.is_message();
-            if is_collective && self.graph.queues == Queues::AsReady {
-                if let Some(before) = collective.replace(number) {
-                    b.requires(begin, made[before][1]);
-                }
+            if is_collective
+                && self.graph.queues == Queues::AsReady
+                && let Some(before) = collective.replace(number)
+            {
+                b.requires(begin, made[before][1]);
             }
             let end = match (node.work, occurrences[number]) {
                 (Work::Permute { bytes, receivers }, Some(occurrence)) => {

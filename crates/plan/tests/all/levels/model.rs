@@ -25,6 +25,7 @@ fn count() -> u64 {
 }
 
 /// The times of a step by the model and by flows are within 15 % of that of packets for at least 90 % of random programs.
+#[expect(clippy::print_stdout, reason = "the figures of the documentation")]
 #[test]
 fn the_model_and_flows_are_near_packets() {
     let machines = MACHINES.map(|name| Machine::preset(name).unwrap());
