@@ -2,7 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, listed::Listed, timetable::Jobs, translated::Translated};
+use crate::{Graph, listed::Listed, packing::Edge, timetable::Jobs, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -68,6 +68,23 @@ pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item =
 }
 
 impl Forest {
+    /// Listed trees, with the time of the busiest arc.
+    pub(crate) fn listed(ranks: u32, chunks: u32, listed: Listed, time: f64) -> Self {
+        let trees = || listed.of.iter().flatten();
+        let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
+        // The shifts bring the sends of all ranks with the same representative to each of them.
+        let mut sends = vec![0_u64; ranks as usize];
+        let home = |rank| listed.symmetry.home(rank).0;
+        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[home(edge.from) as usize] += 1);
+        let most_sends = sends.into_iter().max().unwrap_or(0);
+        let of_tree = |edges: &[Edge], root| {
+            let pairs: Vec<(u32, u32)> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
+            sums(root, ranks, pairs.into_iter())
+        };
+        let most_sums = trees().map(|tree| of_tree(&tree.edges, tree.root)).max().unwrap_or(0);
+        Self { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed(listed) }
+    }
+
     /// The edges of a chunk's tree. No edge comes before the one that reaches its start.
     pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {

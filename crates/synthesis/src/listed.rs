@@ -74,7 +74,14 @@ impl Listed {
         let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
         let mut classes: FxHashMap<(Vec<u32>, Option<*const Tree>), u32> = FxHashMap::default();
         let mut brings = vec![None; graph.ranks() as usize];
+        // The chunks of each tree, and those that came already. Among many roots there are always other trees to send on.
+        let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
+        self.of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
+        let is_alone = self.roots.len() == 1 && self.symmetry.shifts() == 1;
         for tree in self.of.iter().flatten() {
+            let (count, before) = chunks.get_mut(&Shared::as_ptr(tree)).expect("a tree that was counted");
+            let turn = if is_alone { (f64::from(*before) + 0.5) / f64::from(*count) } else { 0.0 };
+            *before += 1;
             brings[tree.root as usize] = None;
             for edge in &tree.edges {
                 let links: Vec<u32> = edge.way.iter().map(|&arc| self.symmetry.class(arc)).collect();
@@ -87,7 +94,7 @@ impl Listed {
                         class
                     }
                 };
-                brings[edge.to as usize] = Some(jobs.add(brings[edge.from as usize], class));
+                brings[edge.to as usize] = Some(jobs.add_in_turn(brings[edge.from as usize], class, turn));
             }
         }
         (jobs, self.symmetry.rates(graph))

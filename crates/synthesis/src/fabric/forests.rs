@@ -6,11 +6,11 @@ use unisono_base::limits;
 
 use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::{
-    Forest, Message, Ways,
-    forest::{Times, Trees, sums},
-    growth::{self, Growth, grow},
+    Forest, Message,
+    forest::Times,
+    growth::{self, Growth},
     listed::Listed,
-    packing::{NoPacking, Packing, Tree},
+    packing::{NoPacking, Packing, of_trees},
     recent,
     rounding::rounded,
     symmetry::Symmetry,
@@ -79,54 +79,38 @@ impl Fabric {
                 Ok(steps.forest(chunks))
             };
         }
-        let (symmetry, list, Growth { trees: of, time }) = if self.grows(roots) {
-            (Shared::clone(self.symmetry()), self.representatives(roots), self.grown(roots, depth, chunks)?)
-        } else {
-            let list = roots.list(self.graph.ranks());
-            let (trees, time) = rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
-            (Shared::new(Symmetry::none(self.routed())), list, Growth { trees, time })
+        let listed = |symmetry, roots, Growth { trees, time }| {
+            Forest::listed(self.graph.ranks(), chunks, Listed { symmetry, roots, of: trees }, time)
         };
-        let trees = || of.iter().flatten();
-        let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
-        // The shifts bring the sends of all ranks with the same representative to each of them.
-        let mut sends = vec![0_u64; self.graph.ranks() as usize];
-        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[symmetry.home(edge.from).0 as usize] += 1);
-        let most_sends = sends.into_iter().max().unwrap_or(0);
-        let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
-        let sums_of = |tree: &Shared<Tree>| sums(tree.root, self.graph.ranks(), pairs(tree).into_iter());
-        let most_sums = trees().map(sums_of).max().unwrap_or(0);
-        Ok(Forest {
-            chunks,
-            depth,
-            time,
-            most_sends,
-            most_sums,
-            trees: Trees::Listed(Listed { symmetry, roots: list, of }),
-        })
+        let grown = if self.grows() { Some(self.grown(roots, depth, chunks)?) } else { None };
+        let grown = grown.map(|grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown));
+        let grown = match grown {
+            Some(grown) if roots == Roots::All => return Ok(grown),
+            grown => grown,
+        };
+        // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be better.
+        let list = roots.list(self.graph.ranks());
+        let (trees, time) = rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+        let none = || Shared::new(Symmetry::none(self.routed()));
+        Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
 
     /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
     /// fit; others are grown for the chunks that are left.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
-        let most = growth::most_trees(graph.ranks());
         let mut of = vec![Vec::with_capacity(chunks as usize); self.representatives(roots).len()];
+        let most = growth::most_trees(graph.ranks(), of.len());
         for (trees, times) in [(most, chunks / most), (chunks % most, 1)] {
             if trees == 0 || times == 0 {
                 continue;
             }
-            let found = if trees == growth::SHARES {
-                let packing = self.packing(roots, depth)?;
-                let trees = packing.trees.chunks(trees as usize);
-                trees.map(|own| own.iter().map(|(tree, _)| Shared::clone(tree)).collect()).collect()
-            } else {
-                self.growth(roots, depth, trees)?.trees
-            };
-            for (trees, own) in of.iter_mut().zip(found) {
-                trees.extend(std::iter::repeat_n(own, times as usize).flatten());
+            let found = self.growth(roots, depth, trees)?;
+            for (trees, own) in of.iter_mut().zip(&found.trees) {
+                trees.extend(std::iter::repeat_n(own, times as usize).flatten().map(Shared::clone));
             }
         }
-        let symmetry = self.symmetry();
+        let symmetry = self.symmetry(roots);
         let mut load = vec![0.0; symmetry.classes()];
         let edges = of.iter().flatten().flat_map(|tree| &tree.edges);
         edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
@@ -135,8 +119,8 @@ impl Fabric {
     }
 
     /// Whether forests are grown, and not found by linear programs.
-    pub(super) fn grows(&self, roots: Roots) -> bool {
-        roots == Roots::All && self.graph.ranks() > MOST_QUICK
+    pub(super) fn grows(&self) -> bool {
+        self.graph.ranks() > MOST_QUICK
     }
 
     /// A time of packings that is near enough to the cut: whole chunks of many ranks are further from it anyway, and the last steps
@@ -158,8 +142,8 @@ impl Fabric {
         let graph = self.packed(roots)?;
         let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
-            if self.grows(roots) {
-                return self.growth(roots, depth, growth::SHARES).map(|found| Shared::new(found.packing()));
+            if self.grows() {
+                return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);
             // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
@@ -168,12 +152,23 @@ impl Fabric {
         })
     }
 
-    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Growth, NoForest> {
+    /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
+    fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
+        match roots {
+            Roots::All => Ok(self.growth(roots, depth, growth::SHARES)?.packing()),
+            Roots::One(_) => {
+                let grown = self.growth(roots, depth, growth::MOST_SHARES)?;
+                of_trees(self.packed(roots)?, &grown.trees[0]).map_err(no_forest)
+            }
+        }
+    }
+
+    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Shared<Growth>, NoForest> {
         let graph = self.packed(roots)?;
         let list = self.representatives(roots);
         // Measured: 10 rounds in which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
-        grow(graph, self.symmetry(), &list, Ways::Shortest, depth, shares, self.enough(roots)).map_err(no_forest)
+        recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots)).map_err(no_forest)
     }
 }
 

@@ -82,9 +82,10 @@ pub struct Fabric {
     sends_by_link: bool,
     /// Where all ranks see the same network.
     steps: Option<Steps>,
-    /// The extents over which ranks are numbered, and the shifts of the routed part.
+    /// The extents over which ranks are numbered; the shifts of the routed part, and none.
     dims: Vec<u32>,
     symmetry: OnceLock<Shared<Symmetry>>,
+    still: OnceLock<Shared<Symmetry>>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
     partition: OnceLock<Option<Partition>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
@@ -130,6 +131,7 @@ impl Fabric {
             steps,
             dims: dims.to_vec(),
             symmetry: OnceLock::new(),
+            still: OnceLock::new(),
             cuts: Mutex::default(),
             partition: OnceLock::new(),
             packings: Mutex::default(),
@@ -286,7 +288,7 @@ impl Fabric {
             }
             last = packing.time;
             depths.push(least.saturating_add(more).min(deepest));
-            more = if self.grows(roots) { more + (more / 2).max(1) } else { 2 * more + 1 };
+            more = if self.grows() { more + (more / 2).max(1) } else { 2 * more + 1 };
         }
         depths
     }

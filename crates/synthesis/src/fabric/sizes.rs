@@ -20,9 +20,10 @@ pub(super) const MOST_QUICK: u32 = 16;
 /// Unlike ranks times arcs up to which cuts are exact, since they need a flow to each of these ranks; beyond it only the cuts around
 /// single ranks are known.
 const MOST_CUT: u64 = 1 << 16;
-/// Roots times arcs, and roots times pairs of ranks, up to which any plan may consider a forest.
+/// Roots times arcs, and roots times pairs of ranks, up to which any plan may consider a forest. One root has more trees.
 const MOST_CHEAP: usize = 28_000;
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
+const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
 
 impl Fabric {
     /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around one rank.
@@ -50,12 +51,16 @@ impl Fabric {
         }
         let Ok(graph) = self.packed(roots) else { return false };
         let (found, ranks) = (self.representatives(roots).len(), graph.ranks() as usize);
-        found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= MOST_CHEAP_PAIRS
+        let most = if roots == Roots::All { MOST_CHEAP_PAIRS } else { MOST_CHEAP_PAIRS_OF_ONE };
+        found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
     }
 
-    /// The shifts of the part of the network that messages use.
-    pub(crate) fn symmetry(&self) -> &Shared<Symmetry> {
-        self.symmetry.get_or_init(|| Shared::new(Symmetry::find(self.routed(), &self.dims)))
+    /// The shifts of the part of the network that messages use, by which roots are moved.
+    pub(super) fn symmetry(&self, roots: Roots) -> &Shared<Symmetry> {
+        match roots {
+            Roots::All => self.symmetry.get_or_init(|| Shared::new(Symmetry::find(self.routed(), &self.dims))),
+            Roots::One(_) => self.still.get_or_init(|| Shared::new(Symmetry::none(self.routed()))),
+        }
     }
 
     /// The number of roots whose trees are found; all others have the same trees, moved.
@@ -66,7 +71,7 @@ impl Fabric {
     /// The roots whose trees are found; shifts map them to all others.
     pub(crate) fn representatives(&self, roots: Roots) -> Vec<u32> {
         match roots {
-            Roots::All => self.symmetry().representatives(),
+            Roots::All => self.symmetry(roots).representatives(),
             Roots::One(root) => vec![root],
         }
     }
@@ -79,10 +84,7 @@ impl Fabric {
             return Err(too_large);
         }
         let graph = self.routed();
-        let each = match roots {
-            Roots::All => self.representatives(roots).len(),
-            Roots::One(_) => ranks as usize,
-        };
-        if (each * graph.arcs().len()) as u64 <= MOST_PACKED { Ok(graph) } else { Err(too_large) }
+        let found = self.representatives(roots).len();
+        if (found * graph.arcs().len()) as u64 <= MOST_PACKED { Ok(graph) } else { Err(too_large) }
     }
 }
