@@ -62,6 +62,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/reducing.py --machines dgx-h100 dgx-h100-x8-sharp
 	$(say) "choices on networks beside simulations"
 	@$(BIN)/python benches/networks.py
+	$(say) "steps of programs on 16,384 accelerators"
+	@$(BIN)/python benches/programs.py
 
 # Counters of the coverage, which the stable compiler makes; they are for the program only, so a triple keeps them out of what
 # is compiled for the build itself. The objects have a folder of their own.

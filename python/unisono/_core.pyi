@@ -163,6 +163,8 @@ class Machine:
 class WorkloadGraph:
     @staticmethod
     def read(files: Sequence[tuple[str, bytes]], strict: bool = False) -> WorkloadGraph: ...
+    @staticmethod
+    def of_workload(origin: str, text: str | None = None) -> WorkloadGraph: ...
     @property
     def name(self) -> str: ...
     @property
@@ -173,7 +175,12 @@ class WorkloadGraph:
     def nodes(self) -> list[int]: ...
     def to_chakra(self) -> dict[str, bytes]: ...
     def time(
-        self, machine: Machine, accelerator: tuple[float, float] | None = None, overlap: bool = True
+        self,
+        machine: Machine,
+        accelerator: tuple[float, float] | None = None,
+        overlap: bool = True,
+        level: str = "model",
+        algorithms: dict[str, str] | None = None,
     ) -> StepReport: ...
 
 @final

@@ -95,6 +95,62 @@ def test_the_rates_of_a_machine_file_are_taken(tmp_path: Path) -> None:
     assert un.step(TRANSFORMER, str(file), tflops=988)["compute_seconds"] < report["compute_seconds"]
 
 
+@pytest.mark.parametrize("machine", ["fattree-small", "hx2mesh-small"])
+def test_packets_take_about_what_the_model_predicts(machine: str) -> None:
+    model, packets = (un.step(TRANSFORMER, machine, level=level, **RATES) for level in ("model", "packet"))
+    check(packets, "StepReport")
+    assert packets["level"] == "packet"
+    assert packets["packets"] and packets["events"]
+    assert packets["compute_seconds"] == model["compute_seconds"]
+    assert packets["seconds"] == pytest.approx(packets["compute_seconds"] + packets["exposed_seconds"])
+    assert packets["seconds"] == pytest.approx(model["seconds"], rel=0.15)
+    assert {row["algorithm"] for row in packets["collectives"]} == {row["algorithm"] for row in model["collectives"]}
+
+
+@pytest.mark.parametrize("machine", ["torus2d-small", "archer", "fattree-small-reducing"])
+def test_one_collective_by_packets_is_its_simulated_plan(small: str, machine: str) -> None:
+    plan = un.plan("allreduce", machine, shape=8, bytes="1MiB")
+    run = un.simulate(plan.schedule)
+    assert un.step(small, machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
+
+
+def test_another_algorithm_is_asked_for_with_what_if(small: str) -> None:
+    report = un.step(small, "torus2d-small", what_if=[{"allreduce": "ring"}], algorithms={"allreduce": "binomial"})
+    ring = un.plan("allreduce", un.machine("torus2d-small", shape="8"), bytes="1MiB", algorithm="ring")
+    assert report["what_if"][0]["seconds"] == ring.predicted["seconds"]
+    assert report["seconds"] > report["what_if"][0]["seconds"]
+    with pytest.raises(un.UnsupportedError, match="in-network"):
+        un.step(small, "torus2d-small", algorithms={"allreduce": "in-network"})
+
+
+def test_the_price_of_the_network_is_reported(small: str) -> None:
+    report = un.step(small, "fattree-small", what_if=[{"machine": "torus2d-small"}, {"machine": "dgx-h100"}])
+    facts = un.machine("fattree-small").topology
+    assert facts is not None
+    assert report["cost_usd"] == facts["cost_usd"]
+    assert report["time_x_cost"] == pytest.approx(report["seconds"] * facts["cost_usd"])
+    torus, box = report["what_if"]
+    assert torus["cost_usd"] is not None
+    assert torus["cost_usd"] < facts["cost_usd"]
+    assert (box["cost_usd"], box["time_x_cost"]) == (None, None)
+
+
+@pytest.mark.parametrize("name", [preset["name"] for preset in un.workload_presets()])
+def test_a_workload_is_a_program(name: str) -> None:
+    machine = "fattree-small" if name != "gpt-3-moe" else "fattree-large"
+    report, before = un.step(name, machine), un.workload(name, machine)
+    assert report["accelerators"] == before["accelerators"]
+    assert report["compute_seconds"] == pytest.approx(before["compute_seconds"])
+    # An exchange with two partners is two permutations, one after the other.
+    assert report["seconds"] == pytest.approx(before["seconds"], rel=0.02)
+
+
+def test_servers_state_the_rates_of_their_accelerators() -> None:
+    report = un.step(TRANSFORMER, un.machine("dgx-h100-x8", nodes=32))
+    other = un.step(TRANSFORMER, "fattree-small", tflops=989, memory_gb_per_second=3350)
+    assert report["compute_seconds"] == other["compute_seconds"]
+
+
 def test_the_command_prints_a_table(tmp_path: Path) -> None:
     words = ("workload", "--from", str(TRANSFORMER), "--machine", "hx2mesh-small", *OPTIONS, "--what-if", "planes=2")
     plot = str(tmp_path / "step.svg")
@@ -114,7 +170,8 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     [
         (("--from", "missing.hlo"), "the program 'missing.hlo' does not exist"),
         (("gpt-3", "--from", "small.hlo"), "'gpt-3' and --from both name a workload"),
-        (("--from", "small.hlo", "--level", "packet"), "--level is for workloads by name"),
+        (("--from", "small.hlo", "--algorithm", "ring"), "--algorithm is for vgg16"),
+        (("--from", "small.hlo", "--what-if", "allreduce=fast"), "'fast'"),
         (("--from", "small.hlo", "--minibatch", "2"), "--minibatch is for vgg16"),
         (("--from", "small.hlo", "--what-if", "planes"), "'planes' is not KEY=VALUE"),
         (("--from", "small.hlo", "--what-if", "color=3"), "unknown field `color`"),

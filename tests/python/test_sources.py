@@ -134,7 +134,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "a program": (
         ("workload", "--from", "small.hlo", "--machine", "hx2mesh-small"),
-        {"--nodes", "--no-overlap", "--strict", "--tflops", "--memory-gb-per-second", "--what-if", "--plot"},
+        {"--level", "--nodes", "--no-overlap", "--strict", "--tflops", "--memory-gb-per-second", "--what-if", "--plot"},
     ),
     "list machines": (("machines",), set()),
     "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph"}),

@@ -89,7 +89,13 @@ pub fn workload<'py>(
             let iteration = made.iteration(&workload, &done.hosts.watched, done.hosts.makespan);
             (iteration, Some(done.packets), Some(done.events))
         }
-        other => return Err(input(WorkloadError::Level { origin: workload.name, found: other.to_owned() })),
+        other => {
+            return Err(input(WorkloadError::Level {
+                origin: workload.name,
+                found: other.to_owned(),
+                accepted: "model and packet; a program of --from has flow too",
+            }));
+        }
     };
     let report = Report {
         workload: &workload.name,

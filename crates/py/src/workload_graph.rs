@@ -3,19 +3,28 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use pyo3::prelude::*;
+use unisono_collective::Kind;
 use unisono_emit::PROGRAM_FORMATS;
 use unisono_machine::network::Network;
-use unisono_plan::workload::graph::{Prices, graph_report};
+use unisono_plan::{
+    Part, PlanError, RunError,
+    workload::{
+        Workload,
+        graph::{Level, Prices, Step},
+        places,
+    },
+};
 use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read_also};
 
 use crate::{
-    errors::{detached, input, plan_error, to_python},
+    errors::{detached, input, to_python},
     machine::Machine,
+    simulate::failed,
 };
 
 /// A program that computes and communicates, read from files of other tools.
 #[pyclass(frozen, module = "unisono")]
-pub struct WorkloadGraph(pub(crate) Graph);
+pub struct WorkloadGraph(pub(crate) Graph, Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
@@ -23,7 +32,16 @@ impl WorkloadGraph {
     #[staticmethod]
     #[pyo3(signature = (files, strict = false))]
     fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool) -> PyResult<Self> {
-        detached(py, || read_also(PROGRAM_FORMATS, &files, strict))?.map(Self).map_err(input)
+        detached(py, || read_also(PROGRAM_FORMATS, &files, strict))?.map(|graph| Self(graph, None)).map_err(input)
+    }
+
+    /// The workload `text` from the file `origin`, or where there is no text the preset `origin`.
+    #[staticmethod]
+    #[pyo3(signature = (origin, text = None))]
+    fn of_workload(origin: &str, text: Option<&str>) -> PyResult<Self> {
+        let read = text.map_or_else(|| Workload::preset(origin), |text| Workload::from_toml(text, origin));
+        let workload = read.map_err(input)?;
+        Ok(Self(workload.program(), Some(workload)))
     }
 
     #[getter]
@@ -55,15 +73,20 @@ impl WorkloadGraph {
     }
 
     /// One step on a machine. The rates of the accelerator are operations and bytes of memory a second; without them those
-    /// of the machine file are taken.
-    #[pyo3(signature = (machine, accelerator = None, overlap = true))]
+    /// of the machine file are taken. `algorithms` names that of every collective of a kind.
+    #[pyo3(signature = (machine, accelerator = None, overlap = true, level = "model", algorithms = None))]
     fn time<'py>(
         &self,
         py: Python<'py>,
         machine: &Machine,
         accelerator: Option<(f64, f64)>,
         overlap: bool,
+        level: &str,
+        algorithms: Option<BTreeMap<String, String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let level = Level::named(level, &self.0.name).map_err(input)?;
+        let of_kind = |(kind, name): (String, String)| Ok((kind.parse::<Kind>().map_err(input)?.name(), name));
+        let algorithms = algorithms.unwrap_or_default().into_iter().map(of_kind).collect::<PyResult<_>>()?;
         let own = machine.description().get::<Network>().and_then(|network| network.accelerator);
         let given = accelerator.or_else(|| own.map(|own| (own.tflops * 1e12, own.memory_gb_per_second * 1e9)));
         let accelerator = given.map(|(operations_per_second, memory_bytes_per_second)| Accelerator {
@@ -71,13 +94,27 @@ impl WorkloadGraph {
             memory_bytes_per_second,
         });
         let timed = detached(py, || {
-            let prices = Prices::new(&self.0, machine.description(), machine.part())?;
-            graph_report(&self.0, prices, accelerator, overlap)
+            let part = self.part(machine)?;
+            let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms);
+            Step { prices, accelerator, overlap, level }.report()
         })?;
-        to_python(py, &timed.map_err(plan_error)?)
+        to_python(py, &timed.map_err(|e: RunError| failed(py, e))?)
     }
 
     fn __repr__(&self) -> String {
         format!("<unisono.WorkloadGraph {}, {} ranks, from {}>", self.0.name, self.0.ranks, self.0.format)
+    }
+}
+
+impl WorkloadGraph {
+    /// The part of a machine on which the ranks run: on a whole network, a workload names the place of each.
+    fn part(&self, machine: &Machine) -> Result<Part, PlanError> {
+        match (machine.part(), &self.1, machine.description().get::<Network>()) {
+            (Part::All, Some(workload), Some(network)) => {
+                let extents = network.topology(&network.name)?.extents();
+                Ok(Part::Places(places(workload, &network.name, &extents)?))
+            }
+            (part, ..) => Ok(part.clone()),
+        }
     }
 }

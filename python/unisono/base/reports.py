@@ -381,7 +381,7 @@ class SecondOpinion(TypedDict):
 
 
 class WhatIf(TypedDict):
-    """The times of a step after changes of the machine."""
+    """The times of a step after changes of the machine, and the price of its network."""
 
     changes: dict[str, str]
     machine: str
@@ -389,6 +389,8 @@ class WhatIf(TypedDict):
     compute_seconds: float
     communication_seconds: float
     exposed_seconds: float
+    cost_usd: float | None
+    time_x_cost: float | None
     speed_up: float
 
 
@@ -403,6 +405,8 @@ class StepReport(WorkloadReport):
     second_opinion: list[SecondOpinion]
     unknown: dict[str, int]
     notes: list[str]
+    cost_usd: float | None
+    time_x_cost: float | None
     what_if: list[WhatIf]
 
 

@@ -63,6 +63,7 @@ def print_step(report: StepReport) -> None:
         unknown = ", ".join(f"{name} ({count})" for name, count in sorted(report["unknown"].items()))
         print_lines("", f"operations whose time is not known, counted by their memory traffic: {unknown}")
     if report["what_if"]:
+        priced = any(row["cost_usd"] is not None for row in report["what_if"])
         changed = [
             [
                 ", ".join(f"{key}={value}" for key, value in row["changes"].items()),
@@ -70,9 +71,18 @@ def print_step(report: StepReport) -> None:
                 duration(row["communication_seconds"]),
                 duration(row["exposed_seconds"]),
                 number(row["speed_up"], 3),
+                *(_prices(row["cost_usd"], row["time_x_cost"], report["time_x_cost"]) if priced else []),
             ]
             for row in report["what_if"]
         ]
         print_lines("")
         columns = ["what if", "step", "communication", "exposed", "times faster"]
+        columns += ["network, M$", "step x price"] if priced else []
         print_table(columns, changed, right=columns[1:])
+
+
+def _prices(cost: float | None, time_x_cost: float | None, before: float | None) -> list[str]:
+    """The price of a network, and the product of time and price over that before the change."""
+    price = "" if cost is None else number(cost * 1e-6, 2)
+    product = "" if time_x_cost is None or not before else number(time_x_cost / before, 3)
+    return [price, product]

@@ -13,16 +13,19 @@ from unisono.cli._sources import LIST, NAMED_WORKLOAD, PROGRAM, refuse_unused
 
 __all__ = ["workload"]
 
+#: How each level times the communication of a program.
+_BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"}
+
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--machine", metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file.")
 @click.option(
     "--level",
-    type=click.Choice(["model", "packet"]),
+    type=click.Choice(["model", "flow", "packet"]),
     default="model",
     show_default=True,
-    help="The time of communication: by the model of plans, or with every packet simulated.",
+    help="The time of communication: by the model of plans, by flows that share links (of --from), or packet by packet.",
 )
 @click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
@@ -51,7 +54,7 @@ __all__ = ["workload"]
     "--what-if",
     multiple=True,
     metavar="K=V[,K=V...]",
-    help="Also with other values of the machine file, another machine=NAME, or fail=LINK; may be repeated.",
+    help="Also with other values of the machine file, machine=NAME, fail=LINK or allreduce=ALGORITHM; may be repeated.",
 )
 @json_option
 @limit_options
@@ -88,13 +91,14 @@ def workload(
                 strict=strict,
                 tflops=tflops,
                 memory_gb_per_second=memory_gb_per_second,
+                level=level,
                 what_if=changes,
             )
         _draw(program, plot)
         if as_json:
             print_json({**program, "files": [plot] if plot is not None else []})
             return
-        _print_times(program, f"{program['accelerators']} accelerators of {program['machine']}, by the model")
+        _print_times(program, f"{program['accelerators']} accelerators of {program['machine']}, {_BY[level]}")
         print_step(program)
         if plot is not None:
             print_lines("", f"wrote {plot}")

@@ -5,11 +5,11 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from unisono._core import InputError, Machine, WorkloadGraph
-from unisono.base.files import exists, file_name, read_bytes, title
-from unisono.base.inputs import finite
+from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
+from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, read_bytes, read_text, title
+from unisono.base.inputs import finite, named
 from unisono.base.messages import shown
-from unisono.base.reports import StepReport, WhatIf
+from unisono.base.reports import StepReport
 from unisono.machines.descriptions import machine as machine_of
 
 __all__ = ["read_workload", "step"]
@@ -24,6 +24,8 @@ def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> Work
     Read are HLO text of XLA, GOAL, a Chakra execution trace of each rank, also with a JSON file of process groups
     beside them, and a trace of PyTorch's profiler of each rank, or of one that stands for all.
 
+    A workload by its name, or its TOML file, is a program too. Its ranks lie as in ``unisono.workload``.
+
     An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
 
     Raises:
@@ -31,8 +33,12 @@ def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> Work
 
     """
     text = file_name(path)
+    if text in [preset["name"] for preset in workload_presets()]:
+        return WorkloadGraph.of_workload(text)
     if not exists(text):
         raise InputError(f"the program '{title(text)}' does not exist; accepted are a file and a folder of files")
+    if text.endswith(".toml"):
+        return WorkloadGraph.of_workload(title(text), read_text(text, MOST_DESCRIPTION_BYTES))
     if not Path(text).is_dir():
         return WorkloadGraph.read([(title(text), read_bytes(text))], strict)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
@@ -52,6 +58,8 @@ def step(
     strict: bool = False,
     tflops: float | None = None,
     memory_gb_per_second: float | None = None,
+    level: str = "model",
+    algorithms: Mapping[str, str] | None = None,
     what_if: Iterable[Mapping[str, object]] = (),
 ) -> StepReport:
     """One step of a program of another tool on a machine.
@@ -60,32 +68,72 @@ def step(
     ``exposed_seconds`` is communication that no compute hides. Where a program counts operations, compute takes the
     larger of operations by ``tflops`` and bytes by ``memory_gb_per_second``, by default those of the machine file.
 
+    By ``level`` "model" a collective takes what the model of plans predicts for it; by "flow" groups of ranks that
+    communicate at the same time share the links; by "packet" the planned schedules of all collectives share the network,
+    and every packet is simulated. ``algorithms`` names the algorithm of every
+    collective of a kind (``{"allreduce": "ring"}``); without a name the fastest is taken.
+
     ``what_if`` lists changes, each with its own times in the report: other values of keys of the machine file
-    (``{"link_gbps": 800}``), of ``tflops`` and ``memory_gb_per_second``, another ``machine``, and links and nodes that
-    ``fail``.
+    (``{"link_gbps": 800}``), of ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that
+    ``fail``, and another algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
     Raises:
         InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.
-        UnsupportedError: no algorithm makes a collective on the machine.
+        UnsupportedError: no algorithm makes a collective on the machine, or not the one that is named.
+        SimulationError: the packets stop.
 
     """
     graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict)
     found = machine if isinstance(machine, Machine) else machine_of(machine)
     rates = dict(zip(_RATES, (tflops, memory_gb_per_second), strict=True))
-    report = graph.time(found, _accelerator(found, rates), overlap)
-    report["what_if"] = [_changed(graph, found, rates, dict(changes), report, overlap) for changes in what_if]
+    by = dict(algorithms or {})
+    level = named("level", level)
+    report = _timed(graph, found, rates, by, level, overlap=overlap)
+    report["what_if"] = []
+    for changes in what_if:
+        other, own_rates, own_by = _changed(found, rates, by, changes)
+        after = _timed(graph, other, own_rates, own_by, level, overlap=overlap)
+        report["what_if"].append(
+            {
+                "changes": {
+                    key: value.name if isinstance(value, Machine) else str(value) for key, value in changes.items()
+                },
+                "machine": after["machine"],
+                "seconds": after["seconds"],
+                "compute_seconds": after["compute_seconds"],
+                "communication_seconds": after["communication_seconds"],
+                "exposed_seconds": after["exposed_seconds"],
+                "cost_usd": after["cost_usd"],
+                "time_x_cost": after["time_x_cost"],
+                "speed_up": report["seconds"] / after["seconds"] if after["seconds"] > 0 else 1.0,
+            }
+        )
+    return report
+
+
+def _timed(
+    graph: WorkloadGraph,
+    machine: Machine,
+    rates: dict[str, float | None],
+    algorithms: dict[str, str],
+    level: str,
+    *,
+    overlap: bool,
+) -> StepReport:
+    """One step, with the price of the network."""
+    report = graph.time(machine, _accelerator(machine, rates), overlap, level, algorithms)
+    cost = (machine.topology or {}).get("cost_usd")
+    # Presets of servers state no prices.
+    report["cost_usd"] = cost or None
+    report["time_x_cost"] = report["seconds"] * cost if cost else None
     return report
 
 
 def _changed(
-    graph: WorkloadGraph,
-    machine: Machine,
-    rates: dict[str, float | None],
-    changes: dict[str, object],
-    before: StepReport,
-    overlap: bool,
-) -> WhatIf:
-    other, own_rates = machine, dict(rates)
+    machine: Machine, rates: dict[str, float | None], algorithms: dict[str, str], changes: Mapping[str, object]
+) -> tuple[Machine, dict[str, float | None], dict[str, str]]:
+    """The machine, the rates of the accelerator and the algorithms after changes."""
+    other, own_rates, own_algorithms = machine, dict(rates), dict(algorithms)
     # The machine comes first: the other changes are of the machine that is taken.
     for key, value in sorted(changes.items(), key=lambda change: change[0] != "machine"):
         if key == "machine":
@@ -96,18 +144,11 @@ def _changed(
             other = other.degraded(str(value).split("+"))
         elif key in _RATES:
             own_rates[key] = finite(key, value)
+        elif key.replace("_", "-") in collectives():
+            own_algorithms[key.replace("_", "-")] = named("the algorithm", value)
         else:
             other = other.changed(key, str(value))
-    after = graph.time(other, _accelerator(other, own_rates), overlap)
-    return {
-        "changes": {key: value.name if isinstance(value, Machine) else str(value) for key, value in changes.items()},
-        "machine": after["machine"],
-        "seconds": after["seconds"],
-        "compute_seconds": after["compute_seconds"],
-        "communication_seconds": after["communication_seconds"],
-        "exposed_seconds": after["exposed_seconds"],
-        "speed_up": before["seconds"] / after["seconds"] if after["seconds"] > 0 else 1.0,
-    }
+    return other, own_rates, own_algorithms
 
 
 def _accelerator(machine: Machine, rates: dict[str, float | None]) -> tuple[float, float] | None:

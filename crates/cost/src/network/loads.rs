@@ -72,6 +72,11 @@ impl<'a> Loads<'a> {
 
     /// Adds a message; whether it had a choice.
     fn add(&mut self, message: &Sent, room: f64) -> bool {
+        self.route(message, room, |_, _| ())
+    }
+
+    /// Adds a message, and passes on what it puts on each link; whether it had a choice.
+    pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
         let &Sent { from, to, bytes } = message;
         if from == to {
             return false;
@@ -88,7 +93,9 @@ impl<'a> Loads<'a> {
                 if self.bytes[link as usize] == 0.0 {
                     self.touched.push(link);
                 }
-                self.bytes[link as usize] += share * self.weight(link);
+                let bytes = share * self.weight(link);
+                self.bytes[link as usize] += bytes;
+                on(link, bytes);
             }
             if !any {
                 break;
@@ -111,15 +118,7 @@ impl<'a> Loads<'a> {
             self.hops.clear();
             self.routing.hops(at, header, &mut self.hops);
             chose |= self.hops.len() > 1;
-            // With the part on it, if that makes a difference.
-            let on = |hop: &&Hop| {
-                let more = if self.speeds.is_even() { 0.0 } else { share * self.weight(hop.link) };
-                self.bytes[hop.link as usize] + more
-            };
-            let part = if self.speeds.is_even() { share } else { 0.0 };
-            let roomy = self.hops.iter().find(|hop| on(hop) + part <= room * (1.0 + 1e-9));
-            let least = roomy.or_else(|| self.hops.iter().min_by(|a, b| on(a).total_cmp(&on(b))));
-            let hop = *least.expect("a routing leads to every accelerator");
+            let hop = *self.best(share, room).expect("a routing leads to every accelerator");
             self.way.push(hop.link);
             assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
             (at, header.vc) = (self.plane.link(hop.link).to, hop.vc);
@@ -127,8 +126,35 @@ impl<'a> Loads<'a> {
         chose
     }
 
+    /// Of the hops that are listed, the first whose link has room for a part of a message, or else the one whose link has least on it.
+    #[inline]
+    fn best(&self, share: f64, room: f64) -> Option<&Hop> {
+        // With the part on it, if that makes a difference.
+        let is_even = self.speeds.is_even();
+        let on = |hop: &Hop| {
+            let more = if is_even { 0.0 } else { share * self.weight(hop.link) };
+            self.bytes[hop.link as usize] + more
+        };
+        if room > 0.0 {
+            let part = if is_even { share } else { 0.0 };
+            let most = room * (1.0 + 1e-9) - part;
+            if let Some(roomy) = self.hops.iter().find(|hop| on(hop) <= most) {
+                return Some(roomy);
+            }
+        }
+        let (first, others) = self.hops.split_first()?;
+        let mut best = (first, on(first));
+        for hop in others {
+            let load = on(hop);
+            if load < best.1 {
+                best = (hop, load);
+            }
+        }
+        Some(best.0)
+    }
+
     /// The bytes of the busiest link; all links are empty again.
-    fn take(&mut self) -> f64 {
+    pub fn take(&mut self) -> f64 {
         let busiest = self.touched.iter().map(|&l| self.bytes[l as usize]).fold(0.0, f64::max);
         self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);
         busiest

@@ -2,8 +2,10 @@
 //! bounds.
 
 pub mod bounds;
+mod group_loads;
 mod loads;
 mod model;
+mod routed;
 mod schedule;
 mod speeds;
 mod timetable;
@@ -14,6 +16,7 @@ use unisono_machine::{
 };
 
 pub use bounds::cut_roots;
+pub use group_loads::GroupLoad;
 pub use model::NetworkModel;
 pub use schedule::{MessageRound, message_rounds};
 pub use speeds::Speeds;

@@ -26,6 +26,7 @@ use unisono_schedule::Schedule;
 
 use super::{
     loads::{Loads, Sent},
+    routed::{Patterns, Routed},
     schedule::{Message, MessageRound, message_rounds},
     speeds::Speeds,
     timetable::{self, Prices},
@@ -53,6 +54,7 @@ pub struct NetworkModel {
     send_machines_per: MachinesPer,
     computing: Switches,
     planes: u32,
+    pub(super) patterns: Patterns,
 }
 
 impl NetworkModel {
@@ -75,6 +77,7 @@ impl NetworkModel {
             send_machines_per: network.send_machines_per,
             computing: network.computing(&*topology)?,
             planes: network.planes,
+            patterns: Patterns::default(),
         })
     }
 
@@ -99,7 +102,7 @@ impl NetworkModel {
         &self.speeds
     }
 
-    fn loads(&self) -> Loads<'_> {
+    pub(super) fn loads(&self) -> Loads<'_> {
         Loads::new(&self.plane, &*self.routing, &self.speeds)
     }
 
@@ -115,40 +118,37 @@ impl NetworkModel {
 
     /// Nanoseconds of exchanges that follow each other.
     pub fn exchanges_ns(&self, exchanges: &[Exchange]) -> f64 {
-        let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
-        let every = narrow::<usize>(messages.div_ceil(MOST_ROUTED).max(1));
-        let mut loads = self.loads();
-        // Many short exchanges stand for each other, or else the many flows of one.
-        let (outer, inner) = if exchanges.len() >= every { (every, 1) } else { (1, every) };
-        let routed = exchanges.iter().step_by(outer);
-        let count = routed.len().max(1) as f64;
-        let mut latency = Vec::new();
-        let transfers: f64 = routed.map(|e| self.transfer_ns(e, inner, &mut loads, &mut latency)).sum();
-        (latency.into_iter().fold(0.0, f64::max) + transfers) * exchanges.len() as f64 / count
+        self.exchanges_within_ns(exchanges, MOST_ROUTED)
     }
 
-    /// What the bytes of an exchange take; adds the latency of each flow to that of its part.
-    fn transfer_ns(&self, exchange: &Exchange, every: usize, loads: &mut Loads, latency: &mut Vec<f64>) -> f64 {
-        let flows = || exchange.flows.iter().step_by(every);
-        let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
-        latency.resize(latency.len().max(flows().len()), 0.0);
-        let mut messages = Vec::with_capacity(flows().len() * self.places.len());
-        for (part, flow) in flows().enumerate() {
-            let sent = |r: u32| {
-                let [from, to] = [r, flow.to(r)].map(|rank| self.places[rank as usize]);
-                Sent { from, to, bytes: bytes(flow) }
-            };
-            let first = messages.len();
-            messages.extend((0..self.ranks()).map(sent));
-            let ways: Vec<f64> = messages[first..].iter().map(|m| loads.latency_ns(m.from, m.to)).collect();
-            latency[part] += self.chain_ns(flow, &ways);
+    /// As [`Self::exchanges_ns`], but of more than `most` messages some stand for the others.
+    pub fn exchanges_within_ns(&self, exchanges: &[Exchange], most: u64) -> f64 {
+        let (outer, inner) = self.sampling(exchanges, most);
+        let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };
+        let (mut latency, mut transfers) = (Vec::<f64>::new(), 0.0);
+        for run in exchanges.chunk_by(are_alike) {
+            let routed = run.iter().step_by(outer);
+            let scale = run.len() as f64 / routed.len() as f64;
+            let mut of_run = Vec::new();
+            transfers += routed.map(|e| routing.transfer_ns(e, inner, &mut of_run)).sum::<f64>() * scale;
+            latency.resize(latency.len().max(of_run.len()), 0.0);
+            latency.iter_mut().zip(of_run).for_each(|(all, ns)| *all += ns * scale);
         }
-        let all: f64 = exchange.flows.iter().map(bytes).sum();
-        let routed: f64 = flows().map(bytes).sum();
-        let scale = if routed > 0.0 { all / routed } else { 1.0 };
-        let transfer = loads.busiest(&messages) * scale * self.ns_per_byte;
+        latency.into_iter().fold(0.0, f64::max) + transfers
+    }
+
+    /// The distances of the exchanges, and of the flows of one, that are routed if at most about `most` messages are.
+    pub(super) fn sampling(&self, exchanges: &[Exchange], most: u64) -> (usize, usize) {
+        let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
+        let every = narrow::<usize>(messages.div_ceil(most.max(1)).max(1));
+        // Many short exchanges of the same bytes stand for each other, or else the many flows of one.
+        if exchanges.len() >= every { (every, 1) } else { (1, every) }
+    }
+
+    /// The time that hosts take for an exchange: for their reductions, or their messages.
+    pub(super) fn host_ns(&self, exchange: &Exchange) -> f64 {
         let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
-        transfer.max(exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
+        (exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
     }
 
     /// Nanoseconds of messages along trees: by their timetable, unless hosts or reductions take longer.
@@ -160,30 +160,8 @@ impl NetworkModel {
     }
 
     /// Of a way with this latency; a message from a rank to itself takes none.
-    fn message_ns(&self, from: u32, to: u32, way_ns: f64) -> f64 {
+    pub(super) fn message_ns(&self, from: u32, to: u32, way_ns: f64) -> f64 {
         if from == to { 0.0 } else { way_ns + self.overhead_ns }
-    }
-
-    /// The longest sum of latencies along `repeat` messages that follow each other, by doubling their number.
-    fn chain_ns(&self, flow: &Flow, ways: &[f64]) -> f64 {
-        let message = |(r, &way): (u32, &f64)| (flow.to(r), self.message_ns(r, flow.to(r), way));
-        let mut step: Vec<(u32, f64)> = (0..).zip(ways).map(message).collect();
-        let mut chain: Vec<(u32, f64)> = (0..self.ranks()).map(|r| (r, 0.0)).collect();
-        let mut left = flow.repeat;
-        while left > 0 {
-            let then = |at: &(u32, f64)| {
-                let (to, more) = step[at.0 as usize];
-                (to, at.1 + more)
-            };
-            if left & 1 == 1 {
-                chain = chain.iter().map(then).collect();
-            }
-            left >>= 1;
-            if left > 0 {
-                step = step.iter().map(then).collect();
-            }
-        }
-        chain.iter().map(|&(_, ns)| ns).fold(0.0, f64::max)
     }
 
     /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge. `places` are those of the ranks and of the
@@ -238,4 +216,11 @@ impl NetworkModel {
         };
         Ok(longest + rounds.iter().map(transfer_ns).sum::<f64>())
     }
+}
+
+/// Returns whether exchanges move and reduce the same bytes.
+pub(super) fn are_alike(a: &Exchange, b: &Exchange) -> bool {
+    let bytes = |e: &Exchange| (e.reduced, e.flows.len());
+    let same = |(a, b): (&Flow, &Flow)| (a.bytes, a.repeat) == (b.bytes, b.repeat);
+    bytes(a) == bytes(b) && a.flows.iter().zip(&b.flows).all(same)
 }

@@ -10,8 +10,8 @@ pub enum WorkloadError {
     Toml { origin: String, line: usize, message: String },
     #[error("{origin}: {error}")]
     Wrong { origin: String, error: WrongWorkload },
-    #[error("{origin}: level is '{found}'; accepted are model and packet")]
-    Level { origin: String, found: String },
+    #[error("{origin}: level is '{found}'; accepted are {accepted}")]
+    Level { accepted: &'static str, origin: String, found: String },
     #[error("{name} needs {ranks} accelerators, and {machine} has {accelerators}")]
     TooLarge { name: String, ranks: u32, machine: String, accelerators: u64 },
     #[error(
@@ -27,6 +27,17 @@ pub enum WorkloadError {
     NoAccelerator(String),
     #[error("{0}: {1}")]
     Waits(String, ClockError),
+    #[error(
+        "{program}: rank {rank} makes another collective in node {node} ('{name}') than the other ranks of its groups; accepted are \
+         programs in which the ranks of a group make the same collectives in the same order"
+    )]
+    Unlike { program: String, rank: u32, node: usize, name: String },
+    #[error(
+        "{0} has messages between pairs of ranks, which flows are not made of; accepted are the levels model and packet"
+    )]
+    NoFlows(String),
+    #[error("{name} cannot be simulated: {message}")]
+    Tasks { name: String, message: String },
     #[error("step '{step}': {message}")]
     Step { step: String, message: String },
 }

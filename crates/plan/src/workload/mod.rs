@@ -7,6 +7,7 @@ mod error;
 pub mod graph;
 mod layout;
 mod network;
+mod program;
 mod shared;
 mod tasks;
 mod timeline;

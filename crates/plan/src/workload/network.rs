@@ -71,6 +71,6 @@ impl NetworkWorkload {
     /// # Errors
     /// It is larger than buffers can be.
     pub(super) fn case(&self, kind: Kind, workload: &Workload, c: &Communication) -> Result<Case<'static>, PlanError> {
-        self.network.case(kind, (Dtype::F32, c.elements), extents(workload, c))
+        self.network.case(kind, 0, (Dtype::F32, c.elements), extents(workload, c))
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks::Extents, resolve};
 use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::network::{MessageRound, NetworkPart, message_rounds};
+use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, message_rounds};
 use unisono_lower::{Exchange, Flow};
 use unisono_machine::network::Network;
 use unisono_workload::Groups;
@@ -48,27 +48,55 @@ impl SharedNetwork {
         self.part.model.places()
     }
 
+    /// The reducing engines of the switch on a place.
+    pub fn engines(&self, place: u32) -> u8 {
+        self.part.model.computing().engines(place)
+    }
+
     /// Seconds of a message that travels alone.
     pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         self.part.model.lone_message_ns(from, to, bytes) * 1e-9
     }
 
+    /// The exchanges of an algorithm in one group, in closed form or from its schedule.
+    ///
+    /// # Errors
+    /// The schedule is too large, or not well-formed.
+    pub fn exchanges(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
+        match algorithm.profile(case, params) {
+            Some(Profile::Exchanges(exchanges)) => Ok(exchanges),
+            _ => of_schedule(algorithm, case, params),
+        }
+    }
+
+    /// The load of each group.
+    pub fn group_loads(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> Vec<GroupLoad> {
+        let lists: Vec<&[u32]> = groups.iter().collect();
+        self.part.model.group_loads(&in_groups(exchanges, groups), &lists, MOST_ROUTED)
+    }
+
+    /// The rate of each link over the machine's own is in its loads, so every link has a bandwidth of 1.
+    pub fn link_count(&self) -> usize {
+        self.part.model.plane().links().len()
+    }
+
     /// Seconds of exchanges of every group.
     pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
-        self.part.model.exchanges_ns(&in_groups(exchanges, groups)) * 1e-9
+        self.part.model.exchanges_within_ns(&in_groups(exchanges, groups), MOST_ROUTED) * 1e-9
     }
 
     /// A collective of one group whose ranks lie by `extents`.
     ///
     /// # Errors
-    /// It is larger than buffers can be.
+    /// It is larger than buffers can be, or the root is no rank.
     pub fn case(
         &self,
         kind: Kind,
+        root: u64,
         (dtype, elements): (Dtype, u64),
         extents: Extents,
     ) -> Result<Case<'static>, PlanError> {
-        let collective = Collective::new(kind, extents.ranks(), elements, 0, Operator::Sum, dtype)?;
+        let collective = Collective::new(kind, extents.ranks(), elements, root, Operator::Sum, dtype)?;
         Ok(Case::on_ranks(collective, prices(&self.part, extents)))
     }
 
@@ -128,7 +156,8 @@ impl SharedNetwork {
                 break;
             }
             check();
-            let seconds = self.seconds(&exchanges, &asked.groups);
+            let is_alone = asked.groups.len() == 1;
+            let seconds = if is_alone { alone } else { self.seconds(&exchanges, &asked.groups) };
             if best.is_none_or(|(least, first)| seconds < least || seconds == least && at < first) {
                 best = Some((seconds, at));
             }
@@ -139,6 +168,9 @@ impl SharedNetwork {
         })
     }
 }
+
+/// Messages that are routed for one time; of more, some stand for others of the same bytes.
+const MOST_ROUTED: u64 = 1 << 17;
 
 /// A schedule of one group is built for its time if it has at most this many instructions.
 const MOST_BUILT: u64 = 1 << 18;

@@ -7,6 +7,7 @@ mod every_algorithm;
 mod every_rank_algorithm;
 mod forest;
 mod large;
+mod levels;
 mod lowering;
 mod mutations;
 mod names;

@@ -264,7 +264,7 @@ fn on(machine: &str, program: &WorkloadGraph, overlap: bool) -> GraphReport {
     let machine = Machine::preset(machine).unwrap();
     let prices = Prices::new(program, &machine, &Part::All).unwrap();
     let rates = Accelerator { operations_per_second: 20e12, memory_bytes_per_second: 2e12 };
-    graph_report(program, prices, Some(rates), overlap).unwrap()
+    graph_report(prices, Some(rates), overlap).unwrap()
 }
 
 #[test]
@@ -352,6 +352,6 @@ fn requests_that_do_not_fit_are_refused() {
     assert!(refused("wse2", &Part::All).contains("programs are timed on"));
     let machine = Machine::preset("fattree-small").unwrap();
     let prices = Prices::new(&program, &machine, &Part::All).unwrap();
-    let message = graph_report(&program, prices, None, true).unwrap_err().to_string();
+    let message = graph_report(prices, None, true).unwrap_err().to_string();
     assert!(message.starts_with("jit_step counts operations; give the rates of the accelerator"), "{message}");
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustc_hash::FxHashMap;
-use unisono_workload::{Queues, RankClass, Work};
+use unisono_workload::{Queues, RankClass, Work, WorkloadGraph};
 
 use super::Interval;
 
@@ -133,4 +133,15 @@ impl Waiting {
 /// The number of a node's queue.
 pub(super) fn queue_of(work: &Work, overlap: bool) -> usize {
     usize::from(overlap && !work.is_compute())
+}
+
+/// The class of each rank.
+pub(super) fn classes_of_ranks(graph: &WorkloadGraph) -> Vec<usize> {
+    let mut of = vec![0; graph.ranks as usize];
+    for (number, class) in graph.classes.iter().enumerate() {
+        for &rank in &class.ranks {
+            of[rank as usize] = number;
+        }
+    }
+    of
 }

@@ -16,7 +16,7 @@ use unisono_workload::{Queues, Work, WorkloadGraph};
 
 use super::{
     ClockError, Interval,
-    class::{Class, Meeting, State, queue_of},
+    class::{Class, Meeting, State, classes_of_ranks, queue_of},
 };
 
 /// What happens at a time.
@@ -260,17 +260,6 @@ impl<'a, F: Fn(usize, usize) -> f64, L: Fn(usize, usize) -> f64> Simulation<'a, 
             _ => ClockError::Meeting { rank, node, name },
         })
     }
-}
-
-/// The class of each rank.
-fn classes_of_ranks(graph: &WorkloadGraph) -> Vec<usize> {
-    let mut of = vec![0; graph.ranks as usize];
-    for (number, class) in graph.classes.iter().enumerate() {
-        for &rank in &class.ranks {
-            of[rank as usize] = number;
-        }
-    }
-    of
 }
 
 /// The number of classes with a rank in the groups, or in a pair of a sender and a receiver.

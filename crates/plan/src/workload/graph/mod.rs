@@ -1,11 +1,21 @@
-//! The time of a program on a machine: each distinct communication is priced once, and the nodes are put on a clock.
+//! The time of a program on a machine: by the model, each distinct communication is priced once, and the nodes are put on a
+//! clock; at other levels the messages of all nodes share the network.
 
+mod chosen;
 mod class;
 mod clock;
 mod events;
+mod flows;
+mod level;
+mod occurrences;
 mod prices;
 mod report;
+mod routes;
+mod simulate;
+mod tasks;
 
+pub use chosen::Chosen;
 pub use clock::{Clock, ClockError, Interval};
+pub use level::Level;
 pub use prices::{Communication as PricedCommunication, Prices};
-pub use report::{CollectiveRow, GraphReport, OpinionRow, graph_report};
+pub use report::{CollectiveRow, GraphReport, OpinionRow, Step, graph_report};

@@ -16,11 +16,14 @@ use unisono_lower::{Exchange, Flow};
 use unisono_machine::{Machine, Shape, network::Network};
 use unisono_workload::{Collected, Groups, Work, WorkNode, WorkloadGraph};
 
-use super::super::{
-    WorkloadError,
-    shared::{InGroups, SharedNetwork},
+use super::{
+    super::{
+        WorkloadError,
+        shared::{InGroups, SharedNetwork},
+    },
+    Chosen,
 };
-use crate::{Asked, BoundReport, Part, PlanError, Problem, Target, plan, report::map, targets::require};
+use crate::{Asked, BoundReport, Part, PlanError, Problem, Root, Target, plan, report::map, targets::require};
 
 /// A group of more ranks is timed by exchanges in closed form alone.
 const MOST_PLANNED: u32 = 1024;
@@ -48,8 +51,12 @@ pub struct Prices<'a> {
     target: Box<dyn Target>,
     /// On a network.
     shared: Option<SharedNetwork>,
+    /// The algorithm of each kind of collective; without one the fastest is taken.
+    algorithms: BTreeMap<&'static str, String>,
     known: FxHashMap<Key, usize>,
     rows: Vec<Communication>,
+    /// Of each row, how its groups make it: one entry a size of groups.
+    chosen: Vec<Vec<Chosen>>,
     /// The row of each length and time of messages between pairs.
     messages: FxHashMap<(u64, Option<u64>), usize>,
 }
@@ -89,10 +96,53 @@ impl<'a> Prices<'a> {
             machine,
             target,
             shared,
+            algorithms: BTreeMap::new(),
             known: FxHashMap::default(),
             rows: Vec::new(),
+            chosen: Vec::new(),
             messages: FxHashMap::default(),
         })
+    }
+
+    /// Names the algorithm of every collective of a kind.
+    #[must_use]
+    pub fn by(self, algorithms: BTreeMap<&'static str, String>) -> Self {
+        Self { algorithms, ..self }
+    }
+
+    /// The accelerator of each rank, on a network.
+    pub fn places(&self) -> &[u32] {
+        self.shared.as_ref().map_or(&[], SharedNetwork::places)
+    }
+
+    /// The reducing engines of the switch on a place of a network.
+    pub fn engines(&self, place: u32) -> u8 {
+        self.shared.as_ref().map_or(0, |shared| shared.engines(place))
+    }
+
+    /// The links of a plane of a network.
+    pub fn link_count(&self) -> usize {
+        self.shared.as_ref().map_or(0, SharedNetwork::link_count)
+    }
+
+    pub(super) fn shared(&self) -> Option<&SharedNetwork> {
+        self.shared.as_ref()
+    }
+
+    /// The table of receivers of a row that is a permutation.
+    pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
+        self.known.iter().find_map(|(key, &known)| match *key {
+            Key::Permute { receivers, .. } if known == row => Some(receivers),
+            _ => None,
+        })
+    }
+
+    pub fn machine(&self) -> &Machine {
+        self.machine
+    }
+
+    pub fn graph(&self) -> &'a WorkloadGraph {
+        self.graph
     }
 
     /// The name of the model by which communications are timed.
@@ -107,6 +157,11 @@ impl<'a> Prices<'a> {
     /// The distinct communications, in the order in which they were first asked for.
     pub fn rows(&self) -> &[Communication] {
         &self.rows
+    }
+
+    /// How the groups of each row of [`Prices::rows`] make it. Messages have no entry.
+    pub fn chosen(&self) -> &[Vec<Chosen>] {
+        &self.chosen
     }
 
     /// The number of the communication of a rank's node in [`Prices::rows`]; `None` of compute.
@@ -138,16 +193,19 @@ impl<'a> Prices<'a> {
             return Ok(row);
         }
         check();
-        let priced = match key {
+        let (priced, chosen) = match key {
             Key::Collective(collected) => self.collective(&collected)?,
-            Key::Permute { bytes, receivers } => self.permute(bytes, &self.graph.receivers[receivers as usize])?,
+            Key::Permute { bytes, receivers } => {
+                (self.permute(bytes, &self.graph.receivers[receivers as usize])?, Vec::new())
+            }
             Key::Message { from, to, bytes } => return self.message(key, [from, to], bytes),
         };
-        Ok(self.keep(key, priced))
+        Ok(self.keep(key, priced, chosen))
     }
 
-    fn keep(&mut self, key: Key, priced: Communication) -> usize {
+    fn keep(&mut self, key: Key, priced: Communication, chosen: Vec<Chosen>) -> usize {
         self.rows.push(priced);
+        self.chosen.push(chosen);
         self.known.insert(key, self.rows.len() - 1);
         self.rows.len() - 1
     }
@@ -173,50 +231,61 @@ impl<'a> Prices<'a> {
         let nothing = Communication::nothing(Kind::Message, bytes);
         let algorithm = "send".to_owned();
         let priced = Communication { ranks: 2, groups: 1, algorithm, seconds, bound, latency_seconds, ..nothing };
-        let row = self.keep(key, priced);
+        let row = self.keep(key, priced, Vec::new());
         self.messages.insert(alike, row);
         Ok(row)
     }
 
-    fn collective(&self, collected: &Collected) -> Result<Communication, PlanError> {
+    fn collective(&self, collected: &Collected) -> Result<(Communication, Vec<Chosen>), PlanError> {
         let groups = &self.graph.groups[collected.groups as usize];
-        let mut slowest: Option<Communication> = None;
+        let (mut slowest, mut all) = (None::<Communication>, Vec::new());
         for size in groups.sizes() {
-            let priced = self.among(collected, &Arc::new(groups.of_size(size)), size)?;
+            let (priced, chosen) = self.among(collected, &Arc::new(groups.of_size(size)), size)?;
             if slowest.as_ref().is_none_or(|slowest| priced.seconds > slowest.seconds) {
                 slowest = Some(priced);
             }
+            all.extend(chosen);
         }
-        Ok(slowest.unwrap_or_else(|| Communication::nothing(collected.kind, collected.bytes)))
+        Ok((slowest.unwrap_or_else(|| Communication::nothing(collected.kind, collected.bytes)), all))
     }
 
     /// Groups of one size.
-    fn among(&self, collected: &Collected, groups: &Arc<Groups>, size: u32) -> Result<Communication, PlanError> {
+    fn among(
+        &self,
+        collected: &Collected,
+        groups: &Arc<Groups>,
+        size: u32,
+    ) -> Result<(Communication, Option<Chosen>), PlanError> {
         let nothing = Communication::nothing(collected.kind, collected.bytes);
         if size < 2 || collected.bytes == 0 && collected.kind != Kind::Barrier {
-            return Ok(Communication { ranks: size, groups: groups.len(), ..nothing });
+            return Ok((Communication { ranks: size, groups: groups.len(), ..nothing }, None));
         }
         let element_bytes = u64::from(collected.element_bytes.max(1));
         let (dtype, elements) = whole_elements(element_bytes, collected.bytes.div_ceil(element_bytes));
         let part = self.target.among(groups.group(0)).0;
-        let asked = Asked { dtype, ..Asked::new(collected.kind, self.machine, part, elements) };
+        // A root outside a smaller group is its first rank.
+        let root = if collected.root < size { u64::from(collected.root) } else { 0 };
+        let asked = Asked { dtype, root: Root::Rank(root), ..Asked::new(collected.kind, self.machine, part, elements) };
         let problem = Problem::new(&asked)?;
         let bound = tightest(&problem.cost()).map(crate::report::bound_report);
         let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
+        let named = self.algorithms.get(collected.kind.name()).map(String::as_str);
         match &self.shared {
             Some(shared) if groups.len() > 1 || size > MOST_PLANNED => {
                 let line = Extents::new(&[size]).expect("a group has a rank");
-                let case = shared.case(collected.kind, (dtype, elements), line)?;
-                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: None, wanted: Params::new() };
+                let case = shared.case(collected.kind, root, (dtype, elements), line)?;
+                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: Params::new() };
                 let taken = shared.collective(&asked)?;
+                let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
                 let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
-                Ok(Communication { algorithm, params, seconds, ..common })
+                Ok((Communication { algorithm, params, seconds, ..common }, Some(chosen)))
             }
             _ => {
-                let plan = plan(problem, None, &Params::new())?;
+                let plan = plan(problem, named, &Params::new())?;
                 let best = plan.best();
                 let (algorithm, params) = (best.algorithm.name().to_owned(), map(&best.params));
-                Ok(Communication { algorithm, params, seconds: best.time.seconds, ..common })
+                let priced = Communication { algorithm, params, seconds: best.time.seconds, ..common };
+                Ok((priced, Some(Chosen::planned(plan, Arc::clone(groups)))))
             }
         }
     }
@@ -276,8 +345,8 @@ impl Communication {
         }
     }
 
-    /// The time divided by the bound; `None` where there is no bound above 0.
-    pub fn ratio(&self) -> Option<f64> {
-        self.bound.as_ref().filter(|bound| bound.seconds > 0.0).map(|bound| self.seconds / bound.seconds)
+    /// A time divided by the bound; `None` where there is no bound above 0.
+    pub fn ratio(&self, seconds: f64) -> Option<f64> {
+        self.bound.as_ref().filter(|bound| bound.seconds > 0.0).map(|bound| seconds / bound.seconds)
     }
 }

@@ -7,9 +7,11 @@ use unisono_workload::{Accelerator, Compute, Queues, Work, WorkloadGraph};
 
 use super::{
     super::{Iteration, Phase, WorkloadError, timeline::Communicated},
-    Clock, Interval, PricedCommunication, Prices,
+    Clock, Interval, Level, PricedCommunication, Prices,
+    flows::flow,
+    simulate::simulate,
 };
-use crate::{BoundReport, PlanError};
+use crate::{BoundReport, PlanError, RunError};
 
 /// One distinct collective.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -82,62 +84,99 @@ pub struct GraphReport {
     pub events: Option<u64>,
 }
 
-/// Times one step of a program. `accelerator` is needed if the program counts operations.
+/// A step of a program on a machine, as it is asked for.
+pub struct Step<'a> {
+    pub prices: Prices<'a>,
+    /// Needed if the program counts operations.
+    pub accelerator: Option<Accelerator>,
+    /// Whether compute and communication have queues of their own.
+    pub overlap: bool,
+    pub level: Level,
+}
+
+/// Times one step of a program by the model.
 ///
 /// # Errors
-/// A collective that no algorithm makes, ranks that wait in a circle, no accelerator for counted operations.
-pub fn graph_report(
-    graph: &WorkloadGraph,
-    mut prices: Prices,
-    accelerator: Option<Accelerator>,
-    overlap: bool,
-) -> Result<GraphReport, PlanError> {
-    if accelerator.is_none() && graph.counts_operations() {
-        return Err(WorkloadError::NoAccelerator(graph.name.clone()).into());
+/// As [`Step::report`].
+pub fn graph_report(prices: Prices, accelerator: Option<Accelerator>, overlap: bool) -> Result<GraphReport, RunError> {
+    Step { prices, accelerator, overlap, level: Level::Model }.report()
+}
+
+impl Step<'_> {
+    /// Times the step.
+    ///
+    /// # Errors
+    /// A collective that no algorithm makes, ranks that wait in a circle, no accelerator for counted operations, a level that
+    /// takes more memory or time than a limit.
+    pub fn report(self) -> Result<GraphReport, RunError> {
+        let Self { mut prices, accelerator, overlap, level } = self;
+        let graph = prices.graph();
+        if accelerator.is_none() && graph.counts_operations() {
+            return Err(PlanError::from(WorkloadError::NoAccelerator(graph.name.clone())).into());
+        }
+        let mut rows: Vec<Vec<Option<usize>>> = Vec::with_capacity(graph.classes.len());
+        for class in &graph.classes {
+            let rank = class.ranks.first().copied().unwrap_or(0);
+            rows.push(class.nodes.iter().map(|node| prices.row(rank, node)).collect::<Result<_, _>>()?);
+        }
+        let seconds = |class: usize, node: usize| match (rows[class][node], graph.classes[class].nodes[node].work) {
+            (Some(row), _) => prices.rows()[row].seconds,
+            (None, Work::Compute(Compute::Measured { seconds })) => seconds,
+            (None, Work::Compute(compute)) => accelerator.map_or(0.0, |accelerator| accelerator.seconds(&compute)),
+            (None, _) => 0.0,
+        };
+        // Classes that wait in a circle are found by the clock before anything is simulated.
+        let latency =
+            |class: usize, node: usize| rows[class][node].map_or(0.0, |row| prices.rows()[row].latency_seconds);
+        let clock = Clock::with_latency(graph, overlap, seconds, latency)
+            .map_err(|e| PlanError::from(WorkloadError::Waits(graph.name.clone(), e)))?;
+        let last = |best: usize, class: usize| if clock.end(class) > clock.end(best) { class } else { best };
+        let modelled = (0..graph.classes.len()).fold(0, last);
+        let (times, class, end, packets, events) = match level {
+            Level::Model => (clock.0[modelled].clone(), modelled, clock.end(modelled), None, None),
+            Level::Flow => {
+                let run = flow(&prices, &rows, overlap, seconds)?;
+                (run.times, run.class, run.seconds, None, Some(run.events))
+            }
+            Level::Packet => {
+                let run = simulate(&prices, &rows, overlap, seconds)?;
+                (run.times, run.class, run.seconds, run.packets, Some(run.events))
+            }
+        };
+        let lengths = (0..graph.classes[class].nodes.len()).map(|node| match rows[class][node] {
+            Some(_) if level != Level::Model => times[node].end - times[node].begin,
+            _ => seconds(class, node),
+        });
+        let lengths: Vec<f64> = lengths.collect();
+        let priced = prices.rows().to_vec();
+        let is_simulated = level != Level::Model;
+        let seen = Seen { graph, class, times: &times, lengths, rows: &rows[class], priced: &priced, is_simulated };
+        let iteration = seen.iteration(end);
+        let hidden_seconds = (iteration.communication_seconds - iteration.exposed_seconds).max(0.0);
+        let collectives = seen.collectives(iteration.seconds);
+        let second_opinion = second_opinion(graph, &mut prices)?;
+        Ok(GraphReport {
+            workload: graph.name.clone(),
+            machine: prices.machine_name().to_owned(),
+            accelerators: graph.ranks,
+            reference: "",
+            level: level.name(),
+            overlap,
+            minibatch: None,
+            algorithm: None,
+            format: graph.format,
+            classes: graph.classes.len(),
+            model: prices.model(),
+            hidden_seconds,
+            collectives,
+            second_opinion,
+            iteration,
+            unknown: graph.unknown.clone(),
+            notes: graph.notes.clone(),
+            packets,
+            events,
+        })
     }
-    let mut rows: Vec<Vec<Option<usize>>> = Vec::with_capacity(graph.classes.len());
-    for class in &graph.classes {
-        let rank = class.ranks.first().copied().unwrap_or(0);
-        rows.push(class.nodes.iter().map(|node| prices.row(rank, node)).collect::<Result<_, _>>()?);
-    }
-    let seconds = |class: usize, node: usize| match (rows[class][node], graph.classes[class].nodes[node].work) {
-        (Some(row), _) => prices.rows()[row].seconds,
-        (None, Work::Compute(Compute::Measured { seconds })) => seconds,
-        (None, Work::Compute(compute)) => accelerator.map_or(0.0, |accelerator| accelerator.seconds(&compute)),
-        (None, _) => 0.0,
-    };
-    let latency = |class: usize, node: usize| rows[class][node].map_or(0.0, |row| prices.rows()[row].latency_seconds);
-    let clock = Clock::with_latency(graph, overlap, seconds, latency)
-        .map_err(|e| WorkloadError::Waits(graph.name.clone(), e))?;
-    let last = |best: usize, class: usize| if clock.end(class) > clock.end(best) { class } else { best };
-    let class = (0..graph.classes.len()).fold(0, last);
-    let lengths = (0..graph.classes[class].nodes.len()).map(|node| seconds(class, node)).collect();
-    let step = Step { graph, class, times: &clock.0[class], lengths, rows: &rows[class], priced: prices.rows() };
-    let iteration = step.iteration(clock.end(class));
-    let hidden_seconds = (iteration.communication_seconds - iteration.exposed_seconds).max(0.0);
-    let collectives = step.collectives(iteration.seconds);
-    let second_opinion = second_opinion(graph, &mut prices)?;
-    Ok(GraphReport {
-        workload: graph.name.clone(),
-        machine: prices.machine_name().to_owned(),
-        accelerators: graph.ranks,
-        reference: "",
-        level: "model",
-        overlap,
-        minibatch: None,
-        algorithm: None,
-        format: graph.format,
-        classes: graph.classes.len(),
-        model: prices.model(),
-        hidden_seconds,
-        collectives,
-        second_opinion,
-        iteration,
-        unknown: graph.unknown.clone(),
-        notes: graph.notes.clone(),
-        packets: None,
-        events: None,
-    })
 }
 
 /// The findings of the reader that save time, those that save most first.
@@ -165,8 +204,8 @@ fn second_opinion(graph: &WorkloadGraph, prices: &mut Prices) -> Result<Vec<Opin
     Ok(rows)
 }
 
-/// The nodes of one class on the clock.
-struct Step<'a> {
+/// The nodes of one class in time.
+struct Seen<'a> {
     graph: &'a WorkloadGraph,
     class: usize,
     times: &'a [Interval],
@@ -174,9 +213,10 @@ struct Step<'a> {
     lengths: Vec<f64>,
     rows: &'a [Option<usize>],
     priced: &'a [PricedCommunication],
+    is_simulated: bool,
 }
 
-impl Step<'_> {
+impl Seen<'_> {
     /// Compute without gaps, and the communication that begins after it in program order, are one phase.
     fn iteration(&self, seconds: f64) -> Iteration {
         let nodes = &self.graph.classes[self.class].nodes;
@@ -247,13 +287,18 @@ impl Step<'_> {
     }
 
     fn collectives(&self, step_seconds: f64) -> Vec<CollectiveRow> {
-        let (mut counts, mut shown) = (vec![0_u64; self.priced.len()], vec![0.0; self.priced.len()]);
-        for (row, exposed) in self.rows.iter().zip(self.exposed()).filter_map(|(row, e)| Some(((*row)?, e))) {
+        let none = vec![0.0; self.priced.len()];
+        let (mut counts, mut shown, mut totals) = (vec![0_u64; self.priced.len()], none.clone(), none);
+        let exposed = self.exposed();
+        for (node, row) in self.rows.iter().enumerate().filter_map(|(node, row)| Some((node, (*row)?))) {
             counts[row] += 1;
-            shown[row] += exposed;
+            shown[row] += exposed[node];
+            totals[row] += self.lengths[node];
         }
         let row = |(n, priced): (usize, &PricedCommunication)| {
-            let total_seconds = priced.seconds * counts[n] as f64;
+            // By the model all lengths of a row are the same, and their sum is rounded.
+            let seconds = if self.is_simulated { totals[n] / counts[n] as f64 } else { priced.seconds };
+            let total_seconds = seconds * counts[n] as f64;
             CollectiveRow {
                 kind: priced.kind,
                 group: priced.ranks,
@@ -262,13 +307,13 @@ impl Step<'_> {
                 count: counts[n],
                 algorithm: priced.algorithm.clone(),
                 params: priced.params.clone(),
-                seconds: priced.seconds,
+                seconds,
                 total_seconds,
                 exposed_seconds: shown[n],
                 share: if step_seconds > 0.0 { total_seconds / step_seconds } else { 0.0 },
                 bound: priced.bound.as_ref().map(|bound| bound.seconds),
                 lower_bound: priced.bound.clone(),
-                ratio: priced.ratio(),
+                ratio: priced.ratio(seconds),
             }
         };
         let mut rows: Vec<_> = self.priced.iter().enumerate().filter(|&(n, _)| counts[n] > 0).map(row).collect();

@@ -8,7 +8,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use unisono_base::{interrupt::poll, narrow};
 
 /// Flows and the shares of them on links.
-pub(super) struct Flows {
+pub struct Flows {
     /// The bandwidth of each link.
     bandwidths: Vec<f64>,
     /// The flows over each link.

@@ -11,7 +11,7 @@
 //!   destination.
 //! * [`permutation`]: rates by progressive filling, again whenever flows have ended.
 
-mod max_min;
+pub mod max_min;
 mod spread;
 
 use spread::Spread;

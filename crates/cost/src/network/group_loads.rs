@@ -1,0 +1,70 @@
+//! The time of exchanges in each of several groups that make them at the same time, and what each group puts on links.
+
+use rustc_hash::FxHashMap;
+use unisono_lower::{Exchange, Flow};
+
+use super::{NetworkModel, loads::Sent, model::are_alike, routed::Routed};
+
+/// The exchanges of one group.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GroupLoad {
+    /// If no other group uses its links.
+    pub ns: f64,
+    /// The nanoseconds for which each link is busy, by its number.
+    pub links: Vec<(u32, f64)>,
+}
+
+impl NetworkModel {
+    /// Routes the exchanges of all groups together, and adds up each group alone. `exchanges` are those of all ranks; of more than
+    /// `most` messages some stand for the others.
+    pub fn group_loads(&self, exchanges: &[Exchange], groups: &[&[u32]], most: u64) -> Vec<GroupLoad> {
+        let (outer, inner) = self.sampling(exchanges, most);
+        let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };
+        let (mut ns, mut latency) = (vec![0.0; groups.len()], Vec::<f64>::new());
+        let mut links: Vec<FxHashMap<u32, f64>> = vec![FxHashMap::default(); groups.len()];
+        let mut of_group = vec![0.0; self.plane().links().len()];
+        let mut touched: Vec<u32> = Vec::new();
+        for run in exchanges.chunk_by(are_alike) {
+            let routed = run.iter().step_by(outer);
+            let scale = run.len() as f64 / routed.len() as f64;
+            let mut of_run = Vec::new();
+            for exchange in routed {
+                routing.transfer_ns(exchange, inner, &mut of_run);
+                let flows = || exchange.flows.iter().step_by(inner);
+                let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
+                let sampled: f64 = flows().map(bytes).sum();
+                let all: f64 = exchange.flows.iter().map(bytes).sum();
+                let ns_per_byte = self.ns_per_byte * if sampled > 0.0 { all / sampled } else { 1.0 };
+                let least = self.host_ns(exchange);
+                for (n, group) in groups.iter().enumerate() {
+                    for (flow, &rank) in flows().flat_map(|flow| group.iter().map(move |rank| (flow, rank))) {
+                        let [from, to] = [rank, flow.to(rank)].map(|rank| self.places()[rank as usize]);
+                        routing.loads.route(&Sent { from, to, bytes: bytes(flow) }, 0.0, |link, bytes| {
+                            if of_group[link as usize] == 0.0 {
+                                touched.push(link);
+                            }
+                            of_group[link as usize] += bytes;
+                        });
+                    }
+                    let mut busiest = 0.0_f64;
+                    for link in touched.drain(..) {
+                        let busy = std::mem::take(&mut of_group[link as usize]) * ns_per_byte;
+                        busiest = busiest.max(busy);
+                        *links[n].entry(link).or_default() += busy * scale;
+                    }
+                    ns[n] += busiest.max(least) * scale;
+                }
+                routing.loads.take();
+            }
+            latency.resize(latency.len().max(of_run.len()), 0.0);
+            latency.iter_mut().zip(of_run).for_each(|(all, ns)| *all += ns * scale);
+        }
+        let latency = latency.into_iter().fold(0.0, f64::max);
+        let load = |(ns, links): (f64, FxHashMap<u32, f64>)| {
+            let mut links: Vec<(u32, f64)> = links.into_iter().collect();
+            links.sort_unstable_by_key(|&(link, _)| link);
+            GroupLoad { ns: ns + latency, links }
+        };
+        ns.into_iter().zip(links).map(load).collect()
+    }
+}

@@ -1,0 +1,108 @@
+//! Exchanges that are routed over a network, each distinct pattern of senders and receivers once.
+//!
+//! Loads are proportional to the bytes of messages, so a pattern of messages with the same shares of bytes is routed for all
+//! sizes together. Patterns are told apart by 128 bits that are mixed from their receivers.
+
+use std::sync::{Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use unisono_base::mix;
+use unisono_lower::{Exchange, Flow};
+
+use super::{
+    NetworkModel,
+    loads::{Loads, Sent},
+};
+
+/// The loads and latencies that are known.
+#[derive(Default)]
+pub struct Patterns {
+    /// Of an exchange, the bytes of the busiest link over those of the longest flow.
+    busiest: Mutex<FxHashMap<[u64; 2], f64>>,
+    /// Of a flow, the latency of the longest chain of its messages.
+    chains_ns: Mutex<FxHashMap<[u64; 2], f64>>,
+}
+
+fn known(of: &Mutex<FxHashMap<[u64; 2], f64>>, key: [u64; 2], find: impl FnOnce() -> f64) -> f64 {
+    let found = of.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+    found.unwrap_or_else(|| {
+        let value = find();
+        of.lock().unwrap_or_else(PoisonError::into_inner).insert(key, value);
+        value
+    })
+}
+
+/// Mixes numbers into a key.
+struct Key([u64; 2]);
+
+impl Key {
+    fn add(&mut self, number: u64) {
+        let [a, b] = self.0;
+        self.0 = [mix(a ^ number), mix(b.rotate_left(29).wrapping_add(number ^ 0x9e37_79b9_7f4a_7c15))];
+    }
+}
+
+/// The routing of exchanges of one model.
+pub(super) struct Routed<'a> {
+    pub model: &'a NetworkModel,
+    pub loads: Loads<'a>,
+    pub messages: Vec<Sent>,
+}
+
+impl Routed<'_> {
+    /// The time of the bytes of an exchange; adds the latency of each flow to that of its part.
+    pub fn transfer_ns(&mut self, exchange: &Exchange, every: usize, latency: &mut Vec<f64>) -> f64 {
+        let (model, ranks) = (self.model, self.model.ranks());
+        let flows = || exchange.flows.iter().step_by(every);
+        let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
+        let longest = flows().map(bytes).fold(0.0, f64::max);
+        latency.resize(latency.len().max(flows().len()), 0.0);
+        self.messages.clear();
+        let mut pattern = Key([1, 2]);
+        for (part, flow) in flows().enumerate() {
+            let share = if longest > 0.0 { bytes(flow) / longest } else { 0.0 };
+            let mut of_flow = Key([3, flow.repeat.into()]);
+            let first = self.messages.len();
+            for rank in 0..ranks {
+                let to = flow.to(rank);
+                of_flow.add(to.into());
+                let [from, to] = [rank, to].map(|rank| model.places()[rank as usize]);
+                self.messages.push(Sent { from, to, bytes: share });
+            }
+            of_flow.0.into_iter().chain([share.to_bits()]).for_each(|number| pattern.add(number));
+            let (messages, loads) = (&self.messages[first..], &mut self.loads);
+            latency[part] += known(&model.patterns.chains_ns, of_flow.0, || {
+                let ways: Vec<f64> = messages.iter().map(|m| loads.latency_ns(m.from, m.to)).collect();
+                chain_ns(model, flow, &ways)
+            });
+        }
+        let all: f64 = exchange.flows.iter().map(bytes).sum();
+        let routed: f64 = flows().map(bytes).sum();
+        let scale = if routed > 0.0 { all / routed } else { 1.0 };
+        let busiest = known(&model.patterns.busiest, pattern.0, || self.loads.busiest(&self.messages));
+        let transfer = busiest * longest * scale * model.ns_per_byte;
+        transfer.max(model.host_ns(exchange))
+    }
+}
+
+/// The longest sum of latencies along `repeat` messages that follow each other, by doubling their number.
+fn chain_ns(model: &NetworkModel, flow: &Flow, ways: &[f64]) -> f64 {
+    let message = |(r, &way): (u32, &f64)| (flow.to(r), model.message_ns(r, flow.to(r), way));
+    let mut step: Vec<(u32, f64)> = (0..).zip(ways).map(message).collect();
+    let mut chain: Vec<(u32, f64)> = (0..model.ranks()).map(|r| (r, 0.0)).collect();
+    let mut left = flow.repeat;
+    while left > 0 {
+        let then = |at: &(u32, f64)| {
+            let (to, more) = step[at.0 as usize];
+            (to, at.1 + more)
+        };
+        if left & 1 == 1 {
+            chain = chain.iter().map(then).collect();
+        }
+        left >>= 1;
+        if left > 0 {
+            step = step.iter().map(then).collect();
+        }
+    }
+    chain.iter().map(|&(_, ns)| ns).fold(0.0, f64::max)
+}

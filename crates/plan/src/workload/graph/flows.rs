@@ -1,0 +1,272 @@
+//! A program by flows: every group of every collective is one flow over the links that its messages use.
+//!
+//! A group alone takes what the model says for it, and keeps each link busy for a part of that time. Groups that are under way at
+//! the same time share links max-min fairly: each proceeds at a rate of at most 1, and the busy parts on a link add up to
+//! at most 1. A group begins when its last rank comes to the collective. Unlike in the model, groups of a collective do not wait for each
+//! other, and those of different collectives share links.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use rustc_hash::FxHashMap;
+use unisono_base::{interrupt, limits, narrow};
+use unisono_sim::network::flow::max_min::Flows;
+use unisono_workload::{Queues, Work, WorkloadGraph};
+
+use super::{
+    super::WorkloadError,
+    Interval, Prices,
+    occurrences::{Occurrence, Occurrences},
+    routes::{Group, routes},
+};
+use crate::PlanError;
+
+/// Groups that end within so much of the time until the next end get their own times, but free their links together.
+const TOGETHER: f64 = 1.02;
+/// Bytes of the tables of a rank and a node.
+const BYTES_OF_NODE: u128 = 64;
+
+/// The times of the nodes of the rank that ends last.
+pub(super) struct Flowed {
+    pub class: usize,
+    pub times: Vec<Interval>,
+    pub seconds: f64,
+    pub events: u64,
+}
+
+/// A group under way.
+struct Active {
+    row: usize,
+    group: usize,
+    node_of: Occurrence,
+    begin: f64,
+    /// Seconds that it would still take alone.
+    left: f64,
+    rate: f64,
+}
+
+/// What happens: a node of a rank ends.
+type End = (u64, u32, u32);
+
+struct Run<'a, S> {
+    graph: &'a WorkloadGraph,
+    occurrences: &'a Occurrences,
+    rows: &'a [Vec<Option<usize>>],
+    seconds: S,
+    overlap: bool,
+    /// Of each row.
+    groups: Vec<Vec<Group>>,
+    /// Of each row, the group of each rank.
+    of_rank: Vec<Vec<Option<u32>>>,
+    /// Of each link, the busy parts of all active groups.
+    loads: Vec<f64>,
+    /// Whether groups began or ended since rates were shared.
+    changed: bool,
+    times: Vec<Vec<Interval>>,
+    done: Vec<Vec<bool>>,
+    /// The next node of each queue of each rank; without overlap both are the same.
+    next: Vec<[u32; 2]>,
+    /// Whether the next node is under way.
+    busy: Vec<[bool; 2]>,
+    came: FxHashMap<(Occurrence, u32), (usize, f64)>,
+    active: Vec<Active>,
+    ends: BinaryHeap<Reverse<End>>,
+    events: u64,
+}
+
+/// Times a program by flows. `rows` is the number of each node's communication in the prices, by class; `seconds` is the time of a
+/// node that computes.
+///
+/// # Errors
+/// A program of messages between pairs, or more groups than a limit admits.
+pub(super) fn flow(
+    prices: &Prices,
+    rows: &[Vec<Option<usize>>],
+    overlap: bool,
+    seconds: impl Fn(usize, usize) -> f64,
+) -> Result<Flowed, PlanError> {
+    let graph = prices.graph();
+    if graph.queues == Queues::AsReady {
+        return Err(WorkloadError::NoFlows(graph.name.clone()).into());
+    }
+    let nodes: u128 = graph.classes.iter().map(|class| (class.nodes.len() * class.ranks.len()) as u128).sum();
+    limits::admit("the flows of the program", BYTES_OF_NODE * nodes, 0)?;
+    let occurrences = Occurrences::new(graph);
+    let groups = routes(prices)?;
+    let of_rank = groups.iter().map(|of_row| {
+        let mut of = vec![None; graph.ranks as usize];
+        for (n, group) in of_row.iter().enumerate() {
+            group.ranks.iter().for_each(|&rank| of[rank as usize] = Some(narrow(n)));
+        }
+        of
+    });
+    let each = |class: usize| graph.classes[class].nodes.len();
+    let classes = || occurrences.class_of.iter().copied();
+    let run = Run {
+        graph,
+        occurrences: &occurrences,
+        rows,
+        seconds,
+        overlap,
+        of_rank: of_rank.collect(),
+        groups,
+        loads: vec![0.0; prices.link_count()],
+        changed: false,
+        times: classes().map(|class| vec![Interval::default(); each(class)]).collect(),
+        done: classes().map(|class| vec![false; each(class)]).collect(),
+        next: vec![[0, 0]; graph.ranks as usize],
+        busy: vec![[false, false]; graph.ranks as usize],
+        came: FxHashMap::default(),
+        active: Vec::new(),
+        ends: BinaryHeap::new(),
+        events: 0,
+    };
+    Ok(run.run())
+}
+
+/// Times are not negative, so their order is that of their bits.
+fn key(time: f64) -> u64 {
+    time.to_bits()
+}
+
+impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
+    fn run(mut self) -> Flowed {
+        for rank in 0..self.graph.ranks {
+            self.advance(rank, 0.0);
+        }
+        let mut now = 0.0;
+        loop {
+            interrupt::check();
+            self.share();
+            let flows = self.active.iter().map(|one| one.left / one.rate).fold(f64::INFINITY, f64::min);
+            let event = self.ends.peek().map_or(f64::INFINITY, |Reverse(end)| f64::from_bits(end.0));
+            let then = event.min(now + flows);
+            if then.is_infinite() {
+                break;
+            }
+            let together = if now + flows <= event { flows * TOGETHER } else { -1.0 };
+            let (mut ended, passed) = (Vec::new(), then - now);
+            self.active.retain_mut(|one| {
+                let until = one.left / one.rate;
+                one.left -= one.rate * passed;
+                let ends = until <= together;
+                if ends {
+                    ended.push((one.row, one.group, one.node_of, Interval { begin: one.begin, end: now + until }));
+                }
+                !ends
+            });
+            now = then;
+            self.changed |= !ended.is_empty();
+            for (row, group, occurrence, time) in ended {
+                self.end_group(row, group, occurrence, time);
+            }
+            // All that ends now, so that rates are shared once.
+            while let Some(&Reverse((bits, rank, node))) = self.ends.peek().filter(|Reverse(end)| end.0 <= key(now)) {
+                self.ends.pop();
+                self.end(rank, node, f64::from_bits(bits));
+            }
+        }
+        let end = |rank: usize| self.times[rank].iter().map(|time| time.end).fold(0.0, f64::max);
+        let last = (0..self.times.len()).fold(0, |best, rank| if end(rank) > end(best) { rank } else { best });
+        let seconds = end(last);
+        let class = self.occurrences.class_of[last];
+        Flowed { class, seconds, events: self.events, times: self.times.swap_remove(last) }
+    }
+
+    /// Gives each active group its rate.
+    fn share(&mut self) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
+        self.loads.fill(0.0);
+        for one in &self.active {
+            let links = &self.groups[one.row][one.group].links;
+            links.iter().for_each(|&(link, part)| self.loads[link as usize] += part);
+        }
+        if self.loads.iter().all(|&load| load <= 1.0 + 1e-9) {
+            self.active.iter_mut().for_each(|one| one.rate = 1.0);
+            return;
+        }
+        // A link of its own keeps each group at a rate of at most 1.
+        let mut flows = Flows::new(vec![1.0; self.loads.len() + self.active.len()]);
+        let mut shares = Vec::new();
+        for (n, one) in self.active.iter().enumerate() {
+            shares.clear();
+            shares.extend_from_slice(&self.groups[one.row][one.group].links);
+            shares.push((narrow(self.loads.len() + n), 1.0));
+            flows.push(&shares);
+        }
+        let rates = flows.rates(|_| true);
+        self.active.iter_mut().zip(rates).for_each(|(one, rate)| one.rate = rate);
+    }
+
+    fn queue(&self, work: &Work) -> usize {
+        usize::from(self.overlap && !work.is_compute())
+    }
+
+    /// Begins the next nodes of a rank whose queues are free and whose operands are ready.
+    fn advance(&mut self, rank: u32, now: f64) {
+        let class = self.occurrences.class_of[rank as usize];
+        let nodes = &self.graph.classes[class].nodes;
+        for queue in 0..2 {
+            let at = &mut self.next[rank as usize][queue];
+            while (*at as usize) < nodes.len()
+                && usize::from(self.overlap && !nodes[*at as usize].work.is_compute()) != queue
+            {
+                *at += 1;
+            }
+            let (node, done) = (*at as usize, &self.done[rank as usize]);
+            if self.busy[rank as usize][queue]
+                || node >= nodes.len()
+                || nodes[node].after.iter().any(|&before| !done[before as usize])
+            {
+                continue;
+            }
+            self.busy[rank as usize][queue] = true;
+            self.times[rank as usize][node].begin = now;
+            match (self.rows[class][node], self.occurrences.of[class][node]) {
+                (Some(row), Some(occurrence)) => self.come(rank, row, occurrence, now),
+                _ => self.ends.push(Reverse((key(now + (self.seconds)(class, node)), rank, narrow(node)))),
+            }
+        }
+    }
+
+    /// A rank comes to a communication, which begins when all ranks of its group have come.
+    fn come(&mut self, rank: u32, row: usize, occurrence: Occurrence, now: f64) {
+        let Some(group) = self.of_rank[row][rank as usize] else {
+            let class = self.occurrences.class_of[rank as usize];
+            let node = self.occurrences.nodes[class][&occurrence];
+            self.ends.push(Reverse((key(now), rank, narrow(node))));
+            return;
+        };
+        let came = self.came.entry((occurrence, group)).or_insert((0, now));
+        *came = (came.0 + 1, came.1.max(now));
+        let of = &self.groups[row][group as usize];
+        if came.0 == of.ranks.len() {
+            let begin = came.1;
+            self.came.remove(&(occurrence, group));
+            let (group, left) = (group as usize, of.seconds);
+            self.changed = true;
+            self.active.push(Active { row, group, node_of: occurrence, begin, left, rate: 1.0 });
+        }
+    }
+
+    fn end_group(&mut self, row: usize, group: usize, occurrence: Occurrence, time: Interval) {
+        for n in 0..self.groups[row][group].ranks.len() {
+            let rank = self.groups[row][group].ranks[n];
+            let node = self.occurrences.nodes[self.occurrences.class_of[rank as usize]][&occurrence];
+            self.times[rank as usize][node].begin = time.begin;
+            self.ends.push(Reverse((key(time.end), rank, narrow(node))));
+        }
+    }
+
+    fn end(&mut self, rank: u32, node: u32, now: f64) {
+        self.events += 1;
+        let class = self.occurrences.class_of[rank as usize];
+        let queue = self.queue(&self.graph.classes[class].nodes[node as usize].work);
+        self.times[rank as usize][node as usize].end = now;
+        self.done[rank as usize][node as usize] = true;
+        self.busy[rank as usize][queue] = false;
+        self.next[rank as usize][queue] = node + 1;
+        self.advance(rank, now);
+    }
+}

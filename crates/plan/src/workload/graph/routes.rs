@@ -1,0 +1,63 @@
+//! The groups of each communication of a program, with their times alone and the links that they use.
+
+use std::sync::Arc;
+
+use unisono_lower::{Exchange, Flow};
+use unisono_workload::Groups;
+
+use super::{Prices, prices::Communication};
+use crate::PlanError;
+
+/// The ranks that make a communication together.
+pub(super) struct Group {
+    pub ranks: Vec<u32>,
+    /// Alone.
+    pub seconds: f64,
+    /// The part of this time for which each link is busy.
+    pub links: Vec<(u32, f64)>,
+}
+
+/// The groups of each row of the prices.
+///
+/// # Errors
+/// The schedule of an algorithm without a closed form is too large.
+pub(super) fn routes(prices: &Prices) -> Result<Vec<Vec<Group>>, PlanError> {
+    prices.rows().iter().enumerate().map(|(row, priced)| of_row(prices, row, priced)).collect()
+}
+
+fn of_row(prices: &Prices, row: usize, priced: &Communication) -> Result<Vec<Group>, PlanError> {
+    if let Some(receivers) = prices.receivers_of(row) {
+        let table = &prices.graph().receivers[receivers as usize];
+        let mut takes = vec![false; table.len()];
+        for (from, &to) in table.iter().enumerate().filter(|(from, to)| *from != **to as usize) {
+            (takes[from], takes[to as usize]) = (true, true);
+        }
+        let ranks: Vec<u32> = (0..).zip(takes).filter(|(_, takes)| *takes).map(|(rank, _)| rank).collect();
+        let (all, to): (Arc<Groups>, Arc<[u32]>) =
+            (Arc::new(Groups::all(prices.graph().ranks)), table.as_slice().into());
+        let flow = Flow::new(priced.bytes, 1, move |rank| to[rank as usize]);
+        let load = prices.shared().and_then(|shared| {
+            shared.group_loads(&[Exchange { flows: vec![flow], reduced: 0 }], &all).into_iter().next()
+        });
+        return Ok(vec![Group::new(ranks, priced.seconds, load.map_or_else(Vec::new, |load| load.links))]);
+    }
+    let mut groups = Vec::new();
+    for chosen in &prices.chosen()[row] {
+        let exchanges = prices.shared().and_then(|shared| Some((shared, chosen.exchanges()?)));
+        let loads = exchanges.map(|(shared, exchanges)| shared.group_loads(&exchanges, &chosen.groups));
+        for (n, ranks) in chosen.groups.iter().enumerate() {
+            let load = loads.as_ref().map(|loads| &loads[n]);
+            let seconds = chosen.planned_seconds().or(load.map(|load| load.ns * 1e-9)).unwrap_or(priced.seconds);
+            groups.push(Group::new(ranks.to_vec(), seconds, load.map_or_else(Vec::new, |load| load.links.clone())));
+        }
+    }
+    Ok(groups)
+}
+
+impl Group {
+    /// `busy_ns` is the time for which each link is busy. No link is busy for longer than the group takes.
+    fn new(ranks: Vec<u32>, seconds: f64, busy_ns: Vec<(u32, f64)>) -> Self {
+        let part = |(link, ns): (u32, f64)| (link, if seconds > 0.0 { (ns * 1e-9 / seconds).min(1.0) } else { 0.0 });
+        Self { ranks, seconds, links: busy_ns.into_iter().map(part).collect() }
+    }
+}

@@ -1,0 +1,354 @@
+//! A program as one task graph with every message of every collective, for the simulators of messages.
+//!
+//! A rank communicates on its first CPU and computes on a second one, because switches that reduce answer on the first. Each
+//! CPU works in program order, which is the rule of the two queues; without overlap a node waits for the node before it.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use unisono_base::{NodeId, TaskId, limits, narrow, rounded};
+use unisono_lower::tasks::{Among, Builder, Subgraph, Task, TaskError, TaskGraph};
+use unisono_schedule::verify::Verified;
+use unisono_workload::{Queues, Work, WorkNode, WorkloadGraph};
+
+use super::{
+    super::WorkloadError,
+    Chosen, Prices,
+    occurrences::{Occurrence, Occurrences},
+};
+use crate::PlanError;
+
+const COMMUNICATES: u8 = 0;
+const COMPUTES: u8 = 1;
+const TICKS_PER_SECOND: f64 = 1e12;
+/// Of an instruction or a stream of a schedule, as in the task graph of one schedule.
+const BYTES_EACH: u128 = 96;
+const STEPS_EACH: u128 = 128;
+/// Tags of messages are below the number that stands for any tag.
+const MOST_TAGS: u64 = 1 << 31;
+
+/// The graph, and the tasks whose ends are the times of the nodes.
+pub struct ProgramTasks {
+    pub graph: TaskGraph,
+    /// On a network the place of each rank of the graph: those of the program, then switches.
+    pub places: Vec<u32>,
+    /// Of each rank and each node: the end of compute; the begin and the end of communication.
+    pub watch: Vec<TaskId>,
+    /// The first watched task of each rank.
+    first: Vec<usize>,
+    /// Of each class, the place of each node's tasks among those of its ranks.
+    offsets: Vec<Vec<usize>>,
+}
+
+/// The schedule by which groups of one size make a collective.
+struct Made<'a> {
+    chosen: &'a Chosen,
+    proven: Verified<'static>,
+    /// The ranks of the graph for the switches that are its last nodes.
+    switches: Vec<u32>,
+}
+
+/// What all ranks of a program share while their tasks are made.
+struct Shared<'a> {
+    graph: &'a WorkloadGraph,
+    made: &'a [Vec<Made<'a>>],
+    parts: &'a [Vec<Subgraph<'a>>],
+    /// The senders of each rank, by the table of receivers.
+    senders: Vec<Vec<Vec<u32>>>,
+    /// Of each collective and permutation, its row and its first tag.
+    tags: FxHashMap<Occurrence, (usize, u32)>,
+    /// The tag of messages between pairs for each tag of the program.
+    of_pairs: FxHashMap<u32, u32>,
+    overlap: bool,
+}
+
+/// The tags of messages.
+#[derive(Default)]
+struct Tags {
+    tags: FxHashMap<Occurrence, (usize, u32)>,
+    /// The row and the first tag of each collective, in the order of the program.
+    order: Vec<(usize, u32)>,
+    of_pairs: FxHashMap<u32, u32>,
+}
+
+/// Makes the task graph of a program. `rows` is the number of each node's communication in the prices, by class; `seconds` is
+/// the time of a node that computes.
+///
+/// # Errors
+/// A schedule that is too large or fails its proof, more messages than a limit admits, classes that make unlike collectives
+/// for the same groups.
+pub fn program_tasks(
+    prices: &Prices,
+    rows: &[Vec<Option<usize>>],
+    occurrences: &Occurrences,
+    overlap: bool,
+    seconds: impl Fn(usize, usize) -> f64,
+) -> Result<ProgramTasks, PlanError> {
+    let graph = prices.graph();
+    let (made, switches) = make(prices)?;
+    let malformed = |e: TaskError| WorkloadError::Tasks { name: graph.name.clone(), message: e.to_string() };
+    let parts: Vec<Vec<Subgraph<'_>>> = made
+        .iter()
+        .map(|of_row| of_row.iter().map(|m| Subgraph::new(&m.proven)).collect::<Result<_, _>>())
+        .collect::<Result<_, _>>()
+        .map_err(malformed)?;
+    let Tags { tags, order, of_pairs } = tags(graph, rows, occurrences, &made, &parts)?;
+    let senders = graph.receivers.iter().map(|receivers| senders(receivers)).collect();
+    let shared = Shared { graph, made: &made, parts: &parts, senders, tags, of_pairs, overlap };
+    let mut tasks = ProgramTasks {
+        graph: TaskGraph::default(),
+        places: prices.places().to_vec(),
+        watch: Vec::new(),
+        first: Vec::with_capacity(graph.ranks as usize),
+        offsets: graph.classes.iter().map(|class| offsets(class.nodes.iter().map(|node| &node.work))).collect(),
+    };
+    let mut builder = Builder::new();
+    for (rank, &class) in (0..).zip(&occurrences.class_of) {
+        builder.rank();
+        tasks.first.push(tasks.watch.len());
+        shared.rank(&mut builder, &mut tasks.watch, (rank, class), &occurrences.of[class], &seconds);
+    }
+    for &place in &switches {
+        builder.rank();
+        shared.switch(&mut builder, prices, place, &switches, &order);
+        tasks.places.push(place);
+    }
+    tasks.graph = builder.finish().map_err(malformed)?;
+    Ok(tasks)
+}
+
+/// Builds the schedules of all rows; also returns the places of all switches that take part, ascending.
+fn make<'a>(prices: &'a Prices) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanError> {
+    let mut made = Vec::with_capacity(prices.chosen().len());
+    for of_row in prices.chosen() {
+        let one = |chosen: &'a Chosen| {
+            let (proven, switches) = chosen.schedule()?;
+            Ok(Made { chosen, proven, switches })
+        };
+        made.push(of_row.iter().map(one).collect::<Result<Vec<_>, PlanError>>()?);
+    }
+    let all: BTreeSet<u32> = made.iter().flatten().flat_map(|m| &m.switches).copied().collect();
+    let all: Vec<u32> = all.into_iter().collect();
+    let number = |place: &u32| prices.graph().ranks + narrow::<u32>(all.binary_search(place).expect("one of all"));
+    for m in made.iter_mut().flatten() {
+        m.switches = m.switches.iter().map(number).collect();
+    }
+    Ok((made, all))
+}
+
+/// The place of each node's watched tasks.
+fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
+    let each = |next: &mut usize, work: &Work| {
+        let at = *next;
+        *next += if work.is_compute() { 1 } else { 2 };
+        Some(at)
+    };
+    nodes.scan(0, each).collect()
+}
+
+/// Gives each collective tags of its own, in the order of the program, and admits the number of messages.
+fn tags(
+    graph: &WorkloadGraph,
+    rows: &[Vec<Option<usize>>],
+    occurrences: &Occurrences,
+    made: &[Vec<Made<'_>>],
+    parts: &[Vec<Subgraph<'_>>],
+) -> Result<Tags, PlanError> {
+    let Tags { mut tags, mut order, mut of_pairs } = Tags::default();
+    let mut pairs = BTreeSet::new();
+    let (mut next, mut size) = (0_u64, 0_u128);
+    for (class, of_class) in occurrences.of.iter().enumerate() {
+        for (node, occurrence) in of_class.iter().enumerate() {
+            let (Some(occurrence), Some(row)) = (occurrence, rows[class][node]) else { continue };
+            if let Occurrence::Pair { tag, .. } = occurrence {
+                pairs.insert(*tag);
+                size += 1;
+                continue;
+            }
+            if let Some(&(known, _)) = tags.get(occurrence) {
+                if known != row {
+                    let rank = graph.classes[class].ranks.first().copied().unwrap_or(0);
+                    let name = unisono_base::excerpt(&graph.classes[class].nodes[node].name);
+                    return Err(WorkloadError::Unlike { program: graph.name.clone(), rank, node, name }.into());
+                }
+                continue;
+            }
+            tags.insert(*occurrence, (row, narrow::<u32>(next)));
+            order.push((row, narrow::<u32>(next)));
+            next += u64::from(parts[row].iter().map(Subgraph::tags).max().unwrap_or(1));
+            let of_part = |m: &Made<'_>| {
+                let schedule = m.proven.schedule();
+                (schedule.instr_count() + schedule.stream_count()) as u128 * m.chosen.groups.len() as u128
+            };
+            size += made[row].iter().map(of_part).sum::<u128>() + u128::from(graph.ranks);
+            if next > MOST_TAGS {
+                let message = format!("its collectives have more than {MOST_TAGS} streams; use the model or flows");
+                return Err(WorkloadError::Tasks { name: graph.name.clone(), message }.into());
+            }
+        }
+    }
+    let nodes: u128 = graph.classes.iter().map(|class| (class.nodes.len() * class.ranks.len()) as u128).sum();
+    limits::admit("the messages of the program", BYTES_EACH * (size + nodes), STEPS_EACH * (size + nodes))?;
+    if next + pairs.len() as u64 > MOST_TAGS {
+        let message = format!("it has more than {MOST_TAGS} tags; use the model");
+        return Err(WorkloadError::Tasks { name: graph.name.clone(), message }.into());
+    }
+    of_pairs.extend(pairs.into_iter().zip(narrow::<u32>(next)..));
+    Ok(Tags { tags, order, of_pairs })
+}
+
+/// The ranks that send to each rank.
+pub(super) fn senders(receivers: &[u32]) -> Vec<Vec<u32>> {
+    let mut senders = vec![Vec::new(); receivers.len()];
+    for (from, &to) in (0..).zip(receivers).filter(|(from, to)| from != *to) {
+        senders[to as usize].push(from);
+    }
+    senders
+}
+
+impl Shared<'_> {
+    fn rank(
+        &self,
+        b: &mut Builder,
+        watch: &mut Vec<TaskId>,
+        (rank, class): (u32, usize),
+        occurrences: &[Option<Occurrence>],
+        seconds: impl Fn(usize, usize) -> f64,
+    ) {
+        let nodes = &self.graph.classes[class].nodes;
+        let mut made: Vec<[TaskId; 2]> = Vec::with_capacity(nodes.len());
+        // Queues that take what is ready are the CPUs themselves.
+        let one_queue = !self.overlap && self.graph.queues == Queues::AsReady;
+        let computing = if one_queue { COMMUNICATES } else { COMPUTES };
+        // The last node of each queue, and the last collective.
+        let (mut last, mut collective): ([Option<usize>; 2], Option<usize>) = ([None, None], None);
+        for (number, node) in nodes.iter().enumerate() {
+            let computes = usize::from(node.work.is_compute());
+            let begin = b.task(match node.work {
+                Work::Compute(_) => Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND)).on(computing, 0),
+                _ => Task::calc(0).on(COMMUNICATES, 0),
+            });
+            watch.push(begin);
+            for before in self.waits(node, last, nodes) {
+                b.requires(begin, made[before][1]);
+            }
+            for &before in &node.begun {
+                b.irequires(begin, made[before as usize][0]);
+            }
+            let is_collective = computes == 0 && !node.work.is_message();
+            if is_collective
+                && self.graph.queues == Queues::AsReady
+                && let Some(before) = collective.replace(number)
+            {
+                b.requires(begin, made[before][1]);
+            }
+            let end = match (node.work, occurrences[number]) {
+                (Work::Permute { bytes, receivers }, Some(occurrence)) => {
+                    self.permute(b, rank, bytes, receivers, self.tags[&occurrence].1, begin)
+                }
+                (Work::Collective(_), Some(occurrence)) => self.collective(b, rank, self.tags[&occurrence], begin),
+                (Work::Send { to, bytes, tag }, _) => {
+                    self.message(b, Task::send(to, bytes, self.of_pairs[&tag]), begin)
+                }
+                (Work::Receive { from, bytes, tag }, _) => {
+                    self.message(b, Task::receive(from, bytes, self.of_pairs[&tag]), begin)
+                }
+                _ => begin,
+            };
+            if computes == 0 {
+                watch.push(end);
+            }
+            made.push([begin, end]);
+            last[computes] = Some(number);
+        }
+    }
+
+    /// The nodes whose ends a node waits for: those that it names, and those before it in its queue.
+    fn waits(&self, node: &WorkNode, last: [Option<usize>; 2], nodes: &[WorkNode]) -> Vec<usize> {
+        let named = node.after.iter().map(|&before| before as usize);
+        if self.graph.queues == Queues::AsReady {
+            return named.collect();
+        }
+        if !self.overlap {
+            return last.into_iter().flatten().collect();
+        }
+        // Of nodes of one queue the last one is done last.
+        let computes = node.work.is_compute();
+        let other = named.filter(|&before| nodes[before].work.is_compute() != computes).max();
+        last[usize::from(computes)].into_iter().chain(other).collect()
+    }
+
+    /// Adds one end of a message between a pair. A send is done when the message is posted.
+    fn message(&self, b: &mut Builder, task: Task, begin: TaskId) -> TaskId {
+        let task = b.task(task.on(COMMUNICATES, 0));
+        b.requires(task, begin);
+        nothing(b, task)
+    }
+
+    /// Adds the part of a rank in a collective after `begin`; returns the task that is done last.
+    fn collective(&self, b: &mut Builder, rank: u32, (row, tag): (usize, u32), begin: TaskId) -> TaskId {
+        let of_row = self.made[row].iter().zip(&self.parts[row]);
+        for (m, part) in of_row {
+            if let Some((group, place)) = m.chosen.groups.of(rank) {
+                let all = among(group, m);
+                let among = Among { ranks: Some(&all), tag, cpu: COMMUNICATES, ..Among::default() };
+                return part.append(b, NodeId(place), &among, begin);
+            }
+        }
+        nothing(b, begin)
+    }
+
+    fn permute(&self, b: &mut Builder, rank: u32, bytes: u64, table: u32, tag: u32, begin: TaskId) -> TaskId {
+        let to = self.graph.receivers[table as usize][rank as usize];
+        let receives = self.senders[table as usize][rank as usize].iter().map(|&from| Task::receive(from, bytes, tag));
+        let sends = (to != rank).then(|| Task::send(to, bytes, tag));
+        let all: Vec<TaskId> = receives.chain(sends).map(|task| b.task(task.on(COMMUNICATES, 0))).collect();
+        let end = nothing(b, begin);
+        for task in all {
+            b.requires(task, begin);
+            b.requires(end, task);
+        }
+        end
+    }
+
+    /// Adds a switch with its part of all collectives.
+    fn switch(&self, b: &mut Builder, prices: &Prices, place: u32, switches: &[u32], order: &[(usize, u32)]) {
+        let own = self.graph.ranks + narrow::<u32>(switches.partition_point(|&other| other < place));
+        let engines = prices.engines(place).max(1);
+        for &(row, tag) in order {
+            for (m, part) in self.made[row].iter().zip(&self.parts[row]) {
+                let Some(at) = m.switches.iter().position(|&switch| switch == own) else { continue };
+                let group = m.chosen.groups.group(0);
+                let all = among(group, m);
+                let among = Among { ranks: Some(&all), tag, engines, ..Among::default() };
+                let begin = b.task(Task::calc(0));
+                part.append(b, NodeId(narrow(group.len() + at)), &among, begin);
+            }
+        }
+    }
+}
+
+/// The rank in the graph of each node of a group's schedule.
+fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
+    if made.switches.is_empty() { group.into() } else { [group, &made.switches].concat().into() }
+}
+
+/// A task that does nothing after another one.
+fn nothing(b: &mut Builder, after: TaskId) -> TaskId {
+    let end = b.task(Task::calc(0).on(COMMUNICATES, 0));
+    b.requires(end, after);
+    end
+}
+
+impl ProgramTasks {
+    /// The watched tasks of a node: its begin and its end; of compute both are its end.
+    pub fn watched(&self, rank: u32, class: usize, node: usize, is_compute: bool) -> [usize; 2] {
+        let at = self.first[rank as usize] + self.offsets[class][node];
+        [at, if is_compute { at } else { at + 1 }]
+    }
+
+    /// The ticks that a node computes.
+    pub fn ticks(&self, rank: u32, class: usize, node: usize) -> u64 {
+        self.graph.task(self.watch[self.watched(rank, class, node, true)[0]]).amount
+    }
+}

@@ -1,0 +1,74 @@
+//! A workload file as a program, for everything that is done with programs of other tools.
+//!
+//! All ranks are one class. A step is a node that computes, then its communication, each a node after it. An exchange with
+//! several partners is one permutation a partner, one after the other.
+
+use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+use super::{Communication, Pattern, Workload, groups};
+
+/// Tables of which each distinct one is stored once.
+fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
+    let known = rows.iter().position(|other| *other == row).unwrap_or_else(|| {
+        rows.push(row);
+        rows.len() - 1
+    });
+    unisono_base::narrow(known)
+}
+
+impl Workload {
+    /// The program of one iteration.
+    pub fn program(&self) -> WorkloadGraph {
+        let (mut all_groups, mut receivers, mut nodes) = (Vec::new(), Vec::new(), Vec::<WorkNode>::new());
+        // The last blocking communication, and the last of all.
+        let (mut blocked, mut last) = (None, None);
+        for step in &self.steps {
+            let computed = unisono_base::narrow::<u32>(nodes.len());
+            let compute = Work::Compute(Compute::Measured { seconds: step.compute_us * 1e-6 });
+            let held_by = if step.waits { last } else { blocked };
+            nodes.push(WorkNode::new(&step.name, compute, held_by.into_iter().collect()));
+            for c in &step.communication {
+                for work in self.works(c, &mut all_groups, &mut receivers) {
+                    last = Some(unisono_base::narrow::<u32>(nodes.len()));
+                    nodes.push(WorkNode::new(&step.name, work, vec![computed]));
+                }
+                if c.blocking {
+                    blocked = last;
+                }
+            }
+        }
+        WorkloadGraph {
+            name: self.name.clone(),
+            format: "workload",
+            ranks: self.accelerators(),
+            groups: all_groups,
+            receivers,
+            classes: vec![RankClass { ranks: (0..self.accelerators()).collect(), nodes }],
+            queues: Queues::InOrder,
+            findings: Vec::new(),
+            unknown: std::collections::BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn works(&self, c: &Communication, all_groups: &mut Vec<Groups>, receivers: &mut Vec<Vec<u32>>) -> Vec<Work> {
+        let (groups, bytes) = (groups(self, c), 4 * c.elements);
+        // Each rank sends to the one on another place of its group, if there is such a place.
+        let table = |place: &dyn Fn(u32) -> u32| -> Vec<u32> {
+            let to = |rank: u32| {
+                let peer = groups.of(rank).and_then(|(group, own)| group.get(place(own) as usize));
+                peer.copied().unwrap_or(rank)
+            };
+            (0..self.accelerators()).map(to).collect()
+        };
+        let mut permute = |table| Work::Permute { bytes, receivers: number(receivers, table) };
+        match c.collective {
+            Pattern::Send => vec![permute(table(&|own| own + 1))],
+            Pattern::Exchange => c.partners.iter().map(|&partner| permute(table(&|own| own ^ partner))).collect(),
+            Pattern::Collective(kind) => {
+                let groups = number(all_groups, groups);
+                vec![Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups })]
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Programs by flows: closed forms.
+
+use unisono_collective::Kind;
+use unisono_machine::Machine;
+use unisono_plan::{
+    Part,
+    workload::graph::{GraphReport, Level, Prices, Step},
+};
+use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+/// Accelerators in a row; 50 bytes a nanosecond, 80 ns a hop.
+fn line(accelerators: u32) -> Machine {
+    let edges: Vec<String> = (1..accelerators).map(|n| format!("[{}, {n}]", n - 1)).collect();
+    let text = format!(
+        "name = 'line'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 100000\n[topology]\nname = 'graph'\n\
+         accelerators = {accelerators}\nedges = [{}]\n",
+        edges.join(", ")
+    );
+    Machine::from_toml(&text, "line").unwrap()
+}
+
+fn program(
+    ranks: u32,
+    groups: Vec<Groups>,
+    receivers: Vec<Vec<u32>>,
+    classes: &[(&[u32], Vec<Work>)],
+) -> WorkloadGraph {
+    let class = |(ranks, works): &(&[u32], Vec<Work>)| RankClass {
+        ranks: ranks.to_vec(),
+        nodes: works.iter().map(|&work| WorkNode::new("node", work, Vec::new())).collect(),
+    };
+    WorkloadGraph {
+        name: "w".to_owned(),
+        format: "test",
+        ranks,
+        groups,
+        receivers,
+        classes: classes.iter().map(class).collect(),
+        queues: Queues::InOrder,
+        findings: Vec::new(),
+        unknown: std::collections::BTreeMap::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn at(level: Level, program: &WorkloadGraph, machine: &Machine) -> GraphReport {
+    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    Step { prices, accelerator: None, overlap: true, level }.report().unwrap()
+}
+
+const BYTES: u64 = 1_000_000;
+
+/// Ranks 0 and 1 send 1 MB to ranks 2 and 3 over the link in the middle. Its bytes alone take 20 us of each, so both together 40 us.
+#[test]
+fn unlike_communications_share_a_link() {
+    let send = |receivers| Work::Permute { bytes: BYTES, receivers };
+    let tables = vec![vec![2, 1, 2, 3], vec![0, 3, 2, 3]];
+    let both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![send(1)])]);
+    let seconds = |level| at(level, &both, &line(4)).iteration.seconds;
+    assert!((seconds(Level::Flow) / 40e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Flow));
+    // The model times each alone: 20 us and the latency of two hops.
+    assert!((seconds(Level::Model) / 20.16e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Model));
+    assert!((seconds(Level::Flow) / seconds(Level::Packet) - 1.0).abs() < 0.02);
+}
+
+/// The second one begins when the first has half of its bytes left: 10 us alone, 20 us together, 10 us alone.
+#[test]
+fn rates_change_when_others_begin_and_end() {
+    let send = |receivers| Work::Permute { bytes: BYTES, receivers };
+    let wait = Work::Compute(Compute::Measured { seconds: 10e-6 });
+    let tables = vec![vec![2, 1, 2, 3], vec![0, 3, 2, 3]];
+    let mut both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![wait, send(1)])]);
+    both.classes[1].nodes[1].after = vec![0];
+    let report = at(Level::Flow, &both, &line(4));
+    // Of 20.16 us alone 10.16 are left, in which the link is busy for 20 parts of 20.16, so both proceed at 0.504.
+    let together = 10.16e-6 / 0.504;
+    let alone = 20.16e-6 - 0.504 * together;
+    assert!((report.iteration.seconds / (10e-6 + together + alone) - 1.0).abs() < 1e-9, "{}", report.iteration.seconds);
+}
+
+/// One group alone takes what the model says, and groups that share nothing do too.
+#[test]
+fn groups_apart_take_what_the_model_says() {
+    let torus = Machine::preset("torus2d-small").unwrap();
+    let rows = Groups::new(64, (0..2).map(|row| (32 * row..32 * row + 32).collect())).unwrap();
+    for kind in [Kind::Allreduce, Kind::Allgather, Kind::Alltoall] {
+        for groups in [Groups::all(64), rows.clone()] {
+            let work = Work::Collective(Collected { kind, bytes: BYTES, element_bytes: 4, root: 0, groups: 0 });
+            let all: Vec<u32> = (0..64).collect();
+            let program = program(64, vec![groups], Vec::new(), &[(&all, vec![work, work])]);
+            let [model, flow] = [Level::Model, Level::Flow].map(|level| at(level, &program, &torus).iteration.seconds);
+            assert!((flow / model - 1.0).abs() < 0.02, "{kind}: {flow} s by flows, {model} s by the model");
+        }
+    }
+}
+
+#[test]
+fn messages_between_pairs_are_no_flows() {
+    let send = Work::Send { to: 1, bytes: 8, tag: 0 };
+    let receive = Work::Receive { from: 0, bytes: 8, tag: 0 };
+    let mut pair = program(2, Vec::new(), Vec::new(), &[(&[0], vec![send]), (&[1], vec![receive])]);
+    pair.queues = Queues::AsReady;
+    let machine = line(2);
+    let prices = Prices::new(&pair, &machine, &Part::All).unwrap();
+    let step = Step { prices, accelerator: None, overlap: true, level: Level::Flow };
+    assert!(step.report().unwrap_err().to_string().starts_with("w has messages between pairs of ranks"));
+    // 80 ns and 8 bytes at 50 bytes a nanosecond.
+    assert_eq!(at(Level::Packet, &pair, &machine).iteration.seconds, 80.16e-9);
+}

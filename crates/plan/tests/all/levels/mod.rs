@@ -1,0 +1,8 @@
+//! The levels at which programs are timed, beside each other and beside straight simulations.
+
+mod flows;
+mod model;
+#[path = "../../../../sim/tests/all/network/straight.rs"]
+mod packets;
+mod random;
+mod straight;
