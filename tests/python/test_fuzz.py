@@ -190,7 +190,7 @@ SOUND = {
     "--ranks": ["4", "7"],
     "--nodes": ["1", "4"],
     "--samples": ["3"],
-    "--format": ["csl", "goal", "msccl-xml", "ucc", "openmpi-rules"],
+    "--format": ["chakra", "csl", "goal", "msccl-xml", "ucc", "openmpi-rules"],
     "--goal": ["g.goal"],
     "--output": ["out.x", "out.json", "out.sched", "out.plan"],
     "--plan": ["p.plan"],

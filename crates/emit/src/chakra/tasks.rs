@@ -5,9 +5,13 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
 };
 
-use unisono_base::{TaskId, interrupt::poll, narrow, rounded};
+use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
 use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+/// Bytes and steps of a task or an edge: its node with its name, and its part of a trace.
+const BYTES_EACH: u128 = 320;
+const STEPS_EACH: u128 = 64;
 
 /// Why a task graph is not a program, or a program not a task graph.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -36,6 +40,8 @@ pub fn from_tasks(
     (name, format): (&str, &'static str),
     units: Units,
 ) -> Result<WorkloadGraph, NotTasks> {
+    let size = (graph.task_count() + graph.edge_count()) as u128;
+    limits::admit("the program of the tasks", BYTES_EACH * size, STEPS_EACH * size).map_err(TaskError::OverLimit)?;
     let ranks = graph.rank_count();
     let class = |rank| Ok(RankClass { ranks: vec![rank], nodes: nodes(graph, rank, units)? });
     Ok(WorkloadGraph {

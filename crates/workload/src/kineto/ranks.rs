@@ -14,6 +14,8 @@ use crate::{
 };
 
 const MOST_RANKS: u32 = 1 << 22;
+/// Distinct sets of groups times ranks; more are refused.
+const MOST_PLACES: usize = 1 << 24;
 
 /// Returns whether a file begins as JSON does, in which Kineto writes.
 pub fn is_it(bytes: &[u8]) -> bool {
@@ -146,6 +148,9 @@ impl<'a> Program<'a> {
         };
         let groups = Groups::new(self.ranks, lists).map_err(|e| e.to_string())?;
         let groups = self.groups.number(groups);
+        if (groups as usize + 1).saturating_mul(self.ranks as usize) > MOST_PLACES {
+            return Err(format!("the traces have more than {groups} different groups among {} ranks", self.ranks));
+        }
         let Met { kind, bytes, element_bytes, .. } = *met;
         Ok(Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups }))
     }

@@ -170,5 +170,10 @@ fn mistakes_are_named_with_rank_and_event() {
         refused(&[("a.json".to_owned(), nameless.into_bytes())]),
         "a.json: it has collectives, and no distributedInfo with the rank; record it with a process group"
     );
+    let groups: Vec<Value> = (1..17).map(|n| collective("allreduce", 0.0, 5.0, &format!("[0, {}]", 1 << n))).collect();
+    assert_eq!(
+        refused(&[trace(0, 1 << 22, &groups)]),
+        "runs/step.0.json, rank 0, node 5: the traces have more than 4 different groups among 4194304 ranks"
+    );
     assert_eq!(refused(&[trace(3, 3, &[])]), "runs/step.3.json: it is of rank 3, and its world_size is 3");
 }
