@@ -66,7 +66,8 @@ def main() -> None:
     parser.add_argument("--levels", nargs="+", default=["model", "flow"])
     parser.add_argument("--layers", type=int, default=3)
     args = parser.parse_args()
-    text = program(*args.sizes, args.layers)
+    data, pipeline, tensor = args.sizes
+    text = program(data, pipeline, tensor, args.layers)
     graph = un.WorkloadGraph.read([("step.hlo", text.encode())])
     print(f"{graph.ranks} ranks: data x pipeline x tensor = {' x '.join(map(str, args.sizes))}")
     for name in args.machines:
