@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use pyo3::prelude::*;
 use unisono_collective::Kind;
+use unisono_emit::PROGRAM_FORMATS;
 use unisono_machine::network::Network;
 use unisono_plan::{
     Part, PlanError, RunError,
@@ -13,7 +14,7 @@ use unisono_plan::{
         places,
     },
 };
-use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read};
+use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read_also};
 
 use crate::{
     errors::{detached, input, to_python},
@@ -23,7 +24,7 @@ use crate::{
 
 /// A program that computes and communicates, read from files of other tools.
 #[pyclass(frozen, module = "unisono")]
-pub struct WorkloadGraph(Graph, Option<Workload>);
+pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
@@ -31,7 +32,7 @@ impl WorkloadGraph {
     #[staticmethod]
     #[pyo3(signature = (files, strict = false))]
     fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool) -> PyResult<Self> {
-        detached(py, || read(&files, strict))?.map(|graph| Self(graph, None)).map_err(input)
+        detached(py, || read_also(PROGRAM_FORMATS, &files, strict))?.map(|graph| Self(graph, None)).map_err(input)
     }
 
     /// The workload `text` from the file `origin`, or where there is no text the preset `origin`.

@@ -7,10 +7,11 @@
 
 use std::sync::Arc as Shared;
 
-use unisono_base::{interrupt, narrow, rounded};
+use unisono_base::{narrow, rounded};
 
 use crate::{
     Graph, Ways,
+    loads::Loads,
     packing::{NoPacking, Packing, Tree},
     pricing::Pricing,
     symmetry::Symmetry,
@@ -39,8 +40,8 @@ pub(crate) const SHARES: u32 = 16;
 pub(crate) const MOST_SHARES: u32 = 64;
 
 /// Trees of each root in a forest, the most; more chunks have the same ones.
-pub(crate) fn most_trees(ranks: u32, roots: usize) -> u32 {
-    if is_thorough(ranks, roots) { MOST_SHARES } else { SHARES }
+pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
+    if is_thorough(ranks, is_alone) { MOST_SHARES } else { SHARES }
 }
 
 /// Ranks up to which better trees of many roots are worth the time to find them, and costs grow slowly.
@@ -52,8 +53,6 @@ const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0
 /// have the same edges to choose from, so each of them is found at costs of its own.
 const SAME_COSTS: usize = 8;
 const STALE: f64 = 64.0;
-/// Exponents end here.
-const MOST_EXPONENT: f64 = 200.0;
 /// Differences of costs that count as none.
 const CLOSE: f64 = 1e-9;
 /// The growth ends where the time fell by less than this in so many rounds.
@@ -61,8 +60,8 @@ const SLOW: f64 = 1e-3;
 const SLOW_ROUNDS: usize = 3;
 
 /// Whether better trees are worth the time to find them.
-fn is_thorough(ranks: u32, roots: usize) -> bool {
-    ranks <= FEW_RANKS || roots == 1
+fn is_thorough(ranks: u32, is_alone: bool) -> bool {
+    ranks <= FEW_RANKS || is_alone
 }
 
 /// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Every shift of the graph has
@@ -82,30 +81,24 @@ pub(crate) fn grow(
 ) -> Result<Growth, NoPacking> {
     let count = roots.len() * shares as usize;
     let enough = least_whole(graph, symmetry, roots, shares).max(enough * f64::from(shares));
-    let mut grower = Grower {
-        pricing: Pricing::new(graph, ways, depth),
-        symmetry,
-        rates: symmetry.rates(graph),
-        load: vec![0.0; symmetry.classes()],
-        cost: vec![0.0; graph.arcs().len()],
-        steepness: STEEP_AT_FIRST,
-        target: 1.0,
-        is_thorough: is_thorough(graph.ranks(), roots.len()),
-    };
-    let same = |trees: usize| if roots.len() == 1 { 1 } else { trees };
+    let mut pricing = Pricing::new(graph, ways, depth);
+    let mut loads = Loads::new(graph, symmetry, STEEP_AT_FIRST);
+    let is_alone = roots.len() == 1 && symmetry.shifts() == 1;
+    let is_thorough = is_thorough(graph.ranks(), is_alone);
+    let same = |trees: usize| if is_alone { 1 } else { trees };
     let root = |at: usize| roots[at % roots.len()];
     let mut trees: Vec<Shared<Tree>> = Vec::with_capacity(count);
     for at in 0..count {
         if at % same(SAME_COSTS) == 0 {
             // What a forest of so many trees needs at least, once the round of roots is done.
             let rounds = (at / roots.len() + 1) as f64;
-            grower.aim(enough / f64::from(shares) * rounds);
+            pricing.reprice(loads.aim(enough / f64::from(shares) * rounds));
         }
-        let tree = grower.pricing.shallow(root(at), None, grower.is_thorough)?;
-        grower.add(&tree, 1.0);
+        let tree = pricing.shallow(root(at), None, is_thorough)?;
+        loads.add(&tree, 1.0);
         trees.push(Shared::new(tree));
     }
-    let mut best = (grower.busiest(), trees.clone());
+    let mut best = (loads.busiest(), trees.clone());
     let mut times = vec![best.0];
     // With shifts, few trees are grown, and each of them weighs much.
     let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
@@ -114,21 +107,21 @@ pub(crate) fn grow(
         {
             break;
         }
-        grower.steepness = steepness;
-        let target = grower.busiest();
+        loads.steepness = steepness;
+        let target = loads.busiest();
         let stale = same(narrow(rounded((STALE / steepness).max(1.0))));
         for (at, tree) in trees.iter_mut().enumerate() {
-            grower.add(tree, -1.0);
+            loads.add(tree, -1.0);
             if at % stale == 0 {
-                grower.aim(target);
+                pricing.reprice(loads.aim(target));
             }
-            let found = grower.pricing.shallow(root(at), Some(tree), grower.is_thorough)?;
-            if grower.cost_of(&found) < grower.cost_of(tree) * (1.0 - CLOSE) {
+            let found = pricing.shallow(root(at), Some(tree), is_thorough)?;
+            if loads.cost_of(&found) < loads.cost_of(tree) * (1.0 - CLOSE) {
                 *tree = Shared::new(found);
             }
-            grower.add(tree, 1.0);
+            loads.add(tree, 1.0);
         }
-        let time = grower.busiest();
+        let time = loads.busiest();
         if time < best.0 {
             best = (time, trees.clone());
         }
@@ -175,56 +168,6 @@ fn time_of_whole(rates: &[u64], units: u64) -> f64 {
         next.into_iter().for_each(|at| carried[at] += 1);
     }
     (0..rates.len()).map(|at| end(at, carried[at])).fold(0.0, f64::max)
-}
-
-struct Grower<'a> {
-    pricing: Pricing<'a>,
-    symmetry: &'a Symmetry,
-    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, and their arcs.
-    rates: Vec<f64>,
-    load: Vec<f64>,
-    /// What one more tree on an arc costs.
-    cost: Vec<f64>,
-    steepness: f64,
-    /// The time that is costly.
-    target: f64,
-    is_thorough: bool,
-}
-
-impl Grower<'_> {
-    fn add(&mut self, tree: &Tree, trees: f64) {
-        let arcs = tree.edges.iter().flat_map(|edge| &edge.way);
-        arcs.for_each(|&arc| self.load[self.symmetry.class(arc) as usize] += trees);
-    }
-
-    fn busy(&self, class: usize, more: f64) -> f64 {
-        (self.load[class] + more) / self.rates[class]
-    }
-
-    fn busiest(&self) -> f64 {
-        (0..self.load.len()).map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
-    }
-
-    /// What one more tree on an arc of a class costs at the present loads.
-    fn cost(&self, class: usize) -> f64 {
-        let exponent = self.steepness * (self.busy(class, 1.0) / self.target - 1.0);
-        exponent.min(MOST_EXPONENT).exp() / self.rates[class]
-    }
-
-    fn cost_of(&self, tree: &Tree) -> f64 {
-        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
-    }
-
-    /// Finds trees at the costs of the present loads, for a time of at least `target`.
-    fn aim(&mut self, target: f64) {
-        interrupt::check();
-        self.target = self.busiest().max(target);
-        let costs: Vec<f64> = (0..self.load.len()).map(|class| self.cost(class)).collect();
-        for (arc, cost) in (0..).zip(&mut self.cost) {
-            *cost = costs[self.symmetry.class(arc) as usize];
-        }
-        self.pricing.reprice(&self.cost);
-    }
 }
 
 #[cfg(test)]

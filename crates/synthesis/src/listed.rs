@@ -5,7 +5,7 @@ use std::sync::Arc as Shared;
 use rustc_hash::FxHashMap;
 
 use crate::{
-    Graph, TreeEdge,
+    Arc, Graph, TreeEdge,
     packing::{Edge, Tree},
     symmetry::Symmetry,
     timetable::Jobs,
@@ -50,6 +50,21 @@ impl Listed {
         let ends = |way: &[u32]| [way[0], way[way.len() - 1]].map(|arc| self.symmetry.class(arc));
         let edge = |edge: &Edge| TreeEdge { from: node(edge.from), to: node(edge.to), ends: ends(&edge.way) };
         tree.edges.iter().map(edge).collect()
+    }
+
+    /// The tree of a chunk with its arcs.
+    pub(crate) fn moved(&self, graph: &Graph, root: u32, chunk: u32) -> Tree {
+        let (tree, shift) = self.tree(root, chunk);
+        let node = |node| self.symmetry.moved(node, shift);
+        let arc = |&arc: &u32| {
+            let Arc { from, to, .. } = graph.arcs()[arc as usize];
+            let (from, to) = (node(from), node(to));
+            let leaving = graph.leaving(from).iter();
+            *leaving.clone().find(|&&arc| graph.arcs()[arc as usize].to == to).expect("a shift keeps arcs")
+        };
+        let edge =
+            |edge: &Edge| Edge { from: node(edge.from), to: node(edge.to), way: edge.way.iter().map(arc).collect() };
+        Tree { root, edges: tree.edges.iter().map(edge).collect(), depth: tree.depth }
     }
 
     /// The nodes that each edge passes, ends included.

@@ -27,6 +27,8 @@ pub struct WorkloadGraph {
     pub findings: Vec<Finding>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
+    /// What the reader had to assume, in sentences.
+    pub notes: Vec<String>,
 }
 
 /// The order in which the queues of a rank take nodes.

@@ -1,6 +1,6 @@
 //! Programs that compute and communicate, as a graph, and the readers of other tools' files.
 //!
-//! [`WorkloadGraph`] is the one form. [`hlo`] reads compiled XLA programs, [`chakra`] execution traces.
+//! [`WorkloadGraph`] is the one form. [`hlo`] reads compiled XLA programs, [`chakra`] and [`kineto`] traces of runs.
 
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
@@ -11,6 +11,8 @@ mod error;
 mod graph;
 mod groups;
 pub mod hlo;
+pub mod kineto;
+mod packed;
 mod pairs;
 mod read;
 
@@ -19,4 +21,5 @@ pub use error::{Place, ReadError};
 pub use graph::{Collected, Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 pub use groups::{Groups, GroupsError};
 pub use hlo::Finding;
-pub use read::{SourceFile, read};
+pub use pairs::Unmatched;
+pub use read::{Format, SourceFile, read, read_also};

@@ -8,7 +8,7 @@ use crate::{Work, WorkloadGraph};
 
 /// A message of which the other end is missing or has another length.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Unmatched {
+pub struct Unmatched {
     pub rank: u32,
     /// The number of the node among those of its rank.
     pub node: usize,
@@ -18,8 +18,17 @@ pub(crate) struct Unmatched {
 /// The bytes and the rank's node of each end, in program order.
 type Ends = Vec<(u64, usize)>;
 
-/// Checks that the messages that a rank sends to another with a tag are as many, and as long, as those that are received.
-pub(crate) fn check(graph: &WorkloadGraph) -> Result<(), Unmatched> {
+impl WorkloadGraph {
+    /// Checks that the messages that a rank sends to another with a tag are as many, and as long, as those that are received.
+    ///
+    /// # Errors
+    /// The first message without its other end.
+    pub fn check_messages(&self) -> Result<(), Unmatched> {
+        check(self)
+    }
+}
+
+fn check(graph: &WorkloadGraph) -> Result<(), Unmatched> {
     let mut pairs: BTreeMap<(u32, u32, u32), [Ends; 2]> = BTreeMap::new();
     for class in &graph.classes {
         for (number, node) in class.nodes.iter().enumerate() {

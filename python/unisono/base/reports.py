@@ -404,6 +404,7 @@ class StepReport(WorkloadReport):
     collectives: list[StepCollective]
     second_opinion: list[SecondOpinion]
     unknown: dict[str, int]
+    notes: list[str]
     cost_usd: float | None
     time_x_cost: float | None
     what_if: list[WhatIf]

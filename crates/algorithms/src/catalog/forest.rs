@@ -56,6 +56,7 @@ const FEW: u32 = 64;
 /// roots.
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
+const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 
 fn roots(case: &Case) -> Roots {
@@ -129,9 +130,10 @@ fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
     let roots = roots(case);
     let timed = u64::from(fabric.unlike_roots(roots)) * others;
     let sent = roots.list(case.collective.ranks).len() as u64 * others;
+    let messages = if case.collective.kind.has_root() { MOST_MESSAGES_OF_ONE } else { MOST_MESSAGES };
     let few = |chunks: u32| {
         let chunks = u64::from(chunks);
-        chunks == 1 || fabric.is_alike(roots) || chunks * timed <= MOST_MESSAGES && chunks * sent <= MOST_SENT
+        chunks == 1 || fabric.is_alike(roots) || chunks * timed <= messages && chunks * sent <= MOST_SENT
     };
     counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks) && few(chunks)).collect()
 }

@@ -46,6 +46,7 @@ impl Workload {
             classes: vec![RankClass { ranks: (0..self.accelerators()).collect(), nodes }],
             queues: Queues::InOrder,
             findings: Vec::new(),
+            notes: Vec::new(),
             unknown: std::collections::BTreeMap::new(),
         }
     }

@@ -38,6 +38,7 @@ fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGr
         queues: Queues::InOrder,
         findings: Vec::new(),
         unknown,
+        notes: Vec::new(),
     }
 }
 

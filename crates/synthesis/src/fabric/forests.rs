@@ -7,14 +7,18 @@ use unisono_base::limits;
 use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::{
     Forest, Message,
-    forest::Times,
+    forest::{Times, Trees},
     growth::{self, Growth},
     listed::Listed,
-    packing::{NoPacking, Packing, of_trees},
+    packing::{NoPacking, Packing, Tree, of_trees},
     recent,
     rounding::rounded,
+    spread::{spread, spread_depth},
     symmetry::Symmetry,
 };
+
+/// Trees of one root in a packing over the trees of all ranks.
+const SPREAD_SHARES: u32 = 1 << 9;
 
 impl Fabric {
     /// A forest of whole chunks no deeper than `depth`.
@@ -85,7 +89,7 @@ impl Fabric {
         let grown = if self.grows() { Some(self.grown(roots, depth, chunks)?) } else { None };
         let grown = grown.map(|grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown));
         let grown = match grown {
-            Some(grown) if roots == Roots::All => return Ok(grown),
+            Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
             grown => grown,
         };
         // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be better.
@@ -99,8 +103,11 @@ impl Fabric {
     /// fit; others are grown for the chunks that are left.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
+        if let Some(spread) = self.spread(roots, depth, chunks) {
+            return spread;
+        }
         let mut of = vec![Vec::with_capacity(chunks as usize); self.representatives(roots).len()];
-        let most = growth::most_trees(graph.ranks(), of.len());
+        let most = growth::most_trees(graph.ranks(), roots != Roots::All);
         for (trees, times) in [(most, chunks / most), (chunks % most, 1)] {
             if trees == 0 || times == 0 {
                 continue;
@@ -116,6 +123,26 @@ impl Fabric {
         edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
         let busy = symmetry.rates(graph).into_iter().zip(load).map(|(rate, load)| load / rate);
         Ok(Growth { trees: of, time: busy.fold(0.0, f64::max) / f64::from(chunks) })
+    }
+
+    /// Trees of one root over those that all ranks have, where there are such and they are no deeper than `depth`.
+    fn spread(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Option<Result<Growth, NoForest>> {
+        let Roots::One(root) = roots else { return None };
+        let over = self.spread_over(roots).filter(|over| depth.is_none_or(|most| most >= spread_depth(over)))?;
+        let Trees::Listed(listed) = &over.trees else { return None };
+        let graph = self.routed();
+        let own: Vec<Tree> = (0..self.graph.ranks()).map(|rank| listed.moved(graph, rank, 0)).collect();
+        Some(spread(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
+    }
+
+    /// The forest of one chunk of each rank, over which the chunks of one root are spread where many ranks are alike.
+    pub(super) fn spread_over(&self, roots: Roots) -> Option<Shared<Forest>> {
+        let all = Roots::All;
+        if roots == all || !self.spreads() {
+            return None;
+        }
+        let least = self.least_depth(all).ok()?;
+        self.forest(all, Some(self.usual_depth(all, least)), 1).ok()
     }
 
     /// Whether forests are grown, and not found by linear programs.
@@ -157,7 +184,12 @@ impl Fabric {
         match roots {
             Roots::All => Ok(self.growth(roots, depth, growth::SHARES)?.packing()),
             Roots::One(_) => {
-                let grown = self.growth(roots, depth, growth::MOST_SHARES)?;
+                if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
+                    return Ok(spread?.packing());
+                }
+                // Among many ranks, these only tell whether little depth is worth a forest.
+                let shares = if self.spreads() { growth::SHARES } else { growth::MOST_SHARES };
+                let grown = self.growth(roots, depth, shares)?;
                 of_trees(self.packed(roots)?, &grown.trees[0]).map_err(no_forest)
             }
         }

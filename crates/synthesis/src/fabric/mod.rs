@@ -18,6 +18,7 @@ use crate::{
     packing::Packing,
     partition::{self, Partition},
     spanning::{Role, SpanningTrees, spanning},
+    spread::spread_depth,
     symmetry::Symmetry,
     translated::Steps,
 };
@@ -273,6 +274,10 @@ impl Fabric {
         if self.alike(roots).is_some() {
             return depths;
         }
+        if let Some(over) = self.spread_over(roots) {
+            depths.extend(Some(spread_depth(&over)).filter(|&depth| depth > least));
+            return depths;
+        }
         let bound = self.cut(roots).time();
         // No tree is deeper than all other ranks in a row.
         let deepest = self.graph.ranks() - 1;
@@ -372,6 +377,25 @@ mod tests {
             }
             if graph.ranks() <= 16 {
                 check_ways(&fabric, Roots::One(1), &fabric.forest(Roots::One(1), None, 4).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_of_one_root_are_spread_over_the_trees_of_all() {
+        for (boxes, each) in [(20, 4), (16, 8)] {
+            let fabric = Fabric::new(crate::graph::cluster(boxes, each), &[boxes, each], 0.0);
+            for root in [0, 7] {
+                let roots = Roots::One(root);
+                let forest = fabric.forest(roots, Some(4), 512).unwrap();
+                check_ways(&fabric, roots, &forest);
+                let cut = fabric.cut(roots).time();
+                assert!(forest.depth <= 4 && forest.time >= cut * (1.0 - 1e-9));
+                assert!(forest.time <= cut * 2.0, "{boxes} {each} {} {cut}", forest.time);
+                // Less depth than the spread needs.
+                let shallow = fabric.forest(roots, Some(2), 4).unwrap();
+                check_ways(&fabric, roots, &shallow);
+                assert!(shallow.depth <= 2);
             }
         }
     }

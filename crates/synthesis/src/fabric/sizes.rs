@@ -24,6 +24,11 @@ const MOST_CUT: u64 = 1 << 16;
 const MOST_CHEAP: usize = 28_000;
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
+const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
+/// Ranks beyond which the trees of one root are not grown where ranks are alike, and the most for which they are spread over those of
+/// all ranks.
+const MOST_GROWN_OF_ONE: u32 = 64;
+const MOST_SPREAD: u32 = 512;
 
 impl Fabric {
     /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around one rank.
@@ -39,8 +44,11 @@ impl Fabric {
                 Roots::All => Symmetry::find(&self.graph, &self.dims).representatives(),
                 Roots::One(_) => (0..self.graph.ranks()).collect(),
             };
-            let exact = (ends.len() * self.graph.arcs().len()) as u64 <= MOST_CUT;
-            Shared::new(if exact { cut::largest(&self.graph, &list, &ends) } else { cut::simple(&self.graph, &list) })
+            // Cuts that lack only some of the ends are bounds, too.
+            let few = MOST_CUT / (self.graph.arcs().len() as u64).max(1);
+            let each = (ends.len() as u64).div_ceil(few.max(1));
+            let ends: Vec<u32> = ends.into_iter().step_by(narrow(each)).collect();
+            Shared::new(if few > 0 { cut::largest(&self.graph, &list, &ends) } else { cut::simple(&self.graph, &list) })
         })
     }
 
@@ -51,8 +59,20 @@ impl Fabric {
         }
         let Ok(graph) = self.packed(roots) else { return false };
         let (found, ranks) = (self.representatives(roots).len(), graph.ranks() as usize);
-        let most = if roots == Roots::All { MOST_CHEAP_PAIRS } else { MOST_CHEAP_PAIRS_OF_ONE };
+        let most = match roots {
+            Roots::One(_) if !self.spreads() => MOST_CHEAP_PAIRS_OF_ONE,
+            Roots::One(_) => MOST_CHEAP_PAIRS_OF_SPREAD,
+            Roots::All => MOST_CHEAP_PAIRS,
+        };
         found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
+    }
+
+    /// Whether the chunks of one root are spread over the trees that all ranks have.
+    pub(super) fn spreads(&self) -> bool {
+        let ranks = self.graph.ranks();
+        let all = Roots::All;
+        let is_between = ranks > MOST_GROWN_OF_ONE && ranks <= MOST_SPREAD;
+        is_between && !self.is_alike(all) && self.is_cheap(all) && self.symmetry(all).shifts() > 1
     }
 
     /// The shifts of the part of the network that messages use, by which roots are moved.

@@ -1,8 +1,5 @@
 //! The trace of one rank.
 
-use std::io::Read;
-
-use flate2::read::MultiGzDecoder;
 use prost::Message;
 use rustc_hash::FxHashMap;
 use unisono_base::{excerpt, interrupt::poll, narrow};
@@ -15,11 +12,11 @@ use super::{
 use crate::{
     Compute,
     error::{Place, Wrong},
+    packed::unpacked,
 };
 
-/// Traces of more nodes, and larger traces, are refused.
+/// Traces of more nodes are refused.
 const MOST_NODES: usize = 1 << 20;
-const MOST_BYTES: u64 = 1 << 28;
 /// Where all dependencies are kept, those of nodes that take no time pass to later nodes.
 const MOST_DEPENDENCIES: usize = 1 << 24;
 /// The attribute of ids of nodes that must have begun, separated by spaces. Other readers of traces pass over it.
@@ -84,7 +81,7 @@ pub enum Kept {
 pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTrace, Wrong> {
     let wrong = |message: String| Wrong { place: Place::Rank(rank), message };
     let unpacked = unpacked(bytes).map_err(wrong)?;
-    let nodes = nodes(unpacked.as_deref().unwrap_or(bytes)).map_err(wrong)?;
+    let nodes = nodes(&unpacked).map_err(wrong)?;
     let of_node = |node: u64, message| Wrong { place: Place::Node { rank, node }, message };
     let (order, before) = order(&nodes).map_err(|e| of_node(e.node, e.reason))?;
     let mut trace = RankTrace { nodes: Vec::new(), unknown: Vec::new() };
@@ -147,20 +144,6 @@ fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String>
             .ok_or_else(|| format!("{BEGUN} names '{}'; accepted are ids of earlier nodes that take time", excerpt(id)))
     };
     text.split_whitespace().map(number).collect()
-}
-
-/// The contents of a compressed file; `None` of another one.
-fn unpacked(bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(None);
-    }
-    let mut unpacked = Vec::new();
-    let read = MultiGzDecoder::new(bytes).take(MOST_BYTES + 1).read_to_end(&mut unpacked);
-    read.map_err(|_| "the compressed file is damaged or cut off".to_owned())?;
-    if unpacked.len() as u64 > MOST_BYTES {
-        return Err(format!("the trace has more than {MOST_BYTES} bytes"));
-    }
-    Ok(Some(unpacked))
 }
 
 fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {

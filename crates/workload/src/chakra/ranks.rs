@@ -1,6 +1,6 @@
 //! The traces of all ranks as one program.
 //!
-//! A process group has the ranks whose traces name it; a collective without a group is among all ranks. If all ranks execute
+//! A process group has the ranks that a file of groups lists, or else those whose traces name it; a collective without a group is among all ranks. If all ranks execute
 //! the same nodes, they are one class, and the groups that they name at one node communicate at the same time. Otherwise each
 //! rank is a class. Traces with messages between pairs are task graphs, whose nodes begin in the order in which they become
 //! ready; all others work in program order.
@@ -11,6 +11,7 @@ use unisono_base::{excerpt, narrow};
 use unisono_collective::Kind;
 
 use super::{
+    comm_groups::{self, CommGroups},
     messages::{GlobalMetadata, frame},
     rank::{self, Kept, RankTrace, Step, Timed},
 };
@@ -18,18 +19,21 @@ use crate::{
     Collected, Groups, Queues, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
     error::{Place, Wrong},
     graph::Distinct,
-    pairs::{self, Unmatched},
+    packed::beginning,
+    pairs::Unmatched,
 };
 
 /// Traces of more nodes of all ranks are refused.
 const MOST_NODES: usize = 1 << 22;
 
-/// Returns whether a file begins as a trace does: compressed, or by the version of the format.
+/// Returns whether a file begins as a trace does: by the version of the format.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
         head.first().is_none_or(|&tag| tag == 0x0a) && <GlobalMetadata as prost::Message>::decode(head).is_ok()
     };
-    bytes.starts_with(&[0x1f, 0x8b]) || frame(bytes).is_ok_and(|(head, _)| is_head(head))
+    let begin = beginning(bytes);
+    // A compressed file of which nothing can be unpacked is a trace that is damaged.
+    begin.is_empty() && !bytes.is_empty() || frame(&begin).is_ok_and(|(head, _)| is_head(head))
 }
 
 /// Reads the traces of all ranks. With `strict`, a node of an unknown kind is an error.
@@ -39,7 +43,7 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// and not received, groups that do not fit together.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
-    for file in files {
+    for file in files.iter().filter(|file| !comm_groups::is_json(file)) {
         let rank = rank_of(&file.0).map_err(|wrong| wrong.of(&file.0))?;
         if let Some(other) = by_rank.insert(rank, file) {
             let message = format!("'{}' is a trace of this rank too; accepted is one a rank", excerpt(&other.0));
@@ -48,7 +52,9 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     }
     let ranks: u32 = narrow(by_rank.len());
     let missing = (0..ranks).find(|rank| !by_rank.contains_key(rank));
-    let (_, first) = by_rank.first_key_value().expect("a caller gives a file");
+    let Some((_, first)) = by_rank.first_key_value() else {
+        return Err(Wrong::file("there is no trace beside it").of(&files[0].0));
+    };
     if let Some(missing) = missing {
         let message = format!("the trace of rank {missing} is missing; accepted are the traces of all ranks from 0 on");
         return Err(Wrong::file(message).of(&first.0));
@@ -68,7 +74,15 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     for name in traces.iter().flat_map(|trace| &trace.unknown) {
         *unknown.entry(name.clone()).or_default() += 1;
     }
-    let program = Program { members: members(&traces), groups: Distinct::new(), traces };
+    let listed = comm_groups::read(files.iter().filter(|file| comm_groups::is_json(file)), ranks)?;
+    let members = match &listed {
+        None => members(&traces),
+        Some(listed) => {
+            known_groups(&traces, listed).map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
+            listed.ranks.clone()
+        }
+    };
+    let program = Program { members, groups: Distinct::new(), traces };
     let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
     let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
     let graph = WorkloadGraph {
@@ -81,8 +95,9 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         queues,
         findings: Vec::new(),
         unknown,
+        notes: Vec::new(),
     };
-    pairs::check(&graph).map_err(|Unmatched { rank, node, message }| {
+    graph.check_messages().map_err(|Unmatched { rank, node, message }| {
         Wrong { place: Place::Node { rank, node: ids[rank as usize][node] }, message }.of(&by_rank[&rank].0)
     })?;
     Ok(graph)
@@ -123,6 +138,23 @@ fn members(traces: &[RankTrace]) -> BTreeMap<String, Vec<u32>> {
         }
     }
     members.into_iter().map(|(name, ranks)| (name, ranks.into_iter().collect())).collect()
+}
+
+/// Checks that a file lists every group that a trace names, with the rank of that trace.
+fn known_groups(traces: &[RankTrace], listed: &CommGroups) -> Found<()> {
+    for (rank, node) in (0..).zip(traces).flat_map(|(rank, trace)| trace.nodes.iter().map(move |node| (rank, node))) {
+        let Some(group) = group_of(node) else { continue };
+        let of = excerpt(group);
+        let reason = match listed.ranks.get(group) {
+            None => format!("process group '{of}' is not listed in '{}'", excerpt(listed.origin)),
+            Some(ranks) if !ranks.contains(&rank) => {
+                format!("rank {rank} is not in process group '{of}', as '{}' lists it", excerpt(listed.origin))
+            }
+            Some(_) => continue,
+        };
+        return Err((rank, Wrong { place: Place::Node { rank, node: node.id }, message: reason }));
+    }
+    Ok(())
 }
 
 struct Program {

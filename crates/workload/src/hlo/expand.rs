@@ -114,6 +114,7 @@ impl<'a> Expansion<'a> {
             queues: Queues::InOrder,
             findings: self.findings.into_values().collect(),
             unknown: self.unknown,
+            notes: Vec::new(),
         })
     }
 

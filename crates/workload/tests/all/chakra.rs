@@ -115,6 +115,7 @@ fn every_collective_keeps_its_bytes() {
         queues: Queues::InOrder,
         findings: Vec::new(),
         unknown: std::collections::BTreeMap::new(),
+        notes: Vec::new(),
     };
     assert_eq!(read(&chakra::write(&graph).unwrap(), true).unwrap(), graph);
 }
@@ -279,4 +280,40 @@ fn messages_have_two_ends() {
     let unknown = message(4, 6, 0, 1, 64).text("unisono_begun", "7");
     let named = refused(message(0, 5, 0, 1, 64), unknown);
     assert!(named.ends_with("unisono_begun names '7'; accepted are ids of earlier nodes that take time"), "{named}");
+}
+
+#[test]
+fn a_file_lists_process_groups() {
+    let of = |rank: u32| file(&[allreduce(3, &[]).text("pg_name", if rank < 2 { "low" } else { "high" })]);
+    let with = |name: &str, json: &str| {
+        let mut files = ranks(4, of);
+        files.push((name.to_owned(), json.as_bytes().to_vec()));
+        read(&files, true).map_err(|e| e.to_string())
+    };
+    let graph = with("groups.json", r#"{"low": [1, 0], "high": [2, 3], "idle": []}"#).unwrap();
+    let lists: Vec<&[u32]> = graph.groups[0].iter().collect();
+    assert_eq!(lists, [&[1, 0][..], &[2, 3]]);
+    // A system file is no list of groups.
+    let lists = |graph: WorkloadGraph| graph.groups[0].iter().map(<[u32]>::to_vec).collect::<Vec<_>>();
+    let plain = with("system.json", r#"{"scheduling-policy": "LIFO", "all-reduce-implementation": ["ring"]}"#).unwrap();
+    assert_eq!(lists(plain), [[0, 1], [2, 3]]);
+    let cases = [
+        (r#"{"low": [0, 1]}"#, "traces/t.2.et, rank 2, node 3: process group 'high' is not listed in 'g.json'"),
+        (
+            r#"{"low": [0, 1], "high": [2]}"#,
+            "traces/t.3.et, rank 3, node 3: rank 3 is not in process group 'high', as 'g.json' lists it",
+        ),
+        (r#"{"low": [0, 0], "high": [2, 3]}"#, "g.json: process group 'low': rank 0 is in two groups, or twice in one"),
+        (r#"{"low": [0, 9], "high": [2, 3]}"#, "g.json: process group 'low': a group has rank 9; accepted are 0 to 3"),
+        (r#"{"low": [0, -1], "high": [2, 3]}"#, "g.json: process group 'low': accepted is a list of ranks"),
+        (r#"{"low": [0"#, "g.json, line 1: it is not JSON: EOF while parsing a list"),
+    ];
+    for (json, message) in cases {
+        assert_eq!(with("g.json", json).unwrap_err(), message);
+    }
+    let mut files = ranks(4, of);
+    for name in ["a.json", "b.json"] {
+        files.push((name.to_owned(), br#"{"low": [0, 1], "high": [2, 3]}"#.to_vec()));
+    }
+    assert_eq!(refused(&files), "b.json: 'a.json' lists process groups too; accepted is one such file");
 }

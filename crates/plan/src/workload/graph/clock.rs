@@ -39,7 +39,20 @@ impl Clock {
         overlap: bool,
         seconds: impl Fn(usize, usize) -> f64,
     ) -> Result<Self, ClockError> {
-        Simulation::new(graph, overlap, seconds).run().map(Self)
+        Self::with_latency(graph, overlap, seconds, |_, _| 0.0)
+    }
+
+    /// The same, where messages between pairs hold their sender and their receiver without `latency`, a part of `seconds`.
+    ///
+    /// # Errors
+    /// As [`Clock::new`].
+    pub fn with_latency(
+        graph: &WorkloadGraph,
+        overlap: bool,
+        seconds: impl Fn(usize, usize) -> f64,
+        latency: impl Fn(usize, usize) -> f64,
+    ) -> Result<Self, ClockError> {
+        Simulation::new(graph, overlap, seconds, latency).run().map(Self)
     }
 
     /// The end of the last node of a class.

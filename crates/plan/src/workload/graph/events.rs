@@ -2,8 +2,8 @@
 //!
 //! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins when
 //! its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on all classes that
-//! take part at the same time. A message between a pair holds the queue of its sender and the port of its receiver, as in
-//! Hockney's model, whether the receiver waits for it or not.
+//! take part at the same time. A message between a pair holds the queue of its sender and then, after its latency, the port of
+//! its receiver, whether the receiver waits for it or not.
 
 use std::{
     cmp::Reverse,
@@ -36,10 +36,12 @@ struct Channel {
     receives: VecDeque<u32>,
 }
 
-pub(super) struct Simulation<'a, F> {
+pub(super) struct Simulation<'a, F, L> {
     graph: &'a WorkloadGraph,
     overlap: bool,
     seconds: F,
+    /// Of a message, the part of its time during which it holds nobody.
+    latency: L,
     class_of: Vec<usize>,
     classes: Vec<Class>,
     /// Classes that came to a meeting so far.
@@ -55,13 +57,14 @@ fn key(time: f64) -> u64 {
     time.to_bits()
 }
 
-impl<'a, F: Fn(usize, usize) -> f64> Simulation<'a, F> {
+impl<'a, F: Fn(usize, usize) -> f64, L: Fn(usize, usize) -> f64> Simulation<'a, F, L> {
     /// `seconds` is the time of a node, of a class and its number there.
-    pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F) -> Self {
+    pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F, latency: L) -> Self {
         Self {
             graph,
             overlap,
             seconds,
+            latency,
             class_of: classes_of_ranks(graph),
             classes: graph.classes.iter().map(|class| Class::new(class, graph.queues, overlap)).collect(),
             arrived: FxHashMap::default(),
@@ -215,14 +218,14 @@ impl<'a, F: Fn(usize, usize) -> f64> Simulation<'a, F> {
 
     fn send(&mut self, class: usize, node: u32, (to, tag): (u32, u32), now: f64) {
         let (from, taken) = (self.rank(class), (self.seconds)(class, node as usize));
-        let receiver = self.class_of[to as usize];
+        let latency = (self.latency)(class, node as usize).min(taken);
+        let (held, receiver) = (taken - latency, self.class_of[to as usize]);
         let port = &mut self.classes[receiver].port;
-        let begin = now.max(*port);
-        let message = Interval { begin, end: begin + taken };
-        *port = message.end;
+        let end = (now + taken).max(*port + held);
+        *port = end;
         let channel = self.channels.entry((from, to, tag)).or_default();
-        channel.arrivals.push_back(message);
-        self.begin(class, node, Interval { begin: now, end: now + taken });
+        channel.arrivals.push_back(Interval { begin: (end - taken).max(now), end });
+        self.begin(class, node, Interval { begin: now, end: now + held });
         self.matched(receiver, (from, to, tag), now);
     }
 

@@ -40,6 +40,8 @@ pub struct Communication {
     pub params: BTreeMap<String, String>,
     pub seconds: f64,
     pub bound: Option<BoundReport>,
+    /// Of messages between pairs, the part of the time that does not depend on their length.
+    pub latency_seconds: f64,
 }
 
 /// The prices of a program's communications.
@@ -210,7 +212,7 @@ impl<'a> Prices<'a> {
 
     /// A message between a pair. Those of one length that take equally long share a row.
     fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
-        // Ranks of a machine without a network are alike.
+        // Ranks of a machine without a network are alike. Of a network, those with equal times are alike.
         let shared = self.shared.as_ref().map(|shared| shared.message_seconds(from, to, bytes));
         let alike = (bytes, shared.map(f64::to_bits));
         if let Some(&row) = self.messages.get(&alike) {
@@ -222,8 +224,13 @@ impl<'a> Prices<'a> {
         let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
         let bound = bound.then(|| tightest(&problem.cost())).flatten().map(crate::report::bound_report);
         let seconds = shared.map_or_else(|| self.alone(&[from, to], bytes), Ok)?;
+        let latency_seconds = match &self.shared {
+            Some(shared) => shared.message_seconds(from, to, 0),
+            None => self.alone(&[from, to], 1)?,
+        };
         let nothing = Communication::nothing(Kind::Message, bytes);
-        let priced = Communication { ranks: 2, groups: 1, algorithm: "send".to_owned(), seconds, bound, ..nothing };
+        let algorithm = "send".to_owned();
+        let priced = Communication { ranks: 2, groups: 1, algorithm, seconds, bound, latency_seconds, ..nothing };
         let row = self.keep(key, priced, Vec::new());
         self.messages.insert(alike, row);
         Ok(row)
@@ -318,6 +325,7 @@ impl<'a> Prices<'a> {
             params: BTreeMap::new(),
             seconds,
             bound,
+            latency_seconds: 0.0,
         })
     }
 }
@@ -333,6 +341,7 @@ impl Communication {
             params: BTreeMap::new(),
             seconds: 0.0,
             bound: None,
+            latency_seconds: 0.0,
         }
     }
 

@@ -77,6 +77,8 @@ pub struct GraphReport {
     pub second_opinion: Vec<OpinionRow>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
+    /// What the reader had to assume, in sentences.
+    pub notes: Vec<String>,
     /// Of levels that simulate.
     pub packets: Option<u64>,
     pub events: Option<u64>,
@@ -124,7 +126,9 @@ impl Step<'_> {
             (None, _) => 0.0,
         };
         // Classes that wait in a circle are found by the clock before anything is simulated.
-        let clock = Clock::new(graph, overlap, seconds)
+        let latency =
+            |class: usize, node: usize| rows[class][node].map_or(0.0, |row| prices.rows()[row].latency_seconds);
+        let clock = Clock::with_latency(graph, overlap, seconds, latency)
             .map_err(|e| PlanError::from(WorkloadError::Waits(graph.name.clone(), e)))?;
         let last = |best: usize, class: usize| if clock.end(class) > clock.end(best) { class } else { best };
         let modelled = (0..graph.classes.len()).fold(0, last);
@@ -168,6 +172,7 @@ impl Step<'_> {
             second_opinion,
             iteration,
             unknown: graph.unknown.clone(),
+            notes: graph.notes.clone(),
             packets,
             events,
         })
@@ -243,8 +248,12 @@ impl Seen<'_> {
                 end: time.end,
             });
         }
-        let computed =
-            self.lengths.iter().zip(self.rows).filter(|(_, row)| row.is_none()).map(|(length, _)| length).sum();
+        let computed = self
+            .lengths
+            .iter()
+            .zip(self.rows)
+            .filter(|(_, row)| row.is_none())
+            .fold(0.0, |sum, (length, _)| sum + length);
         Iteration::new(seconds, computed, phases)
     }
 

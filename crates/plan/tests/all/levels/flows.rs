@@ -39,6 +39,7 @@ fn program(
         classes: classes.iter().map(class).collect(),
         queues: Queues::InOrder,
         findings: Vec::new(),
+        notes: Vec::new(),
         unknown: std::collections::BTreeMap::new(),
     }
 }

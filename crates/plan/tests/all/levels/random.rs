@@ -95,6 +95,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         classes: classes.collect(),
         queues: Queues::InOrder,
         findings: Vec::new(),
+        notes: Vec::new(),
         unknown: std::collections::BTreeMap::new(),
     }
 }
