@@ -1,6 +1,7 @@
 """Steps of programs on large machines: 3D-parallel training by the model and by flows.
 
-The program is made here as HLO text: transformer layers on data x pipeline x tensor ranks. Prints CPU seconds and the step.
+The program is made here as HLO text: transformer layers on data x pipeline x tensor ranks. Prints CPU seconds and the
+step.
 """
 
 import argparse
@@ -45,7 +46,8 @@ def program(data: int, pipeline: int, tensor: int, layers: int) -> str:
         yield f"  %b = {tokens} all-gather({last}), channel_id=901, replica_groups={tensors}, dimensions={{0}}, {ids}"
         yield f"  %c = {wide} dot(%b, %w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
         yield "  %d = bf16[] constant(1)"
-        yield f"  %norm = bf16[] all-reduce(%d), channel_id=902, replica_groups=[1,{ranks}]<=[{ranks}], {ids}, to_apply=%sum"
+        everyone = f"replica_groups=[1,{ranks}]<=[{ranks}]"
+        yield f"  %norm = bf16[] all-reduce(%d), channel_id=902, {everyone}, {ids}, to_apply=%sum"
         yield f"  %g = {weights} dot(%b, %c), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}"
         yield f"  %s = {weights} all-reduce(%g), channel_id=903, replica_groups={tensors}, {ids}, to_apply=%sum"
         yield (
@@ -64,7 +66,8 @@ def main() -> None:
     parser.add_argument("--levels", nargs="+", default=["model", "flow"])
     parser.add_argument("--layers", type=int, default=3)
     args = parser.parse_args()
-    text = program(*args.sizes, args.layers)
+    data, pipeline, tensor = args.sizes
+    text = program(data, pipeline, tensor, args.layers)
     graph = un.WorkloadGraph.read([("step.hlo", text.encode())])
     print(f"{graph.ranks} ranks: data x pipeline x tensor = {' x '.join(map(str, args.sizes))}")
     for name in args.machines:

@@ -100,7 +100,8 @@ def test_packets_take_about_what_the_model_predicts(machine: str) -> None:
     model, packets = (un.step(TRANSFORMER, machine, level=level, **RATES) for level in ("model", "packet"))
     check(packets, "StepReport")
     assert packets["level"] == "packet"
-    assert packets["packets"] and packets["events"]
+    assert packets["packets"]
+    assert packets["events"]
     assert packets["compute_seconds"] == model["compute_seconds"]
     assert packets["seconds"] == pytest.approx(packets["compute_seconds"] + packets["exposed_seconds"])
     assert packets["seconds"] == pytest.approx(model["seconds"], rel=0.15)
@@ -143,6 +144,14 @@ def test_a_workload_is_a_program(name: str) -> None:
     assert report["compute_seconds"] == pytest.approx(before["compute_seconds"])
     # An exchange with two partners is two permutations, one after the other.
     assert report["seconds"] == pytest.approx(before["seconds"], rel=0.02)
+    by_flows = un.step(name, machine, level="flow")
+    check(by_flows, "StepReport")
+    assert by_flows["seconds"] == pytest.approx(report["seconds"], rel=0.02)
+
+
+def test_a_workload_takes_boxes_in_order() -> None:
+    boxes = un.machine("dgx-h100-x8", nodes=48)
+    assert un.step("gpt-3", boxes)["seconds"] >= un.step("gpt-3", boxes)["compute_seconds"]
 
 
 def test_servers_state_the_rates_of_their_accelerators() -> None:

@@ -24,7 +24,7 @@ use crate::{
 
 /// A program that computes and communicates, read from files of other tools.
 #[pyclass(frozen, module = "unisono")]
-pub struct WorkloadGraph(pub(crate) Graph, Option<Workload>);
+pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
@@ -107,12 +107,15 @@ impl WorkloadGraph {
 }
 
 impl WorkloadGraph {
-    /// The part of a machine on which the ranks run: on a whole network, a workload names the place of each.
+    /// The part of a machine on which the ranks run: on a whole network of rows and columns, a workload names the place of each.
     fn part(&self, machine: &Machine) -> Result<Part, PlanError> {
         match (machine.part(), &self.1, machine.description().get::<Network>()) {
             (Part::All, Some(workload), Some(network)) => {
-                let extents = network.topology(&network.name)?.extents();
-                Ok(Part::Places(places(workload, &network.name, &extents)?))
+                let topology = network.topology(&network.name)?;
+                // Boxes are no rows of a grid: ranks take them in order.
+                let is_in_order = topology.name() == "boxes";
+                let in_places = || places(workload, &network.name, &topology.extents()).map(Part::Places);
+                Ok(if is_in_order { Part::All } else { in_places()? })
             }
             (part, ..) => Ok(part.clone()),
         }

@@ -69,9 +69,9 @@ def step(
     larger of operations by ``tflops`` and bytes by ``memory_gb_per_second``, by default those of the machine file.
 
     By ``level`` "model" a collective takes what the model of plans predicts for it; by "flow" groups of ranks that
-    communicate at the same time share the links; by "packet" the planned schedules of all collectives share the network,
-    and every packet is simulated. ``algorithms`` names the algorithm of every
-    collective of a kind (``{"allreduce": "ring"}``); without a name the fastest is taken.
+    communicate at the same time share the links; by "packet" the planned schedules of all collectives share the
+    network, and every packet is simulated. ``algorithms`` names the algorithm of every collective of a kind
+    (``{"allreduce": "ring"}``); without a name the fastest is taken.
 
     ``what_if`` lists changes, each with its own times in the report: other values of keys of the machine file
     (``{"link_gbps": 800}``), of ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that

@@ -46,8 +46,8 @@ impl Workload {
             classes: vec![RankClass { ranks: (0..self.accelerators()).collect(), nodes }],
             queues: Queues::InOrder,
             findings: Vec::new(),
-            unknown: std::collections::BTreeMap::new(),
             notes: Vec::new(),
+            unknown: std::collections::BTreeMap::new(),
         }
     }
 

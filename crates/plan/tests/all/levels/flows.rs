@@ -39,8 +39,8 @@ fn program(
         classes: classes.iter().map(class).collect(),
         queues: Queues::InOrder,
         findings: Vec::new(),
-        unknown: std::collections::BTreeMap::new(),
         notes: Vec::new(),
+        unknown: std::collections::BTreeMap::new(),
     }
 }
 

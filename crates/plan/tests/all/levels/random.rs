@@ -95,8 +95,8 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         classes: classes.collect(),
         queues: Queues::InOrder,
         findings: Vec::new(),
-        unknown: std::collections::BTreeMap::new(),
         notes: Vec::new(),
+        unknown: std::collections::BTreeMap::new(),
     }
 }
 
