@@ -8,6 +8,7 @@
 pub mod csl;
 pub mod goal;
 pub mod msccl;
+pub mod mscclpp;
 pub mod registers;
 pub mod tuning;
 
@@ -90,4 +91,4 @@ pub trait Importer: Sync {
 }
 
 /// Sorted by name.
-pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml, &registers::Registers];
+pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml, &mscclpp::MscclPp, &registers::Registers];
