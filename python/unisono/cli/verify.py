@@ -70,9 +70,7 @@ def verify(
     if file_or_collective is not None and is_gpu_plan(file_or_collective):
         refuse_unused(GPU_PLAN)
         size = options["elements"], options["bytes"]
-        return verify_plan(
-            file_or_collective, size, options["dtype"], method, as_json, trust_relaxed=trust_relaxed
-        )
+        return verify_plan(file_or_collective, size, options["dtype"], method, as_json, trust_relaxed=trust_relaxed)
     refuse_unused(NOT_A_GPU_PLAN)
     if file_or_collective is None:
         return _check_bound(certificate, machine, options["fail"], as_json)

@@ -1,6 +1,7 @@
 """Plans of GPU communication libraries, checked without a GPU."""
 
 import os
+from pathlib import Path
 
 from unisono import _core
 from unisono.base.files import file_name, read_text, title
@@ -33,4 +34,4 @@ def check_gpu_plan(
 def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an execution plan of MSCCL++, rather than a schedule."""
     name = file_name(path)
-    return name.endswith(".json") and os.path.isfile(name) and _core.is_gpu_plan(read_text(path))
+    return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))

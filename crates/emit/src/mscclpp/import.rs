@@ -21,49 +21,58 @@ pub struct Imported {
     pub steps: Vec<Option<At>>,
 }
 
-/// Who has accessed a memory: for each first grain the end, the last writer and the readers since.
+/// An instruction, with its lane.
+type By = (u32, InstrId);
+
+/// Grains up to `end` of a memory: who wrote them last, and who has read them since.
+#[derive(Clone)]
+struct Accessed {
+    end: u32,
+    writer: Option<By>,
+    readers: Vec<By>,
+}
+
+/// Who has accessed a memory, by the first grain.
 #[derive(Default)]
-struct Accesses(BTreeMap<u32, (u32, Option<(u32, InstrId)>, Vec<(u32, InstrId)>)>);
+struct Accesses(BTreeMap<u32, Accessed>);
 
 impl Accesses {
     /// Cuts the entry that covers `at` in two.
     fn cut(&mut self, at: u32) {
-        if let Some((&start, entry)) = self.0.range_mut(..at).next_back()
-            && entry.0 > at
+        if let Some((_, entry)) = self.0.range_mut(..at).next_back()
+            && entry.end > at
         {
-            let rest = (entry.0, entry.1, entry.2.clone());
-            entry.0 = at;
-            debug_assert!(start < at, "the range ends before `at`");
+            let rest = entry.clone();
+            entry.end = at;
             self.0.insert(at, rest);
         }
     }
 
-    /// Adds an access of an instruction in a lane, and returns the earlier ones that it has to come after.
-    fn add(&mut self, span: Span, by: (u32, InstrId), writes: bool) -> Vec<(u32, InstrId)> {
+    /// Adds an access, and returns the earlier ones that it has to come after.
+    fn add(&mut self, span: Span, by: By, writes: bool) -> Vec<By> {
         self.cut(span.start);
         self.cut(span.end());
-        let mut earlier = Vec::new();
-        let (mut at, mut gaps) = (span.start, Vec::new());
+        let (mut at, mut gaps, mut earlier) = (span.start, Vec::new(), Vec::new());
         for (&start, entry) in self.0.range_mut(span.start..span.end()) {
             if start > at {
                 gaps.push((at, start));
             }
-            at = entry.0;
-            earlier.extend(entry.1.filter(|_| !writes || entry.2.is_empty()));
+            at = entry.end;
+            earlier.extend(entry.writer.filter(|_| !writes || entry.readers.is_empty()));
             if writes {
-                earlier.append(&mut entry.2);
-                entry.1 = Some(by);
+                earlier.append(&mut entry.readers);
+                entry.writer = Some(by);
             } else {
-                entry.2.retain(|r| r.0 != by.0);
-                entry.2.push(by);
+                entry.readers.retain(|r| r.0 != by.0);
+                entry.readers.push(by);
             }
         }
         if at < span.end() {
             gaps.push((at, span.end()));
         }
         for (start, end) in gaps {
-            let entry = if writes { (end, Some(by), Vec::new()) } else { (end, None, vec![by]) };
-            self.0.insert(start, entry);
+            let (writer, readers) = if writes { (Some(by), Vec::new()) } else { (None, vec![by]) };
+            self.0.insert(start, Accessed { end, writer, readers });
         }
         earlier.sort_unstable();
         earlier.dedup();
