@@ -45,7 +45,8 @@ pub trait Emitter: Sync {
 }
 
 /// Sorted by name.
-pub const EMITTERS: &[&dyn Emitter] = &[&csl::Csl, &goal::Goal, &msccl::MscclXml, &registers::Registers];
+pub const EMITTERS: &[&dyn Emitter] =
+    &[&csl::Csl, &goal::Goal, &msccl::MscclXml, &mscclpp::MscclPp, &registers::Registers];
 
 /// What an imported file leaves open; `None` takes what the file or the format says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,6 +4,8 @@
 //! run without data for deadlocks and unmatched signals ([`run`]), the order of all accesses for races ([`knowledge`],
 //! [`race`]), and the proof of the schedule ([`import`]) for its contents.
 
+mod emit;
+mod export;
 mod fault;
 mod import;
 mod knowledge;

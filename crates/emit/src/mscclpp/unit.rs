@@ -23,6 +23,9 @@ use crate::{Asked, ImportError, Importer};
 
 pub struct MscclPp;
 
+pub const NAME: &str = "mscclpp";
+pub const REFERENCE: &str = "docs/gpu-plans.md; microsoft/mscclpp";
+
 /// How strictly a plan is checked.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Options {
@@ -169,7 +172,7 @@ fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
 
 impl Importer for MscclPp {
     fn name(&self) -> &'static str {
-        "mscclpp"
+        NAME
     }
 
     fn summary(&self) -> &'static str {
@@ -177,7 +180,7 @@ impl Importer for MscclPp {
     }
 
     fn reference(&self) -> &'static str {
-        "docs/gpu-plans.md; microsoft/mscclpp"
+        REFERENCE
     }
 
     /// Refuses plans whose order is not given: a schedule has one.

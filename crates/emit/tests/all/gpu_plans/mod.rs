@@ -1,5 +1,6 @@
 //! Plans for GPUs: every operation, faults of known kinds, mutations judged by a second implementation, damaged files.
 
+mod exported;
 mod interpreter;
 mod writer;
 
