@@ -104,3 +104,22 @@ def test_damaged_plans_are_refused_with_the_path(plan: Path) -> None:
     assert call("verify", str(plan)).err.startswith(f"error: {plan}: ")
     with pytest.raises(un.InputError, match="not a regular file"):
         un.check_gpu_plan("/dev/zero")
+
+
+@pytest.mark.parametrize(("size", "protocol"), [("8KiB", "LL"), ("1MiB", "Simple")])
+def test_a_schedule_is_written_as_a_plan(size: str, protocol: str, tmp_path: Path) -> None:
+    file = tmp_path / "ring.json"
+    words = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", size, "--algorithm", "recursive-doubling")
+    written = json_of("emit", *words, "--format", "mscclpp", "-o", str(file))
+    assert written["files"] == [str(file)]
+    made = json.loads(file.read_text())
+    assert made["protocol"] == protocol
+    assert made["min_message_size"] == made["max_message_size"] == {"8KiB": 8192, "1MiB": 1 << 20}[size]
+    assert json_of("verify", str(file))["diagnostics"] == []
+    plan = un.plan("allreduce", un.machine("archer", 4), elements=made["max_message_size"] // 4, algorithm=words[-1])
+    elements = plan.schedule.elements
+    found = un.check_gpu_plan(file, elements)
+    assert found["expression_class"] == plan.schedule.verify().expression_class
+    ran = call("emit", *words, "--op", "max", "--format", "mscclpp", "-o", str(file))
+    assert ran.code == 1
+    assert "mscclpp cannot express this schedule: the runtime adds, and the operator is max" in ran.err

@@ -131,7 +131,8 @@ def test_every_output_format_is_registered() -> None:
     assert entries == sorted(entries)
     assert read == sorted(read)
     # Decision tables have a registry of their own.
-    assert {*entries, *read} == folders - {"tuning"}
+    assert set(entries) == folders - {"tuning"}
+    assert set(read) < set(entries)
 
 
 def test_registered_algorithms_are_the_files() -> None:
