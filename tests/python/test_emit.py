@@ -43,7 +43,7 @@ def test_wrong_input(tmp_path: Path) -> None:
     out = tmp_path / "out"
     ran = call("emit", "reduce", *REDUCE, "--format", "cls", "-o", str(out))
     assert ran.code == 2
-    assert "'cls' is not a format; accepted are csl" in ran.err
+    assert "'cls' is not a format; accepted are astra-sim, chakra, csl, " in ran.err
     file = tmp_path / "file"
     file.write_text("")
     ran = call("emit", "reduce", *REDUCE, "--format", "csl", "-o", str(file))

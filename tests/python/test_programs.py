@@ -180,6 +180,78 @@ def test_a_program_as_traces_takes_the_same_time(tmp_path: Path) -> None:
     assert "jit_step.0.et: the trace of rank 7 is missing" in ran.err
 
 
+def test_traces_of_a_profiler(tmp_path: Path) -> None:
+    folder = FOLDER / "ddp"
+    report = un.step(folder, "dgx-h100")
+    # Rank 1 computes 5 % longer, and decides: 4 forward, 4 backward, the optimizer, and 40 us of the host.
+    assert report["compute_seconds"] == pytest.approx((4 * 900 + 4 * 1800 + 600) * 1.05e-6 + 40e-6)
+    assert (report["format"], report["classes"], report["notes"]) == ("kineto", 2, [])
+    (row,) = report["collectives"]
+    assert (row["kind"], row["bytes"], row["count"], row["group"]) == ("allreduce", 48_000_000, 4, 2)
+    # Three of four sums are hidden by compute, the last one is not.
+    assert report["exposed_seconds"] == pytest.approx(row["seconds"])
+    alone = un.step(folder / "step.0.json", "dgx-h100")
+    assert alone["notes"] == ["the trace of rank 0 stands for all 2 ranks"]
+    assert alone["compute_seconds"] < report["compute_seconds"]
+    ran = call("workload", "--from", str(folder / "step.1.json"), "--machine", "dgx-h100")
+    assert ran.code == 0
+    assert "the trace of rank 1 stands for all 2 ranks" in ran.out
+    subprocess.run([sys.executable, str(FOLDER / "ddp.py"), str(tmp_path)], check=True)
+    for rank in range(2):
+        assert (tmp_path / f"step.{rank}.json").read_text() == (folder / f"step.{rank}.json").read_text()
+
+
+@pytest.mark.parametrize("machine", ["torus2d-small", "dgx-h100"])
+@pytest.mark.parametrize("target", ["chakra", "astra-sim"])
+def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, target: str) -> None:
+    plan = un.plan("allreduce", machine, shape=8, bytes="1MiB", algorithm="ring")
+    names = un.emit(plan.schedule, target, tmp_path / "out")
+    assert [name for name in names if name.endswith(".et")] == [f"allreduce.{rank}.et" for rank in range(8)]
+    run = un.simulate(plan.schedule)
+    again = un.simulate_goal(tmp_path / "out", machine=machine)
+    assert (again.seconds, list(again.finish)) == (run.seconds, list(run.finish))
+    # As a program, by the model of messages between pairs.
+    report = un.step(tmp_path / "out", machine, **RATES)
+    assert 0.5 * run.seconds < report["seconds"] < 2 * run.seconds
+
+
+def test_goal_is_a_program(tmp_path: Path) -> None:
+    report = un.step(ROOT / "tests" / "goal" / "ring_P4_d4096.goal", "torus2d-small")
+    assert (report["format"], report["accelerators"], report["compute_seconds"]) == ("goal", 4, 0)
+    check(report, "StepReport")
+    text = "num_ranks 2\nrank 0 {\na: calc 5000\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n"
+    (tmp_path / "a.goal").write_text(text)
+    assert un.step(tmp_path / "a.goal", "torus2d-small")["seconds"] > 5e-6
+    for wrong, message in [
+        (text.replace("recv 8b", "recv 9b"), "a.goal, rank 0, node 1: it sends 8 bytes to rank 1 with tag 0, which"),
+        (text.replace("from 0", "from -1"), "a.goal: rank 1 has a recv of any rank or any tag; accepted are messages"),
+        (text.replace("calc 5000", "calc 5000 cpu 1"), "a.goal: rank 0 has a calc on CPU 1 and network interface 0;"),
+        (text.replace("send 8b", "send b"), "a.goal, line 4: found 'b to 1' where a number of bytes is expected"),
+    ]:
+        (tmp_path / "a.goal").write_text(wrong)
+        ran = call("workload", "--from", str(tmp_path / "a.goal"), "--machine", "torus2d-small")
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert message in ran.err
+
+
+def test_groups_beside_traces(tmp_path: Path) -> None:
+    for name, data in un.read_workload(TRANSFORMER).to_chakra().items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "groups.json").write_text('{"0-0": [0, 1]}')
+    ran = call("workload", "--from", str(tmp_path), "--machine", "torus2d-small", *OPTIONS)
+    assert ran.code == 2
+    assert re.search(r"jit_step\.\d+\.et, rank \d+, node \d+: (process group|rank)", ran.err)
+
+
+def test_traces_with_collectives_are_no_tasks(tmp_path: Path, small: str) -> None:
+    for name, data in un.read_workload(small).to_chakra().items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "small.hlo").unlink()
+    ran = call("simulate", "--goal", str(tmp_path), "--machine", "torus2d-small")
+    assert ran.code == 2
+    assert "rank 0 has the collective 'r'; accepted are compute, sends and receives" in ran.err
+
+
 def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     page = (ROOT / "docs" / "programs.md").read_text()

@@ -5,6 +5,7 @@
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
+pub mod chakra;
 pub mod csl;
 pub mod goal;
 pub mod msccl;
@@ -29,8 +30,31 @@ impl Refused {
     }
 }
 
+/// The contents of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Contents {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<String> for Contents {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl Contents {
+    /// The text; `None` of bytes.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Bytes(_) => None,
+        }
+    }
+}
+
 /// Files by relative path.
-pub type Files = Vec<(String, String)>;
+pub type Files = Vec<(String, Contents)>;
 
 /// One output format.
 pub trait Emitter: Sync {
@@ -45,8 +69,15 @@ pub trait Emitter: Sync {
 }
 
 /// Sorted by name.
-pub const EMITTERS: &[&dyn Emitter] =
-    &[&csl::Csl, &goal::Goal, &msccl::MscclXml, &mscclpp::MscclPp, &registers::Registers];
+pub const EMITTERS: &[&dyn Emitter] = &[
+    &chakra::AstraSim,
+    &chakra::Chakra,
+    &csl::Csl,
+    &goal::Goal,
+    &msccl::MscclXml,
+    &mscclpp::MscclPp,
+    &registers::Registers,
+];
 
 /// What an imported file leaves open; `None` takes what the file or the format says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -77,6 +108,9 @@ impl From<unisono_base::xml::XmlError> for ImportError {
         Self { line: error.line, message: error.message }
     }
 }
+
+/// The formats of programs that are read here, beside those of [`unisono_workload::read`].
+pub const PROGRAM_FORMATS: &[unisono_workload::Format] = &[goal::FORMAT];
 
 /// One input format.
 pub trait Importer: Sync {

@@ -1,7 +1,10 @@
 //! `emit`: code and files for other tools.
 
-use pyo3::{prelude::*, types::PyDict};
-use unisono_emit::EMITTERS;
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict},
+};
+use unisono_emit::{Contents, EMITTERS};
 
 use crate::{
     errors::{UnsupportedError, detached, input, to_python},
@@ -19,8 +22,11 @@ pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, target: &str) -> PyResult
     let files = detached(py, || emitter.emit(&proven))?;
     let files = files.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
     let dict = PyDict::new(py);
-    for (path, text) in files {
-        dict.set_item(path, text)?;
+    for (path, contents) in files {
+        match contents {
+            Contents::Text(text) => dict.set_item(path, text)?,
+            Contents::Bytes(bytes) => dict.set_item(path, PyBytes::new(py, &bytes))?,
+        }
     }
     Ok(dict)
 }

@@ -4,6 +4,7 @@ use std::{fs::File as OsFile, io::BufReader, time::Instant};
 
 use pyo3::prelude::*;
 use unisono_cost::endpoint::{Goal, Prices, ZeroBytes};
+use unisono_emit::chakra::to_tasks;
 use unisono_lower::tasks::TaskGraph;
 use unisono_plan::{Run, RunOptions};
 use unisono_sim::endpoint::{self, Noise, Options};
@@ -12,11 +13,22 @@ use crate::{
     errors::{detached, input},
     simulate::failed,
     simulation::Simulation,
+    workload_graph::WorkloadGraph,
 };
 
-/// Runs the program of a GOAL file under LogGOPS; parameters are whole nanoseconds, and bytes.
+/// The task graph of a program that was read from `path`, or else of a GOAL file; its calcs are nanoseconds.
+pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -> PyResult<TaskGraph> {
+    if let Some(program) = program {
+        return detached(py, || to_tasks(&program.0, 1e-9))?.map_err(|e| input(format!("{path}: {e}")));
+    }
+    let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
+    detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
+}
+
+/// Runs the program of a GOAL file under LogGOPS, or one that was read; parameters are whole nanoseconds, and bytes.
 #[pyfunction]
-#[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
+#[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
+                    program = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn simulate_goal(
     py: Python<'_>,
@@ -27,10 +39,9 @@ pub fn simulate_goal(
     noise: Option<(String, f64, f64)>,
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
+    program: Option<&WorkloadGraph>,
 ) -> PyResult<Simulation> {
-    let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
-    let graph =
-        detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
+    let graph = task_graph(py, path, program)?;
     let usual = Goal::default();
     let [latency, o, g, big_g, big_o, eager] = parameters;
     let prices = Goal {

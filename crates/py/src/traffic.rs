@@ -1,6 +1,6 @@
 //! Simulations on networks: programs of GOAL, and traffic by packets or by flows.
 
-use std::{fs::File as OsFile, io::BufReader, time::Instant};
+use std::time::Instant;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -12,12 +12,13 @@ use unisono_plan::Run;
 use unisono_sim::network::{self, Interconnect, Options};
 
 use crate::{
-    endpoint::options,
+    endpoint::{options, task_graph},
     errors::{detached, input},
     machine::Machine,
     network::{network as network_of, whole_network},
     simulate::failed,
     simulation::Simulation,
+    workload_graph::WorkloadGraph,
 };
 
 /// What one accelerator can send on all planes together, bytes a second.
@@ -30,7 +31,8 @@ pub fn injection(machine: &Machine) -> PyResult<f64> {
 
 /// Runs the program of a GOAL file on a network; its calcs are nanoseconds.
 #[pyfunction]
-#[pyo3(signature = (machine, path, start_ns = None, noise = None, seed = 0, trace_ranks = None))]
+#[pyo3(signature = (machine, path, start_ns = None, noise = None, seed = 0, trace_ranks = None, program = None))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn simulate_network_goal(
     py: Python<'_>,
     machine: &Machine,
@@ -39,11 +41,10 @@ pub fn simulate_network_goal(
     noise: Option<(String, f64, f64)>,
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
+    program: Option<&WorkloadGraph>,
 ) -> PyResult<Simulation> {
     let network = whole_network(machine, "the ranks of a GOAL program are")?;
-    let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
-    let graph =
-        detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)?;
+    let graph = task_graph(py, path, program)?;
     let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
     simulated(py, network, &graph, &Options { hosts, ps_per_calc: rounded(TICKS_PER_NS), ..Options::default() })
 }

@@ -3,9 +3,10 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use pyo3::prelude::*;
+use unisono_emit::PROGRAM_FORMATS;
 use unisono_machine::network::Network;
 use unisono_plan::workload::graph::{Prices, graph_report};
-use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read};
+use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read_also};
 
 use crate::{
     errors::{detached, input, plan_error, to_python},
@@ -14,7 +15,7 @@ use crate::{
 
 /// A program that computes and communicates, read from files of other tools.
 #[pyclass(frozen, module = "unisono")]
-pub struct WorkloadGraph(Graph);
+pub struct WorkloadGraph(pub(crate) Graph);
 
 #[pymethods]
 impl WorkloadGraph {
@@ -22,7 +23,7 @@ impl WorkloadGraph {
     #[staticmethod]
     #[pyo3(signature = (files, strict = false))]
     fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool) -> PyResult<Self> {
-        detached(py, || read(&files, strict))?.map(Self).map_err(input)
+        detached(py, || read_also(PROGRAM_FORMATS, &files, strict))?.map(Self).map_err(input)
     }
 
     #[getter]

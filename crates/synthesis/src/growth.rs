@@ -1,4 +1,4 @@
-//! Forests of many roots: one tree for each share of each root's block, grown where links have little load.
+//! Forests of one root or of many: one tree for each share of each root's block, grown where links have little load.
 //!
 //! A link costs a power of e that grows with its load, so that a cheap tree avoids the busiest links (multiplicative weights;
 //! Garg and Koenemann, 1998). Roots take turns until each has its trees. Then every tree is grown again in turn, with the loads of all
@@ -7,15 +7,18 @@
 
 use std::sync::Arc as Shared;
 
-use unisono_base::{interrupt, narrow, rounded};
+use unisono_base::{narrow, rounded};
 
 use crate::{
     Graph, Ways,
+    loads::Loads,
     packing::{NoPacking, Packing, Tree},
     pricing::Pricing,
+    symmetry::Symmetry,
 };
 
 /// Trees of each root, one for each share of its block, and the time of the busiest arc for blocks of one unit.
+#[derive(Clone, Debug)]
 pub(crate) struct Growth {
     /// Of each root.
     pub trees: Vec<Vec<Shared<Tree>>>,
@@ -24,43 +27,52 @@ pub(crate) struct Growth {
 
 impl Growth {
     /// All trees with equal shares, root by root.
-    pub(crate) fn packing(self) -> Packing {
+    pub(crate) fn packing(&self) -> Packing {
         let share = 1.0 / self.trees.first().map_or(1.0, |of| of.len() as f64);
-        Packing { trees: self.trees.into_iter().flatten().map(|tree| (tree, share)).collect(), time: self.time }
+        let trees = self.trees.iter().flatten().map(|tree| (Shared::clone(tree), share));
+        Packing { trees: trees.collect(), time: self.time }
     }
 }
 
-/// Trees of each root in a packing.
+/// Trees of each root in a packing of many roots.
 pub(crate) const SHARES: u32 = 16;
+/// Trees of each root in a forest, the most, where roots or ranks are few.
+pub(crate) const MOST_SHARES: u32 = 64;
 
 /// Trees of each root in a forest, the most; more chunks have the same ones.
-pub(crate) fn most_trees(ranks: u32) -> u32 {
-    if ranks <= FEW_RANKS { 64 } else { SHARES }
+pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
+    if is_thorough(ranks, is_alone) { MOST_SHARES } else { SHARES }
 }
 
-/// Ranks up to which better trees are worth the time to find them, and costs grow slowly.
+/// Ranks up to which better trees of many roots are worth the time to find them, and costs grow slowly.
 const FEW_RANKS: u32 = 32;
 /// The exponent of the cost of an arc that is as busy as the busiest: at first, and in later rounds.
 const STEEP_AT_FIRST: f64 = 6.0;
 const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
-/// Trees at first that are found at the same costs; and that number times the exponent in later rounds.
+/// Trees at first that are found at the same costs; and that number times the exponent in later rounds. The trees of one root
+/// have the same edges to choose from, so each of them is found at costs of its own.
 const SAME_COSTS: usize = 8;
 const STALE: f64 = 64.0;
-/// Exponents end here.
-const MOST_EXPONENT: f64 = 200.0;
 /// Differences of costs that count as none.
 const CLOSE: f64 = 1e-9;
 /// The growth ends where the time fell by less than this in so many rounds.
 const SLOW: f64 = 1e-3;
 const SLOW_ROUNDS: usize = 3;
 
-/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Ends at time `enough`, which
-/// is no less than any forest needs.
+/// Whether better trees are worth the time to find them.
+fn is_thorough(ranks: u32, is_alone: bool) -> bool {
+    ranks <= FEW_RANKS || is_alone
+}
+
+/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Every shift of the graph has
+/// its image of each tree, so `roots` are the representatives of all roots. Ends at time `enough`, which is no less than any forest
+/// needs.
 ///
 /// # Errors
 /// A rank out of reach.
 pub(crate) fn grow(
     graph: &Graph,
+    symmetry: &Symmetry,
     roots: &[u32],
     ways: Ways,
     depth: Option<u32>,
@@ -68,52 +80,48 @@ pub(crate) fn grow(
     enough: f64,
 ) -> Result<Growth, NoPacking> {
     let count = roots.len() * shares as usize;
-    let enough = enough * f64::from(shares);
-    let arcs = graph.arcs().len();
-    let mut grower = Grower {
-        pricing: Pricing::new(graph, ways, depth),
-        rates: graph.arcs().iter().map(|arc| arc.rate as f64).collect(),
-        load: vec![0.0; arcs],
-        cost: vec![0.0; arcs],
-        steepness: STEEP_AT_FIRST,
-        target: 1.0,
-        is_thorough: graph.ranks() <= FEW_RANKS,
-    };
+    let enough = least_whole(graph, symmetry, roots, shares).max(enough * f64::from(shares));
+    let mut pricing = Pricing::new(graph, ways, depth);
+    let mut loads = Loads::new(graph, symmetry, STEEP_AT_FIRST);
+    let is_alone = roots.len() == 1 && symmetry.shifts() == 1;
+    let is_thorough = is_thorough(graph.ranks(), is_alone);
+    let same = |trees: usize| if is_alone { 1 } else { trees };
     let root = |at: usize| roots[at % roots.len()];
     let mut trees: Vec<Shared<Tree>> = Vec::with_capacity(count);
     for at in 0..count {
-        if at % SAME_COSTS == 0 {
+        if at % same(SAME_COSTS) == 0 {
             // What a forest of so many trees needs at least, once the round of roots is done.
             let rounds = (at / roots.len() + 1) as f64;
-            grower.aim(enough / f64::from(shares) * rounds);
+            pricing.reprice(loads.aim(enough / f64::from(shares) * rounds));
         }
-        let tree = grower.pricing.shallow(root(at), None, grower.is_thorough)?;
-        grower.add(&tree, 1.0);
+        let tree = pricing.shallow(root(at), None, is_thorough)?;
+        loads.add(&tree, 1.0);
         trees.push(Shared::new(tree));
     }
-    let mut best = (grower.busiest(), trees.clone());
+    let mut best = (loads.busiest(), trees.clone());
     let mut times = vec![best.0];
-    let each = if grower.is_thorough { 1 } else { 2 };
+    // With shifts, few trees are grown, and each of them weighs much.
+    let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
         if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
         {
             break;
         }
-        grower.steepness = steepness;
-        let target = grower.busiest();
-        let same: usize = narrow(rounded((STALE / steepness).max(1.0)));
+        loads.steepness = steepness;
+        let target = loads.busiest();
+        let stale = same(narrow(rounded((STALE / steepness).max(1.0))));
         for (at, tree) in trees.iter_mut().enumerate() {
-            grower.add(tree, -1.0);
-            if at % same == 0 {
-                grower.aim(target);
+            loads.add(tree, -1.0);
+            if at % stale == 0 {
+                pricing.reprice(loads.aim(target));
             }
-            let found = grower.pricing.shallow(root(at), Some(tree), grower.is_thorough)?;
-            if grower.cost_of(&found) < grower.cost_of(tree) * (1.0 - CLOSE) {
+            let found = pricing.shallow(root(at), Some(tree), is_thorough)?;
+            if loads.cost_of(&found) < loads.cost_of(tree) * (1.0 - CLOSE) {
                 *tree = Shared::new(found);
             }
-            grower.add(tree, 1.0);
+            loads.add(tree, 1.0);
         }
-        let time = grower.busiest();
+        let time = loads.busiest();
         if time < best.0 {
             best = (time, trees.clone());
         }
@@ -124,48 +132,42 @@ pub(crate) fn grow(
     Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
 }
 
-struct Grower<'a> {
-    pricing: Pricing<'a>,
-    rates: Vec<f64>,
-    /// Trees on each arc, and what one more costs.
-    load: Vec<f64>,
-    cost: Vec<f64>,
-    steepness: f64,
-    /// The time that is costly.
-    target: f64,
-    is_thorough: bool,
+/// No less than the time in which whole trees, `shares` of each root, leave a root that is alone and enter every other rank.
+fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -> f64 {
+    let ranks = graph.ranks() as usize;
+    let count = roots.len() as u64 * u64::from(symmetry.shifts());
+    let (mut enters, mut leaves) = (vec![Vec::new(); ranks], Vec::new());
+    for arc in graph.arcs() {
+        if let Some(enters) = enters.get_mut(arc.to as usize) {
+            enters.push(arc.rate);
+        }
+        if count == 1 && roots == [arc.from] {
+            leaves.push(arc.rate);
+        }
+    }
+    let mut trees = vec![count * u64::from(shares); ranks];
+    let own = (0..graph.ranks()).filter(|&rank| roots.contains(&symmetry.home(rank).0));
+    own.for_each(|root| trees[root as usize] -= u64::from(shares));
+    let entering = enters.iter().zip(&trees).map(|(rates, &trees)| time_of_whole(rates, trees));
+    entering.fold(if count == 1 { time_of_whole(&leaves, u64::from(shares)) } else { 0.0 }, f64::max)
 }
 
-impl Grower<'_> {
-    fn add(&mut self, tree: &Tree, trees: f64) {
-        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| self.load[arc as usize] += trees);
+/// The least time in which arcs of these rates carry so many units, each of them on one arc.
+fn time_of_whole(rates: &[u64], units: u64) -> f64 {
+    let total: u64 = rates.iter().sum();
+    if total == 0 {
+        return 0.0;
     }
-
-    fn busy(&self, arc: usize, more: f64) -> f64 {
-        (self.load[arc] + more) / self.rates[arc]
+    let mut carried: Vec<u64> =
+        rates.iter().map(|&rate| narrow(u128::from(units) * u128::from(rate) / u128::from(total))).collect();
+    let end = |at: usize, units: u64| units as f64 / rates[at] as f64;
+    for _ in carried.iter().sum()..units {
+        let next = (0..rates.len())
+            .filter(|&at| rates[at] > 0)
+            .min_by(|&a, &b| end(a, carried[a] + 1).total_cmp(&end(b, carried[b] + 1)));
+        next.into_iter().for_each(|at| carried[at] += 1);
     }
-
-    fn busiest(&self) -> f64 {
-        (0..self.load.len()).map(|arc| self.busy(arc, 0.0)).fold(0.0, f64::max)
-    }
-
-    /// What one more tree on an arc costs at the present loads.
-    fn cost(&self, arc: usize) -> f64 {
-        let exponent = self.steepness * (self.busy(arc, 1.0) / self.target - 1.0);
-        exponent.min(MOST_EXPONENT).exp() / self.rates[arc]
-    }
-
-    fn cost_of(&self, tree: &Tree) -> f64 {
-        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(arc as usize)).sum()
-    }
-
-    /// Finds trees at the costs of the present loads, for a time of at least `target`.
-    fn aim(&mut self, target: f64) {
-        interrupt::check();
-        self.target = self.busiest().max(target);
-        self.cost = (0..self.load.len()).map(|arc| self.cost(arc)).collect();
-        self.pricing.reprice(&self.cost);
-    }
+    (0..rates.len()).map(|at| end(at, carried[at])).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -174,6 +176,17 @@ mod tests {
 
     use super::*;
     use crate::{cut, packing::tests::check};
+
+    proptest! {
+        /// Against all ways to share the units among three arcs.
+        #[test]
+        fn whole_units_take_the_least_time(rates in prop::array::uniform3(1_u64..9), units in 0_u64..20) {
+            let ends = |shared: [u64; 3]| (0..3).map(|at| shared[at] as f64 / rates[at] as f64).fold(0.0, f64::max);
+            let all = (0..=units).flat_map(|a| (0..=units - a).map(move |b| [a, b, units - a - b]));
+            let least = all.map(ends).fold(f64::INFINITY, f64::min);
+            prop_assert_eq!(time_of_whole(&rates, units), least);
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
@@ -185,9 +198,11 @@ mod tests {
         ) {
             let graph = crate::graph::drawn(ranks, relays, cables);
             let all: Vec<u32> = (0..ranks).collect();
-            let bound = cut::largest(&graph, &all).time();
-            for depth in [None, Some(ranks - 1), Some(2)] {
-                let found = grow(&graph, &all, Ways::Any, depth, 64, bound);
+            let bound = cut::largest(&graph, &all, &all).time();
+            let still = Symmetry::none(&graph);
+            for (depth, roots) in [(None, &all[..]), (Some(ranks - 1), &all), (Some(2), &all), (None, &all[..1])] {
+                let bound = if roots.len() == 1 { cut::largest(&graph, roots, &all).time() } else { bound };
+                let found = grow(&graph, &still, roots, Ways::Any, depth, 64, bound);
                 // Trees of little depth may not exist, or be slow.
                 let Ok(found) = found else {
                     prop_assert_eq!(depth, Some(2));
@@ -196,7 +211,7 @@ mod tests {
                 let deepest = found.trees.iter().flatten().map(|tree| tree.depth).max().unwrap();
                 prop_assert!(depth.is_none_or(|most| deepest <= most));
                 let packing = found.packing();
-                check(&graph, &all, &packing);
+                check(&graph, roots, &packing);
                 prop_assert!(packing.time >= bound * (1.0 - 1e-9));
                 prop_assert!(depth == Some(2) || packing.time <= 1.12 * bound, "{} {bound}", packing.time);
             }

@@ -27,6 +27,8 @@ mod forest;
 mod graph;
 mod growth;
 mod least_price;
+mod listed;
+mod loads;
 pub mod packing;
 pub mod partition;
 mod pricing;
@@ -34,6 +36,8 @@ mod recent;
 mod rounding;
 mod scatter;
 mod spanning;
+mod spread;
+mod symmetry;
 mod timetable;
 mod translated;
 

@@ -71,6 +71,14 @@ struct Column {
 }
 
 impl Column {
+    fn new(tree: Shared<Tree>) -> Self {
+        let mut load: FxHashMap<u32, f64> = FxHashMap::default();
+        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| *load.entry(arc).or_default() += 1.0);
+        let mut load: Vec<(u32, f64)> = load.into_iter().collect();
+        load.sort_unstable_by_key(|&(arc, _)| arc);
+        Self { tree, load }
+    }
+
     fn price(&self, prices: &[f64]) -> f64 {
         self.load.iter().map(|&(arc, times)| times * prices[arc as usize]).sum()
     }
@@ -136,7 +144,6 @@ struct Master<'a> {
     graph: &'a Graph,
     roots: &'a [u32],
     columns: Vec<(usize, Column)>,
-    /// Rates are divided by the largest, so that numbers are near 1.
     scale: f64,
     prices: Vec<f64>,
     values: Vec<f64>,
@@ -146,7 +153,7 @@ struct Master<'a> {
 
 impl<'a> Master<'a> {
     fn new(graph: &'a Graph, roots: &'a [u32]) -> Self {
-        let scale = graph.arcs().iter().map(|arc| arc.rate as f64).fold(1.0, f64::max);
+        let scale = scale(graph);
         let arcs = graph.arcs().len() as f64;
         let prices = graph.arcs().iter().map(|arc| scale / arc.rate as f64 / arcs).collect();
         Self {
@@ -162,11 +169,7 @@ impl<'a> Master<'a> {
 
     /// Adds a tree that is cheaper than the value of its root.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
-        let mut load: FxHashMap<u32, f64> = FxHashMap::default();
-        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| *load.entry(arc).or_default() += 1.0);
-        let mut load: Vec<(u32, f64)> = load.into_iter().collect();
-        load.sort_unstable_by_key(|&(arc, _)| arc);
-        let column = Column { tree: Shared::new(tree), load };
+        let column = Column::new(Shared::new(tree));
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;
         if cheaper {
             self.columns.push((at, column));
@@ -228,34 +231,59 @@ impl<'a> Master<'a> {
         Ok(time)
     }
 
-    /// The shares of the trees: the primal program over the trees that the prices leave in question.
+    /// The shares of the trees that the prices leave in question.
     fn shares(self) -> Result<Packing, NoPacking> {
-        let mut problem = Problem::new(OptimizationDirection::Minimize);
-        let time = problem.add_var(1.0, (0.0, f64::INFINITY));
         let tight = |(at, column): &&(usize, Column)| is_tight(column.price(&self.prices), self.values[*at]);
         let kept: Vec<&(usize, Column)> = self.columns.iter().filter(tight).collect();
-        let shares: Vec<_> = kept.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
-        let mut of_root = vec![Vec::new(); self.roots.len()];
-        let mut of_arc = vec![Vec::new(); self.prices.len()];
-        for ((at, column), &share) in kept.iter().zip(&shares) {
-            of_root[*at].push((share, 1.0));
-            column.load.iter().for_each(|&(arc, times)| of_arc[arc as usize].push((share, times)));
-        }
-        for row in &of_root {
-            problem.add_constraint(&row[..], ComparisonOp::Eq, 1.0);
-        }
-        for (arc, mut row) in of_arc.into_iter().enumerate().filter(|(_, row)| !row.is_empty()) {
-            row.push((time, -self.rate(arc)));
-            problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
-        }
-        let solution = optimum(problem.solve())?;
-        let share = |&((_, column), share): &(&&(usize, Column), _)| {
-            (Shared::clone(&column.tree), solution.var_value(share).max(0.0))
-        };
-        let pairs: Vec<_> = kept.iter().zip(shares.iter().copied()).collect();
-        let trees = pairs.iter().map(share).filter(|&(_, share)| share > CLOSE).collect();
-        Ok(Packing { trees, time: solution.objective() / self.scale })
+        shares(self.graph, self.roots.len(), &kept)
     }
+}
+
+/// The best packing of the given trees of one root.
+///
+/// # Errors
+/// A failure of the solver.
+pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing, NoPacking> {
+    let mut different: Vec<&Shared<Tree>> = Vec::new();
+    for tree in trees {
+        if !different.contains(&tree) {
+            different.push(tree);
+        }
+    }
+    let columns: Vec<_> = different.into_iter().map(|tree| (0, Column::new(Shared::clone(tree)))).collect();
+    shares(graph, 1, &columns.iter().collect::<Vec<_>>())
+}
+
+/// The primal program: the best shares of trees, each with the place of its root.
+fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Packing, NoPacking> {
+    let scale = scale(graph);
+    let mut problem = Problem::new(OptimizationDirection::Minimize);
+    let time = problem.add_var(1.0, (0.0, f64::INFINITY));
+    let shares: Vec<_> = kept.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
+    let mut of_root = vec![Vec::new(); roots];
+    let mut of_arc = vec![Vec::new(); graph.arcs().len()];
+    for ((at, column), &share) in kept.iter().zip(&shares) {
+        of_root[*at].push((share, 1.0));
+        column.load.iter().for_each(|&(arc, times)| of_arc[arc as usize].push((share, times)));
+    }
+    for row in &of_root {
+        problem.add_constraint(&row[..], ComparisonOp::Eq, 1.0);
+    }
+    for (arc, mut row) in graph.arcs().iter().zip(of_arc).filter(|(_, row)| !row.is_empty()) {
+        row.push((time, -(arc.rate as f64 / scale)));
+        problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
+    }
+    let solution = optimum(problem.solve())?;
+    let share = |((_, column), share): (&&(usize, Column), _)| {
+        (Shared::clone(&column.tree), solution.var_value(share).max(0.0))
+    };
+    let trees = kept.iter().zip(shares).map(share).filter(|&(_, share)| share > CLOSE).collect();
+    Ok(Packing { trees, time: solution.objective() / scale })
+}
+
+/// The largest rate. Rates are divided by it, so that numbers are near 1.
+fn scale(graph: &Graph) -> f64 {
+    graph.arcs().iter().map(|arc| arc.rate as f64).fold(1.0, f64::max)
 }
 
 /// Whether a tree is no dearer than the value of its root, so that the best packing may use it.
@@ -330,8 +358,8 @@ pub(crate) mod tests {
             let graph = crate::graph::drawn(ranks, relays, cables);
             let all: Vec<u32> = (0..ranks).collect();
             for roots in [&all[..], &all[..1]] {
-                let bound = cut::largest(&graph, roots).time();
-                let cut = cut::largest(&graph, roots);
+                let bound = cut::largest(&graph, roots, &all).time();
+                let cut = cut::largest(&graph, roots, &all);
                 let (top, bottom) = crate::Certificate::of(&graph, &cut).bound(&graph, roots).unwrap();
                 prop_assert_eq!(top * u128::from(cut.rate), bottom * u128::from(cut.blocks));
                 let packing = pack(&graph, roots, Ways::Any, None, bound).unwrap();

@@ -103,7 +103,13 @@ impl<'a> Pricing<'a> {
         Tree { root, edges, depth: depth.into_iter().max().unwrap_or(0) }
     }
 
-    fn way(&self, from: u32, to: u32) -> Way {
+    /// The price of the cheapest way between two ranks.
+    pub(crate) fn price(&self, from: usize, to: usize) -> f64 {
+        self.prices.get(from, to)
+    }
+
+    /// The arcs of that way.
+    pub(crate) fn way(&self, from: u32, to: u32) -> Way {
         let (mut way, mut at) = (Vec::new(), to);
         while at != from {
             let arc = self.by[from as usize][at as usize];

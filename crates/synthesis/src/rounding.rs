@@ -18,7 +18,7 @@ pub(crate) fn rounded(graph: &Graph, packing: &Packing, roots: &[u32], chunks: u
     choice.fill();
     // The steeper the cost, the more it is that of the busiest arc alone; the less steep one finds the way there.
     for steepness in [24, 96, 384] {
-        choice.steepness = steepness;
+        choice.steepen(steepness);
         for _ in 0..MOST_ROUNDS {
             poll();
             if !choice.exchange() {
@@ -49,8 +49,9 @@ struct Choice<'a> {
     /// Of each root.
     options: Vec<Vec<Choosable>>,
     counts: Vec<Vec<u32>>,
-    /// Chunks on each arc.
+    /// Chunks on each arc, and what one more on it costs.
     load: Vec<f64>,
+    cost: Vec<f64>,
     /// Busy time that no assignment avoids, so that loads are told apart near it.
     scale: f64,
     steepness: i32,
@@ -72,12 +73,27 @@ impl<'a> Choice<'a> {
             .collect();
         let counts = options.iter().map(|trees| vec![0; trees.len()]).collect();
         let scale = (packing.time * f64::from(chunks)).max(f64::MIN_POSITIVE);
-        Self { graph, chunks, options, counts, load: vec![0.0; graph.arcs().len()], scale, steepness: 24 }
+        let none = vec![0.0; graph.arcs().len()];
+        let mut choice = Self { graph, chunks, options, counts, load: none.clone(), cost: none, scale, steepness: 0 };
+        choice.steepen(24);
+        choice
+    }
+
+    /// Costs are steep in how busy an arc then is.
+    fn steepen(&mut self, steepness: i32) {
+        self.steepness = steepness;
+        self.cost = (0..unisono_base::narrow(self.load.len())).map(|arc| self.cost_of(arc)).collect();
+    }
+
+    fn cost_of(&self, arc: u32) -> f64 {
+        (self.busy(arc, 1.0) / self.scale).powi(self.steepness)
     }
 
     fn add(&mut self, root: usize, option: usize, chunks: f64) {
-        for &arc in &self.options[root][option].arcs {
+        for at in 0..self.options[root][option].arcs.len() {
+            let arc = self.options[root][option].arcs[at];
             self.load[arc as usize] += chunks;
+            self.cost[arc as usize] = self.cost_of(arc);
         }
     }
 
@@ -85,9 +101,9 @@ impl<'a> Choice<'a> {
         (self.load[arc as usize] + more) / self.graph.arcs()[arc as usize].rate as f64
     }
 
-    /// What a chunk more on a tree costs: steep in how busy its arcs then are.
+    /// What a chunk more on a tree costs.
     fn cost(&self, option: &Choosable) -> f64 {
-        option.arcs.iter().map(|&arc| (self.busy(arc, 1.0) / self.scale).powi(self.steepness)).sum()
+        option.arcs.iter().map(|&arc| self.cost[arc as usize]).sum()
     }
 
     fn time(&self) -> f64 {

@@ -5,6 +5,9 @@
 //! one with much to wait for it goes first: its busiest link has much left to carry, it brings data for a busy link that has
 //! nothing to send, or a long chain of messages follows it. A schedule that sends in the order of these times keeps all links
 //! busy.
+//!
+//! Where many chunks travel along one tree, they take turns with those of other trees. If all of them went first, they would wait
+//! for the links farther down, of which each tree has a share, and links of other trees would be idle.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -15,6 +18,7 @@ struct Job {
     /// The message that brings its data; earlier in the list.
     after: Option<u32>,
     class: u32,
+    turn: f64,
 }
 
 /// Messages with the links that each goes over, none of which has two messages at once.
@@ -44,7 +48,12 @@ impl Jobs {
     }
 
     pub(crate) fn add(&mut self, after: Option<u32>, class: u32) -> u32 {
-        self.list.push(Job { after, class });
+        self.add_in_turn(after, class, 0.0)
+    }
+
+    /// Adds a message with a turn from 0 to 1: of messages over a link, those of the first turns go first.
+    pub(crate) fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
+        self.list.push(Job { after, class, turn });
         narrow::<u32>(self.list.len()) - 1
     }
 
@@ -119,6 +128,9 @@ impl Jobs {
 /// Times nearer than that, relatively, are one.
 const CLOSE: f64 = 1e-9;
 
+/// The weight of turns, in times of the busiest link. Measured between 0.05 and 10: from 0.2 on there is little difference.
+const TURNS: f64 = 0.5;
+
 /// Messages that wait for their links.
 struct Queues<'a> {
     jobs: &'a Jobs,
@@ -128,6 +140,8 @@ struct Queues<'a> {
     links: Vec<Link>,
     /// Of each class, the messages that wait, the one with the longest chain first.
     waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
+    /// The time that separates the first turn from the last.
+    turns: f64,
     /// Classes of which a message may have become able to begin.
     changed: Vec<u32>,
     is_changed: Vec<bool>,
@@ -155,6 +169,7 @@ impl<'a> Queues<'a> {
             jobs.links(job.class).for_each(|link| links[link].left += units);
         }
         let waiting = vec![BinaryHeap::new(); classes as usize];
+        let busiest = links.iter().zip(rates).map(|(link, rate)| link.left / rate).fold(0.0, f64::max);
         Self {
             jobs,
             rates,
@@ -162,6 +177,7 @@ impl<'a> Queues<'a> {
             behind,
             links,
             waiting,
+            turns: TURNS * busiest,
             changed: Vec::new(),
             is_changed: vec![false; classes as usize],
         }
@@ -191,14 +207,14 @@ impl<'a> Queues<'a> {
     }
 
     /// The time that waits for the next message of a class: that of its busiest link, that of a link which it would give work
-    /// and which has none, and its chain.
+    /// and which has none, and its chain; less what its turn has to wait.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         let time = |link: usize| self.links[link].left / self.rates[link];
         let own: f64 = self.jobs.links(class).map(time).sum();
         let fed = self.behind[job as usize].iter().flat_map(|&next| self.jobs.links_of(next));
         let starving = fed.filter(|&link| self.links[link].waiting <= 1).map(time).fold(0.0, f64::max);
-        own + starving + chain
+        own + starving + chain - self.turns * self.jobs.list[job as usize].turn
     }
 
     /// Gives links that are free to messages, which it returns.
@@ -265,6 +281,23 @@ mod tests {
         let before = jobs.add(None, first);
         jobs.add(Some(before), second);
         assert_eq!(jobs.begins(&[1.0, 0.5], 0.25), (vec![1.0, 0.0, 1.25], 3.5));
+    }
+
+    /// Two trees with four chunks each leave over link 0; each goes on over a link of its own, which is half as fast. In turns both of
+    /// these are busy all the time. If all chunks of one tree went first, the last one of the other would end at 12.
+    #[test]
+    fn trees_take_turns() {
+        let mut jobs = Jobs::default();
+        let [out, one, other] = [0, 1, 2].map(|link| jobs.class(&[link]));
+        let again = jobs.class(&[0]);
+        for (first, then) in [(out, one), (again, other)] {
+            for chunk in 0..4 {
+                let turn = (f64::from(chunk) + 0.5) / 4.0;
+                let before = jobs.add_in_turn(None, first, turn);
+                jobs.add_in_turn(Some(before), then, turn);
+            }
+        }
+        assert_eq!(jobs.begins(&[1.0, 0.5, 0.5], 0.0).1, 10.0);
     }
 
     /// Every sender has a message for every receiver: the links are never idle if each round matches all of them.

@@ -47,6 +47,16 @@ impl Wrong {
         Self { place: Place::Line(line), message: message.into() }
     }
 
+    /// A file that is not JSON of the form that is read.
+    pub fn json(what: &str, error: &serde_json::Error) -> Self {
+        let text = error.to_string();
+        let reason = text.split(" at line ").next().unwrap_or_default();
+        Self::line(
+            u32::try_from(error.line()).unwrap_or(u32::MAX),
+            format!("{what}: {}", unisono_base::excerpt(reason)),
+        )
+    }
+
     pub fn of(self, origin: &str) -> ReadError {
         ReadError { origin: origin.to_owned(), place: self.place, message: self.message }
     }

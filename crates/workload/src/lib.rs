@@ -1,6 +1,6 @@
 //! Programs that compute and communicate, as a graph, and the readers of other tools' files.
 //!
-//! [`WorkloadGraph`] is the one form. [`hlo`] reads compiled XLA programs, [`chakra`] execution traces.
+//! [`WorkloadGraph`] is the one form. [`hlo`] reads compiled XLA programs, [`chakra`] and [`kineto`] traces of runs.
 
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
@@ -11,11 +11,15 @@ mod error;
 mod graph;
 mod groups;
 pub mod hlo;
+pub mod kineto;
+mod packed;
+mod pairs;
 mod read;
 
 pub use accelerator::Accelerator;
 pub use error::{Place, ReadError};
-pub use graph::{Collected, Compute, RankClass, Work, WorkNode, WorkloadGraph};
+pub use graph::{Collected, Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 pub use groups::{Groups, GroupsError};
 pub use hlo::Finding;
-pub use read::{SourceFile, read};
+pub use pairs::Unmatched;
+pub use read::{Format, SourceFile, read, read_also};

@@ -2,22 +2,26 @@
 
 use unisono_base::excerpt;
 
-use crate::{ReadError, WorkloadGraph, chakra, error::Wrong, hlo};
+use crate::{ReadError, WorkloadGraph, chakra, error::Wrong, hlo, kineto};
 
 /// A file: its name for messages, and its bytes.
 pub type SourceFile = (String, Vec<u8>);
 
 /// A format of programs.
-struct Format {
-    name: &'static str,
-    is_it: fn(&[u8]) -> bool,
-    read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
+#[derive(Clone, Copy)]
+pub struct Format {
+    pub name: &'static str,
+    /// Returns whether the contents of a file are of the format.
+    pub is_it: fn(&[u8]) -> bool,
+    /// Reads files. With `strict`, an operation whose time is not known is an error.
+    pub read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
 }
 
 /// Sorted by name.
 const FORMATS: &[Format] = &[
     Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
     Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },
+    Format { name: "Kineto traces", is_it: kineto::is_it, read: kineto::read },
 ];
 
 /// Reads a program. With `strict`, an operation whose time is not known is an error.
@@ -25,11 +29,20 @@ const FORMATS: &[Format] = &[
 /// # Errors
 /// No file, a format that is not known, or the first error of the format's reader.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
-    let accepted = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    read_also(&[], files, strict)
+}
+
+/// Reads a program of a known format, or of one of others.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_also(others: &[Format], files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
+    let formats = || FORMATS.iter().chain(others);
+    let accepted = || formats().map(|format| format.name).collect::<Vec<_>>().join(", ");
     let Some((origin, bytes)) = files.first() else {
         return Err(Wrong::file(format!("there is no file; accepted are {}", accepted())).of("the program"));
     };
-    match FORMATS.iter().find(|format| (format.is_it)(bytes)) {
+    match formats().find(|format| (format.is_it)(bytes)) {
         Some(format) => (format.read)(files, strict),
         None => {
             let begin = excerpt(&String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));

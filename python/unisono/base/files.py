@@ -12,7 +12,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -362,7 +362,7 @@ def check_folder(path: str | bytes | os.PathLike[str]) -> None:
         raise InputError(f"cannot write to '{title(path)}': there is no folder '{title(os.path.dirname(folder))}'")
 
 
-def write_folder(path: str | bytes | os.PathLike[str], files: dict[str, str]) -> list[str]:
+def write_folder(path: str | bytes | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
     """Writes files, by relative path, into a folder that is made if it is missing; returns their names.
 
     Raises:
@@ -372,9 +372,9 @@ def write_folder(path: str | bytes | os.PathLike[str], files: dict[str, str]) ->
     """
     check_folder(path)
     folder = Path(file_name(path))
-    for name, text in files.items():
+    for name, contents in files.items():
         target = folder / name
         with _named(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
-        write(target, text)
+        write(target, contents)
     return list(files)

@@ -426,6 +426,7 @@ class StepReport(WorkloadReport):
     collectives: list[StepCollective]
     second_opinion: list[SecondOpinion]
     unknown: dict[str, int]
+    notes: list[str]
     what_if: list[WhatIf]
 
 

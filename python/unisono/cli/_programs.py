@@ -57,6 +57,8 @@ def print_step(report: StepReport) -> None:
         found = f"{row['name']}: each rank uses one part of this {row['kind']} among {row['group']}"
         times = f"{duration(row['suffices_seconds'])} instead of {duration(row['seconds'])}"
         print_lines("", f"{found}; {row['suffices']} suffices and takes {times}")
+    if report["notes"]:
+        print_lines("", *report["notes"])
     if report["unknown"]:
         unknown = ", ".join(f"{name} ({count})" for name, count in sorted(report["unknown"].items()))
         print_lines("", f"operations whose time is not known, counted by their memory traffic: {unknown}")

@@ -44,7 +44,11 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     units = {"S": "bytes from which a send waits for its receiver"}
     added = [
-        click.option("--goal", metavar="FILE.goal", help="Run this GOAL program under LogGOPS in place of a schedule."),
+        click.option(
+            "--goal",
+            metavar="FILE.goal|DIR",
+            help="Run this GOAL program under LogGOPS, or the Chakra traces of a folder, in place of a schedule.",
+        ),
         *(
             click.option(
                 f"--{name}", f"loggops_{name}", type=int, metavar="N", help=f"With --goal: {units.get(name, 'ns')}."

@@ -38,7 +38,12 @@ __all__ = ["workload"]
     help="How gradients are reduced there: in-network [default], rabenseifner or recursive-doubling.",
 )
 @click.option("--plot", metavar="FILE.png|svg", help="Draw the iteration.")
-@click.option("--from", "source", metavar="FILE|DIR", help="A program of another tool: HLO text of XLA, Chakra traces.")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE|DIR",
+    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL.",
+)
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
 @click.option("--tflops", type=float, metavar="N", help="10^12 operations a second of an accelerator.")
 @click.option("--memory-gb-per-second", type=float, metavar="N", help="10^9 bytes a second of its memory.")

@@ -1,6 +1,7 @@
 """Schedules as code for other tools, and back."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from unisono import _core
@@ -24,8 +25,8 @@ FORMATS = tuple(row["name"] for row in _core.emitters())
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 
-def emit_files(schedule: Schedule, target: str) -> dict[str, str]:
-    """The files of a target, by relative path; the schedule is proved first.
+def emit_files(schedule: Schedule, target: str) -> dict[str, str | bytes]:
+    """The files of a target, as text or bytes by relative path; the schedule is proved first.
 
     Raises:
         InputError: there is no such target.
@@ -67,7 +68,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
         check_folder(path)
 
 
-def write_target(path: str | os.PathLike[str], files: dict[str, str]) -> list[str]:
+def write_target(path: str | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
     """Writes files into a folder, or a single one to a path that has its ending; returns the paths written.
 
     Raises:

@@ -19,7 +19,10 @@ _RATES = ("tflops", "memory_gb_per_second")
 
 
 def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> WorkloadGraph:
-    """The program of a file, or of the files of a folder: HLO text of XLA, or a Chakra execution trace of each rank.
+    """The program of a file, or of the files of a folder.
+
+    Read are HLO text of XLA, GOAL, a Chakra execution trace of each rank, also with a JSON file of process groups
+    beside them, and a trace of PyTorch's profiler of each rank, or of one that stands for all.
 
     An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
 
@@ -34,7 +37,8 @@ def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> Work
         return WorkloadGraph.read([(title(text), read_bytes(text))], strict)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
     traces = [entry for entry in inside if ".et" in entry.suffixes]
-    inside = traces or inside
+    # Beside traces a JSON file may list process groups.
+    inside = [*traces, *(entry for entry in inside if entry.suffix == ".json")] if traces else inside
     if not inside:
         raise InputError(f"the folder '{title(text)}' has no files; accepted is one with the files of a program")
     return WorkloadGraph.read([(title(str(entry)), read_bytes(entry)) for entry in inside], strict)

@@ -11,6 +11,7 @@ from unisono.base.files import check_regular, file_name, title
 from unisono.base.inputs import checked_probability, checked_seed, finite, items, named, whole
 from unisono.base.messages import shown
 from unisono.machines import with_shape
+from unisono.planning import read_workload
 from unisono.simulation.runs import Run
 from unisono.simulation.traces import Traced, checked_pes, listed_pes
 
@@ -105,6 +106,8 @@ def simulate_goal(
 ) -> Run:
     """Runs the program of a GOAL file under LogGOPS, or on ``machine``, a network, packet by packet.
 
+    A folder has the Chakra execution trace of each rank, with compute, sends and receives, as ``emit`` writes them.
+
     On a network rank k is on accelerator k, and calcs are nanoseconds; it takes no parameters of LogGOPS. Of
     those, ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's
     default.
@@ -126,13 +129,17 @@ def simulate_goal(
     if where is not None and (zero_byte != "wrapped" or any(value is not None for value in parameters)):
         raise InputError("a machine has its own prices; L, o, g, G, O, S and zero_byte are for a run without one")
     options = (as_starts(late), as_noise(noise), checked_seed(seed))
-    check_regular(path)
     name = file_name(path)
+    program = None
+    if Path(name).is_dir():
+        program = read_workload(path)
+    else:
+        check_regular(path)
 
     def run(ranks: list[int]) -> Simulation:
         if where is not None:
-            return _core.simulate_network_goal(where, name, *options, ranks)
-        return _core.simulate_goal(name, parameters, zero_byte == "sane", *options, ranks)
+            return _core.simulate_network_goal(where, name, *options, ranks, program)
+        return _core.simulate_goal(name, parameters, zero_byte == "sane", *options, ranks, program)
 
     traced = [] if trace_ranks is None else listed_pes(trace_ranks)
     simulation = run(traced)

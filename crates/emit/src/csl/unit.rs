@@ -51,7 +51,7 @@ impl Emitter for Csl {
         let project = Project::parse(&files).map_err(|e| fault(e.to_string()))?;
         match check(&project, &target).first() {
             Some(finding) => Err(fault(finding.to_string())),
-            None => Ok(files),
+            None => Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect()),
         }
     }
 }

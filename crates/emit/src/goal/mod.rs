@@ -18,11 +18,13 @@
 
 mod error;
 mod line;
+mod program;
 mod read;
 mod unit;
 mod write;
 
 pub use error::{Problem, ReadError};
+pub use program::FORMAT;
 pub use read::read;
 pub use unit::Goal;
 pub use write::write;

@@ -45,7 +45,7 @@ impl Emitter for Goal {
         };
         let mut text = format!("// {}; {remark}\n", remark_of(file));
         write(&graph, ns, &mut text).map_err(|e| refused(e.to_string()))?;
-        Ok(vec![("schedule.goal".to_owned(), text)])
+        Ok(vec![("schedule.goal".to_owned(), text.into())])
     }
 }
 

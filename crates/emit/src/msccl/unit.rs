@@ -39,7 +39,7 @@ impl Emitter for MscclXml {
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
         let file = proven.file();
         let text = text(proven.verified()).map_err(|reason| Refused { target: NAME, reason })?;
-        Ok(vec![(format!("{}.xml", file.schedule.collective().kind), text)])
+        Ok(vec![(format!("{}.xml", file.schedule.collective().kind), text.into())])
     }
 }
 

@@ -32,7 +32,7 @@ impl Emitter for MscclPp {
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
         let text = text(proven.verified()).map_err(|reason| Refused { target: NAME, reason })?;
-        Ok(vec![(format!("{}.json", proven.file().schedule.collective().kind), text)])
+        Ok(vec![(format!("{}.json", proven.file().schedule.collective().kind), text.into())])
     }
 }
 

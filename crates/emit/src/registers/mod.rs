@@ -41,7 +41,7 @@ impl Emitter for Registers {
         };
         let configured =
             lower(machine, &machine.layout(), proven.verified(), placement).map_err(|e| refused(&e.message))?;
-        Ok(vec![("schedule.registers".to_owned(), print(machine, &configured))])
+        Ok(vec![("schedule.registers".to_owned(), print(machine, &configured).into())])
     }
 }
 

@@ -140,7 +140,7 @@ fn emitted_for_a_machine() {
     schedule.set_origin("by hand");
     let emit = |machine| {
         let file = File { schedule: schedule.clone(), placement: None, machine };
-        Goal.emit(&VerifiedFile::new(&file, Method::Auto).unwrap()).unwrap().remove(0).1
+        Goal.emit(&VerifiedFile::new(&file, Method::Auto).unwrap()).unwrap().remove(0).1.text().unwrap().to_owned()
     };
     assert!(emit(None).starts_with("// allreduce of 4 f32 among 2 ranks, by hand; a reduction takes no time"));
     let machine = "kind = \"endpoint\"\nname = \"pair\"\nmodel = \"postal\"\nalpha_ns = 5\nbeta_ns_per_byte = 1\n\

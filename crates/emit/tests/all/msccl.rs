@@ -18,7 +18,7 @@ fn emit(schedule: &Schedule) -> Result<String, String> {
     let proven = VerifiedFile::new(&file, Method::Auto).map_err(|proof| format!("{:?}", proof.diagnostics))?;
     let mut files = msccl::MscclXml.emit(&proven).map_err(|e| e.to_string())?;
     assert_eq!(files.len(), 1);
-    Ok(files.remove(0).1)
+    Ok(files.remove(0).1.text().unwrap().to_owned())
 }
 
 fn attribute<'a>(xml: &'a str, key: &str) -> &'a str {

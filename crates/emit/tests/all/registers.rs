@@ -39,7 +39,7 @@ fn text_reads_back() {
         assert_eq!(parse(&text).unwrap(), (m.clone(), made));
         let file = Registers.import(&text, &Asked::default()).unwrap();
         let proven = VerifiedFile::new(&file, Method::Auto).unwrap();
-        assert_eq!(Registers.emit(&proven).unwrap(), [("schedule.registers".to_owned(), text.clone())]);
+        assert_eq!(Registers.emit(&proven).unwrap(), [("schedule.registers".to_owned(), text.clone().into())]);
         let broken = text.replacen("-> 0 sum vc", "-> 61 sum vc", 1);
         if broken != text {
             let error = Registers.import(&broken, &Asked::default()).unwrap_err().to_string();

@@ -4,15 +4,21 @@ use std::sync::{Arc as Shared, PoisonError};
 
 use unisono_base::limits;
 
-use super::{Fabric, MOST_QUICK, NoForest, Roots, kept};
+use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::{
-    Forest, Message, Ways,
-    forest::{Times, Trees, sums},
-    growth::{self, Growth, grow},
-    packing::{NoPacking, Packing, Tree},
+    Forest, Message,
+    forest::{Times, Trees},
+    growth::{self, Growth},
+    listed::Listed,
+    packing::{NoPacking, Packing, Tree, of_trees},
     recent,
     rounding::rounded,
+    spread::{spread, spread_depth},
+    symmetry::Symmetry,
 };
+
+/// Trees of one root in a packing over the trees of all ranks.
+const SPREAD_SHARES: u32 = 1 << 9;
 
 impl Fabric {
     /// A forest of whole chunks no deeper than `depth`.
@@ -77,55 +83,71 @@ impl Fabric {
                 Ok(steps.forest(chunks))
             };
         }
-        let list = roots.list(self.graph.ranks());
-        let (of, time) = if self.grows(roots) {
-            let grown = self.grown(roots, depth, chunks)?;
-            (grown.trees, grown.time)
-        } else {
-            rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks)
+        let listed = |symmetry, roots, Growth { trees, time }| {
+            Forest::listed(self.graph.ranks(), chunks, Listed { symmetry, roots, of: trees }, time)
         };
-        let trees = || of.iter().flatten();
-        let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
-        let mut sends = vec![0_u64; self.graph.ranks() as usize];
-        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
-        let most_sends = sends.into_iter().max().unwrap_or(0);
-        let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
-        let sums_of = |tree: &Shared<Tree>| sums(tree.root, self.graph.ranks(), pairs(tree).into_iter());
-        let most_sums = trees().map(sums_of).max().unwrap_or(0);
-        Ok(Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed { roots: list, of } })
+        let grown = if self.grows() { Some(self.grown(roots, depth, chunks)?) } else { None };
+        let grown = grown.map(|grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown));
+        let grown = match grown {
+            Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
+            grown => grown,
+        };
+        // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be better.
+        let list = roots.list(self.graph.ranks());
+        let (trees, time) = rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+        let none = || Shared::new(Symmetry::none(self.routed()));
+        Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
 
     /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
     /// fit; others are grown for the chunks that are left.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Growth, NoForest> {
-        let graph = self.packed()?;
-        let most = growth::most_trees(graph.ranks());
-        let mut of = vec![Vec::with_capacity(chunks as usize); roots.list(graph.ranks()).len()];
+        let graph = self.packed(roots)?;
+        if let Some(spread) = self.spread(roots, depth, chunks) {
+            return spread;
+        }
+        let mut of = vec![Vec::with_capacity(chunks as usize); self.representatives(roots).len()];
+        let most = growth::most_trees(graph.ranks(), roots != Roots::All);
         for (trees, times) in [(most, chunks / most), (chunks % most, 1)] {
             if trees == 0 || times == 0 {
                 continue;
             }
-            let found = if trees == growth::SHARES {
-                let packing = self.packing(roots, depth)?;
-                let trees = packing.trees.chunks(trees as usize);
-                trees.map(|own| own.iter().map(|(tree, _)| Shared::clone(tree)).collect()).collect()
-            } else {
-                self.growth(roots, depth, trees)?.trees
-            };
-            for (trees, own) in of.iter_mut().zip(found) {
-                trees.extend(std::iter::repeat_n(own, times as usize).flatten());
+            let found = self.growth(roots, depth, trees)?;
+            for (trees, own) in of.iter_mut().zip(&found.trees) {
+                trees.extend(std::iter::repeat_n(own, times as usize).flatten().map(Shared::clone));
             }
         }
-        let mut load = vec![0.0; graph.arcs().len()];
+        let symmetry = self.symmetry(roots);
+        let mut load = vec![0.0; symmetry.classes()];
         let edges = of.iter().flatten().flat_map(|tree| &tree.edges);
-        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[arc as usize] += 1.0);
-        let busy = graph.arcs().iter().zip(load).map(|(arc, load)| load / arc.rate as f64);
+        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
+        let busy = symmetry.rates(graph).into_iter().zip(load).map(|(rate, load)| load / rate);
         Ok(Growth { trees: of, time: busy.fold(0.0, f64::max) / f64::from(chunks) })
     }
 
+    /// Trees of one root over those that all ranks have, where there are such and they are no deeper than `depth`.
+    fn spread(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Option<Result<Growth, NoForest>> {
+        let Roots::One(root) = roots else { return None };
+        let over = self.spread_over(roots).filter(|over| depth.is_none_or(|most| most >= spread_depth(over)))?;
+        let Trees::Listed(listed) = &over.trees else { return None };
+        let graph = self.routed();
+        let own: Vec<Tree> = (0..self.graph.ranks()).map(|rank| listed.moved(graph, rank, 0)).collect();
+        Some(spread(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
+    }
+
+    /// The forest of one chunk of each rank, over which the chunks of one root are spread where many ranks are alike.
+    pub(super) fn spread_over(&self, roots: Roots) -> Option<Shared<Forest>> {
+        let all = Roots::All;
+        if roots == all || !self.spreads() {
+            return None;
+        }
+        let least = self.least_depth(all).ok()?;
+        self.forest(all, Some(self.usual_depth(all, least)), 1).ok()
+    }
+
     /// Whether forests are grown, and not found by linear programs.
-    pub(super) fn grows(&self, roots: Roots) -> bool {
-        roots == Roots::All && self.graph.ranks() > MOST_QUICK
+    pub(super) fn grows(&self) -> bool {
+        self.graph.ranks() > MOST_QUICK
     }
 
     /// A time of packings that is near enough to the cut: whole chunks of many ranks are further from it anyway, and the last steps
@@ -144,11 +166,11 @@ impl Fabric {
     /// # Errors
     /// As [`Fabric::forest`].
     pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
-        let graph = self.packed()?;
+        let graph = self.packed(roots)?;
         let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
-            if self.grows(roots) {
-                return self.growth(roots, depth, growth::SHARES).map(|found| Shared::new(found.packing()));
+            if self.grows() {
+                return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);
             // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
@@ -157,12 +179,28 @@ impl Fabric {
         })
     }
 
-    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Growth, NoForest> {
-        let graph = self.packed()?;
-        let list = roots.list(graph.ranks());
+    /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
+    fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
+        match roots {
+            Roots::All => Ok(self.growth(roots, depth, growth::SHARES)?.packing()),
+            Roots::One(_) => {
+                if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
+                    return Ok(spread?.packing());
+                }
+                // Among many ranks, these only tell whether little depth is worth a forest.
+                let shares = if self.spreads() { growth::SHARES } else { growth::MOST_SHARES };
+                let grown = self.growth(roots, depth, shares)?;
+                of_trees(self.packed(roots)?, &grown.trees[0]).map_err(no_forest)
+            }
+        }
+    }
+
+    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Shared<Growth>, NoForest> {
+        let graph = self.packed(roots)?;
+        let list = self.representatives(roots);
         // Measured: 10 rounds in which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
-        grow(graph, &list, Ways::Shortest, depth, shares, self.enough(roots)).map_err(no_forest)
+        recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots)).map_err(no_forest)
     }
 }
 

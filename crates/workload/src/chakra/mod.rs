@@ -3,6 +3,7 @@
 //! A node computes, makes a collective with its process group, or only orders others. Work of the host (`is_cpu_op`) takes no
 //! time, because it runs ahead of the device. The number of bytes of a collective is that of its input, as in ASTRA-sim.
 
+mod comm_groups;
 mod messages;
 mod order;
 mod rank;

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
-use super::messages::Node;
+use super::{messages::Node, rank::BEGUN};
 
 /// Why nodes have no order: the id of a node, and the reason.
 pub struct NoOrder {
@@ -25,7 +25,9 @@ pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
     let mut open = vec![0_usize; nodes.len()];
     for (number, node) in nodes.iter().enumerate() {
         let mut needed = Vec::new();
-        for id in node.ctrl_deps.iter().chain(&node.data_deps) {
+        // Control dependencies of a node that names begun ones repeat for other readers what follows from these.
+        let controls = if node.text(BEGUN).is_some() { &[] } else { &node.ctrl_deps[..] };
+        for id in controls.iter().chain(&node.data_deps) {
             let found = numbers.get(id).copied();
             let reason =
                 || format!("it depends on node {id}, which is not in the file; the trace is cut off or mixed up");

@@ -1,8 +1,9 @@
 //! The traces of all ranks as one program.
 //!
-//! A process group has the ranks whose traces name it; a collective without a group is among all ranks. If all ranks execute
+//! A process group has the ranks that a file of groups lists, or else those whose traces name it; a collective without a group is among all ranks. If all ranks execute
 //! the same nodes, they are one class, and the groups that they name at one node communicate at the same time. Otherwise each
-//! rank is a class.
+//! rank is a class. Traces with messages between pairs are task graphs, whose nodes begin in the order in which they become
+//! ready; all others work in program order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,34 +11,39 @@ use unisono_base::{excerpt, narrow};
 use unisono_collective::Kind;
 
 use super::{
+    comm_groups::{self, CommGroups},
     messages::{GlobalMetadata, frame},
-    rank::{self, RankTrace, Step, Timed},
+    rank::{self, Kept, RankTrace, Step, Timed},
 };
 use crate::{
-    Collected, Groups, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
+    Collected, Groups, Queues, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
     error::{Place, Wrong},
     graph::Distinct,
+    packed::beginning,
+    pairs::Unmatched,
 };
 
 /// Traces of more nodes of all ranks are refused.
 const MOST_NODES: usize = 1 << 22;
 
-/// Returns whether a file begins as a trace does: compressed, or by the version of the format.
+/// Returns whether a file begins as a trace does: by the version of the format.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
         head.first().is_none_or(|&tag| tag == 0x0a) && <GlobalMetadata as prost::Message>::decode(head).is_ok()
     };
-    bytes.starts_with(&[0x1f, 0x8b]) || frame(bytes).is_ok_and(|(head, _)| is_head(head))
+    let begin = beginning(bytes);
+    // A compressed file of which nothing can be unpacked is a trace that is damaged.
+    begin.is_empty() && !bytes.is_empty() || frame(&begin).is_ok_and(|(head, _)| is_head(head))
 }
 
 /// Reads the traces of all ranks. With `strict`, a node of an unknown kind is an error.
 ///
 /// # Errors
-/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages between pairs,
-/// groups that do not fit together.
+/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages that are sent
+/// and not received, groups that do not fit together.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
-    for file in files {
+    for file in files.iter().filter(|file| !comm_groups::is_json(file)) {
         let rank = rank_of(&file.0).map_err(|wrong| wrong.of(&file.0))?;
         if let Some(other) = by_rank.insert(rank, file) {
             let message = format!("'{}' is a trace of this rank too; accepted is one a rank", excerpt(&other.0));
@@ -46,15 +52,63 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     }
     let ranks: u32 = narrow(by_rank.len());
     let missing = (0..ranks).find(|rank| !by_rank.contains_key(rank));
-    let (_, first) = by_rank.first_key_value().expect("a caller gives a file");
+    let Some((_, first)) = by_rank.first_key_value() else {
+        return Err(Wrong::file("there is no trace beside it").of(&files[0].0));
+    };
     if let Some(missing) = missing {
         let message = format!("the trace of rank {missing} is missing; accepted are the traces of all ranks from 0 on");
         return Err(Wrong::file(message).of(&first.0));
     }
+    let mut traces = traces(&by_rank, Kept::Last, strict)?;
+    let is_message = |node: &Timed| node.step.is_message();
+    let mut queues = Queues::InOrder;
+    if traces.iter().any(|trace| trace.nodes.iter().any(is_message)) {
+        queues = Queues::AsReady;
+        traces = self::traces(&by_rank, Kept::All, strict)?;
+    }
+    let ids: Vec<Vec<u64>> = match queues {
+        Queues::InOrder => Vec::new(),
+        Queues::AsReady => traces.iter().map(|trace| trace.nodes.iter().map(|node| node.id).collect()).collect(),
+    };
+    let mut unknown = BTreeMap::new();
+    for name in traces.iter().flat_map(|trace| &trace.unknown) {
+        *unknown.entry(name.clone()).or_default() += 1;
+    }
+    let listed = comm_groups::read(files.iter().filter(|file| comm_groups::is_json(file)), ranks)?;
+    let members = match &listed {
+        None => members(&traces),
+        Some(listed) => {
+            known_groups(&traces, listed).map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
+            listed.ranks.clone()
+        }
+    };
+    let program = Program { members, groups: Distinct::new(), traces };
+    let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
+    let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
+    let graph = WorkloadGraph {
+        name,
+        format: "chakra",
+        ranks,
+        groups,
+        receivers: Vec::new(),
+        classes,
+        queues,
+        findings: Vec::new(),
+        unknown,
+        notes: Vec::new(),
+    };
+    graph.check_messages().map_err(|Unmatched { rank, node, message }| {
+        Wrong { place: Place::Node { rank, node: ids[rank as usize][node] }, message }.of(&by_rank[&rank].0)
+    })?;
+    Ok(graph)
+}
+
+/// Reads the trace of each rank.
+fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Result<Vec<RankTrace>, ReadError> {
     let mut traces: Vec<RankTrace> = Vec::with_capacity(by_rank.len());
     let mut total = 0;
-    for (&rank, (origin, bytes)) in &by_rank {
-        let trace = rank::read(bytes, rank, strict).map_err(|wrong| wrong.of(origin))?;
+    for (&rank, (origin, bytes)) in by_rank {
+        let trace = rank::read(bytes, rank, kept, strict).map_err(|wrong| wrong.of(origin))?;
         total += trace.nodes.len();
         if total > MOST_NODES {
             let message = format!("the traces have more than {MOST_NODES} nodes together");
@@ -62,23 +116,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         }
         traces.push(trace);
     }
-    let mut unknown = BTreeMap::new();
-    for name in traces.iter().flat_map(|trace| &trace.unknown) {
-        *unknown.entry(name.clone()).or_default() += 1;
-    }
-    let program = Program { members: members(&traces), groups: Distinct::new(), traces };
-    let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
-    let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
-    Ok(WorkloadGraph {
-        name,
-        format: "chakra",
-        ranks,
-        groups,
-        receivers: Vec::new(),
-        classes,
-        findings: Vec::new(),
-        unknown,
-    })
+    Ok(traces)
 }
 
 /// The rank in `NAME.RANK.et`.
@@ -100,6 +138,23 @@ fn members(traces: &[RankTrace]) -> BTreeMap<String, Vec<u32>> {
         }
     }
     members.into_iter().map(|(name, ranks)| (name, ranks.into_iter().collect())).collect()
+}
+
+/// Checks that a file lists every group that a trace names, with the rank of that trace.
+fn known_groups(traces: &[RankTrace], listed: &CommGroups) -> Found<()> {
+    for (rank, node) in (0..).zip(traces).flat_map(|(rank, trace)| trace.nodes.iter().map(move |node| (rank, node))) {
+        let Some(group) = group_of(node) else { continue };
+        let of = excerpt(group);
+        let reason = match listed.ranks.get(group) {
+            None => format!("process group '{of}' is not listed in '{}'", excerpt(listed.origin)),
+            Some(ranks) if !ranks.contains(&rank) => {
+                format!("rank {rank} is not in process group '{of}', as '{}' lists it", excerpt(listed.origin))
+            }
+            Some(_) => continue,
+        };
+        return Err((rank, Wrong { place: Place::Node { rank, node: node.id }, message: reason }));
+    }
+    Ok(())
 }
 
 struct Program {
@@ -152,8 +207,10 @@ impl Program {
                     };
                     collected(*kind, *bytes, *root, groups, self.groups.row(groups))
                 }
+                // A rank with messages is a class of its own.
+                Step::Send { .. } | Step::Receive { .. } => return None,
             };
-            nodes.push(WorkNode { name: node.name.clone(), work, after: node.after.clone() });
+            nodes.push(made(node, work));
         }
         Some(nodes)
     }
@@ -172,17 +229,23 @@ impl Program {
                     let groups = self.groups.number(groups);
                     collected(*kind, *bytes, *root, groups, self.groups.row(groups))
                 }
+                &Step::Send { to, bytes, tag } => Work::Send { to, bytes, tag },
+                &Step::Receive { from, bytes, tag } => Work::Receive { from, bytes, tag },
             };
-            nodes.push(WorkNode { name: node.name.clone(), work, after: node.after.clone() });
+            nodes.push(made(node, work));
         }
         Ok(RankClass { ranks: vec![rank], nodes })
     }
 }
 
+fn made(node: &Timed, work: Work) -> WorkNode {
+    WorkNode { begun: node.begun.clone(), ..WorkNode::new(&*node.name, work, node.after.clone()) }
+}
+
 fn group_of(node: &Timed) -> Option<&str> {
     match &node.step {
         Step::Collective { group, .. } => group.as_deref(),
-        Step::Compute(_) => None,
+        _ => None,
     }
 }
 
@@ -196,7 +259,7 @@ fn is_alike(a: &Timed, b: &Timed) -> bool {
         ) => (a, of_a, root_a) == (b, of_b, root_b),
         _ => false,
     };
-    same && a.after == b.after
+    same && a.after == b.after && a.begun == b.begun
 }
 
 /// A collective with the bytes as MPI counts them, where a trace counts those of the input.

@@ -3,3 +3,4 @@
 mod chakra;
 mod hlo;
 mod hlo_groups;
+mod kineto;

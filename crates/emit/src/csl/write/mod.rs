@@ -18,8 +18,8 @@ use plan::Plan;
 pub use limits::{builtin as combine_builtin, vectors};
 pub use steps::move_builtin;
 
-/// Files by relative path.
-pub use crate::Files;
+/// Texts by relative path.
+pub type Files = Vec<(String, String)>;
 
 /// Said at the head of every file that is emitted.
 const NOT_COMPILED: &str = "Written for Cerebras SDK 1.0 and the WSE-2. It was not compiled with the vendor's SDK.";

@@ -17,7 +17,7 @@ use super::wrong;
 fn emit(schedule: &Schedule) -> Result<String, String> {
     let file = File { schedule: schedule.clone(), placement: None, machine: None };
     let proven = VerifiedFile::new(&file, Method::Auto).map_err(|proof| format!("{:?}", proof.diagnostics))?;
-    MscclPp.emit(&proven).map(|mut files| files.remove(0).1).map_err(|e| e.to_string())
+    MscclPp.emit(&proven).map(|mut files| files.remove(0).1.text().unwrap().to_owned()).map_err(|e| e.to_string())
 }
 
 fn build(name: &str, kind: Kind, ranks: u32, elements: u64) -> Option<Schedule> {

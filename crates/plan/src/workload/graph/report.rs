@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_workload::{Accelerator, Compute, Work, WorkloadGraph};
+use unisono_workload::{Accelerator, Compute, Queues, Work, WorkloadGraph};
 
 use super::{
     super::{Iteration, Phase, WorkloadError, timeline::Communicated},
@@ -75,6 +75,8 @@ pub struct GraphReport {
     pub second_opinion: Vec<OpinionRow>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
+    /// What the reader had to assume, in sentences.
+    pub notes: Vec<String>,
     /// Of levels that simulate.
     pub packets: Option<u64>,
     pub events: Option<u64>,
@@ -95,7 +97,8 @@ pub fn graph_report(
     }
     let mut rows: Vec<Vec<Option<usize>>> = Vec::with_capacity(graph.classes.len());
     for class in &graph.classes {
-        rows.push(class.nodes.iter().map(|node| prices.row(node)).collect::<Result<_, _>>()?);
+        let rank = class.ranks.first().copied().unwrap_or(0);
+        rows.push(class.nodes.iter().map(|node| prices.row(rank, node)).collect::<Result<_, _>>()?);
     }
     let seconds = |class: usize, node: usize| match (rows[class][node], graph.classes[class].nodes[node].work) {
         (Some(row), _) => prices.rows()[row].seconds,
@@ -103,7 +106,9 @@ pub fn graph_report(
         (None, Work::Compute(compute)) => accelerator.map_or(0.0, |accelerator| accelerator.seconds(&compute)),
         (None, _) => 0.0,
     };
-    let clock = Clock::new(graph, overlap, seconds).map_err(|e| WorkloadError::Waits(graph.name.clone(), e))?;
+    let latency = |class: usize, node: usize| rows[class][node].map_or(0.0, |row| prices.rows()[row].latency_seconds);
+    let clock = Clock::with_latency(graph, overlap, seconds, latency)
+        .map_err(|e| WorkloadError::Waits(graph.name.clone(), e))?;
     let last = |best: usize, class: usize| if clock.end(class) > clock.end(best) { class } else { best };
     let class = (0..graph.classes.len()).fold(0, last);
     let lengths = (0..graph.classes[class].nodes.len()).map(|node| seconds(class, node)).collect();
@@ -129,6 +134,7 @@ pub fn graph_report(
         second_opinion,
         iteration,
         unknown: graph.unknown.clone(),
+        notes: graph.notes.clone(),
         packets: None,
         events: None,
     })
@@ -176,7 +182,8 @@ impl Step<'_> {
         let nodes = &self.graph.classes[self.class].nodes;
         let exposed = self.exposed();
         let (mut phases, mut ended) = (Vec::<Phase>::new(), 0.0);
-        for (n, (node, time)) in nodes.iter().zip(self.times).enumerate() {
+        for n in self.order() {
+            let (node, time) = (&nodes[n], &self.times[n]);
             let continues = phases.last().is_some_and(|phase| phase.communication.is_empty() && time.begin <= ended);
             let Some(row) = self.rows[n].map(|row| &self.priced[row]) else {
                 if !continues {
@@ -201,19 +208,34 @@ impl Step<'_> {
                 end: time.end,
             });
         }
-        let computed =
-            self.lengths.iter().zip(self.rows).filter(|(_, row)| row.is_none()).map(|(length, _)| length).sum();
+        let computed = self
+            .lengths
+            .iter()
+            .zip(self.rows)
+            .filter(|(_, row)| row.is_none())
+            .fold(0.0, |sum, (length, _)| sum + length);
         Iteration::new(seconds, computed, phases)
+    }
+
+    /// The nodes in program order, in which queues take them, or else in the order in which they begin.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.times.len()).collect();
+        if self.graph.queues == Queues::AsReady {
+            order.sort_by(|&a, &b| self.times[a].begin.total_cmp(&self.times[b].begin));
+        }
+        order
     }
 
     /// Of each node, the seconds of communication during which nothing is computed.
     fn exposed(&self) -> Vec<f64> {
+        let order = self.order();
         let computed: Vec<Interval> =
-            self.times.iter().zip(self.rows).filter(|(_, row)| row.is_none()).map(|(&time, _)| time).collect();
+            order.iter().filter(|&&n| self.rows[n].is_none()).map(|&n| self.times[n]).collect();
         let mut first = 0;
         let mut exposed = vec![0.0; self.times.len()];
-        // Both lists are in the order of time, because each queue works in program order.
-        for (n, time) in self.times.iter().enumerate().filter(|&(n, _)| self.rows[n].is_some()) {
+        // Both lists are in the order of time.
+        for n in order.into_iter().filter(|&n| self.rows[n].is_some()) {
+            let time = self.times[n];
             while computed.get(first).is_some_and(|compute| compute.end <= time.begin) {
                 first += 1;
             }

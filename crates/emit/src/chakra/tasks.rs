@@ -1,0 +1,159 @@
+//! Task graphs as programs, and back.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
+
+use unisono_base::{TaskId, interrupt::poll, narrow, rounded};
+use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
+use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+/// Why a task graph is not a program, or a program not a task graph.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotTasks {
+    #[error("rank {rank} has {found}; accepted are {accepted}")]
+    Task { rank: u32, found: String, accepted: &'static str },
+    #[error("rank {rank} has tasks that wait for each other in a circle")]
+    Circle { rank: u32 },
+    #[error(transparent)]
+    Tasks(#[from] TaskError),
+}
+
+/// The seconds of a calc of one tick, and the bytes of an element that is reduced.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    pub seconds_per_tick: f64,
+    pub element_bytes: u64,
+}
+
+/// A task graph as a program whose queues take what is ready.
+///
+/// # Errors
+/// A message from any rank or with any tag, tasks on several CPUs or network interfaces, tasks that wait in a circle.
+pub fn from_tasks(
+    graph: &TaskGraph,
+    (name, format): (&str, &'static str),
+    units: Units,
+) -> Result<WorkloadGraph, NotTasks> {
+    let ranks = graph.rank_count();
+    let class = |rank| Ok(RankClass { ranks: vec![rank], nodes: nodes(graph, rank, units)? });
+    Ok(WorkloadGraph {
+        name: name.to_owned(),
+        format,
+        ranks,
+        groups: Vec::new(),
+        receivers: Vec::new(),
+        classes: (0..ranks).map(class).collect::<Result<_, NotTasks>>()?,
+        queues: Queues::AsReady,
+        findings: Vec::new(),
+        unknown: BTreeMap::new(),
+        notes: Vec::new(),
+    })
+}
+
+/// The tasks of a rank, each after those that it waits for, otherwise in their order.
+fn nodes(graph: &TaskGraph, rank: u32, units: Units) -> Result<Vec<WorkNode>, NotTasks> {
+    let tasks = graph.tasks(rank);
+    let place = |task: TaskId| (task.0 - tasks.start) as usize;
+    let mut waits: Vec<[Vec<u32>; 2]> = vec![Default::default(); tasks.len()];
+    let mut open = vec![0_u32; tasks.len()];
+    for id in tasks.clone() {
+        for (later, started) in graph.waiting(TaskId(id)) {
+            waits[place(later)][usize::from(started)].push(id - tasks.start);
+            open[place(later)] += 1;
+        }
+    }
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..tasks.len()).filter(|&n| open[n] == 0).map(Reverse).collect();
+    let mut numbers = vec![0; tasks.len()];
+    let mut nodes = Vec::with_capacity(tasks.len());
+    while let Some(Reverse(n)) = ready.pop() {
+        poll();
+        let task = graph.task(TaskId(tasks.start + narrow::<u32>(n)));
+        let work = work(rank, task, units)?;
+        numbers[n] = narrow(nodes.len());
+        let [after, begun] = waits[n].each_ref().map(|of| {
+            let mut of: Vec<u32> = of.iter().map(|&before| numbers[before as usize]).collect();
+            of.sort_unstable();
+            of.dedup();
+            of
+        });
+        nodes.push(WorkNode { begun, ..WorkNode::new(task.kind.name(), work, after) });
+        for (later, _) in graph.waiting(TaskId(tasks.start + narrow::<u32>(n))) {
+            open[place(later)] -= 1;
+            if open[place(later)] == 0 {
+                ready.push(Reverse(place(later)));
+            }
+        }
+    }
+    if nodes.len() < tasks.len() { Err(NotTasks::Circle { rank }) } else { Ok(nodes) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
+fn work(rank: u32, task: Task, units: Units) -> Result<Work, NotTasks> {
+    let Task { kind, peer, tag, amount, cpu, nic } = task;
+    let wrong = |found: String, accepted| NotTasks::Task { rank, found, accepted };
+    if cpu > 0 || nic > 0 {
+        let found = format!("a {} on CPU {cpu} and network interface {nic}", kind.name());
+        return Err(wrong(found, "tasks on CPU 0 and network interface 0"));
+    }
+    if matches!(kind, Kind::Send | Kind::Receive) && (peer == ANY || tag == ANY) {
+        let found = format!("a {} of any rank or any tag", kind.name());
+        return Err(wrong(found, "messages between two ranks that are named, with a tag"));
+    }
+    Ok(match kind {
+        Kind::Send => Work::Send { to: peer, bytes: amount, tag },
+        Kind::Receive => Work::Receive { from: peer, bytes: amount, tag },
+        Kind::Calc => Work::Compute(Compute::Measured { seconds: amount as f64 * units.seconds_per_tick }),
+        Kind::Reduce => Work::Compute(Compute::Counted {
+            operations: (amount / units.element_bytes.max(1)) as f64,
+            bytes: amount as f64,
+        }),
+    })
+}
+
+/// A program without collectives as a task graph. Compute with a time is a calc, counted compute is a reduction of its bytes.
+///
+/// # Errors
+/// A collective or a permutation, whose messages the program does not name; a graph that is too large.
+pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGraph, NotTasks> {
+    let mut of: Vec<&[WorkNode]> = vec![&[]; graph.ranks as usize];
+    for class in &graph.classes {
+        for &rank in &class.ranks {
+            of[rank as usize] = &class.nodes;
+        }
+    }
+    let mut builder = Builder::new();
+    for (rank, nodes) in (0..).zip(of) {
+        builder.rank();
+        let mut ids: Vec<TaskId> = Vec::with_capacity(nodes.len());
+        // Of each queue the last node, where queues work in program order.
+        let mut last: [Option<TaskId>; 2] = [None, None];
+        for node in nodes {
+            let task = match node.work {
+                Work::Compute(Compute::Measured { seconds }) => Task::calc(rounded(seconds / seconds_per_tick)),
+                Work::Compute(Compute::Counted { bytes, .. }) => Task::reduce(rounded(bytes)),
+                Work::Send { to, bytes, tag } => Task::send(to, bytes, tag),
+                Work::Receive { from, bytes, tag } => Task::receive(from, bytes, tag),
+                Work::Collective(_) | Work::Permute { .. } => {
+                    let found = format!("the collective '{}'", unisono_base::excerpt(&node.name));
+                    return Err(NotTasks::Task { rank, found, accepted: "compute, sends and receives" });
+                }
+            };
+            let id = builder.task(task);
+            for &before in &node.after {
+                builder.requires(id, ids[before as usize]);
+            }
+            for &before in &node.begun {
+                builder.irequires(id, ids[before as usize]);
+            }
+            if graph.queues == Queues::InOrder
+                && let Some(before) = last[usize::from(node.work.is_compute())].replace(id)
+            {
+                builder.requires(id, before);
+            }
+            ids.push(id);
+        }
+    }
+    Ok(builder.finish()?)
+}

@@ -1,0 +1,65 @@
+//! The loads of links while trees are chosen, and what one more tree costs on each.
+
+use unisono_base::interrupt;
+
+use crate::{Graph, packing::Tree, symmetry::Symmetry};
+
+/// Exponents end here.
+const MOST_EXPONENT: f64 = 200.0;
+
+/// Trees on arcs. A link costs a power of e that grows with its load (multiplicative weights; Garg and Koenemann, 1998).
+pub(crate) struct Loads<'a> {
+    symmetry: &'a Symmetry,
+    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, and their arcs.
+    rates: Vec<f64>,
+    load: Vec<f64>,
+    /// Of each arc.
+    cost: Vec<f64>,
+    /// The exponent of the cost of a link that is busy until the target.
+    pub steepness: f64,
+    target: f64,
+}
+
+impl<'a> Loads<'a> {
+    pub(crate) fn new(graph: &Graph, symmetry: &'a Symmetry, steepness: f64) -> Self {
+        let load = vec![0.0; symmetry.classes()];
+        let cost = vec![0.0; graph.arcs().len()];
+        Self { symmetry, rates: symmetry.rates(graph), load, cost, steepness, target: 1.0 }
+    }
+
+    /// Adds a tree so many times.
+    pub(crate) fn add(&mut self, tree: &Tree, trees: f64) {
+        let arcs = tree.edges.iter().flat_map(|edge| &edge.way);
+        arcs.for_each(|&arc| self.load[self.symmetry.class(arc) as usize] += trees);
+    }
+
+    fn busy(&self, class: usize, more: f64) -> f64 {
+        (self.load[class] + more) / self.rates[class]
+    }
+
+    /// The time of the busiest arc, where each tree carries one unit.
+    pub(crate) fn busiest(&self) -> f64 {
+        (0..self.load.len()).map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
+    }
+
+    /// What one more tree on an arc of a class costs at the present loads.
+    fn cost(&self, class: usize) -> f64 {
+        let exponent = self.steepness * (self.busy(class, 1.0) / self.target - 1.0);
+        exponent.min(MOST_EXPONENT).exp() / self.rates[class]
+    }
+
+    pub(crate) fn cost_of(&self, tree: &Tree) -> f64 {
+        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
+    }
+
+    /// The costs of all arcs at the present loads, for a time of at least `target`.
+    pub(crate) fn aim(&mut self, target: f64) -> &[f64] {
+        interrupt::check();
+        self.target = self.busiest().max(target);
+        let costs: Vec<f64> = (0..self.load.len()).map(|class| self.cost(class)).collect();
+        for (arc, cost) in (0..).zip(&mut self.cost) {
+            *cost = costs[self.symmetry.class(arc) as usize];
+        }
+        &self.cost
+    }
+}

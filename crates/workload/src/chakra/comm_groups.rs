@@ -1,0 +1,54 @@
+//! The process groups of traces, as ASTRA-sim reads them: a JSON object with a list of ranks for each name.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use unisono_base::excerpt;
+
+use crate::{Groups, ReadError, SourceFile, error::Wrong};
+
+/// The file of groups, and the ranks of each name in their order.
+pub struct CommGroups<'a> {
+    pub origin: &'a str,
+    pub ranks: BTreeMap<String, Vec<u32>>,
+}
+
+/// Returns whether the name of a file is not one of a trace.
+pub fn is_json(file: &SourceFile) -> bool {
+    file.0.ends_with(".json")
+}
+
+/// Reads the file of groups among files that are not traces. JSON of another form, such as a system file, is passed over.
+///
+/// # Errors
+/// Damaged JSON, two files of groups, ranks that do not exist or occur twice.
+pub fn read<'a>(files: impl Iterator<Item = &'a SourceFile>, ranks: u32) -> Result<Option<CommGroups<'a>>, ReadError> {
+    let mut found: Option<CommGroups<'a>> = None;
+    for (origin, bytes) in files {
+        let value: Value = serde_json::from_slice(bytes).map_err(|e| Wrong::json("it is not JSON", &e).of(origin))?;
+        let Value::Object(object) = value else { continue };
+        let is_ranks = |list: &Value| list.as_array().is_some_and(|list| list.iter().all(Value::is_number));
+        if !object.values().all(is_ranks) || object.is_empty() {
+            continue;
+        }
+        if let Some(other) = &found {
+            let message = format!("'{}' lists process groups too; accepted is one such file", excerpt(other.origin));
+            return Err(Wrong::file(message).of(origin));
+        }
+        found = Some(CommGroups { origin, ranks: listed(object, ranks).map_err(|wrong| wrong.of(origin))? });
+    }
+    Ok(found)
+}
+
+fn listed(object: Map<String, Value>, ranks: u32) -> Result<BTreeMap<String, Vec<u32>>, Wrong> {
+    let mut of = BTreeMap::new();
+    for (name, list) in object {
+        let rank = |rank: &Value| rank.as_u64().and_then(|rank| u32::try_from(rank).ok());
+        let list: Option<Vec<u32>> = list.as_array().into_iter().flatten().map(rank).collect();
+        let wrong = |message: String| Wrong::file(format!("process group '{}': {message}", excerpt(&name)));
+        let list = list.ok_or_else(|| wrong("accepted is a list of ranks".to_owned()))?;
+        Groups::new(ranks, [list.clone()]).map_err(|e| wrong(e.to_string()))?;
+        of.insert(name, list);
+    }
+    Ok(of)
+}

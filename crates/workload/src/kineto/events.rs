@@ -1,0 +1,141 @@
+//! The parts of a trace that are read. All other keys are passed over.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+use unisono_base::excerpt;
+
+#[derive(Deserialize)]
+pub struct Trace<'a> {
+    #[serde(rename = "distributedInfo")]
+    pub distributed: Option<Distributed>,
+    #[serde(rename = "traceEvents", borrow)]
+    pub events: Vec<Event<'a>>,
+}
+
+#[derive(Deserialize)]
+pub struct Distributed {
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
+}
+
+#[derive(Deserialize)]
+pub struct Event<'a> {
+    #[serde(borrow, default)]
+    pub cat: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub name: Cow<'a, str>,
+    /// Microseconds.
+    #[serde(default)]
+    ts: Value,
+    #[serde(default)]
+    dur: Value,
+    #[serde(default)]
+    pub args: Option<Arguments>,
+}
+
+#[derive(Deserialize, Default)]
+pub struct Arguments {
+    #[serde(rename = "Collective name")]
+    pub collective: Option<String>,
+    #[serde(rename = "In msg nelems", default)]
+    input: Value,
+    #[serde(rename = "Out msg nelems", default)]
+    output: Value,
+    #[serde(default)]
+    pub dtype: Option<String>,
+    #[serde(rename = "Group size", default)]
+    size: Value,
+    #[serde(rename = "Process Group Name", default)]
+    pub group: Value,
+    #[serde(rename = "Process Group Ranks", default)]
+    ranks: Value,
+}
+
+/// A number, also one that is written as text.
+fn number(value: &Value) -> Option<f64> {
+    let found = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    found.filter(|number| number.is_finite())
+}
+
+fn count(name: &str, value: &Value) -> Result<Option<u64>, String> {
+    let found = match value {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    found.map(Some).ok_or_else(|| format!("'{name}' is {}; accepted is a number of at least 0", shown(value)))
+}
+
+fn shown(value: &Value) -> String {
+    excerpt(&value.to_string())
+}
+
+impl Event<'_> {
+    /// The begin and the end in microseconds.
+    pub fn times(&self) -> Result<(f64, f64), String> {
+        let begin = number(&self.ts).ok_or_else(|| format!("ts is {}; accepted are microseconds", shown(&self.ts)))?;
+        let taken = number(&self.dur).filter(|&taken| taken >= 0.0);
+        let taken = taken.ok_or_else(|| format!("dur is {}; accepted are microseconds", shown(&self.dur)))?;
+        Ok((begin, begin + taken))
+    }
+
+    /// Returns whether the event takes time on a device.
+    pub fn is_on_device(&self) -> bool {
+        matches!(&*self.cat.to_ascii_lowercase(), "kernel" | "gpu_memcpy" | "gpu_memset")
+    }
+}
+
+impl Arguments {
+    /// Elements that go in and come out.
+    pub fn elements(&self) -> Result<(Option<u64>, Option<u64>), String> {
+        Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
+    }
+
+    pub fn group_size(&self) -> Result<Option<u64>, String> {
+        count("Group size", &self.size)
+    }
+
+    pub fn group_name(&self) -> String {
+        match &self.group {
+            Value::String(name) => name.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        }
+    }
+
+    /// The ranks of the group: a list, or a list as text. `None` if they are not there.
+    pub fn group_ranks(&self) -> Result<Option<Vec<u32>>, String> {
+        let wrong = || format!("'Process Group Ranks' is {}; accepted is a list of all ranks", shown(&self.ranks));
+        let rank = |value: &Value| value.as_u64().and_then(|rank| u32::try_from(rank).ok());
+        let list = |list: &[Value]| list.iter().map(rank).collect::<Option<Vec<u32>>>().ok_or_else(wrong);
+        match &self.ranks {
+            Value::Null => Ok(None),
+            Value::String(text) if text.trim().is_empty() => Ok(None),
+            Value::Array(ranks) => list(ranks).map(Some),
+            Value::String(text) => match serde_json::from_str(text) {
+                Ok(Value::Array(ranks)) => list(&ranks).map(Some),
+                _ => Err(wrong()),
+            },
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// The bytes of an element, by the name of its type in PyTorch.
+pub fn element_bytes(dtype: &str) -> Option<u32> {
+    Some(match dtype.to_ascii_lowercase().as_str() {
+        "byte" | "char" | "bool" | "uint8" | "int8" => 1,
+        name if name.starts_with("float8") => 1,
+        "half" | "bfloat16" | "short" | "float16" | "int16" | "uint16" => 2,
+        "float" | "int" | "float32" | "int32" | "uint32" => 4,
+        "double" | "long" | "complexfloat" | "float64" | "int64" | "uint64" => 8,
+        _ => return None,
+    })
+}

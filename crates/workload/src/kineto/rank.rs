@@ -1,0 +1,190 @@
+//! The trace of one rank: its kernels in time, and the nodes that they stand for.
+
+use unisono_base::{excerpt, interrupt::poll, narrow};
+use unisono_collective::Kind;
+
+use super::events::{Arguments, Event, Trace, element_bytes};
+use crate::{
+    Compute,
+    error::{Place, Wrong},
+};
+
+/// Traces of more kernels are refused.
+const MOST_KERNELS: usize = 1 << 20;
+
+/// A collective of a trace: of its group, the name and, where the trace has them, the ranks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Met {
+    pub kind: Kind,
+    /// As MPI counts them.
+    pub bytes: u64,
+    pub element_bytes: u32,
+    pub group: String,
+    pub ranks: Option<Vec<u32>>,
+}
+
+pub enum Step {
+    Compute(Compute),
+    Collective(Met),
+}
+
+pub struct Node {
+    /// The number of its event in the file.
+    pub event: u64,
+    pub name: String,
+    pub step: Step,
+    pub after: Vec<u32>,
+}
+
+pub struct RankTrace {
+    pub rank: u32,
+    /// The number of ranks, where the trace says it.
+    pub world: Option<u32>,
+    pub nodes: Vec<Node>,
+    pub unknown: Vec<String>,
+}
+
+/// A kernel in microseconds.
+struct Kernel {
+    event: u64,
+    name: String,
+    begin: f64,
+    end: f64,
+    met: Option<Met>,
+}
+
+/// Reads a trace.
+pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
+    let trace: Trace =
+        serde_json::from_slice(bytes).map_err(|e| Wrong::json("it is not a trace of PyTorch's profiler", &e))?;
+    let info = trace.distributed.as_ref();
+    let (rank, world) = (info.and_then(|info| info.rank), info.and_then(|info| info.world_size));
+    let mut read = RankTrace { rank: rank.unwrap_or(0), world, nodes: Vec::new(), unknown: Vec::new() };
+    if rank.is_none() && trace.events.iter().any(|event| met_name(event).is_some()) {
+        return Err(Wrong::file(
+            "it has collectives, and no distributedInfo with the rank; record it with a process group",
+        ));
+    }
+    if let Some(world) = world.filter(|&world| read.rank >= world) {
+        return Err(Wrong::file(format!("it is of rank {}, and its world_size is {world}", read.rank)));
+    }
+    let mut kernels = Vec::new();
+    for (number, event) in (0..).zip(&trace.events).filter(|(_, event)| event.is_on_device()) {
+        poll();
+        let wrong = |message| Wrong { place: Place::Node { rank: read.rank, node: number }, message };
+        let (begin, end) = event.times().map_err(wrong)?;
+        let met = match met_name(event) {
+            None => None,
+            Some((name, arguments)) => match kind(name) {
+                Some(kind) => Some(met(kind, arguments).map_err(wrong)?),
+                None if strict => {
+                    let message =
+                        format!("the collective '{}' is not known; without --strict it is counted", excerpt(name));
+                    return Err(wrong(message));
+                }
+                None => {
+                    read.unknown.push(excerpt(name));
+                    continue;
+                }
+            },
+        };
+        kernels.push(Kernel { event: number, name: event.name.to_string(), begin, end, met });
+        if kernels.len() > MOST_KERNELS {
+            return Err(wrong(format!("the trace has more than {MOST_KERNELS} kernels")));
+        }
+    }
+    kernels.sort_by(|a, b| a.begin.total_cmp(&b.begin).then(a.event.cmp(&b.event)));
+    read.nodes = nodes(kernels);
+    Ok(read)
+}
+
+fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {
+    let arguments = event.args.as_ref().filter(|_| event.is_on_device())?;
+    Some((arguments.collective.as_deref()?, arguments))
+}
+
+/// The collective of a name, such as `allreduce`, `_allgather_base` or `reduce_scatter_tensor_coalesced`.
+fn kind(name: &str) -> Option<Kind> {
+    let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
+    let kinds = [
+        ("allreduce", Kind::Allreduce),
+        ("allgather", Kind::Allgather),
+        ("reducescatter", Kind::ReduceScatter),
+        ("alltoall", Kind::Alltoall),
+        ("broadcast", Kind::Broadcast),
+        ("barrier", Kind::Barrier),
+        ("reduce", Kind::Reduce),
+        ("gather", Kind::Gather),
+        ("scatter", Kind::Scatter),
+    ];
+    kinds.into_iter().find(|(begin, _)| letters.starts_with(begin)).map(|(_, kind)| kind)
+}
+
+fn met(kind: Kind, arguments: &Arguments) -> Result<Met, String> {
+    let (input, output) = arguments.elements()?;
+    let ranks = arguments.group_ranks()?;
+    let listed = ranks.as_ref().map(|ranks| ranks.len() as u64);
+    let size = arguments.group_size()?.or(listed).filter(|&size| size > 0);
+    if let (Some(size), Some(listed)) = (size, listed)
+        && size != listed
+    {
+        return Err(format!("'Group size' is {size}, and 'Process Group Ranks' lists {listed}"));
+    }
+    let needed = |elements: Option<u64>, name| elements.ok_or_else(|| format!("a collective has no '{name}'"));
+    let elements = match kind {
+        Kind::Barrier => 0,
+        Kind::Alltoall => {
+            let size = size.ok_or("a collective has neither 'Group size' nor 'Process Group Ranks'")?;
+            needed(input, "In msg nelems")?.div_ceil(size)
+        }
+        Kind::ReduceScatter | Kind::Scatter => needed(output, "Out msg nelems")?,
+        // Ranks other than the root may have no input.
+        Kind::Broadcast => needed(input.max(output), "In msg nelems")?,
+        _ => needed(input, "In msg nelems")?,
+    };
+    let dtype = arguments.dtype.as_deref().unwrap_or("Byte");
+    let element_bytes = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;
+    let bytes = elements.checked_mul(element_bytes.into()).ok_or("a collective has more than 2^64 bytes")?;
+    Ok(Met { kind, bytes, element_bytes, group: arguments.group_name(), ranks })
+}
+
+/// The nodes of kernels that are sorted by their begin.
+fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
+    let mut nodes: Vec<Node> = Vec::with_capacity(kernels.len());
+    // Ends of computes and of collectives so far, ascending, with their nodes.
+    let mut computed: Vec<(f64, u32)> = Vec::new();
+    let mut communicated: Vec<(f64, u32)> = Vec::new();
+    let Some(first) = kernels.first().map(|kernel| kernel.begin) else { return nodes };
+    for Kernel { event, name, begin, end, met } in kernels {
+        let next = |nodes: &Vec<Node>| narrow::<u32>(nodes.len());
+        if let Some(met) = met {
+            let ended = computed.partition_point(|&(ended, _)| ended <= begin);
+            let after = ended.checked_sub(1).map(|last| computed[last].1).into_iter().collect();
+            let place = communicated.partition_point(|&(other, _)| other <= end);
+            communicated.insert(place, (end, next(&nodes)));
+            nodes.push(Node { event, name, step: Step::Collective(met), after });
+            continue;
+        }
+        let idle_from = computed.last().map_or(first, |&(ended, _)| ended);
+        let mut late_from = idle_from;
+        let mut after = Vec::new();
+        if begin > idle_from {
+            let ended = communicated.partition_point(|&(ended, _)| ended <= begin);
+            let last = ended.checked_sub(1).map(|last| communicated[last]);
+            if let Some((ended, node)) = last.filter(|&(ended, _)| ended > idle_from) {
+                late_from = ended;
+                after.push(node);
+            }
+        }
+        let seconds = |from: f64, to: f64| Compute::Measured { seconds: (to - from).max(0.0) * 1e-6 };
+        if begin > late_from {
+            let late = Step::Compute(seconds(late_from, begin));
+            nodes.push(Node { event, name: "host".to_owned(), step: late, after: std::mem::take(&mut after) });
+        }
+        // A kernel that ends before an earlier one adds no time.
+        let step = Step::Compute(seconds(begin.max(idle_from), end));
+        computed.push((end.max(idle_from), next(&nodes)));
+        nodes.push(Node { event, name, step, after });
+    }
+    nodes
+}

@@ -1,0 +1,168 @@
+//! The traces of ranks as one program. The trace of one rank of several stands for all, if its groups say who the groups of the
+//! others are.
+
+use std::collections::BTreeMap;
+
+use unisono_base::excerpt;
+
+use super::rank::{self, Met, RankTrace, Step};
+use crate::{
+    Collected, Groups, Queues, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
+    error::{Place, Wrong},
+    graph::Distinct,
+    packed::{beginning, unpacked},
+};
+
+const MOST_RANKS: u32 = 1 << 22;
+
+/// Returns whether a file begins as JSON does, in which Kineto writes.
+pub fn is_it(bytes: &[u8]) -> bool {
+    beginning(bytes).trim_ascii_start().starts_with(b"{")
+}
+
+/// Reads the traces of all ranks, or of one. With `strict`, an unknown collective is an error.
+///
+/// # Errors
+/// A damaged file, a rank twice or missing, ranks that list a group differently, groups that do not say who is in the groups of
+/// the ranks whose traces are missing.
+pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
+    let mut traces: BTreeMap<u32, (&str, RankTrace)> = BTreeMap::new();
+    for (origin, bytes) in files {
+        let bytes = unpacked(bytes).map_err(|message| Wrong::file(message).of(origin))?;
+        let trace = rank::read(&bytes, strict).map_err(|wrong| wrong.of(origin))?;
+        let rank = trace.rank;
+        if let Some((other, _)) = traces.insert(rank, (origin, trace)) {
+            let message = format!("'{}' is a trace of this rank too; accepted is one a rank", excerpt(other));
+            return Err(Wrong { place: Place::Rank(rank), message }.of(origin));
+        }
+    }
+    let program = Program { groups: Distinct::new(), named: BTreeMap::new(), ranks: world(&traces)? };
+    program.graph(&traces)
+}
+
+/// The number of ranks: what the traces say, and at least those that are there or named.
+fn world(traces: &BTreeMap<u32, (&str, RankTrace)>) -> Result<u32, ReadError> {
+    let (&last, &(origin, _)) = traces.last_key_value().expect("a caller gives a file");
+    let of_trace = |trace: &RankTrace| {
+        let named = trace.nodes.iter().filter_map(|node| match &node.step {
+            Step::Collective(met) => met.ranks.iter().flatten().max().map(|last| last.saturating_add(1)),
+            Step::Compute(_) => None,
+        });
+        named.chain(trace.world).max().unwrap_or(1)
+    };
+    let ranks = traces.values().map(|(_, trace)| of_trace(trace)).fold(last.saturating_add(1), u32::max);
+    if ranks > MOST_RANKS {
+        return Err(Wrong::file(format!("it has {ranks} ranks; accepted are at most {MOST_RANKS}")).of(origin));
+    }
+    match (0..ranks).find(|rank| !traces.contains_key(rank)) {
+        Some(missing) if traces.len() > 1 => {
+            let message = format!(
+                "the trace of rank {missing} is missing; accepted are the traces of all {ranks} ranks, or of one, which \
+                 stands for all"
+            );
+            Err(Wrong::file(message).of(origin))
+        }
+        _ => Ok(ranks),
+    }
+}
+
+struct Program<'a> {
+    groups: Distinct<Groups>,
+    /// The ranks of each named group, and the rank that listed them first.
+    named: BTreeMap<&'a str, (&'a [u32], u32)>,
+    ranks: u32,
+}
+
+impl<'a> Program<'a> {
+    fn graph(mut self, traces: &'a BTreeMap<u32, (&str, RankTrace)>) -> Result<WorkloadGraph, ReadError> {
+        let stands_for_all = traces.len() == 1 && self.ranks > 1;
+        let mut classes = Vec::with_capacity(traces.len());
+        let mut unknown: BTreeMap<String, u64> = BTreeMap::new();
+        for (&rank, (origin, trace)) in traces {
+            let mut nodes = Vec::with_capacity(trace.nodes.len());
+            for node in &trace.nodes {
+                let wrong = |message| Wrong { place: Place::Node { rank, node: node.event }, message }.of(origin);
+                let work = match &node.step {
+                    Step::Compute(compute) => Work::Compute(*compute),
+                    Step::Collective(met) => self.collective(met, rank, stands_for_all).map_err(wrong)?,
+                };
+                nodes.push(WorkNode::new(&*node.name, work, node.after.clone()));
+            }
+            for name in &trace.unknown {
+                *unknown.entry(name.clone()).or_default() += 1;
+            }
+            let ranks = if stands_for_all { (0..self.ranks).collect() } else { vec![rank] };
+            classes.push(RankClass { ranks, nodes });
+        }
+        let (&first, (origin, _)) = traces.first_key_value().expect("a caller gives a file");
+        let file = origin.rsplit('/').next().unwrap_or_default();
+        let note = || format!("the trace of rank {first} stands for all {} ranks", self.ranks);
+        Ok(WorkloadGraph {
+            name: file.split('.').next().unwrap_or_default().to_owned(),
+            format: "kineto",
+            ranks: self.ranks,
+            notes: stands_for_all.then(note).into_iter().collect(),
+            groups: self.groups.into_rows(),
+            receivers: Vec::new(),
+            classes,
+            queues: Queues::InOrder,
+            findings: Vec::new(),
+            unknown,
+        })
+    }
+
+    fn collective(&mut self, met: &'a Met, rank: u32, stands_for_all: bool) -> Result<Work, String> {
+        let name = excerpt(&met.group);
+        let known = self.named.get(&*met.group).copied();
+        let list = match (&met.ranks, known) {
+            (Some(ranks), Some((others, first))) if ranks[..] != *others => {
+                return Err(format!(
+                    "process group '{name}' has {}, and by rank {first} it has {}; the traces are mixed up",
+                    listed(ranks),
+                    listed(others)
+                ));
+            }
+            (Some(ranks), _) => {
+                self.named.entry(&met.group).or_insert((ranks, rank));
+                ranks.clone()
+            }
+            (None, Some((ranks, _))) => ranks.to_vec(),
+            (None, None) => (0..self.ranks).collect(),
+        };
+        if !list.contains(&rank) {
+            return Err(format!("process group '{name}' has {}, and rank {rank} is not among them", listed(&list)));
+        }
+        let lists = if stands_for_all {
+            alike(&list, self.ranks).ok_or_else(|| {
+                format!(
+                    "process group '{name}' has {} of {}, which does not say who is in the groups of the others; give the \
+                     traces of all ranks",
+                    listed(&list),
+                    self.ranks
+                )
+            })?
+        } else {
+            vec![list]
+        };
+        let groups = Groups::new(self.ranks, lists).map_err(|e| e.to_string())?;
+        let groups = self.groups.number(groups);
+        let Met { kind, bytes, element_bytes, .. } = *met;
+        Ok(Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups }))
+    }
+}
+
+fn listed(ranks: &[u32]) -> String {
+    excerpt(&format!("ranks {ranks:?}"))
+}
+
+/// All groups of a grid of ranks along the dimension of one group: ranks with equal distances, aligned to the product of size
+/// and distance. `None` if a group is not of that form.
+fn alike(group: &[u32], ranks: u32) -> Option<Vec<Vec<u32>>> {
+    let size = u32::try_from(group.len()).ok()?;
+    let (&first, distance) = (group.first()?, group.get(1).map_or(Some(1), |second| second.checked_sub(group[0]))?);
+    let block = size.checked_mul(distance).filter(|&block| block > 0 && ranks.is_multiple_of(block))?;
+    let of = |first: u32| (0..size).map(|k| first + k * distance).collect::<Vec<u32>>();
+    let begins = |first: u32| first % block < distance;
+    let is_form = begins(first) && first < ranks && of(first) == group;
+    is_form.then(|| (0..ranks).filter(|&first| begins(first)).map(of).collect())
+}

@@ -1,0 +1,174 @@
+//! Traces of PyTorch's profiler: compute with gaps, collectives with their groups, one rank for all, damaged files.
+
+use serde_json::{Value, json};
+use unisono_collective::Kind;
+use unisono_workload::{Compute, Queues, SourceFile, Work, WorkloadGraph, read};
+
+fn kernel(begin: f64, end: f64) -> Value {
+    json!({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": begin, "dur": end - begin,
+           "args": {"stream": 7}})
+}
+
+/// A collective of 1000 elements of bf16 that go in, and as many that come out.
+fn collective(name: &str, begin: f64, end: f64, ranks: &str) -> Value {
+    let size = ranks.split(',').count();
+    json!({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "ts": begin, "dur": end - begin, "args": {
+        "stream": 20, "Collective name": name, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "BFloat16",
+        "Group size": size, "Process Group Name": ranks, "Process Group Ranks": ranks}})
+}
+
+fn trace(rank: u32, world: u32, events: &[Value]) -> SourceFile {
+    let host = json!({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 900});
+    let events: Vec<&Value> = [&host].into_iter().chain(events).collect();
+    let all = json!({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world},
+                     "traceEvents": events});
+    (format!("runs/step.{rank}.json"), all.to_string().into_bytes())
+}
+
+fn seconds(graph: &WorkloadGraph, class: usize) -> Vec<(&str, f64, &[u32])> {
+    let shown = |node: &unisono_workload::WorkNode| match node.work {
+        Work::Compute(Compute::Measured { seconds }) => (seconds * 1e9).round() / 1e3,
+        _ => -1.0,
+    };
+    graph.classes[class].nodes.iter().map(|node| (&*node.name, shown(node), &node.after[..])).collect()
+}
+
+#[test]
+fn gaps_wait_for_collectives_or_for_the_host() {
+    let events = [
+        kernel(10.0, 20.0),
+        // On another stream, half of it beside the first.
+        kernel(15.0, 25.0),
+        collective("allreduce", 21.0, 60.0, "[0, 1]"),
+        kernel(25.0, 40.0),
+        // 20 us for the collective, then 2 us for the host.
+        kernel(62.0, 70.0),
+        // 5 us for the host alone.
+        kernel(75.0, 80.0),
+        kernel(76.0, 79.0),
+    ];
+    let graph = read(&[trace(0, 2, &events), trace(1, 2, &events)], true).unwrap();
+    assert_eq!((graph.ranks, graph.classes.len(), graph.queues, &*graph.name), (2, 2, Queues::InOrder, "step"));
+    let expected: [(&str, f64, &[u32]); 9] = [
+        ("gemm", 10.0, &[]),
+        ("gemm", 5.0, &[]),
+        ("ncclDevKernel", -1.0, &[0]),
+        ("gemm", 15.0, &[]),
+        ("host", 2.0, &[2]),
+        ("gemm", 8.0, &[]),
+        ("host", 5.0, &[]),
+        ("gemm", 5.0, &[]),
+        ("gemm", 0.0, &[]),
+    ];
+    assert_eq!(seconds(&graph, 1), expected);
+    let Work::Collective(met) = graph.classes[0].nodes[2].work else { panic!() };
+    assert_eq!((met.kind, met.bytes, met.element_bytes), (Kind::Allreduce, 2000, 2));
+}
+
+#[test]
+fn bytes_are_counted_as_by_mpi() {
+    let cases = [
+        ("allreduce", Kind::Allreduce, 2000),
+        ("_allgather_base", Kind::Allgather, 2000),
+        ("reduce_scatter_tensor_coalesced", Kind::ReduceScatter, 2000),
+        ("_reduce_scatter_base", Kind::ReduceScatter, 2000),
+        ("all_to_allv", Kind::Alltoall, 500),
+        ("broadcast", Kind::Broadcast, 2000),
+        ("reduce", Kind::Reduce, 2000),
+        ("barrier", Kind::Barrier, 0),
+    ];
+    for (name, kind, bytes) in cases {
+        let graph = read(&[trace(2, 4, &[collective(name, 0.0, 5.0, "[0, 1, 2, 3]")])], true).unwrap();
+        let Work::Collective(met) = graph.classes[0].nodes[0].work else { panic!() };
+        assert_eq!((met.kind, met.bytes), (kind, bytes), "{name}");
+    }
+}
+
+#[test]
+fn one_rank_stands_for_all() {
+    let of = |ranks: &str| {
+        let graph = read(&[trace(5, 8, &[collective("allreduce", 0.0, 5.0, ranks)])], true)?;
+        assert_eq!((graph.ranks, graph.classes.len(), graph.classes[0].ranks.len()), (8, 1, 8));
+        assert_eq!(graph.notes, ["the trace of rank 5 stands for all 8 ranks"]);
+        Ok::<_, unisono_workload::ReadError>(graph.groups[0].iter().map(<[u32]>::to_vec).collect::<Vec<_>>())
+    };
+    assert_eq!(of("[4, 5]").unwrap(), [[0, 1], [2, 3], [4, 5], [6, 7]]);
+    assert_eq!(of("[1, 5]").unwrap(), [[0, 4], [1, 5], [2, 6], [3, 7]]);
+    assert_eq!(of("[5, 7]").unwrap(), [[0, 2], [1, 3], [4, 6], [5, 7]]);
+    assert_eq!(of("[1, 3, 5, 7]").unwrap(), [[0, 2, 4, 6], [1, 3, 5, 7]]);
+    for ranks in ["[3, 5]", "[0, 1, 5]", "[5, 4]", "[2, 3, 4, 5]"] {
+        let message = of(ranks).unwrap_err().to_string();
+        assert!(message.starts_with("runs/step.5.json, rank 5, node 1: process group '"), "{message}");
+        assert!(
+            message.ends_with("which does not say who is in the groups of the others; give the traces of all ranks")
+        );
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_rank_and_event() {
+    let good = |rank| trace(rank, 3, &[kernel(0.0, 4.0), collective("allreduce", 4.0, 5.0, "[0, 1, 2]")]);
+    let refused = |files: &[SourceFile]| read(files, true).unwrap_err().to_string();
+    read(&[good(0), good(1), good(2)], true).unwrap();
+    assert_eq!(
+        refused(&[good(0), good(2)]),
+        "runs/step.2.json: the trace of rank 1 is missing; accepted are the traces of all 3 ranks, or of one, which stands \
+         for all"
+    );
+    assert!(
+        refused(&[good(1), good(1)])
+            .ends_with("rank 1: 'runs/step.1.json' is a trace of this rank too; accepted is one a rank")
+    );
+    let with = |event: Value| refused(&[good(0), good(1), trace(2, 3, &[event])]);
+    let changed = |key: &str, value: Value| {
+        let mut event = collective("allreduce", 4.0, 5.0, "[0, 1, 2]");
+        match key {
+            "ts" | "dur" => event[key] = value,
+            _ => event["args"][key] = value,
+        }
+        with(event)
+    };
+    let cases = [
+        (changed("ts", json!(null)), "ts is null; accepted are microseconds"),
+        (changed("dur", json!(-3)), "dur is -3; accepted are microseconds"),
+        (changed("In msg nelems", json!(-3)), "'In msg nelems' is -3; accepted is a number of at least 0"),
+        (changed("In msg nelems", json!(null)), "a collective has no 'In msg nelems'"),
+        (changed("dtype", json!("Quarter")), "dtype 'Quarter' is not known"),
+        (changed("Group size", json!(4)), "'Group size' is 4, and 'Process Group Ranks' lists 3"),
+        (
+            changed("Process Group Ranks", json!("[0, 1, ...]")),
+            "'Process Group Ranks' is \"[0, 1, ...]\"; accepted is a list of all ranks",
+        ),
+        (
+            changed("Process Group Ranks", json!("[0, 2, 1]")),
+            "process group '[0, 1, 2]' has ranks [0, 2, 1], and by rank 0 it has ranks [0, 1, 2]; the traces are mixed up",
+        ),
+        (
+            with(collective("allreduce", 4.0, 5.0, "[0, 1]")),
+            "process group '[0, 1]' has ranks [0, 1], and rank 2 is not among them",
+        ),
+        (
+            with(collective("sing", 4.0, 5.0, "[0, 1, 2]")),
+            "the collective 'sing' is not known; without --strict it is counted",
+        ),
+    ];
+    for (found, message) in cases {
+        assert_eq!(found, format!("runs/step.2.json, rank 2, node 1: {message}"));
+    }
+    let odd = trace(0, 1, &[collective("sing", 4.0, 5.0, "[0]")]);
+    assert_eq!(read(&[odd], false).unwrap().unknown["sing"], 1);
+    let whole = String::from_utf8(good(0).1).unwrap();
+    let cut = refused(&[("a.json".to_owned(), whole.as_bytes()[..whole.len() - 3].to_vec())]);
+    assert!(cut.starts_with("a.json, line 1: it is not a trace of PyTorch's profiler: EOF while parsing"), "{cut}");
+    let other = refused(&[("a.json".to_owned(), b"{\"nodes\": []}".to_vec())]);
+    assert!(
+        other.starts_with("a.json, line 1: it is not a trace of PyTorch's profiler: missing field `traceEvents`"),
+        "{other}"
+    );
+    let nameless = whole.replace("distributedInfo", "info");
+    assert_eq!(
+        refused(&[("a.json".to_owned(), nameless.into_bytes())]),
+        "a.json: it has collectives, and no distributedInfo with the rank; record it with a process group"
+    );
+    assert_eq!(refused(&[trace(3, 3, &[])]), "runs/step.3.json: it is of rank 3, and its world_size is 3");
+}
