@@ -15,6 +15,7 @@ from unisono.base.reports import (
     DiscoveryReport,
     ForestTrees,
     Front,
+    GpuPlanProof,
     PlanReport,
     PlanRow,
     PredictedTime,
@@ -54,6 +55,7 @@ __all__ = [
     "auto_gen",
     "bounds",
     "check_bound",
+    "check_plan",
     "check_registers",
     "check_routing",
     "chosen",
@@ -72,6 +74,7 @@ __all__ = [
     "import_schedule",
     "importers",
     "injection",
+    "is_gpu_plan",
     "limits_follow",
     "limits_now",
     "machine_presets",
@@ -612,6 +615,15 @@ def simulate(
     seed: int = 0,
     traced: list[int] | None = None,
 ) -> Simulation: ...
+def check_plan(
+    text: str,
+    origin: str = "file",
+    elements: int | None = None,
+    dtype: str | None = None,
+    trust_relaxed: bool = False,
+    method: str = "auto",
+) -> GpuPlanProof: ...
+def is_gpu_plan(text: str) -> bool: ...
 def check_registers(text: str, origin: str) -> list[Diagnostic]: ...
 def collectives() -> dict[str, dict[str, bool]]: ...
 def dtypes() -> dict[str, int]: ...

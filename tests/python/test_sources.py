@@ -1,5 +1,6 @@
 """Every option that a command has no use for, given its input, is refused by name."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import unisono as un
 from click.core import Option
 from unisono.cli import command
 
-from .conftest import call
+from .conftest import ROOT, call
 
 #: Options of all commands, with a value each.
 VALUES: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +35,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--seed": ("--seed", "5"),
     "--certificate": ("--certificate", "made.cert"),
     "--check": ("--check", "made.cert"),
+    "--trust-relaxed": ("--trust-relaxed",),
     "--sim": ("--sim", "endpoint"),
     "--queue-depth": ("--queue-depth", "2"),
     "--noop-probability": ("--noop-probability", "0.5"),
@@ -88,6 +90,10 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "verify a placed file": (
         ("verify", "ranks.sched", "--machine", "archer"),
         {*_PART, "--method", "--seed", "--certificate", "--check"},
+    ),
+    "verify a plan for GPUs": (
+        ("verify", "pair.json"),
+        {"--elements", "--bytes", "--dtype", "--method", "--trust-relaxed"},
     ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
     "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine", "--fail"}),
@@ -152,6 +158,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     un.emit(ranks, "goal", folder / "ranks.goal")
     (folder / "ranks.cert").write_text(ranks.certificate())
     module = "HloModule m\n\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"
+    shutil.copy(ROOT / "crates/fuzz/corpus/gpu-plan/allgather.json", folder / "pair.json")
     (folder / "small.hlo").write_text(module)
     (folder / "program.json").write_text('{"buffers": [], "tasks": []}')
     return folder

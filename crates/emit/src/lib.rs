@@ -9,6 +9,7 @@ pub mod chakra;
 pub mod csl;
 pub mod goal;
 pub mod msccl;
+pub mod mscclpp;
 pub mod registers;
 pub mod tuning;
 
@@ -68,8 +69,15 @@ pub trait Emitter: Sync {
 }
 
 /// Sorted by name.
-pub const EMITTERS: &[&dyn Emitter] =
-    &[&chakra::AstraSim, &chakra::Chakra, &csl::Csl, &goal::Goal, &msccl::MscclXml, &registers::Registers];
+pub const EMITTERS: &[&dyn Emitter] = &[
+    &chakra::AstraSim,
+    &chakra::Chakra,
+    &csl::Csl,
+    &goal::Goal,
+    &msccl::MscclXml,
+    &mscclpp::MscclPp,
+    &registers::Registers,
+];
 
 /// What an imported file leaves open; `None` takes what the file or the format says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -118,4 +126,4 @@ pub trait Importer: Sync {
 }
 
 /// Sorted by name.
-pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml, &registers::Registers];
+pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml, &mscclpp::MscclPp, &registers::Registers];

@@ -14,6 +14,7 @@ mod endpoint;
 mod errors;
 mod export;
 mod facts;
+mod gpu_plans;
 mod limits;
 mod machine;
 mod mapper;
@@ -101,6 +102,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
+    m.add_function(wrap_pyfunction!(gpu_plans::check_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(gpu_plans::is_gpu_plan, m)?)?;
     m.add_function(wrap_pyfunction!(export::check_registers, m)?)?;
     m.add_function(wrap_pyfunction!(export::export_table, m)?)?;
     m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;

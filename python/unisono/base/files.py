@@ -316,7 +316,9 @@ def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
 
 
 def load(path: str | bytes | os.PathLike[str]) -> Schedule:
-    """The schedule in a ``.sched`` or ``.json`` file, or the one that a ``.registers`` file makes.
+    """The schedule in a ``.sched`` or ``.json`` file, or the one that a ``.registers`` file or a plan for GPUs makes.
+
+    A plan for GPUs is an execution plan of MSCCL++ (``.json``) or a file of MSCCL (``.xml``).
 
     Raises:
         InputError: the file is damaged or of another version; the message names line and place.
@@ -326,6 +328,10 @@ def load(path: str | bytes | os.PathLike[str]) -> Schedule:
     text, origin = read_text(path), title(path)
     if origin.endswith(".registers"):
         return _core.import_schedule(text, "registers", origin)
+    if origin.endswith(".xml"):
+        return _core.import_schedule(text, "msccl-xml", origin)
+    if origin.endswith(".json") and _core.is_gpu_plan(text):
+        return _core.import_schedule(text, "mscclpp", origin)
     return Schedule.parse_json(text, origin) if origin.endswith(".json") else Schedule.parse(text, origin)
 
 

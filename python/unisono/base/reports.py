@@ -18,6 +18,8 @@ __all__ = [
     "Forward",
     "Front",
     "FrontPoint",
+    "GpuPlanFinding",
+    "GpuPlanProof",
     "Job",
     "MessageCounts",
     "MetricReport",
@@ -231,6 +233,28 @@ class ProofReport(TypedDict):
     scratch_bytes_max: int | None
     expression_class: str | None
     diagnostics: list[Diagnostic]
+
+
+class GpuPlanFinding(Diagnostic):
+    """One finding about a plan for GPUs: ``rank`` is the GPU and ``instruction`` the index of the operation."""
+
+    threadblock: int | None
+    trace: list[str]
+
+
+class GpuPlanProof(TypedDict):
+    """``unisono verify --json`` of a plan for GPUs: the keys of a proof, and findings with thread block and trace."""
+
+    complete: bool | None
+    deadlock_free: bool | None
+    race_free: bool | None
+    repeatable: bool | None
+    method: str
+    error_probability: float | None
+    seed: str | None
+    scratch_bytes_max: int | None
+    expression_class: str | None
+    diagnostics: list[GpuPlanFinding]
 
 
 class MetricReport(TypedDict):

@@ -17,9 +17,11 @@ __all__ = [
     "FILE",
     "GOAL",
     "GOAL_ON_MACHINE",
+    "GPU_PLAN",
     "LIST",
     "MODEL_OF_FILE",
     "NAMED_WORKLOAD",
+    "NOT_A_GPU_PLAN",
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
@@ -81,6 +83,14 @@ BOUND_CERTIFICATE = (
         "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )
+#: A plan for GPUs, and what only such a plan has.
+GPU_PLAN = (
+    Unused(
+        ("machine", *_PART, "fail", "op", "root", "algorithm", "param", "model", "seed", "certificate", "check"),
+        "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
+    ),
+)
+NOT_A_GPU_PLAN = (Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
 #: A subset of the nodes of a machine.
 SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one already; drop one of them"),)
 #: The list of all inputs that the command knows.

@@ -11,10 +11,12 @@ from unisono import InputError, Proof, Schedule, certificate_checker, check_boun
 from unisono.base.files import check_regular, check_writable, write
 from unisono.base.reports import ProofReport
 from unisono.cli._failures import NO
+from unisono.cli._gpu_plans import verify_plan
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import duration, print_fields, print_json, print_lines, working
-from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, refuse_unused
+from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, refuse_unused
 from unisono.planning.emission import check_registers
+from unisono.planning.gpu_plans import is_gpu_plan
 
 __all__ = ["verify"]
 
@@ -43,6 +45,9 @@ _LISTED = 16
     help="Write the certificate of a proof that holds to this file, or read that of a bound.",
 )
 @click.option("--check", metavar="CERTIFICATE", help="Prove nothing; check a certificate of FILE, independently.")
+@click.option(
+    "--trust-relaxed", is_flag=True, help="Of a plan for GPUs: let relaxed signals order writes too [reads only]."
+)
 @json_option
 @limit_options
 def verify(
@@ -52,13 +57,21 @@ def verify(
     seed: str | None,
     certificate: str | None,
     check: str | None,
+    trust_relaxed: bool,
     as_json: bool,
     **options: Any,
 ) -> int:
     """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races.
 
+    FILE may be a plan for GPUs (MSCCL++ JSON), whose faults are shown with the shortest run that leads to them.
+
     Without FILE and COLLECTIVE, --certificate FILE and --machine check the prices of a bound.
     """
+    if file_or_collective is not None and is_gpu_plan(file_or_collective):
+        refuse_unused(GPU_PLAN)
+        size = options["elements"], options["bytes"]
+        return verify_plan(file_or_collective, size, options["dtype"], method, as_json, trust_relaxed=trust_relaxed)
+    refuse_unused(NOT_A_GPU_PLAN)
     if file_or_collective is None:
         return _check_bound(certificate, machine, options["fail"], as_json)
     if check is not None:

@@ -2,6 +2,7 @@
 
 from unisono.planning.certificates import check_bound
 from unisono.planning.emission import emit, emit_files, import_schedule
+from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.plan_files import load_plans, save_plans
 from unisono.planning.plans import bounds, plan
 from unisono.planning.programs import read_workload, step
@@ -11,6 +12,7 @@ from unisono.planning.workloads import workload
 __all__ = [
     "bounds",
     "check_bound",
+    "check_gpu_plan",
     "emit",
     "emit_files",
     "import_schedule",

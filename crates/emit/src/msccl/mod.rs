@@ -34,4 +34,5 @@ mod waits;
 mod write;
 
 pub use import::import;
+pub(crate) use pieces::unit as chunk_elements;
 pub use unit::MscclXml;

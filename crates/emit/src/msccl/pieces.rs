@@ -91,7 +91,8 @@ impl Pieces {
 }
 
 /// The largest number of elements that divides every slice and every block; 0 where there are no elements.
-fn unit(schedule: &Schedule) -> u32 {
+/// The largest unit of all slices, in elements; 0 if nothing moves.
+pub fn unit(schedule: &Schedule) -> u32 {
     let mut unit = schedule.collective().elements;
     for id in (0..schedule.instr_count()).map(InstrId::new) {
         unit = gcd(unit, schedule.instr(id).len);

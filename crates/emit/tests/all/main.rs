@@ -9,6 +9,7 @@ mod csl_refused;
 mod csl_round_trip;
 mod executor;
 mod goal;
+mod gpu_plans;
 mod msccl;
 mod registers;
 mod tuning;

@@ -2,6 +2,7 @@
 
 mod decision_table;
 mod goal;
+mod gpu_plan;
 mod jobs;
 mod library_table;
 mod machine;
@@ -28,6 +29,7 @@ use crate::FuzzTarget;
 pub const TARGETS: &[&FuzzTarget] = &[
     &decision_table::TARGET,
     &goal::TARGET,
+    &gpu_plan::TARGET,
     &jobs::TARGET,
     &library_table::TARGET,
     &machine::TARGET,

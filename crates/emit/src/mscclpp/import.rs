@@ -1,0 +1,304 @@
+//! A plan that was run as a schedule. A thread block becomes a lane. An operation becomes an instruction; each of its
+//! remote buffers becomes a stream to or from an instruction of the other GPU, in a lane of its own for each thread
+//! block that accesses that GPU. A switch becomes a node. Signals, semaphores and barriers leave no instruction: they
+//! have given the order of all accesses, and each access depends on the earlier ones of the same place.
+
+use std::collections::BTreeMap;
+
+use unisono_base::{InstrId, NodeId, StreamId, interrupt::poll, narrow};
+use unisono_collective::{Collective, Kind};
+use unisono_schedule::{BuildError, Builder, Operand, Schedule};
+
+use super::{
+    layout::Layout,
+    program::{Act, Move, Program, Space, Span},
+    run::{At, Run},
+};
+
+/// A schedule, and the step of the plan that each instruction is of; none for copies between input and output.
+pub struct Imported {
+    pub schedule: Schedule,
+    pub steps: Vec<Option<At>>,
+}
+
+/// An instruction, with its lane.
+type By = (u32, InstrId);
+
+/// Grains up to `end` of a memory: who wrote them last, and who has read them since.
+#[derive(Clone)]
+struct Accessed {
+    end: u32,
+    writer: Option<By>,
+    readers: Vec<By>,
+}
+
+/// Who has accessed a memory, by the first grain.
+#[derive(Default)]
+struct Accesses(BTreeMap<u32, Accessed>);
+
+impl Accesses {
+    /// Cuts the entry that covers `at` in two.
+    fn cut(&mut self, at: u32) {
+        if let Some((_, entry)) = self.0.range_mut(..at).next_back()
+            && entry.end > at
+        {
+            let rest = entry.clone();
+            entry.end = at;
+            self.0.insert(at, rest);
+        }
+    }
+
+    /// Adds an access, and returns the earlier ones that it has to come after.
+    fn add(&mut self, span: Span, by: By, writes: bool) -> Vec<By> {
+        self.cut(span.start);
+        self.cut(span.end());
+        let (mut at, mut gaps, mut earlier) = (span.start, Vec::new(), Vec::new());
+        for (&start, entry) in self.0.range_mut(span.start..span.end()) {
+            if start > at {
+                gaps.push((at, start));
+            }
+            at = entry.end;
+            earlier.extend(entry.writer.filter(|_| !writes || entry.readers.is_empty()));
+            if writes {
+                earlier.append(&mut entry.readers);
+                entry.writer = Some(by);
+            } else {
+                entry.readers.retain(|r| r.0 != by.0);
+                entry.readers.push(by);
+            }
+        }
+        if at < span.end() {
+            gaps.push((at, span.end()));
+        }
+        for (start, end) in gaps {
+            let (writer, readers) = if writes { (Some(by), Vec::new()) } else { (None, vec![by]) };
+            self.0.insert(start, Accessed { end, writer, readers });
+        }
+        earlier.sort_unstable();
+        earlier.dedup();
+        earlier
+    }
+}
+
+struct Making<'a> {
+    program: &'a Program,
+    layout: &'a Layout,
+    b: Builder,
+    /// The first element of each memory of each GPU.
+    bases: Vec<[Operand; 4]>,
+    accesses: BTreeMap<(u32, Space), Accesses>,
+    /// The node of each group of GPUs behind a switch.
+    switches: BTreeMap<Vec<u32>, NodeId>,
+    /// The instructions of each lane, as steps of the plan.
+    lanes: BTreeMap<(NodeId, u32), Vec<Option<At>>>,
+}
+
+/// The schedule of a plan of a known collective.
+///
+/// # Errors
+/// It does not fit the tables of a schedule.
+pub fn import(
+    program: &Program,
+    layout: &Layout,
+    collective: Collective,
+    run: &Run,
+    name: &str,
+) -> Result<Imported, BuildError> {
+    let mut made = Making {
+        program,
+        layout,
+        b: Builder::new(collective),
+        bases: Vec::new(),
+        accesses: BTreeMap::new(),
+        switches: BTreeMap::new(),
+        lanes: BTreeMap::new(),
+    };
+    if !name.is_empty() {
+        made.b.origin(name);
+    }
+    let writes_input: std::collections::BTreeSet<u32> =
+        program.moves().flat_map(|(_, m)| &m.writes).filter(|s| s.space == Space::Input).map(|s| s.gpu).collect();
+    (0..program.gpus).for_each(|gpu| made.place(gpu, writes_input.contains(&gpu)));
+    for &at in &run.order {
+        poll();
+        for act in &program.step(at).acts {
+            if let Act::Move(m) = act {
+                made.instructions(at, m);
+            }
+        }
+    }
+    if layout.in_place() == Some(Kind::ReduceScatter) {
+        (0..program.gpus).for_each(|gpu| made.copy_result(gpu));
+    }
+    let steps = made.lanes.into_values().flatten().collect();
+    Ok(Imported { schedule: made.b.finish()?, steps })
+}
+
+impl Making<'_> {
+    /// Places the memories of a GPU; the input of a plan that changes it is copied first.
+    fn place(&mut self, gpu: u32, writes_input: bool) {
+        let (node, c) = (NodeId(gpu), *self.b.collective());
+        let elements = |space| self.layout.len(gpu, space) * self.layout.elements;
+        let [input, output, scratch, packets] = Space::ALL.map(elements);
+        let (in_len, out_len) = (c.input_len(gpu), c.output_len(gpu));
+        let mut copy = None;
+        let out = if out_len >= output { Operand::Out(0) } else { Operand::Tmp(self.b.scratch(node, output)) };
+        let (base_in, base_out) = match self.layout.in_place() {
+            None if !writes_input && in_len >= input => (Operand::In(0), out),
+            None => {
+                let shadow = Operand::Tmp(self.b.scratch(node, input));
+                copy = Some((Space::Input, 0));
+                (shadow, out)
+            }
+            Some(Kind::ReduceScatter) => {
+                copy = Some((Space::Input, 0));
+                (Operand::Tmp(self.b.scratch(node, input)), out)
+            }
+            Some(kind) => {
+                let shift = if kind == Kind::Allgather { gpu * in_len } else { 0 };
+                copy = Some((Space::Output, shift));
+                (out, out)
+            }
+        };
+        let scratch = Operand::Tmp(self.b.scratch(node, scratch));
+        let packets = Operand::Tmp(self.b.scratch(node, packets));
+        self.bases.push([base_in, base_out, scratch, packets]);
+        if let Some((space, shift)) = copy.filter(|_| in_len > 0) {
+            let each = self.layout.elements;
+            let span = Span { gpu, space, start: shift / each, len: in_len / each };
+            let sink = self.operand(span);
+            self.combine(node, 0, None, in_len, &[Operand::In(0)], &[sink], &[(span, true)]);
+        }
+    }
+
+    fn copy_result(&mut self, gpu: u32) {
+        let (len, each) = (self.b.collective().output_len(gpu), self.layout.elements);
+        let span = Span { gpu, space: Space::Input, start: gpu * (len / each), len: len / each };
+        let source = self.operand(span);
+        self.combine(NodeId(gpu), 0, None, len, &[source], &[Operand::Out(0)], &[(span, false)]);
+    }
+
+    fn operand(&self, span: Span) -> Operand {
+        let by = span.start * self.layout.elements;
+        match self.bases[span.gpu as usize][span.space as usize] {
+            Operand::In(start) => Operand::In(start + by),
+            Operand::Out(start) => Operand::Out(start + by),
+            Operand::Tmp(start) => Operand::Tmp(start + by),
+            Operand::Stream(s) => Operand::Stream(s),
+        }
+    }
+
+    /// Adds an instruction that comes after the earlier accesses of the same places.
+    #[expect(clippy::too_many_arguments, reason = "the parts of an instruction")]
+    fn combine(
+        &mut self,
+        node: NodeId,
+        lane: u32,
+        at: Option<At>,
+        len: u32,
+        sources: &[Operand],
+        sinks: &[Operand],
+        accesses: &[(Span, bool)],
+    ) {
+        let id = self.b.combine(node, lane, len, sources, sinks);
+        self.lanes.entry((node, lane)).or_default().push(at);
+        for &(span, writes) in accesses {
+            let earlier = self.accesses.entry((span.gpu, span.space)).or_default().add(span, (lane, id), writes);
+            earlier.into_iter().filter(|e| e.0 != lane).for_each(|e| self.b.after(id, e.1));
+        }
+    }
+
+    /// The lane of a GPU in which a thread block of another one, or of a switch, accesses its memory.
+    fn lane(&self, gpu: u32, block: usize) -> u32 {
+        let own = &self.program.blocks[block];
+        narrow::<u32>(block) + 1 + if own.gpu == gpu { 0 } else { narrow::<u32>(self.program.blocks.len()) }
+    }
+
+    /// A lane for what a switch reads or writes for a thread block.
+    fn switch_lane(&self, block: usize, writes: bool) -> u32 {
+        narrow(block + 1 + self.program.blocks.len() * if writes { 3 } else { 2 })
+    }
+
+    /// The instructions of one move.
+    fn instructions(&mut self, at: At, m: &Move) {
+        let gpu = self.program.blocks[at.0].gpu;
+        let (node, len) = (NodeId(gpu), m.len() * self.layout.elements);
+        if m.by_switch {
+            return self.switched(at, m, len);
+        }
+        let (mut sources, mut sinks, mut accesses) = (Vec::new(), Vec::new(), Vec::new());
+        for &read in &m.reads {
+            if read.gpu == gpu {
+                sources.push(self.operand(read));
+                accesses.push((read, false));
+            } else {
+                let stream = self.b.stream(NodeId(read.gpu), &[node]);
+                let source = self.operand(read);
+                let lane = self.lane(read.gpu, at.0);
+                self.combine(
+                    NodeId(read.gpu),
+                    lane,
+                    Some(at),
+                    len,
+                    &[source],
+                    &[Operand::Stream(stream)],
+                    &[(read, false)],
+                );
+                sources.push(Operand::Stream(stream));
+            }
+        }
+        let mut arriving = Vec::new();
+        for &write in &m.writes {
+            if write.gpu == gpu {
+                sinks.push(self.operand(write));
+                accesses.push((write, true));
+            } else {
+                let stream = self.b.stream(node, &[NodeId(write.gpu)]);
+                sinks.push(Operand::Stream(stream));
+                arriving.push((stream, write));
+            }
+        }
+        let lane = self.lane(gpu, at.0);
+        self.combine(node, lane, Some(at), len, &sources, &sinks, &accesses);
+        for (stream, write) in arriving {
+            let lane = self.lane(write.gpu, at.0);
+            self.receive(at, NodeId(write.gpu), lane, len, stream, write);
+        }
+    }
+
+    fn receive(&mut self, at: At, node: NodeId, lane: u32, len: u32, stream: StreamId, write: Span) {
+        let sink = self.operand(write);
+        self.combine(node, lane, Some(at), len, &[Operand::Stream(stream)], &[sink], &[(write, true)]);
+    }
+
+    /// A move through a switch, which reduces what the group has or takes what one GPU has, and sends it to the group.
+    fn switched(&mut self, at: At, m: &Move, len: u32) {
+        let group: Vec<u32> = m.writes.iter().map(|s| s.gpu).collect();
+        let known = self.switches.get(&group).copied();
+        let switch = known.unwrap_or_else(|| self.b.switch());
+        self.switches.insert(group.clone(), switch);
+        let mut sources = Vec::new();
+        for &read in &m.reads {
+            let stream = self.b.stream(NodeId(read.gpu), &[switch]);
+            let source = self.operand(read);
+            let lane = self.switch_lane(at.0, false);
+            self.combine(
+                NodeId(read.gpu),
+                lane,
+                Some(at),
+                len,
+                &[source],
+                &[Operand::Stream(stream)],
+                &[(read, false)],
+            );
+            sources.push(Operand::Stream(stream));
+        }
+        let nodes: Vec<NodeId> = group.iter().map(|&g| NodeId(g)).collect();
+        let stream = self.b.stream(switch, &nodes);
+        self.combine(switch, narrow(at.0), Some(at), len, &sources, &[Operand::Stream(stream)], &[]);
+        for &write in &m.writes {
+            let lane = self.switch_lane(at.0, true);
+            self.receive(at, NodeId(write.gpu), lane, len, stream, write);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The sizes of a plan's buffers in grains, and which of them are one memory.
+
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+
+use super::{
+    plan::{Name, Op, Plan, Protocol},
+    program::{Space, Span},
+};
+use crate::{Asked, ImportError};
+
+/// The most grains of a chunk where the file leaves the size open.
+const GRAINS: u32 = 1 << 10;
+
+/// The names of collectives in plans.
+pub const COLLECTIVES: &[(&str, Kind)] = &[
+    ("allgather", Kind::Allgather),
+    ("allreduce", Kind::Allreduce),
+    ("alltoall", Kind::Alltoall),
+    ("broadcast", Kind::Broadcast),
+    ("reduce", Kind::Reduce),
+    ("reducescatter", Kind::ReduceScatter),
+];
+
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// None where the contents of the collective are not known.
+    pub collective: Option<Collective>,
+    /// Grains of a chunk, and elements of a grain.
+    pub grains: u32,
+    pub elements: u32,
+    /// Bytes of a grain, if the size was asked for; otherwise a grain is a pipeline's unit.
+    grain_bytes: Option<u64>,
+    /// Chunks of input, output, scratch memory and packets of each GPU.
+    chunks: Vec<[u64; 4]>,
+    /// The peers of each GPU's port channels.
+    pub port_peers: Vec<Vec<u32>>,
+    in_place: Option<Kind>,
+    is_ll: bool,
+}
+
+impl Layout {
+    /// The layout for the elements asked for, or for the fewest that each thread block of a group and each iteration of
+    /// a pipeline has one of.
+    ///
+    /// # Errors
+    /// Sizes that do not fit the collective or each other.
+    pub fn new(plan: &Plan, asked: &Asked) -> Result<Self, ImportError> {
+        let fail = |message: String| ImportError::new(0, message);
+        let ranks = u32::try_from(plan.gpus.len()).ok().filter(|&n| n > 0 && n <= 1 << 16);
+        let ranks = ranks.ok_or_else(|| fail(format!("gpus: {} GPUs; accepted are 1 to 65536", plan.gpus.len())))?;
+        let kind = COLLECTIVES.iter().find(|(name, _)| *name == plan.collective).map(|&(_, kind)| kind);
+        let per_rank = kind.map(|kind| chunks_per_rank(plan, kind)).transpose()?;
+        let dtype = asked.dtype.unwrap_or(Dtype::F32);
+        let alignment = u64::from(plan.buffer_alignment);
+        let (grains, elements, grain_bytes) = match (asked.elements, per_rank) {
+            (Some(n), Some(chunks)) => {
+                let each = n / u64::from(chunks);
+                if n == 0 || !n.is_multiple_of(u64::from(chunks)) {
+                    let message = format!(
+                        "{n} elements do not divide into the {chunks} chunks of the plan; accepted are multiples"
+                    );
+                    return Err(fail(message));
+                }
+                let wide =
+                    alignment.is_multiple_of(dtype.bytes()) && (each * dtype.bytes()).is_multiple_of(alignment.max(1));
+                let scale = if wide && alignment > 0 { alignment / dtype.bytes() } else { 1 };
+                let fits = |n: u64| u32::try_from(n).map_err(|_| fail(format!("{n} elements in a chunk are too many")));
+                (fits(each / scale)?, fits(scale)?, Some(scale * dtype.bytes()))
+            }
+            _ => (natural_grains(plan), 1, None),
+        };
+        let collective = match (kind, per_rank) {
+            (Some(kind), Some(chunks)) => {
+                let operator = asked.operator.unwrap_or(Operator::Sum);
+                let n = u64::from(chunks) * u64::from(grains) * u64::from(elements);
+                let root = asked.root.unwrap_or(0);
+                Some(Collective::new(kind, ranks, n, root, operator, dtype).map_err(|e| fail(e.to_string()))?)
+            }
+            _ => None,
+        };
+        let is_ll = plan.protocol == Protocol::LL;
+        let mut chunks = Vec::with_capacity(plan.gpus.len());
+        for (g, gpu) in plan.gpus.iter().enumerate() {
+            let room = u64::from(gpu.scratch_chunks) * if is_ll { 2 } else { 1 };
+            let all = [u64::from(gpu.input_chunks), u64::from(gpu.output_chunks), room, room / 2];
+            if all.iter().any(|&n| n * u64::from(grains) * u64::from(elements) > u64::from(u32::MAX / 4)) {
+                return Err(fail(format!(
+                    "gpus[{g}]: a buffer has {} chunks, which is more than memory holds",
+                    all.iter().max().unwrap_or(&0)
+                )));
+            }
+            chunks.push(all);
+        }
+        let peers = |gpu: &super::plan::Gpu| {
+            let ports = gpu.channels.iter().filter(|c| c.channel_type == super::plan::ChannelType::Port);
+            ports.flat_map(|c| c.connected_to.clone()).collect()
+        };
+        let port_peers = plan.gpus.iter().map(peers).collect();
+        let in_place = kind.filter(|_| plan.inplace);
+        Ok(Self { collective, grains, elements, grain_bytes, chunks, port_peers, in_place, is_ll })
+    }
+
+    pub fn in_place(&self) -> Option<Kind> {
+        self.in_place
+    }
+
+    /// Grains of a memory of a GPU.
+    pub fn len(&self, gpu: u32, space: Space) -> u32 {
+        let chunks = self.chunks[gpu as usize][space as usize];
+        u32::try_from(chunks * u64::from(self.grains)).unwrap_or(u32::MAX)
+    }
+
+    /// The fault of a slice that ends after `chunks` chunks, if that is outside of its buffer.
+    pub fn outside(&self, gpu: u32, space: Space, chunks: u64) -> Option<(&'static str, String)> {
+        let has = self.chunks[gpu as usize][space as usize];
+        if chunks <= has {
+            return None;
+        }
+        let name = space.name();
+        Some(match space {
+            Space::Packets if !self.is_ll => (
+                "scratch",
+                format!(
+                    "packets up to chunk {chunks} take {} chunks of scratch memory, and gpu {gpu} has {}; packets need protocol LL",
+                    2 * chunks,
+                    2 * has
+                ),
+            ),
+            Space::Scratch | Space::Packets => (
+                "scratch",
+                format!("scratch memory of gpu {gpu} is too small: {chunks} chunks are used and {has} are there"),
+            ),
+            _ => ("range", format!("the {name} of gpu {gpu} has {has} chunks, and chunk {} is used", chunks - 1)),
+        })
+    }
+
+    /// The first grain of share `index` of `shares`, by the runtime's rule: the first shares get one more.
+    pub fn share(&self, grains: u32, index: u32, shares: u32) -> u32 {
+        let (least, more) = (grains / shares, grains % shares);
+        index.min(shares) * least + index.min(more)
+    }
+
+    /// Grains of a pipeline's unit.
+    pub fn unit(&self, bytes: u64) -> u32 {
+        self.grain_bytes.map_or(1, |grain| u32::try_from((bytes / grain).max(1)).unwrap_or(u32::MAX))
+    }
+
+    /// The span with input and output as one memory where the plan runs in place.
+    pub fn canonical(&self, span: Span) -> Span {
+        let shift = |space, of: Space| Span { space, start: span.start + span.gpu * self.len(span.gpu, of), ..span };
+        match (self.in_place, span.space) {
+            (Some(Kind::Allgather), Space::Input) => shift(Space::Output, Space::Input),
+            (Some(Kind::ReduceScatter), Space::Output) => shift(Space::Input, Space::Output),
+            (Some(Kind::ReduceScatter) | None, _) | (_, Space::Output | Space::Scratch | Space::Packets) => span,
+            (_, Space::Input) => Span { space: Space::Output, ..span },
+        }
+    }
+}
+
+/// Chunks of what MPI counts: of a rank's part where ranks give or keep parts.
+fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
+    let ranks = plan.gpus.len() as u64;
+    let (of_input, of_output) = match kind {
+        Kind::Allgather => (1, ranks),
+        Kind::ReduceScatter => (ranks, 1),
+        Kind::Alltoall => (ranks, ranks),
+        _ => (1, 1),
+    };
+    let stated = plan.gpus.first().map_or(0, |g| if of_input == 1 { g.input_chunks } else { g.output_chunks });
+    let chunks = if kind == Kind::Alltoall { u64::from(stated) / ranks } else { u64::from(stated) };
+    for (g, gpu) in plan.gpus.iter().enumerate() {
+        let found = (u64::from(gpu.input_chunks), u64::from(gpu.output_chunks));
+        if chunks == 0 || found != (chunks * of_input, chunks * of_output) {
+            let message = format!(
+                "gpus[{g}]: {} chunks of input and {} of output are no {} on {ranks} GPUs; required are {of_input} to {of_output}, the same on all GPUs",
+                found.0, found.1, plan.collective
+            );
+            return Err(ImportError::new(0, message));
+        }
+    }
+    u32::try_from(chunks).map_err(|_| ImportError::new(0, format!("{chunks} chunks are too many")))
+}
+
+/// Grains with which every thread block of a group has some, and every pipeline two iterations.
+fn natural_grains(plan: &Plan) -> u32 {
+    fn all(ops: &[Op]) -> Box<dyn Iterator<Item = &Op> + '_> {
+        Box::new(ops.iter().flat_map(|op| std::iter::once(op).chain(all(&op.ops))))
+    }
+    let ops = || plan.gpus.iter().flat_map(|g| &g.threadblocks).flat_map(|b| all(&b.ops));
+    let mut grains = 1;
+    for op in ops() {
+        let size = op.tbg_info.map_or(1, |g| g.tbg_size.clamp(1, GRAINS));
+        grains = lcm(grains, size).min(GRAINS);
+    }
+    if ops().any(|op| op.name == Name::Pipeline) { 2 * grains } else { grains }
+}
+
+fn lcm(a: u32, b: u32) -> u32 {
+    let gcd = |mut a: u32, mut b: u32| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    a / gcd(a, b) * b
+}

@@ -1,0 +1,226 @@
+//! An execution plan as its JSON file states it, with the fields that the runtime's loader reads.
+//!
+//! Source: microsoft/mscclpp, `src/core/executor/execution_plan.cc` and `python/mscclpp/language/internal/` at commit
+//! 1f5f065d.
+
+use serde::Deserialize;
+
+use crate::ImportError;
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct Plan {
+    #[serde(default)]
+    pub name: String,
+    pub collective: String,
+    pub protocol: Protocol,
+    pub inplace: bool,
+    #[serde(default = "default_alignment")]
+    pub buffer_alignment: u32,
+    pub gpus: Vec<Gpu>,
+}
+
+fn default_alignment() -> u32 {
+    16
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    Simple,
+    /// Packets of data with flags.
+    LL,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct Gpu {
+    pub id: u32,
+    pub input_chunks: u32,
+    pub output_chunks: u32,
+    pub scratch_chunks: u32,
+    pub threadblocks: Vec<ThreadBlock>,
+    #[serde(default)]
+    pub channels: Vec<Channels>,
+    #[serde(default)]
+    pub remote_buffers: Vec<RemoteBuffer>,
+    #[serde(default)]
+    pub semaphores: Vec<Semaphore>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum ChannelType {
+    Memory,
+    Port,
+    Switch,
+    None,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Buffer {
+    #[serde(rename = "i")]
+    Input,
+    #[serde(rename = "o")]
+    Output,
+    #[serde(rename = "s")]
+    Scratch,
+}
+
+/// Memory and port channels have a peer each, and switch channels a buffer and a group of GPUs each.
+#[derive(Deserialize, Clone, Debug)]
+pub struct Channels {
+    pub channel_type: ChannelType,
+    #[serde(default)]
+    pub connected_to: Vec<u32>,
+    pub buffer_type: Option<Buffer>,
+    #[serde(default)]
+    pub rank_groups: Vec<RankGroup>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct RankGroup {
+    pub ranks: Vec<u32>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct RemoteBuffer {
+    pub rank: u32,
+    #[serde(rename = "type")]
+    pub buffer: Buffer,
+    pub access_channel_types: Vec<ChannelType>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct Semaphore {
+    pub init_value: u32,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct ThreadBlock {
+    pub id: u32,
+    pub ops: Vec<Op>,
+    #[serde(default)]
+    pub channels: Vec<ChannelIds>,
+    #[serde(default)]
+    pub remote_buffer_refs: Vec<RemoteBufferIds>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct ChannelIds {
+    pub channel_type: ChannelType,
+    pub channel_ids: Vec<u32>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+pub struct RemoteBufferIds {
+    pub access_channel_type: ChannelType,
+    pub remote_buffer_ids: Vec<u32>,
+}
+
+/// An operation; its indices of channels and remote buffers count those of its thread block.
+#[derive(Deserialize, Clone, Debug)]
+pub struct Op {
+    pub name: Name,
+    #[serde(default)]
+    pub src_buff: Vec<Slice>,
+    #[serde(default)]
+    pub dst_buff: Vec<Slice>,
+    #[serde(default)]
+    pub channel_ids: Vec<u32>,
+    pub channel_type: Option<ChannelType>,
+    pub reduce_op: Option<String>,
+    pub tbg_info: Option<ThreadBlockGroup>,
+    pub barrier_id: Option<u32>,
+    pub num_threadblocks: Option<u32>,
+    #[serde(default)]
+    pub semaphore_ids: Vec<u32>,
+    pub iter_context: Option<Iterations>,
+    #[serde(default)]
+    pub ops: Vec<Op>,
+}
+
+/// The names that the loader accepts.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum Name {
+    Nop,
+    Barrier,
+    Put,
+    Pws,
+    Pwsf,
+    Get,
+    Copy,
+    Signal,
+    Wait,
+    Flush,
+    Re,
+    Res,
+    Rre,
+    Rres,
+    Ppkt,
+    Rppkt,
+    Respkt,
+    Cpkt,
+    Upkt,
+    Repkt,
+    Recpkt,
+    Recspkt,
+    Glres,
+    Gstore,
+    Gstorepkt,
+    Rlxsignal,
+    Rlxwait,
+    Pipeline,
+    #[serde(rename = "sem_acquire")]
+    SemAcquire,
+    #[serde(rename = "sem_release")]
+    SemRelease,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::SemAcquire => f.write_str("sem_acquire"),
+            Self::SemRelease => f.write_str("sem_release"),
+            other => f.write_str(&format!("{other:?}").to_lowercase()),
+        }
+    }
+}
+
+/// Chunks `index` to `index + size` of a local buffer, a remote one or one behind a switch.
+#[derive(Deserialize, Clone, Debug)]
+pub struct Slice {
+    #[serde(rename = "type")]
+    pub buffer: Option<Buffer>,
+    pub buffer_id: Option<u32>,
+    pub switch_channel_id: Option<u32>,
+    pub index: u32,
+    pub size: u32,
+}
+
+/// The share of a thread block in an operation of several.
+#[derive(Deserialize, Clone, Copy, Debug)]
+pub struct ThreadBlockGroup {
+    pub tb_id: u32,
+    pub tbg_size: u32,
+}
+
+#[derive(Deserialize, Clone, Copy, Debug)]
+pub struct Iterations {
+    /// Bytes that each operation moves in an iteration.
+    pub unit_size: u64,
+    pub num_chunks: u32,
+}
+
+/// Reads the text of a plan.
+///
+/// # Errors
+/// One sentence with the path inside the file.
+pub fn read(text: &str) -> Result<Plan, ImportError> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let plan = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let place = if path == "." { String::new() } else { format!("{path}: ") };
+        ImportError::new(0, format!("{place}{}", error.into_inner()))
+    })?;
+    json.end().map_err(|error| ImportError::new(0, error.to_string()))?;
+    Ok(plan)
+}

@@ -1,0 +1,152 @@
+//! A plan with its references resolved: thread blocks as steps, channels as pairs of ends, buffers as spans of grains.
+//!
+//! A grain is what thread blocks of a group share an operation by: the buffer alignment of the runtime.
+
+use super::fault::Place;
+
+/// The memories of a GPU. Packets are data with flags in scratch memory, where each takes the room of two.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Space {
+    Input,
+    Output,
+    Scratch,
+    Packets,
+}
+
+impl Space {
+    pub const ALL: [Self; 4] = [Self::Input, Self::Output, Self::Scratch, Self::Packets];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::Scratch => "scratch",
+            Self::Packets => "packets",
+        }
+    }
+}
+
+/// Grains of a memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    pub gpu: u32,
+    pub space: Space,
+    pub start: u32,
+    pub len: u32,
+}
+
+impl Span {
+    pub fn end(self) -> u32 {
+        self.start + self.len
+    }
+
+    pub fn meets(self, other: Self) -> bool {
+        (self.gpu, self.space) == (other.gpu, other.space) && self.start < other.end() && other.start < self.end()
+    }
+
+    /// Grains `from` to `from + len` of it.
+    pub fn part(self, from: u32, len: u32) -> Self {
+        Self { start: self.start + from, len, ..self }
+    }
+}
+
+/// `combine(reads) -> writes`: element `k` of each write is the sum of element `k` of the reads, in their order.
+#[derive(Clone, Debug)]
+pub struct Move {
+    pub reads: Vec<Span>,
+    pub writes: Vec<Span>,
+    /// The port channel that carries it out after the operation has been issued.
+    pub port: Option<u32>,
+    /// Whether a switch reduces the reads, if there are several, and multicasts the result.
+    pub by_switch: bool,
+}
+
+impl Move {
+    pub fn len(&self) -> u32 {
+        self.writes.first().map_or(0, |w| w.len)
+    }
+
+    pub fn has_packets(&self) -> bool {
+        self.reads.iter().chain(&self.writes).any(|s| s.space == Space::Packets)
+    }
+}
+
+/// One effect of an operation.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// All threads of the thread block meet.
+    Sync,
+    /// The thread blocks of a barrier meet, with all their threads.
+    Barrier {
+        id: u32,
+        blocks: u32,
+    },
+    Signal {
+        end: u32,
+        relaxed: bool,
+    },
+    Wait {
+        end: u32,
+        relaxed: bool,
+    },
+    Flush {
+        end: u32,
+    },
+    Acquire(u32),
+    Release(u32),
+    Move(Move),
+}
+
+/// An operation, in one iteration of its pipeline; its effects begin together once its waits are met.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub place: Place,
+    pub acts: Vec<Act>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub gpu: u32,
+    pub id: u32,
+    pub steps: Vec<Step>,
+}
+
+/// One GPU's end of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End {
+    pub gpu: u32,
+    pub peer_gpu: u32,
+    /// Its place among the GPU's channels of its type.
+    pub index: u32,
+    pub is_port: bool,
+    /// The end of the peer that it is paired with, if the peer has one.
+    pub peer: Option<u32>,
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.is_port { "port" } else { "memory" };
+        write!(f, "{kind} channel {} of gpu {} to gpu {}", self.index, self.gpu, self.peer_gpu)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub gpus: u32,
+    pub blocks: Vec<Block>,
+    pub ends: Vec<End>,
+    /// GPU, index and initial value of each semaphore.
+    pub semaphores: Vec<(u32, u32, u32)>,
+}
+
+impl Program {
+    pub fn step(&self, (block, step): (usize, usize)) -> &Step {
+        &self.blocks[block].steps[step]
+    }
+
+    pub fn moves(&self) -> impl Iterator<Item = (&Step, &Move)> {
+        self.blocks.iter().flat_map(|b| &b.steps).flat_map(|step| {
+            step.acts.iter().filter_map(move |act| if let Act::Move(m) = act { Some((step, m)) } else { None })
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! Plans of GPU communication libraries: the check of a plan's file.
+
+use pyo3::prelude::*;
+use unisono_emit::{
+    Asked,
+    mscclpp::{self, Options},
+};
+
+use crate::{
+    convert,
+    errors::{detached, input, to_python},
+};
+
+/// The result of the check of an execution plan of MSCCL++, with all faults; `origin` names the file in errors.
+#[pyfunction]
+#[pyo3(signature = (text, origin = "file", elements = None, dtype = None, trust_relaxed = false, method = "auto"))]
+pub fn check_plan<'py>(
+    py: Python<'py>,
+    text: &str,
+    origin: &str,
+    elements: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&str>,
+    trust_relaxed: bool,
+    method: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let asked = Asked {
+        elements: elements.map(|n| convert::count("elements", n)).transpose()?,
+        dtype: dtype.map(str::parse).transpose().map_err(input)?,
+        ..Asked::default()
+    };
+    let options = Options { trust_relaxed, method: method.parse().map_err(input)? };
+    let checked = detached(py, || mscclpp::check(text, &asked, options))?;
+    to_python(py, &checked.map_err(|e| input(format!("{origin}: {e}")))?)
+}
+
+/// Whether a JSON text is an execution plan of MSCCL++ rather than a schedule.
+#[pyfunction]
+pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
+    detached(py, || mscclpp::is_plan(text))
+}

@@ -1,0 +1,59 @@
+"""The check of a plan for GPUs, for `unisono verify`."""
+
+from unisono.base.inputs import element_count
+from unisono.base.reports import GpuPlanFinding, GpuPlanProof
+from unisono.cli._failures import NO
+from unisono.cli._output import print_fields, print_json, print_lines, working
+from unisono.planning.gpu_plans import check_gpu_plan
+
+__all__ = ["verify_plan"]
+
+_SHOWN = 8
+_SAID = {True: "yes", False: "no", None: "not proved"}
+
+
+def verify_plan(
+    path: str,
+    size: tuple[int | None, str | None],
+    dtype: str | None,
+    method: str,
+    as_json: bool,
+    *,
+    trust_relaxed: bool,
+) -> int:
+    """Checks the plan and prints what was proved, and each fault with the shortest run that shows it."""
+    elements, in_bytes = size
+    if elements is not None or in_bytes is not None:
+        elements = element_count(elements, in_bytes, dtype or "f32", "verify")
+    with working("checking"):
+        found = check_gpu_plan(path, elements, dtype, trust_relaxed=trust_relaxed, method=method)
+    if as_json:
+        print_json(found)
+    else:
+        _print(path, found)
+    return NO if found["diagnostics"] else 0
+
+
+def _print(path: str, found: GpuPlanProof) -> None:
+    faults = found["diagnostics"]
+    print_lines(f"{'refused' if faults else 'proved'}: the plan of {path}")
+    print_fields(
+        [
+            ("complete", _SAID[found["complete"]]),
+            ("deadlock-free", _SAID[found["deadlock_free"]]),
+            ("race-free", _SAID[found["race_free"]]),
+            ("repeatable", _SAID[found["repeatable"]]),
+            ("method", found["method"]),
+        ]
+    )
+    for fault in faults[:_SHOWN]:
+        print_lines(": ".join(filter(None, [fault["code"], _place(fault), fault["message"]])))
+        print_lines(*(f"  {n}. {line}" for n, line in enumerate(fault["trace"], 1)))
+    if len(faults) > _SHOWN:
+        print_lines(f"and {len(faults) - _SHOWN} more: --json lists all")
+
+
+def _place(fault: GpuPlanFinding) -> str:
+    """GPU, thread block and operation, as far as they are known."""
+    parts = [("gpu", fault["rank"]), ("thread block", fault["threadblock"]), ("operation", fault["instruction"])]
+    return ", ".join(f"{name} {at}" for name, at in parts if at is not None)

@@ -1,0 +1,37 @@
+"""Plans of GPU communication libraries, checked without a GPU."""
+
+import os
+from pathlib import Path
+
+from unisono import _core
+from unisono.base.files import file_name, read_text, title
+from unisono.base.reports import GpuPlanProof
+
+__all__ = ["check_gpu_plan", "is_gpu_plan"]
+
+
+def check_gpu_plan(
+    path: str | os.PathLike[str],
+    elements: int | None = None,
+    dtype: str | None = None,
+    *,
+    trust_relaxed: bool = False,
+    method: str = "auto",
+) -> GpuPlanProof:
+    """Checks an execution plan of MSCCL++ (JSON), and returns all its faults, each with the shortest run that shows it.
+
+    The plan is proved at the size of its chunks, or with the ``elements`` of ``dtype`` that are given. With
+    ``trust_relaxed``, relaxed signals order writes too.
+
+    Raises:
+        InputError: the file is not a plan; the message names the path inside the file.
+        OSError: it cannot be read.
+
+    """
+    return _core.check_plan(read_text(path), title(path), elements, dtype, trust_relaxed, method)
+
+
+def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an execution plan of MSCCL++, rather than a schedule."""
+    name = file_name(path)
+    return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))

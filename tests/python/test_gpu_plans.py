@@ -1,0 +1,125 @@
+"""Plans for GPUs on the command line and in Python: proofs, findings with a trace, simulation, damaged files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+NOP: dict[str, Any] = {"name": "nop"}
+
+
+def meeting(*names: str) -> list[dict[str, Any]]:
+    """Signals and waits on the only channel, between meetings of the threads."""
+    ops = [NOP]
+    for name in names:
+        ops += [{"name": name, "channel_ids": [0], "channel_type": "memory"}, NOP]
+    return ops
+
+
+def allgather(*last: str) -> dict[str, Any]:
+    """An allgather of two GPUs by a put each, with the signals and waits ``last`` after it."""
+    gpus = []
+    for gpu in range(2):
+        own = {"type": "o", "index": gpu, "size": 1}
+        there = {"buffer_id": 0, "index": gpu, "size": 1}
+        put = {"name": "put", "src_buff": [own], "dst_buff": [there], "channel_ids": [0], "channel_type": "memory"}
+        block = {
+            "id": 0,
+            "ops": [*meeting("rlxsignal", "rlxwait"), put, *meeting(*last)],
+            "channels": [{"channel_type": "memory", "channel_ids": [0]}],
+            "remote_buffer_refs": [{"access_channel_type": "memory", "remote_buffer_ids": [0]}],
+        }
+        remote = {"rank": 1 - gpu, "type": "o", "access_channel_types": ["memory"]}
+        chunks = {"input_chunks": 1, "output_chunks": 2, "scratch_chunks": 0}
+        channels = [{"channel_type": "memory", "connected_to": [1 - gpu]}]
+        gpus.append({"id": gpu, **chunks, "threadblocks": [block], "channels": channels, "remote_buffers": [remote]})
+    return {"name": "pair", "collective": "allgather", "protocol": "Simple", "inplace": True, "gpus": gpus}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "pair.json"
+    path.write_text(json.dumps(allgather("signal", "wait")))
+    return path
+
+
+def test_a_plan_is_proved_and_converted(plan: Path, tmp_path: Path) -> None:
+    found = json_of("verify", str(plan))
+    assert (found["complete"], found["deadlock_free"], found["race_free"]) == (True, True, True)
+    assert found["diagnostics"] == []
+    assert "proved: the plan of" in call("verify", str(plan), "--bytes", "1MiB").out
+    back = json_of("import", str(plan), "--format", "mscclpp", "-o", str(tmp_path / "a.sched"), "--elements", "96")
+    assert (back["collective"], back["elements"], back["nodes"]) == ("allgather", 96, 2)
+    assert un.load(plan).verify().holds
+    assert json_of("verify", str(tmp_path / "a.sched"))["complete"]
+
+
+def test_a_plan_is_simulated_like_its_schedule(plan: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "a.sched")
+    call("import", str(plan), "--format", "mscclpp", "-o", out)
+    of_plan, of_schedule = (json_of("simulate", file, "--machine", "archer") for file in (str(plan), out))
+    assert of_plan["seconds"] == of_schedule["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("last", "code", "place"),
+    [
+        (("wait", "signal"), "deadlock", (0, 0, 7)),
+        ((), "race", (1, 0, 5)),
+        (("signal",), "unmatched", (0, 0, 7)),
+        (("rlxsignal", "rlxwait"), "race", (1, 0, 5)),
+    ],
+)
+def test_faults_are_shown_with_a_trace(
+    last: tuple[str, ...], code: str, place: tuple[int, int, int], tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(allgather(*last)))
+    first = un.check_gpu_plan(path)["diagnostics"][0]
+    assert first["code"] == code
+    assert (first["rank"], first["threadblock"], first["instruction"]) == place
+    ran = call("verify", str(path))
+    assert ran.code == 1
+    assert f"{code}: gpu {place[0]}, thread block {place[1]}, operation {place[2]}: " in ran.out
+    assert f"  1. {first['trace'][0]}\n" in ran.out
+    trusted = un.check_gpu_plan(path, trust_relaxed=True)
+    assert bool(trusted["diagnostics"]) == (last != ("rlxsignal", "rlxwait"))
+
+
+def test_damaged_plans_are_refused_with_the_path(plan: Path) -> None:
+    damaged = allgather("signal", "wait")
+    damaged["gpus"][1]["threadblocks"][0]["ops"][3]["channel_ids"] = [9]
+    plan.write_text(json.dumps(damaged))
+    ran = call("verify", str(plan))
+    assert (ran.code, ran.err) == (
+        2,
+        f"error: {plan}: gpus[1].threadblocks[0].ops[3]: rlxwait uses channel 9 of its thread block, "
+        "which has 1 of that type\n",
+    )
+    plan.write_text(json.dumps(damaged)[:-9])
+    assert call("verify", str(plan)).err.startswith(f"error: {plan}: ")
+    with pytest.raises(un.InputError, match="not a regular file"):
+        un.check_gpu_plan("/dev/zero")
+
+
+@pytest.mark.parametrize(("size", "protocol"), [("8KiB", "LL"), ("1MiB", "Simple")])
+def test_a_schedule_is_written_as_a_plan(size: str, protocol: str, tmp_path: Path) -> None:
+    file = tmp_path / "ring.json"
+    words = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", size, "--algorithm", "recursive-doubling")
+    written = json_of("emit", *words, "--format", "mscclpp", "-o", str(file))
+    assert written["files"] == [str(file)]
+    made = json.loads(file.read_text())
+    assert made["protocol"] == protocol
+    assert made["min_message_size"] == made["max_message_size"] == {"8KiB": 8192, "1MiB": 1 << 20}[size]
+    assert json_of("verify", str(file))["diagnostics"] == []
+    plan = un.plan("allreduce", un.machine("archer", 4), elements=made["max_message_size"] // 4, algorithm=words[-1])
+    elements = plan.schedule.elements
+    found = un.check_gpu_plan(file, elements)
+    assert found["expression_class"] == plan.schedule.verify().expression_class
+    ran = call("emit", *words, "--op", "max", "--format", "mscclpp", "-o", str(file))
+    assert ran.code == 1
+    assert "mscclpp cannot express this schedule: the runtime adds, and the operator is max" in ran.err
