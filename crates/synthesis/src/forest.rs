@@ -3,7 +3,7 @@
 use std::sync::Arc as Shared;
 
 use rustc_hash::FxHashMap;
-use unisono_base::interrupt::poll;
+use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
     Graph,
@@ -125,10 +125,11 @@ impl Forest {
         }
     }
 
-    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages.
-    pub(crate) fn times(&self, graph: &Graph, hop: f64) -> Times {
+    /// Of all messages, where a chunk is one unit and an arc adds `hop` to its messages.
+    pub(crate) fn times(&self, graph: &Graph, hop: impl Fn(u32) -> f64) -> Times {
         let (jobs, rates) = self.jobs(graph);
-        let (begins, end) = jobs.begins(&rates, hop);
+        let hops: Vec<f64> = (0..narrow(rates.len())).map(hop).collect();
+        let (begins, end) = jobs.begins(&rates, &hops);
         Times { begins, end }
     }
 

@@ -65,7 +65,7 @@ fn is_thorough(ranks: u32, roots: usize) -> bool {
 }
 
 /// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Ends at time `enough`, which
-/// is no less than any forest needs.
+/// is no less than any forest needs. `late` are times that arcs add to the time in which they carry what they have, or nothing.
 ///
 /// # Errors
 /// A rank out of reach.
@@ -76,6 +76,7 @@ pub(crate) fn grow(
     depth: Option<u32>,
     shares: u32,
     enough: f64,
+    late: &[f64],
 ) -> Result<Growth, NoPacking> {
     let count = roots.len() * shares as usize;
     let enough = least_whole(graph, roots, shares).max(enough * f64::from(shares));
@@ -83,6 +84,7 @@ pub(crate) fn grow(
     let mut grower = Grower {
         pricing: Pricing::new(graph, ways, depth),
         rates: graph.arcs().iter().map(|arc| arc.rate as f64).collect(),
+        late: (0..arcs).map(|arc| late.get(arc).map_or(0.0, |late| late * f64::from(shares))).collect(),
         load: vec![0.0; arcs],
         cost: vec![0.0; arcs],
         steepness: STEEP_AT_FIRST,
@@ -102,7 +104,7 @@ pub(crate) fn grow(
         grower.add(&tree, 1.0);
         trees.push(Shared::new(tree));
     }
-    let mut best = (grower.busiest(), trees.clone());
+    let mut best = (grower.busiest(), grower.fluid(), trees.clone());
     let mut times = vec![best.0];
     let each = if graph.ranks() <= FEW_RANKS { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
@@ -126,11 +128,11 @@ pub(crate) fn grow(
         }
         let time = grower.busiest();
         if time < best.0 {
-            best = (time, trees.clone());
+            best = (time, grower.fluid(), trees.clone());
         }
         times.push(best.0);
     }
-    let (time, trees) = best;
+    let (_, time, trees) = best;
     let of_root = |at: usize| trees.iter().skip(at).step_by(roots.len()).map(Shared::clone).collect();
     Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
 }
@@ -174,6 +176,7 @@ fn time_of_whole(rates: &[u64], units: u64) -> f64 {
 struct Grower<'a> {
     pricing: Pricing<'a>,
     rates: Vec<f64>,
+    late: Vec<f64>,
     /// Trees on each arc, and what one more costs.
     load: Vec<f64>,
     cost: Vec<f64>,
@@ -189,11 +192,20 @@ impl Grower<'_> {
     }
 
     fn busy(&self, arc: usize, more: f64) -> f64 {
-        (self.load[arc] + more) / self.rates[arc]
+        (self.load[arc] + more) / self.rates[arc] + self.late[arc]
     }
 
     fn busiest(&self) -> f64 {
-        (0..self.load.len()).map(|arc| self.busy(arc, 0.0)).fold(0.0, f64::max)
+        self.used().map(|arc| self.busy(arc, 0.0)).fold(0.0, f64::max)
+    }
+
+    /// The time of the busiest arc without what makes arcs late.
+    fn fluid(&self) -> f64 {
+        self.used().map(|arc| self.load[arc] / self.rates[arc]).fold(0.0, f64::max)
+    }
+
+    fn used(&self) -> impl Iterator<Item = usize> {
+        (0..self.load.len()).filter(|&arc| self.load[arc] > 0.0)
     }
 
     /// What one more tree on an arc costs at the present loads.
@@ -246,7 +258,7 @@ mod tests {
             let bound = cut::largest(&graph, &all).time();
             for (depth, roots) in [(None, &all[..]), (Some(ranks - 1), &all), (Some(2), &all), (None, &all[..1])] {
                 let bound = if roots.len() == 1 { cut::largest(&graph, roots).time() } else { bound };
-                let found = grow(&graph, roots, Ways::Any, depth, 64, bound);
+                let found = grow(&graph, roots, Ways::Any, depth, 64, bound, &[]);
                 // Trees of little depth may not exist, or be slow.
                 let Ok(found) = found else {
                     prop_assert_eq!(depth, Some(2));

@@ -26,6 +26,7 @@ struct Question {
     /// Of grown trees.
     shares: Option<u32>,
     enough: f64,
+    late: Vec<f64>,
 }
 
 impl Question {
@@ -71,7 +72,7 @@ pub(crate) fn packing(
     depth: Option<u32>,
     enough: f64,
 ) -> Result<Shared<Packing>, NoPacking> {
-    let question = Question { graph: graph.clone(), roots, depth, shares: None, enough };
+    let question = Question { graph: graph.clone(), roots, depth, shares: None, enough, late: Vec::new() };
     PACKINGS.answer(question, |q| pack(&q.graph, &q.roots, Ways::Shortest, depth, enough))
 }
 
@@ -85,9 +86,10 @@ pub(crate) fn growth(
     depth: Option<u32>,
     shares: u32,
     enough: f64,
+    late: &[f64],
 ) -> Result<Shared<Growth>, NoPacking> {
-    let question = Question { graph: graph.clone(), roots, depth, shares: Some(shares), enough };
-    GROWTHS.answer(question, |q| grow(&q.graph, &q.roots, Ways::Shortest, depth, shares, enough))
+    let question = Question { graph: graph.clone(), roots, depth, shares: Some(shares), enough, late: late.to_vec() };
+    GROWTHS.answer(question, |q| grow(&q.graph, &q.roots, Ways::Shortest, depth, shares, enough, &q.late))
 }
 
 #[cfg(test)]
@@ -119,7 +121,7 @@ mod tests {
 
     #[test]
     fn growths_are_told_apart_by_their_shares() {
-        let ask = |shares| growth(&line(7, 5), vec![0], None, shares, 0.0).unwrap();
+        let ask = |shares| growth(&line(7, 5), vec![0], None, shares, 0.0, &[]).unwrap();
         let first = ask(3);
         assert_eq!(first.trees[0].len(), 3);
         assert!(Shared::ptr_eq(&first, &ask(3)));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc as Shared, PoisonError};
 
-use unisono_base::limits;
+use unisono_base::{limits, narrow, rounded};
 
 use super::{Fabric, MOST_QUICK, NoForest, Roots, kept};
 use crate::{
@@ -10,22 +10,28 @@ use crate::{
     forest::Times,
     growth::{self, Growth},
     packing::{NoPacking, Packing, of_trees},
-    recent,
-    rounding::rounded,
+    recent, rounding,
 };
 
 impl Fabric {
-    /// A forest of whole chunks no deeper than `depth`.
+    /// A forest of whole chunks no deeper than `depth`, where a chunk has so many bytes.
     ///
     /// # Errors
     /// The ranks are too many or too far apart; the solver failed; the work is over a limit.
-    pub fn forest(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Shared<Forest>, NoForest> {
-        let key = (roots, depth, chunks);
+    pub fn forest(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+    ) -> Result<Shared<Forest>, NoForest> {
+        let class = self.class(roots, chunks, bytes);
+        let key = (roots, depth, chunks, class);
         let lock = || self.forests.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = lock().get(&key) {
             return Ok(Shared::clone(found));
         }
-        let forest = Shared::new(self.make(roots, depth, chunks)?);
+        let forest = Shared::new(self.make(roots, depth, chunks, class)?);
         lock().insert(key, Shared::clone(&forest));
         Ok(forest)
     }
@@ -51,13 +57,53 @@ impl Fabric {
         bytes: u64,
     ) -> Result<Vec<Message>, NoForest> {
         let times = self.times(roots, depth, chunks, bytes)?;
-        Ok(self.forest(roots, depth, chunks)?.messages(self.graph.ranks(), &times))
+        Ok(self.forest(roots, depth, chunks, bytes)?.messages(self.graph.ranks(), &times))
     }
 
     fn times(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<Shared<Times>, NoForest> {
-        let forest = self.forest(roots, depth, chunks)?;
-        let times = || Shared::new(forest.times(self.routed(), self.hop(bytes)));
-        Ok(kept(&self.times, ((roots, depth, chunks), bytes), times))
+        let forest = self.forest(roots, depth, chunks, bytes)?;
+        let class = self.class(roots, chunks, bytes);
+        let times = || Shared::new(forest.times(self.routed(), self.hops(bytes, class.is_some())));
+        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes), times))
+    }
+
+    /// The latency of an arc of the routed graph for a message of so many bytes, in units of [`Fabric::hop`]: its own, or the
+    /// average.
+    fn hops(&self, bytes: u64, own: bool) -> impl Fn(u32) -> f64 {
+        let units = move |ns: f64| ns * self.graph.bytes_per_ns() / bytes.max(1) as f64;
+        move |arc| units(if own { self.latency_ns(arc) } else { self.hop_ns })
+    }
+
+    /// Nanoseconds of an arc of the routed graph.
+    fn latency_ns(&self, arc: u32) -> f64 {
+        let graph = self.routed();
+        let ends = graph.arcs()[arc as usize];
+        *self.hops_ns.get(&(graph.place(ends.from), graph.place(ends.to))).unwrap_or(&self.hop_ns)
+    }
+
+    /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their bytes. None
+    /// where links have the same latency, and where blocks are so long that the differences are small beside the time of any forest.
+    fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
+        const SMALL: f64 = 0.01;
+        const LEAST: u64 = 16;
+        if self.hops_ns.is_empty() || !self.grows() || self.is_alike(roots) {
+            return None;
+        }
+        let block = bytes.saturating_mul(u64::from(chunks)).max(LEAST);
+        let class = narrow(rounded((block as f64).log2().round()));
+        let latest = self.late(roots, class).into_iter().fold(0.0, f64::max);
+        (latest > SMALL * self.cut(roots).time()).then_some(class)
+    }
+
+    /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is limited to a
+    /// part of the time of any forest, since beyond that all other arcs would seem to be free.
+    fn late(&self, roots: Roots, class: u32) -> Vec<f64> {
+        const MOST: f64 = 1.0 / 3.0;
+        let most = MOST * self.cut(roots).time();
+        let all: Vec<f64> = (0..narrow(self.routed().arcs().len())).map(|arc| self.latency_ns(arc)).collect();
+        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let unit = self.graph.bytes_per_ns() / f64::from(class).exp2();
+        all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect()
     }
 
     /// Nanoseconds that the busiest link of a packing takes for blocks of so many bytes: no forest of that depth is found that ends
@@ -69,7 +115,7 @@ impl Fabric {
         Ok(self.packing(roots, Some(depth))?.time * bytes as f64 / self.graph.bytes_per_ns())
     }
 
-    fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Forest, NoForest> {
+    fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32, class: Option<u32>) -> Result<Forest, NoForest> {
         if let Some(steps) = self.alike(roots) {
             return if depth.is_some_and(|most| most < steps.depth()) {
                 Err(NoForest::Unreachable)
@@ -79,20 +125,29 @@ impl Fabric {
         }
         let list = roots.list(self.graph.ranks());
         let listed = |of, time| Forest::listed(self.graph.ranks(), chunks, list.clone(), of, time);
-        let grown = if self.grows() { Some(self.grown(roots, depth, chunks)?) } else { None };
+        if let Some(class) = class {
+            // Short blocks: the forest whose messages end first, of those that do and do not regard latencies.
+            let late = self.grown(roots, depth, chunks, &self.late(roots, class))?;
+            let late = listed(late.trees, late.time);
+            let other = self.make(roots, depth, chunks, None)?;
+            let bytes = (1_u64 << class) / u64::from(chunks);
+            let end = |forest: &Forest| forest.times(self.routed(), self.hops(bytes, true)).end;
+            return Ok(if end(&late) < end(&other) { late } else { other });
+        }
+        let grown = if self.grows() { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
         let grown = grown.map(|Growth { trees, time }| listed(trees, time));
         let grown = match grown {
             Some(grown) if list.len() > 1 => return Ok(grown),
             grown => grown,
         };
         // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be better.
-        let (of, time) = rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+        let (of, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(of, time)))
     }
 
     /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
     /// fit; others are grown for the chunks that are left.
-    fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Growth, NoForest> {
+    fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
         let graph = self.packed()?;
         let mut of = vec![Vec::with_capacity(chunks as usize); roots.list(graph.ranks()).len()];
         let most = growth::most_trees(graph.ranks(), of.len());
@@ -100,7 +155,7 @@ impl Fabric {
             if trees == 0 || times == 0 {
                 continue;
             }
-            let found = self.growth(roots, depth, trees)?;
+            let found = self.growth(roots, depth, trees, late)?;
             for (trees, own) in of.iter_mut().zip(&found.trees) {
                 trees.extend(std::iter::repeat_n(own, times as usize).flatten().map(Shared::clone));
             }
@@ -149,20 +204,20 @@ impl Fabric {
     /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
     fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
         match roots {
-            Roots::All => Ok(self.growth(roots, depth, growth::SHARES)?.packing()),
+            Roots::All => Ok(self.growth(roots, depth, growth::SHARES, &[])?.packing()),
             Roots::One(_) => {
-                let grown = self.growth(roots, depth, growth::MOST_SHARES)?;
+                let grown = self.growth(roots, depth, growth::MOST_SHARES, &[])?;
                 of_trees(self.packed()?, &grown.trees[0]).map_err(no_forest)
             }
         }
     }
 
-    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Shared<Growth>, NoForest> {
+    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32, late: &[f64]) -> Result<Shared<Growth>, NoForest> {
         let graph = self.packed()?;
         let list = roots.list(graph.ranks());
         // Measured: 10 rounds in which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
-        recent::growth(graph, list, depth, shares, self.enough(roots)).map_err(no_forest)
+        recent::growth(graph, list, depth, shares, self.enough(roots), late).map_err(no_forest)
     }
 }
 

@@ -71,8 +71,8 @@ const MOST_CHEAP: u64 = 28_000;
 /// A packing, or the reason why there is none.
 type Packed = Result<Shared<Packing>, NoForest>;
 
-/// Keys of forests: roots, the most depth, and chunks.
-type Key = (Roots, Option<u32>, u32);
+/// Keys of forests: roots, the most depth, chunks, and the class of blocks ([`Fabric::class`]).
+type Key = (Roots, Option<u32>, u32, Option<u32>);
 
 /// Keys of trees over switches: the role of each node, the root, and the number of trees.
 type SpanningKey = (Vec<Role>, Option<u32>, u32);
@@ -82,8 +82,9 @@ pub struct Fabric {
     graph: Graph,
     /// The part of it that messages between ranks use.
     routed: OnceLock<Graph>,
-    /// Nanoseconds that a link adds to a message.
+    /// Nanoseconds that a link adds to a message, on average and, where links differ, by its nodes in the plane.
     hop_ns: f64,
+    hops_ns: FxHashMap<(u32, u32), f64>,
     /// Whether messages that leave a rank over different links do not wait for each other.
     sends_by_link: bool,
     /// Where all ranks see the same network.
@@ -129,6 +130,7 @@ impl Fabric {
             graph,
             routed: OnceLock::new(),
             hop_ns,
+            hops_ns: FxHashMap::default(),
             sends_by_link: false,
             steps,
             cuts: Mutex::default(),
@@ -160,6 +162,12 @@ impl Fabric {
     #[must_use]
     pub fn sending_by_link(self, sends_by_link: bool) -> Self {
         Self { sends_by_link, ..self }
+    }
+
+    /// The same, where links add different times to a message: nodes of the plane, and nanoseconds.
+    #[must_use]
+    pub fn with_latencies(self, links: impl IntoIterator<Item = ((u32, u32), f64)>) -> Self {
+        Self { hops_ns: links.into_iter().collect(), ..self }
     }
 
     pub fn sends_by_link(&self) -> bool {
@@ -364,7 +372,7 @@ mod tests {
             [(&[4_u32, 4][..], 4), (&[4, 8], 4), (&[5, 7], 4), (&[3, 3, 3], 6), (&[2, 4, 8], 8), (&[9], 2)]
         {
             let fabric = torus(dims);
-            let forest = fabric.forest(Roots::All, None, chunks).unwrap();
+            let forest = fabric.forest(Roots::All, None, chunks, 1 << 20).unwrap();
             let bound = fabric.cut(Roots::All).time();
             assert!(forest.time >= bound * (1.0 - 1e-12));
             assert!(forest.time <= bound * 1.05, "{dims:?} {} {bound}", forest.time);
@@ -376,7 +384,7 @@ mod tests {
             }
             let plain = Fabric::new(fabric.graph().clone(), &[], 0.0);
             let bound = plain.cut(Roots::All).time();
-            let listed = plain.forest(Roots::All, Some(forest.depth), chunks).unwrap();
+            let listed = plain.forest(Roots::All, Some(forest.depth), chunks, 1 << 20).unwrap();
             check(&plain, &listed, chunks);
             assert!(listed.time >= bound * (1.0 - 1e-9));
         }
