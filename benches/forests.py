@@ -28,6 +28,7 @@ class Case:
     machine: str
     block_bytes: int
     peer: str = "-"
+    nodes: int | None = None
     slow: bool = False
     planned: bool = False
 
@@ -41,6 +42,10 @@ CASES = (
     Case("ndv2", 64 * MIB),
     Case("dgx2", 64 * MIB),
     Case("mi300x", 64 * MIB),
+    Case("dgx-a100-x4", MIB, nodes=32),
+    Case("dgx-h100-x8", MIB, nodes=16),
+    Case("dgx-h100-x8", MIB, nodes=64, slow=True),
+    Case("dgx-h100-x8", MIB, nodes=128, planned=True),
     Case("torus-32x32", MIB, "TACOS: 5168 µs, 64 s", slow=True),
     Case("torus2d-small", KIB),
     Case("torus2d-small", 16 * KIB, slow=True),
@@ -56,7 +61,7 @@ def size(count: int) -> str:
 def row(case: Case, simulate: bool) -> list[str]:
     start = time.process_time()
     file = HERE / "machines" / f"{case.machine}.toml"
-    machine = un.machine(str(file) if file.exists() else case.machine)
+    machine = un.machine(str(file) if file.exists() else case.machine, nodes=case.nodes)
     plan = un.plan("allgather", machine, bytes=case.block_bytes)
     chosen = time.process_time()
     schedule = plan.schedule if simulate else None
@@ -76,7 +81,7 @@ def row(case: Case, simulate: bool) -> list[str]:
         simulated = [f"{seconds / bound:.3f}", gbps, f"{time.process_time() - begin:.1f}"]
     params = dict(plan.params)
     return [
-        f"`{case.machine}`",
+        f"`{case.machine}`" if case.nodes is None else f"`{case.machine}`, {case.nodes} boxes",
         size(case.block_bytes),
         plan.algorithm,
         params.get("chunks", "-"),

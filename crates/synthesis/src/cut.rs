@@ -42,8 +42,9 @@ impl Cut {
     }
 }
 
-/// The best cut of blocks of one unit at each of `roots`, which every rank must get.
-pub fn largest(graph: &Graph, roots: &[u32]) -> Cut {
+/// The best cut of blocks of one unit at each of `roots`, which every rank must get. Cuts that lack one of `ends` are searched: all
+/// ranks, or those to which the symmetry of the graph and its roots maps all ranks.
+pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);
     if roots.is_empty() || graph.ranks() < 2 {
         return best;
@@ -51,8 +52,8 @@ pub fn largest(graph: &Graph, roots: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let mut end = 0;
     let mut unchanged = 0;
-    // Every rank in turn until none gives a better cut.
-    while unchanged < graph.ranks() && best.rate > 0 {
+    // Every end in turn until none gives a better cut.
+    while unchanged < ends.len() && best.rate > 0 {
         let (blocks, rate) = (u128::from(best.blocks), u128::from(best.rate));
         let mut flow = Flow::new(nodes + 1);
         for &root in roots {
@@ -64,7 +65,7 @@ pub fn largest(graph: &Graph, roots: &[u32]) -> Cut {
         // While the ratio stays, so does the network.
         loop {
             let all = rate * roots.len() as u128;
-            let found = if flow.largest(nodes, end) < all {
+            let found = if flow.largest(nodes, ends[end] as usize) < all {
                 let mut inside = flow.side(nodes);
                 inside.truncate(nodes);
                 Some(Cut::of(graph, roots, inside))
@@ -72,13 +73,13 @@ pub fn largest(graph: &Graph, roots: &[u32]) -> Cut {
                 None
             };
             let better = found.filter(|cut| cut.exceeds(&best));
-            end = (end + 1) % graph.ranks() as usize;
+            end = (end + 1) % ends.len();
             unchanged = if better.is_some() { 0 } else { unchanged + 1 };
             if let Some(cut) = better {
                 best = cut;
                 break;
             }
-            if unchanged == graph.ranks() {
+            if unchanged == ends.len() {
                 break;
             }
         }
@@ -145,7 +146,7 @@ mod tests {
             let more = arcs.into_iter().map(|(a, b, rate)| Arc { from: a % nodes, to: b % nodes, rate });
             let graph = Graph::new(ranks, nodes, ring.chain(more));
             let roots: Vec<u32> = (0..ranks).filter(|r| some >> r & 1 == 1).collect();
-            let (found, expected) = (largest(&graph, &roots), by_hand(&graph, &roots));
+            let (found, expected) = (largest(&graph, &roots, &(0..ranks).collect::<Vec<_>>()), by_hand(&graph, &roots));
             prop_assert!(!found.exceeds(&expected) && !expected.exceeds(&found), "{found:?} {expected:?}");
             let again = Cut::of(&graph, &roots, found.inside.clone());
             prop_assert!(roots.is_empty() || again == found);

@@ -1,16 +1,8 @@
 //! A forest of whole chunks: the block of every root is cut into equal chunks, and each travels on one tree.
 
-use std::sync::Arc as Shared;
+use unisono_base::interrupt::poll;
 
-use rustc_hash::FxHashMap;
-use unisono_base::{interrupt::poll, narrow};
-
-use crate::{
-    Graph,
-    packing::{Edge, Tree},
-    timetable::Jobs,
-    translated::Translated,
-};
+use crate::{Graph, listed::Listed, packing::Edge, timetable::Jobs, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -31,8 +23,7 @@ pub struct Forest {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Trees {
-    /// Of each root, its chunks in order.
-    Listed { roots: Vec<u32>, of: Vec<Vec<Shared<Tree>>> },
+    Listed(Listed),
     /// Every root has the trees of rank 0, moved.
     Translated(Translated),
 }
@@ -56,17 +47,13 @@ pub struct TreeEdge {
     pub ends: [u32; 2],
 }
 
-/// When the messages of a forest begin, in the order of roots, chunks and edges, and when the last one is there. Where all roots are
-/// alike, those of rank 0 alone.
+/// When the messages of a forest begin, in the order of roots, chunks and edges, and when the last one is there. Of roots that are
+/// alike, those of one.
 #[derive(Debug)]
 pub(crate) struct Times {
     begins: Vec<f64>,
     pub(crate) end: f64,
 }
-
-/// Messages of different trees over the same links are told apart where trees times ranks are at most that, since each class takes
-/// time whenever one of its links is free.
-const MOST_CLASSES: usize = 1 << 12;
 
 /// [`Forest::most_sums`] of one tree; edges away from the root come after those nearer to it.
 pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> u32 {
@@ -81,28 +68,27 @@ pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item =
 }
 
 impl Forest {
-    /// The trees of each root's chunks, with the time of the busiest arc.
-    pub(crate) fn listed(ranks: u32, chunks: u32, roots: Vec<u32>, of: Vec<Vec<Shared<Tree>>>, time: f64) -> Self {
-        let trees = || of.iter().flatten();
+    /// Listed trees, with the time of the busiest arc.
+    pub(crate) fn listed(ranks: u32, chunks: u32, listed: Listed, time: f64) -> Self {
+        let trees = || listed.of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
+        // The shifts bring the sends of all ranks with the same representative to each of them.
         let mut sends = vec![0_u64; ranks as usize];
-        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[edge.from as usize] += 1);
+        let home = |rank| listed.symmetry.home(rank).0;
+        trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[home(edge.from) as usize] += 1);
         let most_sends = sends.into_iter().max().unwrap_or(0);
-        let pairs = |tree: &Shared<Tree>| tree.edges.iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
-        let sums_of = |tree: &Shared<Tree>| sums(tree.root, ranks, pairs(tree).into_iter());
-        let most_sums = trees().map(sums_of).max().unwrap_or(0);
-        Self { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed { roots, of } }
+        let of_tree = |edges: &[Edge], root| {
+            let pairs: Vec<(u32, u32)> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
+            sums(root, ranks, pairs.into_iter())
+        };
+        let most_sums = trees().map(|tree| of_tree(&tree.edges, tree.root)).max().unwrap_or(0);
+        Self { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed(listed) }
     }
 
     /// The edges of a chunk's tree. No edge comes before the one that reaches its start.
     pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {
-            Trees::Listed { roots, of } => {
-                let at = roots.binary_search(&root).expect("a root of the forest");
-                let ends = |way: &[u32]| [way[0], way[way.len() - 1]];
-                let edge = |edge: &Edge| TreeEdge { from: edge.from, to: edge.to, ends: ends(&edge.way) };
-                of[at][chunk as usize].edges.iter().map(edge).collect()
-            }
+            Trees::Listed(trees) => trees.edges(root, chunk),
             Trees::Translated(trees) => trees.edges(root, chunk),
         }
     }
@@ -110,25 +96,22 @@ impl Forest {
     /// The nodes that the messages of a chunk's tree pass, ends included, in the order of [`Forest::edges`]. `graph` is
     /// [`crate::Fabric::routed`], and nodes have their numbers in the plane.
     pub fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
-        let node = |node: u32| graph.place(node);
         match &self.trees {
-            Trees::Listed { roots, of } => {
-                let at = roots.binary_search(&root).expect("a root of the forest");
-                let ends =
-                    |edge: &Edge| edge.way.iter().map(|&arc| node(graph.arcs()[arc as usize].to)).collect::<Vec<_>>();
-                let way = |edge: &Edge| [vec![node(edge.from)], ends(edge)].concat();
-                of[at][chunk as usize].edges.iter().map(way).collect()
-            }
+            Trees::Listed(trees) => trees.ways(graph, root, chunk),
             Trees::Translated(trees) => {
-                trees.edges(root, chunk).iter().map(|edge| vec![node(edge.from), node(edge.to)]).collect()
+                let way = |edge: &TreeEdge| [edge.from, edge.to].map(|rank| graph.place(rank)).to_vec();
+                trees.edges(root, chunk).iter().map(way).collect()
             }
         }
     }
 
-    /// Of all messages, where a chunk is one unit and an arc adds `hop` to its messages.
-    pub(crate) fn times(&self, graph: &Graph, hop: impl Fn(u32) -> f64) -> Times {
+    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
+    pub(crate) fn times(&self, graph: &Graph, hop: f64, hops: Option<&[f64]>) -> Times {
         let (jobs, rates) = self.jobs(graph);
-        let hops: Vec<f64> = (0..narrow(rates.len())).map(hop).collect();
+        let hops = match (&self.trees, hops) {
+            (Trees::Listed(trees), Some(hops)) => trees.symmetry.largest(hops),
+            _ => vec![hop; rates.len()],
+        };
         let (begins, end) = jobs.begins(&rates, &hops);
         Times { begins, end }
     }
@@ -136,21 +119,21 @@ impl Forest {
     /// The messages of all roots in the order in which they begin.
     pub(crate) fn messages(&self, ranks: u32, times: &Times) -> Vec<Message> {
         let roots: Vec<u32> = match &self.trees {
-            Trees::Listed { roots, .. } => roots.clone(),
+            Trees::Listed(trees) => trees.all(ranks),
             Trees::Translated(_) => (0..ranks).collect(),
         };
-        let mut messages = Vec::with_capacity(roots.len() * self.chunks as usize * (ranks as usize - 1));
-        let mut at = 0;
+        let of_root = self.chunks as usize * (ranks as usize - 1);
+        let mut messages = Vec::with_capacity(roots.len() * of_root);
         for root in roots {
-            if matches!(self.trees, Trees::Translated(_)) {
-                // Every root has the times of rank 0.
-                at = 0;
-            }
+            let own = match &self.trees {
+                Trees::Listed(trees) => trees.place(root).map_or(0, |(at, _)| at),
+                Trees::Translated(_) => 0,
+            };
+            let mut begins = times.begins[own * of_root..].iter();
             for chunk in 0..self.chunks {
-                for edge in self.edges(root, chunk) {
+                for (edge, &begin) in self.edges(root, chunk).into_iter().zip(&mut begins) {
                     poll();
-                    messages.push(Message { begin: times.begins[at], root, chunk, edge });
-                    at += 1;
+                    messages.push(Message { begin, root, chunk, edge });
                 }
             }
         }
@@ -158,34 +141,10 @@ impl Forest {
         messages
     }
 
-    /// The messages in the order of roots, chunks and edges, and the rates of their links; of alike roots those of rank 0.
+    /// The messages in the order of roots, chunks and edges, and the rates of their links; of alike roots those of one.
     fn jobs(&self, graph: &Graph) -> (Jobs, Vec<f64>) {
         match &self.trees {
-            Trees::Listed { roots, of } => {
-                let mut jobs = Jobs::default();
-                // Messages over the same links; of few trees, those that the same messages follow.
-                let mut trees: Vec<*const Tree> = of.iter().flatten().map(Shared::as_ptr).collect();
-                trees.sort_unstable();
-                trees.dedup();
-                let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
-                let mut classes: FxHashMap<(&[u32], Option<*const Tree>), u32> = FxHashMap::default();
-                let mut brings = vec![None; graph.ranks() as usize];
-                // The chunks of each tree, and those that came already. Among many roots there are always other trees to send on.
-                let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
-                of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
-                for tree in of.iter().flatten() {
-                    let (count, before) = chunks.get_mut(&Shared::as_ptr(tree)).expect("a tree that was counted");
-                    let turn = if roots.len() == 1 { (f64::from(*before) + 0.5) / f64::from(*count) } else { 0.0 };
-                    *before += 1;
-                    brings[tree.root as usize] = None;
-                    for edge in &tree.edges {
-                        let key = (&edge.way[..], by_tree.then_some(Shared::as_ptr(tree)));
-                        let class = *classes.entry(key).or_insert_with(|| jobs.class(&edge.way));
-                        brings[edge.to as usize] = Some(jobs.add_in_turn(brings[edge.from as usize], class, turn));
-                    }
-                }
-                (jobs, graph.arcs().iter().map(|arc| arc.rate as f64).collect())
-            }
+            Trees::Listed(trees) => trees.jobs(graph),
             Trees::Translated(trees) => trees.jobs(),
         }
     }

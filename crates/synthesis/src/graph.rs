@@ -288,6 +288,25 @@ pub(crate) fn drawn(ranks: u32, relays: u32, cables: Vec<(u32, u32, u64)>) -> Gr
     Graph::new(ranks, nodes, arcs)
 }
 
+/// Boxes of `each` ranks with a switch; interfaces of the ranks of a box lead to leaves, and these to two spines.
+#[cfg(test)]
+pub(crate) fn cluster(boxes: u32, each: u32) -> Graph {
+    let ranks = boxes * each;
+    let (switch, port, leaf) = (ranks, ranks + boxes, 2 * ranks + boxes);
+    let mut cables = Vec::new();
+    for b in 0..boxes {
+        for k in 0..each {
+            let rank = b * each + k;
+            cables.extend([(rank, switch + b, 9), (rank, port + rank, 1), (port + rank, leaf + k, 1)]);
+        }
+    }
+    for k in 0..each {
+        cables.extend([(leaf + k, leaf + each, 1), (leaf + k, leaf + each + 1, 1)]);
+    }
+    let arcs = |(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }];
+    Graph::new(ranks, leaf + each + 2, cables.into_iter().flat_map(arcs))
+}
+
 #[cfg(test)]
 mod tests {
     use unisono_machine::network::{Cable, PlaneBuilder};

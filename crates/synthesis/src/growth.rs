@@ -13,6 +13,7 @@ use crate::{
     Graph, Ways,
     packing::{NoPacking, Packing, Tree},
     pricing::Pricing,
+    symmetry::Symmetry,
 };
 
 /// Trees of each root, one for each share of its block, and the time of the busiest arc for blocks of one unit.
@@ -21,6 +22,14 @@ pub(crate) struct Growth {
     /// Of each root.
     pub trees: Vec<Vec<Shared<Tree>>>,
     pub time: f64,
+}
+
+/// The arcs over which trees are grown.
+pub(crate) struct Links<'a> {
+    pub graph: &'a Graph,
+    pub symmetry: &'a Symmetry,
+    /// Times that arcs add to the time in which they carry what they have, or nothing.
+    pub late: &'a [f64],
 }
 
 impl Growth {
@@ -64,29 +73,30 @@ fn is_thorough(ranks: u32, roots: usize) -> bool {
     ranks <= FEW_RANKS || roots == 1
 }
 
-/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Ends at time `enough`, which
-/// is no less than any forest needs. `late` are times that arcs add to the time in which they carry what they have, or nothing.
+/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Every shift of the graph has
+/// its image of each tree, so `roots` are the representatives of all roots. Ends at time `enough`, which is no less than any forest
+/// needs.
 ///
 /// # Errors
 /// A rank out of reach.
 pub(crate) fn grow(
-    graph: &Graph,
+    links: &Links,
     roots: &[u32],
     ways: Ways,
     depth: Option<u32>,
     shares: u32,
     enough: f64,
-    late: &[f64],
 ) -> Result<Growth, NoPacking> {
+    let Links { graph, symmetry, late } = *links;
     let count = roots.len() * shares as usize;
-    let enough = least_whole(graph, roots, shares).max(enough * f64::from(shares));
-    let arcs = graph.arcs().len();
+    let enough = least_whole(graph, symmetry, roots, shares).max(enough * f64::from(shares));
     let mut grower = Grower {
         pricing: Pricing::new(graph, ways, depth),
-        rates: graph.arcs().iter().map(|arc| arc.rate as f64).collect(),
-        late: (0..arcs).map(|arc| late.get(arc).map_or(0.0, |late| late * f64::from(shares))).collect(),
-        load: vec![0.0; arcs],
-        cost: vec![0.0; arcs],
+        symmetry,
+        rates: symmetry.rates(graph),
+        late: symmetry.largest(late).into_iter().map(|late| late * f64::from(shares)).collect(),
+        load: vec![0.0; symmetry.classes()],
+        cost: vec![0.0; graph.arcs().len()],
         steepness: STEEP_AT_FIRST,
         target: 1.0,
         is_thorough: is_thorough(graph.ranks(), roots.len()),
@@ -106,7 +116,8 @@ pub(crate) fn grow(
     }
     let mut best = (grower.busiest(), grower.fluid(), trees.clone());
     let mut times = vec![best.0];
-    let each = if graph.ranks() <= FEW_RANKS { 1 } else { 2 };
+    // With shifts, few trees are grown, and each of them weighs much.
+    let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
         if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
         {
@@ -138,21 +149,23 @@ pub(crate) fn grow(
 }
 
 /// No less than the time in which whole trees, `shares` of each root, leave a root that is alone and enter every other rank.
-fn least_whole(graph: &Graph, roots: &[u32], shares: u32) -> f64 {
+fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -> f64 {
     let ranks = graph.ranks() as usize;
+    let count = roots.len() as u64 * u64::from(symmetry.shifts());
     let (mut enters, mut leaves) = (vec![Vec::new(); ranks], Vec::new());
     for arc in graph.arcs() {
         if let Some(enters) = enters.get_mut(arc.to as usize) {
             enters.push(arc.rate);
         }
-        if roots == [arc.from] {
+        if count == 1 && roots == [arc.from] {
             leaves.push(arc.rate);
         }
     }
-    let mut trees = vec![roots.len() as u64 * u64::from(shares); ranks];
-    roots.iter().for_each(|&root| trees[root as usize] -= u64::from(shares));
+    let mut trees = vec![count * u64::from(shares); ranks];
+    let own = (0..graph.ranks()).filter(|&rank| roots.contains(&symmetry.home(rank).0));
+    own.for_each(|root| trees[root as usize] -= u64::from(shares));
     let entering = enters.iter().zip(&trees).map(|(rates, &trees)| time_of_whole(rates, trees));
-    entering.fold(if roots.len() == 1 { time_of_whole(&leaves, u64::from(shares)) } else { 0.0 }, f64::max)
+    entering.fold(if count == 1 { time_of_whole(&leaves, u64::from(shares)) } else { 0.0 }, f64::max)
 }
 
 /// The least time in which arcs of these rates carry so many units, each of them on one arc.
@@ -175,10 +188,13 @@ fn time_of_whole(rates: &[u64], units: u64) -> f64 {
 
 struct Grower<'a> {
     pricing: Pricing<'a>,
+    symmetry: &'a Symmetry,
+    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, the time that it adds, and
+    /// the arcs that the trees have.
     rates: Vec<f64>,
     late: Vec<f64>,
-    /// Trees on each arc, and what one more costs.
     load: Vec<f64>,
+    /// What one more tree on an arc costs.
     cost: Vec<f64>,
     steepness: f64,
     /// The time that is costly.
@@ -188,41 +204,45 @@ struct Grower<'a> {
 
 impl Grower<'_> {
     fn add(&mut self, tree: &Tree, trees: f64) {
-        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| self.load[arc as usize] += trees);
+        let arcs = tree.edges.iter().flat_map(|edge| &edge.way);
+        arcs.for_each(|&arc| self.load[self.symmetry.class(arc) as usize] += trees);
     }
 
-    fn busy(&self, arc: usize, more: f64) -> f64 {
-        (self.load[arc] + more) / self.rates[arc] + self.late[arc]
+    fn busy(&self, class: usize, more: f64) -> f64 {
+        (self.load[class] + more) / self.rates[class] + self.late[class]
     }
 
     fn busiest(&self) -> f64 {
-        self.used().map(|arc| self.busy(arc, 0.0)).fold(0.0, f64::max)
+        self.used().map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
     }
 
     /// The time of the busiest arc without what makes arcs late.
     fn fluid(&self) -> f64 {
-        self.used().map(|arc| self.load[arc] / self.rates[arc]).fold(0.0, f64::max)
+        self.used().map(|class| self.load[class] / self.rates[class]).fold(0.0, f64::max)
     }
 
     fn used(&self) -> impl Iterator<Item = usize> {
-        (0..self.load.len()).filter(|&arc| self.load[arc] > 0.0)
+        (0..self.load.len()).filter(|&class| self.load[class] > 0.0)
     }
 
-    /// What one more tree on an arc costs at the present loads.
-    fn cost(&self, arc: usize) -> f64 {
-        let exponent = self.steepness * (self.busy(arc, 1.0) / self.target - 1.0);
-        exponent.min(MOST_EXPONENT).exp() / self.rates[arc]
+    /// What one more tree on an arc of a class costs at the present loads.
+    fn cost(&self, class: usize) -> f64 {
+        let exponent = self.steepness * (self.busy(class, 1.0) / self.target - 1.0);
+        exponent.min(MOST_EXPONENT).exp() / self.rates[class]
     }
 
     fn cost_of(&self, tree: &Tree) -> f64 {
-        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(arc as usize)).sum()
+        tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
     }
 
     /// Finds trees at the costs of the present loads, for a time of at least `target`.
     fn aim(&mut self, target: f64) {
         interrupt::check();
         self.target = self.busiest().max(target);
-        self.cost = (0..self.load.len()).map(|arc| self.cost(arc)).collect();
+        let costs: Vec<f64> = (0..self.load.len()).map(|class| self.cost(class)).collect();
+        for (arc, cost) in (0..).zip(&mut self.cost) {
+            *cost = costs[self.symmetry.class(arc) as usize];
+        }
         self.pricing.reprice(&self.cost);
     }
 }
@@ -255,10 +275,11 @@ mod tests {
         ) {
             let graph = crate::graph::drawn(ranks, relays, cables);
             let all: Vec<u32> = (0..ranks).collect();
-            let bound = cut::largest(&graph, &all).time();
+            let bound = cut::largest(&graph, &all, &all).time();
+            let still = Symmetry::none(&graph);
             for (depth, roots) in [(None, &all[..]), (Some(ranks - 1), &all), (Some(2), &all), (None, &all[..1])] {
-                let bound = if roots.len() == 1 { cut::largest(&graph, roots).time() } else { bound };
-                let found = grow(&graph, roots, Ways::Any, depth, 64, bound, &[]);
+                let bound = if roots.len() == 1 { cut::largest(&graph, roots, &all).time() } else { bound };
+                let found = grow(&Links { graph: &graph, symmetry: &still, late: &[] }, roots, Ways::Any, depth, 64, bound);
                 // Trees of little depth may not exist, or be slow.
                 let Ok(found) = found else {
                     prop_assert_eq!(depth, Some(2));

@@ -2,7 +2,7 @@
 //!
 //! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to every
 //! rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and [`packing`] finds a
-//! forest that reaches it or comes near, with a limit on its depth; forests of many roots are grown tree by tree. [`Forest`] has whole
+//! forest that reaches it or comes near, with a limit on its depth; forests of many ranks are grown tree by tree. [`Forest`] has whole
 //! chunks, each on one tree. [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
 //!
 //! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound its time, and
@@ -27,6 +27,7 @@ mod forest;
 mod graph;
 mod growth;
 mod least_price;
+mod listed;
 pub mod packing;
 pub mod partition;
 mod pricing;
@@ -34,6 +35,7 @@ mod recent;
 mod rounding;
 mod scatter;
 mod spanning;
+mod symmetry;
 mod timetable;
 mod translated;
 

@@ -358,8 +358,8 @@ pub(crate) mod tests {
             let graph = crate::graph::drawn(ranks, relays, cables);
             let all: Vec<u32> = (0..ranks).collect();
             for roots in [&all[..], &all[..1]] {
-                let bound = cut::largest(&graph, roots).time();
-                let cut = cut::largest(&graph, roots);
+                let bound = cut::largest(&graph, roots, &all).time();
+                let cut = cut::largest(&graph, roots, &all);
                 let (top, bottom) = crate::Certificate::of(&graph, &cut).bound(&graph, roots).unwrap();
                 prop_assert_eq!(top * u128::from(cut.rate), bottom * u128::from(cut.blocks));
                 let packing = pack(&graph, roots, Ways::Any, None, bound).unwrap();

@@ -6,8 +6,8 @@
 //!
 //!   2 (k - 1) / (rate of all arcs that leave the parts).
 //!
-//! This holds for any parts. Those that are tried are each rank by itself, and what hangs together over arcs above one of the
-//! network's rates: boxes that slower links join.
+//! This holds for any parts that relays between them only join: one that copies or sums a message must be in a part. Those that are
+//! tried are each rank by itself, and what hangs together over arcs above one of the network's rates: boxes that slower links join.
 
 use unisono_base::interrupt::poll;
 
@@ -26,8 +26,9 @@ impl Partition {
         if self.parts < 2 { 0.0 } else { 2.0 * (self.parts - 1) as f64 / self.rate as f64 }
     }
 
-    /// The parts that hang together over arcs of more than this rate; relays without a rank are in none.
-    fn above(graph: &Graph, rate: u64) -> Self {
+    /// The parts that hang together over arcs of more than this rate; relays without a rank are in none. `None` where that is so for one
+    /// that computes.
+    fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Option<Self> {
         const NONE: u32 = u32::MAX;
         let mut part = vec![NONE; graph.nodes() as usize];
         let mut parts = 0;
@@ -54,23 +55,26 @@ impl Partition {
             }
             parts += 1;
         }
+        if (graph.ranks()..graph.nodes()).any(|relay| part[relay as usize] == NONE && computes(relay)) {
+            return None;
+        }
         let leaves =
             |arc: &&crate::Arc| part[arc.from as usize] != NONE && part[arc.from as usize] != part[arc.to as usize];
         let rate = graph.arcs().iter().filter(leaves).fold(0_u64, |sum, arc| sum.saturating_add(arc.rate));
-        Self { parts: u64::from(parts), rate }
+        Some(Self { parts: u64::from(parts), rate })
     }
 }
 
-/// The partition that proves the longest time, among those by rates.
-pub fn largest(graph: &Graph) -> Partition {
+/// The partition that proves the longest time, among those by rates. `computes` tells relays that copy or sum messages.
+pub fn largest(graph: &Graph, computes: impl Fn(u32) -> bool) -> Option<Partition> {
     const MOST_RATES: usize = 32;
     let mut rates: Vec<u64> = graph.arcs().iter().map(|arc| arc.rate).collect();
     rates.sort_unstable();
     rates.dedup();
     rates.truncate(MOST_RATES - 1);
     rates.push(u64::MAX);
-    let of = rates.into_iter().map(|rate| Partition::above(graph, rate));
-    of.max_by(|a, b| a.time().total_cmp(&b.time())).expect("each rank by itself")
+    let of = rates.into_iter().filter_map(|rate| Partition::above(graph, rate, &computes));
+    of.max_by(|a, b| a.time().total_cmp(&b.time()))
 }
 
 #[cfg(test)]
@@ -90,13 +94,16 @@ mod tests {
         }
         let graph = Graph::new(12, 16, arcs);
         // Rates are in units of 10.
-        assert_eq!(largest(&graph), Partition { parts: 3, rate: 3 });
+        assert_eq!(largest(&graph, |_| false), Some(Partition { parts: 3, rate: 3 }));
+        // Switches of boxes may sum, and the one between them may not.
+        assert_eq!(largest(&graph, |relay| relay < 15), Some(Partition { parts: 3, rate: 3 }));
+        assert_eq!(largest(&graph, |relay| relay == 15), None);
     }
 
     #[test]
     fn among_equal_links_each_rank_is_a_part() {
         let ring = (0..6).flat_map(|r| [(r, (r + 1) % 6), ((r + 1) % 6, r)]);
         let graph = Graph::new(6, 6, ring.map(|(from, to)| Arc { from, to, rate: 7 }));
-        assert_eq!(largest(&graph), Partition { parts: 6, rate: 12 });
+        assert_eq!(largest(&graph, |_| false), Some(Partition { parts: 6, rate: 12 }));
     }
 }

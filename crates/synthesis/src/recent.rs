@@ -10,8 +10,9 @@ use std::{
 
 use crate::{
     Graph, Ways,
-    growth::{Growth, grow},
+    growth::{Growth, Links, grow},
     packing::{NoPacking, Packing, pack},
+    symmetry::Symmetry,
 };
 
 /// Edges of all trees that are kept of packings, and of growths. One takes some hundred bytes.
@@ -21,6 +22,8 @@ const MOST_EDGES: usize = 1 << 18;
 #[derive(PartialEq)]
 struct Question {
     graph: Graph,
+    /// Of grown trees.
+    symmetry: Option<Shared<Symmetry>>,
     roots: Vec<u32>,
     depth: Option<u32>,
     /// Of grown trees.
@@ -72,7 +75,8 @@ pub(crate) fn packing(
     depth: Option<u32>,
     enough: f64,
 ) -> Result<Shared<Packing>, NoPacking> {
-    let question = Question { graph: graph.clone(), roots, depth, shares: None, enough, late: Vec::new() };
+    let question =
+        Question { graph: graph.clone(), symmetry: None, roots, depth, shares: None, enough, late: Vec::new() };
     PACKINGS.answer(question, |q| pack(&q.graph, &q.roots, Ways::Shortest, depth, enough))
 }
 
@@ -82,14 +86,21 @@ pub(crate) fn packing(
 /// As [`grow`].
 pub(crate) fn growth(
     graph: &Graph,
+    symmetry: &Shared<Symmetry>,
     roots: Vec<u32>,
     depth: Option<u32>,
     shares: u32,
     enough: f64,
     late: &[f64],
 ) -> Result<Shared<Growth>, NoPacking> {
-    let question = Question { graph: graph.clone(), roots, depth, shares: Some(shares), enough, late: late.to_vec() };
-    GROWTHS.answer(question, |q| grow(&q.graph, &q.roots, Ways::Shortest, depth, shares, enough, &q.late))
+    let shifts = Some(Shared::clone(symmetry));
+    let (graph, shares, late) = (graph.clone(), Some(shares), late.to_vec());
+    let question = Question { graph, symmetry: shifts, roots, depth, shares, enough, late };
+    GROWTHS.answer(question, |q| {
+        let shares = q.shares.unwrap_or(1);
+        let links = Links { graph: &q.graph, symmetry, late: &q.late };
+        grow(&links, &q.roots, Ways::Shortest, depth, shares, enough)
+    })
 }
 
 #[cfg(test)]
@@ -121,7 +132,9 @@ mod tests {
 
     #[test]
     fn growths_are_told_apart_by_their_shares() {
-        let ask = |shares| growth(&line(7, 5), vec![0], None, shares, 0.0, &[]).unwrap();
+        let graph = line(7, 5);
+        let still = Shared::new(Symmetry::none(&graph));
+        let ask = |shares| growth(&graph, &still, vec![0], None, shares, 0.0, &[]).unwrap();
         let first = ask(3);
         assert_eq!(first.trees[0].len(), 3);
         assert!(Shared::ptr_eq(&first, &ask(3)));

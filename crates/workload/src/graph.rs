@@ -1,8 +1,7 @@
 //! The form of a program: classes of equal ranks, each with its nodes in program order.
 //!
 //! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names are done.
-//! Besides, a rank has one queue of compute and one of communication, and each works in program order, as the streams of
-//! training frameworks do. A dependency on a node therefore includes all earlier nodes of its queue.
+//! Besides, a rank has one queue of compute and one of communication, which work in the order of [`Queues`].
 
 use std::collections::BTreeMap;
 
@@ -23,13 +22,26 @@ pub struct WorkloadGraph {
     /// Each distinct table of receivers once: of each rank the rank that it sends to, itself where it sends nothing.
     pub receivers: Vec<Vec<u32>>,
     pub classes: Vec<RankClass>,
+    pub queues: Queues,
     /// Collectives in place of which a cheaper one suffices.
     pub findings: Vec<Finding>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
 }
 
-/// Ranks that execute the same nodes.
+/// The order in which the queues of a rank take nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Queues {
+    /// Program order, as the streams of training frameworks. A dependency on a node therefore includes all earlier nodes of
+    /// its queue.
+    #[default]
+    InOrder,
+    /// The order in which nodes become ready, as in task graphs. A receive takes no queue. The collectives of a rank begin in
+    /// program order.
+    AsReady,
+}
+
+/// Ranks that execute the same nodes. A class with messages between pairs has one rank.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankClass {
     pub ranks: Vec<u32>,
@@ -40,8 +52,16 @@ pub struct RankClass {
 pub struct WorkNode {
     pub name: String,
     pub work: Work,
-    /// Earlier nodes of the same class.
+    /// Earlier nodes of the same class that are done before.
     pub after: Vec<u32>,
+    /// Earlier nodes of the same class that have begun before.
+    pub begun: Vec<u32>,
+}
+
+impl WorkNode {
+    pub fn new(name: impl Into<String>, work: Work, after: Vec<u32>) -> Self {
+        Self { name: name.into(), work, after, begun: Vec::new() }
+    }
 }
 
 /// Compute of one rank.
@@ -79,11 +99,28 @@ pub enum Work {
         bytes: u64,
         receivers: u32,
     },
+    /// Sends to a rank. It is done when the message has left, whether the receiver waits for it or not.
+    Send {
+        to: u32,
+        bytes: u64,
+        tag: u32,
+    },
+    /// Waits for a message of a rank. Messages of one pair with one tag arrive in the order of the sends.
+    Receive {
+        from: u32,
+        bytes: u64,
+        tag: u32,
+    },
 }
 
 impl Work {
     pub fn is_compute(&self) -> bool {
         matches!(self, Self::Compute(_))
+    }
+
+    /// Returns whether a node is one end of a message between a pair.
+    pub fn is_message(&self) -> bool {
+        matches!(self, Self::Send { .. } | Self::Receive { .. })
     }
 }
 

@@ -11,11 +11,12 @@ mod error;
 mod graph;
 mod groups;
 pub mod hlo;
+mod pairs;
 mod read;
 
 pub use accelerator::Accelerator;
 pub use error::{Place, ReadError};
-pub use graph::{Collected, Compute, RankClass, Work, WorkNode, WorkloadGraph};
+pub use graph::{Collected, Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 pub use groups::{Groups, GroupsError};
 pub use hlo::Finding;
 pub use read::{SourceFile, read};

@@ -52,8 +52,10 @@ const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 const FEW: u32 = 64;
-/// Where ranks see unlike networks, a plan considers forests of at most so many messages, whose schedules it can time.
+/// Where ranks see unlike networks, a plan considers forests of at most so many messages of unlike roots, which it times, and of all
+/// roots.
 const MOST_MESSAGES: u64 = 1 << 17;
+const MOST_SENT: u64 = 1 << 20;
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 
 fn roots(case: &Case) -> Roots {
@@ -123,9 +125,14 @@ fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
     let most = blocks(case).block(0).len.max(1);
     let least = if case.collective.kind.has_root() { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
     let long = |chunks: u32| chunks <= FEW || message_bytes(case, chunks) >= least;
-    let ranks = case.collective.ranks;
-    let pairs = roots(case).list(ranks).len() as u64 * u64::from(ranks - 1);
-    let few = |chunks: u32| chunks == 1 || fabric.is_alike(roots(case)) || u64::from(chunks) * pairs <= MOST_MESSAGES;
+    let others = u64::from(case.collective.ranks - 1);
+    let roots = roots(case);
+    let timed = u64::from(fabric.unlike_roots(roots)) * others;
+    let sent = roots.list(case.collective.ranks).len() as u64 * others;
+    let few = |chunks: u32| {
+        let chunks = u64::from(chunks);
+        chunks == 1 || fabric.is_alike(roots) || chunks * timed <= MOST_MESSAGES && chunks * sent <= MOST_SENT
+    };
     counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks) && few(chunks)).collect()
 }
 

@@ -103,6 +103,16 @@ impl NetworkModel {
         Loads::new(&self.plane, &*self.routing, &self.speeds)
     }
 
+    /// Nanoseconds of a message of a rank to another one that travels alone.
+    pub fn lone_message_ns(&self, from: u32, to: u32, bytes: u64) -> f64 {
+        let places = [from, to].map(|rank| self.places[rank as usize]);
+        let mut loads = self.loads();
+        let way_ns = loads.latency_ns(places[0], places[1]);
+        let sent = Sent { from: places[0], to: places[1], bytes: bytes as f64 };
+        let transfer_ns = loads.busiest(&[sent]) * self.ns_per_byte;
+        self.message_ns(from, to, way_ns) + transfer_ns.max(self.overhead_ns)
+    }
+
     /// Nanoseconds of exchanges that follow each other.
     pub fn exchanges_ns(&self, exchanges: &[Exchange]) -> f64 {
         let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());

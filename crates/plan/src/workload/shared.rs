@@ -48,6 +48,11 @@ impl SharedNetwork {
         self.part.model.places()
     }
 
+    /// Seconds of a message that travels alone.
+    pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
+        self.part.model.lone_message_ns(from, to, bytes) * 1e-9
+    }
+
     /// Seconds of exchanges of every group.
     pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
         self.part.model.exchanges_ns(&in_groups(exchanges, groups)) * 1e-9

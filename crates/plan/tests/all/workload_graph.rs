@@ -11,22 +11,34 @@ use unisono_plan::{
         iterate,
     },
 };
-use unisono_workload::{Accelerator, Collected, Compute, Groups, RankClass, Work, WorkNode, WorkloadGraph, hlo};
+use unisono_workload::{
+    Accelerator, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, hlo,
+};
 
 const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
 
 fn compute(seconds: f64, after: &[u32]) -> WorkNode {
-    WorkNode { name: "compute".to_owned(), work: Work::Compute(Compute::Measured { seconds }), after: after.to_vec() }
+    WorkNode::new("compute", Work::Compute(Compute::Measured { seconds }), after.to_vec())
 }
 
 fn collective(kind: Kind, bytes: u64, groups: u32, after: &[u32]) -> WorkNode {
     let collected = Collected { kind, bytes, element_bytes: 4, root: 0, groups };
-    WorkNode { name: "collective".to_owned(), work: Work::Collective(collected), after: after.to_vec() }
+    WorkNode::new("collective", Work::Collective(collected), after.to_vec())
 }
 
 fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGraph {
     let (name, unknown) = ("w".to_owned(), std::collections::BTreeMap::new());
-    WorkloadGraph { name, format: "test", ranks, groups, receivers: Vec::new(), classes, findings: Vec::new(), unknown }
+    WorkloadGraph {
+        name,
+        format: "test",
+        ranks,
+        groups,
+        receivers: Vec::new(),
+        classes,
+        queues: Queues::InOrder,
+        findings: Vec::new(),
+        unknown,
+    }
 }
 
 /// A program of several classes: for each a list of nodes, each with its length and what it waits for. Node n of every
@@ -149,6 +161,102 @@ fn classes_that_do_not_meet_are_named() {
     assert!(message.starts_with("rank 0 waits in node 0 ('collective') for ranks that do not come to it"), "{message}");
     let alone = graph(2, groups(), vec![one(vec![compute(1.0, &[])]), other(vec![a])]);
     assert!(Clock::new(&alone, true, |_, _| 1.0).unwrap_err().to_string().starts_with("rank 1 waits in node 0"));
+}
+
+fn message(work: Work, after: &[u32]) -> WorkNode {
+    WorkNode::new("message", work, after.to_vec())
+}
+
+fn send(to: u32, bytes: u64, after: &[u32]) -> WorkNode {
+    message(Work::Send { to, bytes, tag: 0 }, after)
+}
+
+fn receive(from: u32, bytes: u64, after: &[u32]) -> WorkNode {
+    message(Work::Receive { from, bytes, tag: 0 }, after)
+}
+
+fn task_graph(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
+    let classes: Vec<RankClass> =
+        (0..).zip(nodes).map(|(rank, nodes)| RankClass { ranks: vec![rank], nodes }).collect();
+    let ranks = u32::try_from(classes.len()).unwrap();
+    WorkloadGraph { queues: Queues::AsReady, ..graph(ranks, Vec::new(), classes) }
+}
+
+/// Seconds of compute as they are; a message takes a second for each byte.
+fn clocked(program: &WorkloadGraph, overlap: bool) -> Vec<Vec<(f64, f64)>> {
+    let seconds = |class: usize, node: usize| match program.classes[class].nodes[node].work {
+        Work::Compute(Compute::Measured { seconds }) => seconds,
+        Work::Send { bytes, .. } | Work::Receive { bytes, .. } => bytes as f64,
+        _ => 1.0,
+    };
+    let clock = Clock::new(program, overlap, seconds).unwrap();
+    clock.0.iter().map(|of| of.iter().map(|time| (time.begin, time.end)).collect()).collect()
+}
+
+#[test]
+fn stages_of_a_pipeline_wait_for_messages() {
+    // Two microbatches: rank 0 computes 3 s each and sends 2 bytes, rank 1 computes 4 s on each.
+    let first = vec![compute(3.0, &[]), send(1, 2, &[0]), compute(3.0, &[0]), send(1, 2, &[2])];
+    let second = vec![receive(0, 2, &[]), compute(4.0, &[0]), receive(0, 2, &[]), compute(4.0, &[2])];
+    let times = clocked(&task_graph(vec![first, second]), true);
+    assert_eq!(times[0], [(0.0, 3.0), (3.0, 5.0), (3.0, 6.0), (6.0, 8.0)]);
+    assert_eq!(times[1], [(3.0, 5.0), (5.0, 9.0), (6.0, 8.0), (9.0, 13.0)]);
+}
+
+#[test]
+fn a_rank_sends_and_receives_one_message_at_a_time() {
+    let spread = vec![send(1, 3, &[]), send(2, 5, &[])];
+    let times = clocked(&task_graph(vec![spread, vec![receive(0, 3, &[])], vec![receive(0, 5, &[])]]), true);
+    assert_eq!(times, [vec![(0.0, 3.0), (3.0, 8.0)], vec![(0.0, 3.0)], vec![(3.0, 8.0)]]);
+    let gathered = vec![receive(1, 3, &[]), receive(2, 5, &[])];
+    let times = clocked(&task_graph(vec![gathered, vec![send(0, 3, &[])], vec![send(0, 5, &[])]]), true);
+    assert_eq!(times[0], [(0.0, 3.0), (3.0, 8.0)]);
+}
+
+#[test]
+fn a_node_may_wait_for_the_begin_of_another() {
+    let mut begun = compute(1.0, &[]);
+    begun.begun = vec![0];
+    let times = clocked(&task_graph(vec![vec![send(1, 9, &[]), begun], vec![receive(0, 9, &[])]]), true);
+    assert_eq!(times[0], [(0.0, 9.0), (0.0, 1.0)]);
+    // Without overlap one queue does both.
+    let mut begun = compute(1.0, &[]);
+    begun.begun = vec![0];
+    let times = clocked(&task_graph(vec![vec![send(1, 9, &[]), begun], vec![receive(0, 9, &[])]]), false);
+    assert_eq!(times[0], [(0.0, 9.0), (9.0, 10.0)]);
+}
+
+#[test]
+fn messages_in_a_circle_are_named() {
+    let one = |other| vec![receive(other, 4, &[]), send(other, 4, &[0])];
+    let program = task_graph(vec![one(1), one(0)]);
+    let message = Clock::new(&program, true, |_, _| 1.0).unwrap_err().to_string();
+    let begin =
+        "rank 0 waits in node 0 ('message') for a message that rank 1 cannot send, because ranks wait for each other";
+    assert!(message.starts_with(begin), "{message}");
+    // The same is no circle if the sends wait for nothing, unless a queue works in program order.
+    let exchange = |other| vec![receive(other, 4, &[]), send(other, 4, &[])];
+    let mut program = task_graph(vec![exchange(1), exchange(0)]);
+    assert!(Clock::new(&program, true, |_, _| 1.0).is_ok());
+    program.queues = Queues::InOrder;
+    assert!(Clock::new(&program, true, |_, _| 1.0).is_err());
+}
+
+#[test]
+fn a_message_takes_what_a_permutation_of_one_pair_takes() {
+    let program = task_graph(vec![vec![send(1, 1 << 20, &[])], vec![receive(0, 1 << 20, &[])]]);
+    let permute = message(Work::Permute { bytes: 1 << 20, receivers: 0 }, &[]);
+    let mut pair = graph(2, Vec::new(), vec![RankClass { ranks: vec![0, 1], nodes: vec![permute] }]);
+    pair.receivers = vec![vec![1, 1]];
+    for machine in ["torus2d-small", "dgx-h100", "archer"] {
+        let report = on(machine, &program, true);
+        let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };
+        assert_eq!((row.kind, row.group, row.bytes, row.count), ("message", 2, 1 << 20, 1));
+        let permuted = on(machine, &pair, true).collectives[0].seconds;
+        assert!((row.seconds / permuted - 1.0).abs() < 1e-9, "{machine}: {} {permuted}", row.seconds);
+        assert_eq!((report.iteration.seconds, row.exposed_seconds), (row.seconds, row.seconds));
+        assert!(row.ratio.unwrap() >= 1.0 - 1e-9);
+    }
 }
 
 fn on(machine: &str, program: &WorkloadGraph, overlap: bool) -> GraphReport {

@@ -4,13 +4,15 @@ use std::sync::{Arc as Shared, PoisonError};
 
 use unisono_base::{limits, narrow, rounded};
 
-use super::{Fabric, MOST_QUICK, NoForest, Roots, kept};
+use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::{
-    Forest, Message,
+    Arc, Forest, Graph, Message,
     forest::Times,
     growth::{self, Growth},
+    listed::Listed,
     packing::{NoPacking, Packing, of_trees},
     recent, rounding,
+    symmetry::Symmetry,
 };
 
 impl Fabric {
@@ -63,22 +65,22 @@ impl Fabric {
     fn times(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<Shared<Times>, NoForest> {
         let forest = self.forest(roots, depth, chunks, bytes)?;
         let class = self.class(roots, chunks, bytes);
-        let times = || Shared::new(forest.times(self.routed(), self.hops(bytes, class.is_some())));
+        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some()));
         Ok(kept(&self.times, ((roots, depth, chunks, class), bytes), times))
     }
 
-    /// The latency of an arc of the routed graph for a message of so many bytes, in units of [`Fabric::hop`]: its own, or the
-    /// average.
-    fn hops(&self, bytes: u64, own: bool) -> impl Fn(u32) -> f64 {
-        let units = move |ns: f64| ns * self.graph.bytes_per_ns() / bytes.max(1) as f64;
-        move |arc| units(if own { self.latency_ns(arc) } else { self.hop_ns })
+    /// The timetable of a forest, by the latencies of links or by their mean.
+    pub(super) fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool) -> Times {
+        let graph = self.routed();
+        let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
+        let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
+        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref())
     }
 
-    /// Nanoseconds of an arc of the routed graph.
-    fn latency_ns(&self, arc: u32) -> f64 {
-        let graph = self.routed();
-        let ends = graph.arcs()[arc as usize];
-        *self.hops_ns.get(&(graph.place(ends.from), graph.place(ends.to))).unwrap_or(&self.hop_ns)
+    /// Nanoseconds of each arc of a graph.
+    fn latencies_ns(&self, graph: &Graph) -> Vec<f64> {
+        let ends = |arc: &Arc| (graph.place(arc.from), graph.place(arc.to));
+        graph.arcs().iter().map(|arc| *self.hops_ns.get(&ends(arc)).unwrap_or(&self.hop_ns)).collect()
     }
 
     /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their bytes. None
@@ -91,19 +93,19 @@ impl Fabric {
         }
         let block = bytes.saturating_mul(u64::from(chunks)).max(LEAST);
         let class = narrow(rounded((block as f64).log2().round()));
-        let latest = self.late(roots, class).into_iter().fold(0.0, f64::max);
+        let latest = self.late(roots, class).ok()?.into_iter().fold(0.0, f64::max);
         (latest > SMALL * self.cut(roots).time()).then_some(class)
     }
 
     /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is limited to a
     /// part of the time of any forest, since beyond that all other arcs would seem to be free.
-    fn late(&self, roots: Roots, class: u32) -> Vec<f64> {
+    fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
         const MOST: f64 = 1.0 / 3.0;
         let most = MOST * self.cut(roots).time();
-        let all: Vec<f64> = (0..narrow(self.routed().arcs().len())).map(|arc| self.latency_ns(arc)).collect();
+        let all = self.latencies_ns(self.packed(roots)?);
         let least = all.iter().copied().fold(f64::INFINITY, f64::min);
         let unit = self.graph.bytes_per_ns() / f64::from(class).exp2();
-        all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect()
+        Ok(all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect())
     }
 
     /// Nanoseconds that the busiest link of a packing takes for blocks of so many bytes: no forest of that depth is found that ends
@@ -123,33 +125,35 @@ impl Fabric {
                 Ok(steps.forest(chunks))
             };
         }
-        let list = roots.list(self.graph.ranks());
-        let listed = |of, time| Forest::listed(self.graph.ranks(), chunks, list.clone(), of, time);
+        let listed = |symmetry, roots, Growth { trees, time }| {
+            Forest::listed(self.graph.ranks(), chunks, Listed { symmetry, roots, of: trees }, time)
+        };
+        let of_grown = |grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown);
         if let Some(class) = class {
             // Short blocks: the forest whose messages end first, of those that do and do not regard latencies.
-            let late = self.grown(roots, depth, chunks, &self.late(roots, class))?;
-            let late = listed(late.trees, late.time);
+            let late = of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?);
             let other = self.make(roots, depth, chunks, None)?;
-            let bytes = (1_u64 << class) / u64::from(chunks);
-            let end = |forest: &Forest| forest.times(self.routed(), self.hops(bytes, true)).end;
+            let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true).end;
             return Ok(if end(&late) < end(&other) { late } else { other });
         }
         let grown = if self.grows() { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
-        let grown = grown.map(|Growth { trees, time }| listed(trees, time));
+        let grown = grown.map(of_grown);
         let grown = match grown {
-            Some(grown) if list.len() > 1 => return Ok(grown),
+            Some(grown) if roots == Roots::All => return Ok(grown),
             grown => grown,
         };
         // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be better.
-        let (of, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
-        Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(of, time)))
+        let list = roots.list(self.graph.ranks());
+        let (trees, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+        let none = || Shared::new(Symmetry::none(self.routed()));
+        Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
 
     /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
     /// fit; others are grown for the chunks that are left.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
-        let graph = self.packed()?;
-        let mut of = vec![Vec::with_capacity(chunks as usize); roots.list(graph.ranks()).len()];
+        let graph = self.packed(roots)?;
+        let mut of = vec![Vec::with_capacity(chunks as usize); self.representatives(roots).len()];
         let most = growth::most_trees(graph.ranks(), of.len());
         for (trees, times) in [(most, chunks / most), (chunks % most, 1)] {
             if trees == 0 || times == 0 {
@@ -160,10 +164,11 @@ impl Fabric {
                 trees.extend(std::iter::repeat_n(own, times as usize).flatten().map(Shared::clone));
             }
         }
-        let mut load = vec![0.0; graph.arcs().len()];
+        let symmetry = self.symmetry(roots);
+        let mut load = vec![0.0; symmetry.classes()];
         let edges = of.iter().flatten().flat_map(|tree| &tree.edges);
-        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[arc as usize] += 1.0);
-        let busy = graph.arcs().iter().zip(load).map(|(arc, load)| load / arc.rate as f64);
+        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
+        let busy = symmetry.rates(graph).into_iter().zip(load).map(|(rate, load)| load / rate);
         Ok(Growth { trees: of, time: busy.fold(0.0, f64::max) / f64::from(chunks) })
     }
 
@@ -188,7 +193,7 @@ impl Fabric {
     /// # Errors
     /// As [`Fabric::forest`].
     pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
-        let graph = self.packed()?;
+        let graph = self.packed(roots)?;
         let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
             if self.grows() {
@@ -207,17 +212,17 @@ impl Fabric {
             Roots::All => Ok(self.growth(roots, depth, growth::SHARES, &[])?.packing()),
             Roots::One(_) => {
                 let grown = self.growth(roots, depth, growth::MOST_SHARES, &[])?;
-                of_trees(self.packed()?, &grown.trees[0]).map_err(no_forest)
+                of_trees(self.packed(roots)?, &grown.trees[0]).map_err(no_forest)
             }
         }
     }
 
     fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32, late: &[f64]) -> Result<Shared<Growth>, NoForest> {
-        let graph = self.packed()?;
-        let list = roots.list(graph.ranks());
+        let graph = self.packed(roots)?;
+        let list = self.representatives(roots);
         // Measured: 10 rounds in which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
-        recent::growth(graph, list, depth, shares, self.enough(roots), late).map_err(no_forest)
+        recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late).map_err(no_forest)
     }
 }
 

@@ -1,20 +1,24 @@
 //! The network of a group of ranks, with the cuts and forests that were computed for it.
 
 mod forests;
+mod sizes;
 
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, limits::OverLimit};
+
 use unisono_machine::network::Switches;
 
+use self::sizes::{MOST_DENSE, MOST_PACKED, MOST_QUICK};
 use crate::{
     Forest, Graph, Scatter, concurrent,
-    cut::{self, Cut},
+    cut::Cut,
     forest::Times,
     packing::Packing,
     partition::{self, Partition},
     spanning::{Role, SpanningTrees, spanning},
+    symmetry::Symmetry,
     translated::Steps,
 };
 
@@ -50,23 +54,13 @@ impl std::fmt::Display for NoForest {
             NoForest::Solver(message) => write!(f, "the solver of linear programs failed: {message}"),
             NoForest::TooLarge { ranks, links } => write!(
                 f,
-                "the network has {links} links for {ranks} ranks; unless it looks alike from all ranks, forests are found where \
-                 ranks times links are at most {MOST_PACKED}"
+                "the network has {links} links for {ranks} ranks; unless it looks alike from all ranks, forests are found for at \
+                 most {MOST_DENSE} ranks where unlike ranks times links are at most {MOST_PACKED}"
             ),
             NoForest::OverLimit(over) => over.fmt(f),
         }
     }
 }
-
-/// Ranks times arcs beyond which forests are found only where the network looks alike from all ranks.
-const MOST_PACKED: u64 = 1 << 15;
-/// Ranks for which packings of all roots are exact, and a plan tries all depths.
-const MOST_QUICK: u32 = 16;
-/// Ranks times arcs up to which cuts are exact, since they need a flow to every rank; beyond it only the cuts around single
-/// ranks are known.
-const MOST_CUT: u64 = 1 << 16;
-/// Roots times arcs up to which any plan may consider a forest.
-const MOST_CHEAP: u64 = 28_000;
 
 /// A packing, or the reason why there is none.
 type Packed = Result<Shared<Packing>, NoForest>;
@@ -89,8 +83,12 @@ pub struct Fabric {
     sends_by_link: bool,
     /// Where all ranks see the same network.
     steps: Option<Steps>,
+    /// The extents over which ranks are numbered; the shifts of the routed part, and none.
+    dims: Vec<u32>,
+    symmetry: OnceLock<Shared<Symmetry>>,
+    still: OnceLock<Shared<Symmetry>>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
-    partition: OnceLock<Partition>,
+    partition: OnceLock<Option<Partition>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
     /// Of forests, by the bytes of a chunk.
@@ -133,6 +131,9 @@ impl Fabric {
             hops_ns: FxHashMap::default(),
             sends_by_link: false,
             steps,
+            dims: dims.to_vec(),
+            symmetry: OnceLock::new(),
+            still: OnceLock::new(),
             cuts: Mutex::default(),
             partition: OnceLock::new(),
             packings: Mutex::default(),
@@ -212,37 +213,10 @@ impl Fabric {
         self.hop_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64
     }
 
-    /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around one rank.
-    pub fn cut(&self, roots: Roots) -> Shared<Cut> {
-        kept(&self.cuts, roots, || {
-            let list = roots.list(self.graph.ranks());
-            let alike = self.steps.is_some() && roots == Roots::All;
-            // Around one rank is best where the forest of many chunks attains it.
-            let exact = size(&self.graph) <= MOST_CUT && !alike;
-            Shared::new(if exact { cut::largest(&self.graph, &list) } else { cut::simple(&self.graph, &list) })
-        })
-    }
-
-    /// Parts of the network that bound the time of any allreduce.
-    pub fn partition(&self) -> Partition {
-        *self.partition.get_or_init(|| partition::largest(&self.graph))
-    }
-
-    /// Whether a forest can be asked for without much work: one that any plan may consider.
-    pub fn is_cheap(&self, roots: Roots) -> bool {
-        let cheap = |graph: &Graph| (roots.list(graph.ranks()).len() * graph.arcs().len()) as u64 <= MOST_CHEAP;
-        self.is_alike(roots) || self.packed().is_ok_and(cheap)
-    }
-
-    /// The graph of packings, where it is not too large for one.
-    fn packed(&self) -> Result<&Graph, NoForest> {
-        let ranks = u64::from(self.graph.ranks());
-        // A graph that joins all ranks has at least so many arcs.
-        let graph = if ranks * ranks.saturating_sub(1) <= MOST_PACKED { self.routed() } else { &self.graph };
-        if size(graph) <= MOST_PACKED {
-            return Ok(graph);
-        }
-        Err(NoForest::TooLarge { ranks: graph.ranks(), links: graph.arcs().len() })
+    /// Parts of the network that bound the time of any allreduce, where switches that compute leave any.
+    pub fn partition(&self) -> Option<Partition> {
+        let computes = |node| self.computing.class(self.graph.place(node)).is_some();
+        *self.partition.get_or_init(|| partition::largest(&self.graph, computes))
     }
 
     /// Whether all ranks see the same network, so that forests are found by counting.
@@ -262,10 +236,10 @@ impl Fabric {
         if let Some(steps) = self.alike(roots) {
             return Ok(steps.depth());
         }
-        let graph = self.packed()?;
+        let graph = self.packed(roots)?;
         let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
         let mut most = 0;
-        for root in roots.list(graph.ranks()) {
+        for root in self.representatives(roots) {
             let mut depth = vec![u32::MAX; pairs.len()];
             depth[root as usize] = 0;
             let (mut queue, mut k) = (vec![root as usize], 0);
@@ -331,7 +305,7 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TreeEdge;
+    use crate::{TreeEdge, cut};
 
     fn torus(dims: &[u32]) -> Fabric {
         Fabric::new(crate::concurrent::torus(dims), dims, 0.0)
@@ -360,6 +334,75 @@ mod tests {
         };
         let busiest = load.into_iter().map(|((from, to), n)| f64::from(n) / rate(from, to)).fold(0.0, f64::max);
         assert!((busiest / f64::from(chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
+    }
+
+    /// Every chunk of every root reaches every rank over links, and the busiest link has the time.
+    fn check_ways(fabric: &Fabric, roots: Roots, forest: &Forest) {
+        let graph = fabric.routed();
+        let rates: std::collections::BTreeMap<(u32, u32), u64> =
+            graph.arcs().iter().map(|arc| ((graph.place(arc.from), graph.place(arc.to)), arc.rate)).collect();
+        let mut load = std::collections::BTreeMap::new();
+        let mut sends = vec![0; graph.ranks() as usize];
+        for root in roots.list(graph.ranks()) {
+            for chunk in 0..forest.chunks {
+                let mut reached = vec![false; graph.ranks() as usize];
+                reached[root as usize] = true;
+                let edges = forest.edges(root, chunk);
+                for (edge, way) in edges.iter().zip(forest.ways(graph, root, chunk)) {
+                    assert!(reached[edge.from as usize] && !reached[edge.to as usize]);
+                    reached[edge.to as usize] = true;
+                    sends[edge.from as usize] += 1;
+                    assert_eq!((way.first(), way.last()), (Some(&edge.from), Some(&edge.to)));
+                    way.windows(2).for_each(|link| *load.entry((link[0], link[1])).or_insert(0_u64) += 1);
+                }
+                assert!(reached.into_iter().all(|is| is));
+            }
+        }
+        let busiest = load.iter().map(|(link, &n)| n as f64 / rates[link] as f64).fold(0.0, f64::max);
+        assert!((busiest / f64::from(forest.chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
+        assert_eq!(sends.into_iter().max(), Some(forest.most_sends));
+    }
+
+    #[test]
+    fn short_blocks_regard_the_latencies_of_links() {
+        let graph = crate::graph::cluster(2, 16);
+        let slow = graph.arcs().iter().map(|arc| arc.rate).min();
+        let latency = |arc: &crate::Arc| if Some(arc.rate) == slow { 2600.0 } else { 350.0 };
+        let latencies: Vec<_> = graph.arcs().iter().map(|arc| ((arc.from, arc.to), latency(arc))).collect();
+        for dims in [&[2, 16][..], &[]] {
+            let fabric = Fabric::new(graph.clone(), dims, 800.0).with_latencies(latencies.iter().copied());
+            let bound = fabric.cut(Roots::All).time();
+            for (roots, block, chunks) in [(Roots::All, 512, 1), (Roots::All, 512, 4), (Roots::One(3), 4096, 16)] {
+                let bytes = block / u64::from(chunks);
+                let forest = fabric.forest(roots, None, chunks, bytes).unwrap();
+                check_ways(&fabric, roots, &forest);
+                assert!(roots != Roots::All || forest.time >= bound * (1.0 - 1e-9));
+                let long = fabric.forest(roots, None, chunks, 1 << 40).unwrap();
+                let end = |forest| fabric.times_of(forest, bytes, true).end;
+                assert!(end(&forest) <= end(&long), "{roots:?} {block} {} {}", end(&forest), end(&long));
+            }
+        }
+    }
+
+    #[test]
+    fn forests_of_alike_boxes_come_near_the_cut() {
+        for (boxes, each) in [(3, 4), (4, 8), (9, 4), (16, 8)] {
+            let graph = crate::graph::cluster(boxes, each);
+            let fabric = Fabric::new(graph.clone(), &[boxes, each], 0.0);
+            assert_eq!(fabric.unlike_roots(Roots::All), 1);
+            let all: Vec<u32> = (0..graph.ranks()).collect();
+            let cut = fabric.cut(Roots::All);
+            assert_eq!(cut.time(), if boxes < 10 { cut::largest(&graph, &all, &all).time() } else { cut.time() });
+            for chunks in [1, 16] {
+                let forest = fabric.forest(Roots::All, None, chunks, 1 << 20).unwrap();
+                check_ways(&fabric, Roots::All, &forest);
+                assert!(forest.time >= cut.time() * (1.0 - 1e-9));
+                assert!(forest.time <= cut.time() * 1.15, "{boxes} {each} {chunks} {} {}", forest.time, cut.time());
+            }
+            if graph.ranks() <= 16 {
+                check_ways(&fabric, Roots::One(1), &fabric.forest(Roots::One(1), None, 4, 1 << 20).unwrap());
+            }
+        }
     }
 
     fn ranks(fabric: &Fabric) -> u32 {

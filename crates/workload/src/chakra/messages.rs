@@ -100,6 +100,15 @@ impl Node {
         number.map(Some).ok_or_else(|| format!("{name} is not a number of at least 0"))
     }
 
+    /// A time that is finite and not negative.
+    pub fn seconds(&self, name: &str) -> Result<Option<f64>, String> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(&Value::Double(seconds)) if seconds >= 0.0 && seconds.is_finite() => Ok(Some(seconds)),
+            Some(_) => Err(format!("{name} is not a finite number of at least 0")),
+        }
+    }
+
     pub fn text(&self, name: &str) -> Option<String> {
         match self.value(name)? {
             Value::String(text) => Some(text.clone()),

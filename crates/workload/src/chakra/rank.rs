@@ -4,6 +4,7 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 use prost::Message;
+use rustc_hash::FxHashMap;
 use unisono_base::{excerpt, interrupt::poll, narrow};
 use unisono_collective::Kind;
 
@@ -19,6 +20,12 @@ use crate::{
 /// Traces of more nodes, and larger traces, are refused.
 const MOST_NODES: usize = 1 << 20;
 const MOST_BYTES: u64 = 1 << 28;
+/// Where all dependencies are kept, those of nodes that take no time pass to later nodes.
+const MOST_DEPENDENCIES: usize = 1 << 24;
+/// The attribute of ids of nodes that must have begun, separated by spaces. Other readers of traces pass over it.
+pub const BEGUN: &str = "unisono_begun";
+/// The attribute of a time that is not a whole number of microseconds.
+pub const SECONDS: &str = "unisono_seconds";
 
 /// What a node does; a collective names its process group.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,15 +38,32 @@ pub enum Step {
         group: Option<String>,
         root: u32,
     },
+    Send {
+        to: u32,
+        bytes: u64,
+        tag: u32,
+    },
+    Receive {
+        from: u32,
+        bytes: u64,
+        tag: u32,
+    },
 }
 
-/// A node that takes time, and the earlier ones that it waits for.
+impl Step {
+    pub fn is_message(&self) -> bool {
+        matches!(self, Self::Send { .. } | Self::Receive { .. })
+    }
+}
+
+/// A node that takes time, the earlier ones that it waits for, and those that must have begun.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timed {
     pub id: u64,
     pub name: String,
     pub step: Step,
     pub after: Vec<u32>,
+    pub begun: Vec<u32>,
 }
 
 /// The nodes of a rank that take time, and the number of those of unknown kinds.
@@ -48,22 +72,40 @@ pub struct RankTrace {
     pub unknown: Vec<String>,
 }
 
+/// Which dependencies of a node are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// On the last compute and the last communication, which suffice where queues work in program order.
+    Last,
+    All,
+}
+
 /// Reads a trace.
-pub fn read(bytes: &[u8], rank: u32, strict: bool) -> Result<RankTrace, Wrong> {
+pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTrace, Wrong> {
     let wrong = |message: String| Wrong { place: Place::Rank(rank), message };
     let unpacked = unpacked(bytes).map_err(wrong)?;
     let nodes = nodes(unpacked.as_deref().unwrap_or(bytes)).map_err(wrong)?;
     let of_node = |node: u64, message| Wrong { place: Place::Node { rank, node }, message };
     let (order, before) = order(&nodes).map_err(|e| of_node(e.node, e.reason))?;
     let mut trace = RankTrace { nodes: Vec::new(), unknown: Vec::new() };
-    // Of each node of the file: the last compute and the last communication that it stands for, as numbers plus 1.
-    let mut needs = vec![[0_u32; 2]; nodes.len()];
+    // Of each node of the file: the timed nodes that it stands for.
+    let mut needs: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+    let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut kept_all = 0;
     for number in order {
         poll();
         let node = &nodes[number];
-        let all = before[number].iter().map(|&n| needs[n]);
-        let waits = all.fold([0; 2], |all, one| [all[0].max(one[0]), all[1].max(one[1])]);
-        let step = step(node).map_err(|message| of_node(node.id, message))?;
+        let mut waits: Vec<u32> = before[number].iter().flat_map(|&n| &needs[n]).copied().collect();
+        waits.sort_unstable();
+        waits.dedup();
+        if kept == Kept::Last {
+            waits = last_of_queues(&waits, &trace.nodes);
+        }
+        kept_all += waits.len();
+        if kept_all > MOST_DEPENDENCIES {
+            return Err(of_node(node.id, format!("the trace has more than {MOST_DEPENDENCIES} dependencies")));
+        }
+        let step = step(node, rank).map_err(|message| of_node(node.id, message))?;
         let step = match step {
             Some(step) => step,
             None => {
@@ -78,13 +120,33 @@ pub fn read(bytes: &[u8], rank: u32, strict: bool) -> Result<RankTrace, Wrong> {
                 continue;
             }
         };
-        let after = waits.into_iter().filter_map(|n| n.checked_sub(1)).collect();
-        let is_compute = matches!(step, Step::Compute(_));
-        trace.nodes.push(Timed { id: node.id, name: node.name.clone(), step, after });
+        let begun = begun(node, &numbers).map_err(|message| of_node(node.id, message))?;
         let done = narrow(trace.nodes.len());
-        needs[number] = if is_compute { [done, 0] } else { [0, done] };
+        numbers.insert(node.id, done);
+        trace.nodes.push(Timed { id: node.id, name: node.name.clone(), step, after: waits, begun });
+        needs[number] = vec![done];
     }
     Ok(trace)
+}
+
+/// Of ascending nodes the last that computes and the last that communicates.
+fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
+    let last = |computes: bool| {
+        let of_queue = |&&n: &&u32| matches!(timed[n as usize].step, Step::Compute(_)) == computes;
+        nodes.iter().rev().find(of_queue).copied()
+    };
+    [last(true), last(false)].into_iter().flatten().collect()
+}
+
+/// The earlier nodes of the file that a node names as begun; written for schedules by [`super::write`].
+fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String> {
+    let Some(text) = node.text(BEGUN) else { return Ok(Vec::new()) };
+    let number = |id: &str| {
+        let found = id.parse().ok().and_then(|id: u64| numbers.get(&id).copied());
+        found
+            .ok_or_else(|| format!("{BEGUN} names '{}'; accepted are ids of earlier nodes that take time", excerpt(id)))
+    };
+    text.split_whitespace().map(number).collect()
 }
 
 /// The contents of a compressed file; `None` of another one.
@@ -124,7 +186,7 @@ fn is_known(of: i32) -> bool {
 
 /// What a node does on the device; `None` if it takes no time.
 #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
-fn step(node: &Node) -> Result<Option<Step>, String> {
+fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
     if node.is_set("is_cpu_op") {
         return Ok(None);
     }
@@ -132,18 +194,21 @@ fn step(node: &Node) -> Result<Option<Step>, String> {
     Ok(match node.kind {
         kind::COMPUTE => {
             let (operations, bytes) = (number("num_ops")? as f64, number("tensor_size")? as f64);
-            let measured = Compute::Measured { seconds: node.duration_micros as f64 * 1e-6 };
-            let is_counted = node.duration_micros == 0 && operations + bytes > 0.0;
+            let exact = node.seconds(SECONDS)?;
+            let measured = Compute::Measured { seconds: exact.unwrap_or(node.duration_micros as f64 * 1e-6) };
+            let is_counted = exact.is_none() && node.duration_micros == 0 && operations + bytes > 0.0;
             Some(Step::Compute(if is_counted { Compute::Counted { operations, bytes } } else { measured }))
         }
         kind::LOAD | kind::STORE => {
             Some(Step::Compute(Compute::Counted { operations: 0.0, bytes: number("tensor_size")? as f64 }))
         }
-        kind::SEND | kind::RECEIVE => {
-            return Err(format!(
-                "'{}' is a message between two ranks; accepted are traces of compute and collectives",
-                excerpt(&node.name)
-            ));
+        kind::SEND => {
+            let (to, bytes, tag) = message(node, rank, ["comm_dst", "comm_src"])?;
+            Some(Step::Send { to, bytes, tag })
+        }
+        kind::RECEIVE => {
+            let (from, bytes, tag) = message(node, rank, ["comm_src", "comm_dst"])?;
+            Some(Step::Receive { from, bytes, tag })
         }
         kind::COLLECTIVE => {
             let number_of = node.number("comm_type")?.ok_or("a collective has no comm_type")?;
@@ -156,6 +221,18 @@ fn step(node: &Node) -> Result<Option<Step>, String> {
         }
         _ => None,
     })
+}
+
+/// The other rank of a message, its bytes and its tag. `names` are the attributes of the other rank and of this one.
+fn message(node: &Node, rank: u32, names: [&str; 2]) -> Result<(u32, u64, u32), String> {
+    let [other, own] = names;
+    let needed = |name| node.number(name)?.ok_or_else(|| format!("a message has no {name}"));
+    let narrow = |name: &str, number: u64| u32::try_from(number).map_err(|_| format!("{name} is {number}"));
+    if let Some(found) = node.number(own)?.filter(|&found| found != u64::from(rank)) {
+        return Err(format!("{own} is {found} in the trace of rank {rank}; the traces are mixed up"));
+    }
+    let tag = node.number("comm_tag")?.unwrap_or(0);
+    Ok((narrow(other, needed(other)?)?, needed("comm_size")?, narrow("comm_tag", tag)?))
 }
 
 /// The kinds of collectives by their numbers in traces.

@@ -2,7 +2,8 @@
 //!
 //! A process group has the ranks whose traces name it; a collective without a group is among all ranks. If all ranks execute
 //! the same nodes, they are one class, and the groups that they name at one node communicate at the same time. Otherwise each
-//! rank is a class.
+//! rank is a class. Traces with messages between pairs are task graphs, whose nodes begin in the order in which they become
+//! ready; all others work in program order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,13 @@ use unisono_collective::Kind;
 
 use super::{
     messages::{GlobalMetadata, frame},
-    rank::{self, RankTrace, Step, Timed},
+    rank::{self, Kept, RankTrace, Step, Timed},
 };
 use crate::{
-    Collected, Groups, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
+    Collected, Groups, Queues, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
     error::{Place, Wrong},
     graph::Distinct,
+    pairs::{self, Unmatched},
 };
 
 /// Traces of more nodes of all ranks are refused.
@@ -33,8 +35,8 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// Reads the traces of all ranks. With `strict`, a node of an unknown kind is an error.
 ///
 /// # Errors
-/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages between pairs,
-/// groups that do not fit together.
+/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages that are sent
+/// and not received, groups that do not fit together.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
     for file in files {
@@ -51,17 +53,17 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         let message = format!("the trace of rank {missing} is missing; accepted are the traces of all ranks from 0 on");
         return Err(Wrong::file(message).of(&first.0));
     }
-    let mut traces: Vec<RankTrace> = Vec::with_capacity(by_rank.len());
-    let mut total = 0;
-    for (&rank, (origin, bytes)) in &by_rank {
-        let trace = rank::read(bytes, rank, strict).map_err(|wrong| wrong.of(origin))?;
-        total += trace.nodes.len();
-        if total > MOST_NODES {
-            let message = format!("the traces have more than {MOST_NODES} nodes together");
-            return Err(Wrong { place: Place::Rank(rank), message }.of(origin));
-        }
-        traces.push(trace);
+    let mut traces = traces(&by_rank, Kept::Last, strict)?;
+    let is_message = |node: &Timed| node.step.is_message();
+    let mut queues = Queues::InOrder;
+    if traces.iter().any(|trace| trace.nodes.iter().any(is_message)) {
+        queues = Queues::AsReady;
+        traces = self::traces(&by_rank, Kept::All, strict)?;
     }
+    let ids: Vec<Vec<u64>> = match queues {
+        Queues::InOrder => Vec::new(),
+        Queues::AsReady => traces.iter().map(|trace| trace.nodes.iter().map(|node| node.id).collect()).collect(),
+    };
     let mut unknown = BTreeMap::new();
     for name in traces.iter().flat_map(|trace| &trace.unknown) {
         *unknown.entry(name.clone()).or_default() += 1;
@@ -69,16 +71,37 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     let program = Program { members: members(&traces), groups: Distinct::new(), traces };
     let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
     let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
-    Ok(WorkloadGraph {
+    let graph = WorkloadGraph {
         name,
         format: "chakra",
         ranks,
         groups,
         receivers: Vec::new(),
         classes,
+        queues,
         findings: Vec::new(),
         unknown,
-    })
+    };
+    pairs::check(&graph).map_err(|Unmatched { rank, node, message }| {
+        Wrong { place: Place::Node { rank, node: ids[rank as usize][node] }, message }.of(&by_rank[&rank].0)
+    })?;
+    Ok(graph)
+}
+
+/// Reads the trace of each rank.
+fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Result<Vec<RankTrace>, ReadError> {
+    let mut traces: Vec<RankTrace> = Vec::with_capacity(by_rank.len());
+    let mut total = 0;
+    for (&rank, (origin, bytes)) in by_rank {
+        let trace = rank::read(bytes, rank, kept, strict).map_err(|wrong| wrong.of(origin))?;
+        total += trace.nodes.len();
+        if total > MOST_NODES {
+            let message = format!("the traces have more than {MOST_NODES} nodes together");
+            return Err(Wrong { place: Place::Rank(rank), message }.of(origin));
+        }
+        traces.push(trace);
+    }
+    Ok(traces)
 }
 
 /// The rank in `NAME.RANK.et`.
@@ -152,8 +175,10 @@ impl Program {
                     };
                     collected(*kind, *bytes, *root, groups, self.groups.row(groups))
                 }
+                // A rank with messages is a class of its own.
+                Step::Send { .. } | Step::Receive { .. } => return None,
             };
-            nodes.push(WorkNode { name: node.name.clone(), work, after: node.after.clone() });
+            nodes.push(made(node, work));
         }
         Some(nodes)
     }
@@ -172,17 +197,23 @@ impl Program {
                     let groups = self.groups.number(groups);
                     collected(*kind, *bytes, *root, groups, self.groups.row(groups))
                 }
+                &Step::Send { to, bytes, tag } => Work::Send { to, bytes, tag },
+                &Step::Receive { from, bytes, tag } => Work::Receive { from, bytes, tag },
             };
-            nodes.push(WorkNode { name: node.name.clone(), work, after: node.after.clone() });
+            nodes.push(made(node, work));
         }
         Ok(RankClass { ranks: vec![rank], nodes })
     }
 }
 
+fn made(node: &Timed, work: Work) -> WorkNode {
+    WorkNode { begun: node.begun.clone(), ..WorkNode::new(&*node.name, work, node.after.clone()) }
+}
+
 fn group_of(node: &Timed) -> Option<&str> {
     match &node.step {
         Step::Collective { group, .. } => group.as_deref(),
-        Step::Compute(_) => None,
+        _ => None,
     }
 }
 
@@ -196,7 +227,7 @@ fn is_alike(a: &Timed, b: &Timed) -> bool {
         ) => (a, of_a, root_a) == (b, of_b, root_b),
         _ => false,
     };
-    same && a.after == b.after
+    same && a.after == b.after && a.begun == b.begun
 }
 
 /// A collective with the bytes as MPI counts them, where a trace counts those of the input.

@@ -4,7 +4,7 @@ use unisono_collective::Kind;
 
 use super::{
     messages::{GlobalMetadata, Node, Value, append, kind},
-    rank::COLLECTIVES,
+    rank::{BEGUN, COLLECTIVES, SECONDS},
 };
 use crate::{Compute, Work, WorkloadGraph};
 
@@ -21,6 +21,7 @@ pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
             for (id, node) in (0..).zip(&class.nodes) {
                 let data_deps = node.after.iter().map(|&before| u64::from(before)).collect();
                 let made = Node { id, name: node.name.clone(), data_deps, ..Node::default() };
+                let made = with_begun(made, &node.begun);
                 append(&mut bytes, &filled(graph, rank, &node.work, made)?);
             }
             files.push((format!("{}.{rank}.et", graph.name), bytes));
@@ -30,11 +31,22 @@ pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
     Ok(files)
 }
 
+/// Names the nodes that must have begun, which the format has no field for.
+fn with_begun(node: Node, begun: &[u32]) -> Node {
+    if begun.is_empty() {
+        return node;
+    }
+    let ids: Vec<String> = begun.iter().map(u32::to_string).collect();
+    node.with(BEGUN, Value::String(ids.join(" ")))
+}
+
 fn filled(graph: &WorkloadGraph, rank: u32, work: &Work, node: Node) -> Result<Node, String> {
     let node = node.with("is_cpu_op", Value::Bool(false));
     Ok(match work {
         Work::Compute(Compute::Measured { seconds }) => {
+            // The format counts whole microseconds.
             Node { kind: kind::COMPUTE, duration_micros: unisono_base::rounded(seconds * 1e6), ..node }
+                .with(SECONDS, Value::Double(*seconds))
         }
         Work::Compute(Compute::Counted { operations, bytes }) => {
             let count = |number: f64| i64::try_from(unisono_base::rounded(number)).unwrap_or(i64::MAX);
@@ -61,8 +73,21 @@ fn filled(graph: &WorkloadGraph, rank: u32, work: &Work, node: Node) -> Result<N
                 .with("root", Value::Int32(i32::try_from(c.root).unwrap_or(i32::MAX)))
                 .with("pg_name", Value::String(group))
         }
+        &Work::Send { to, bytes, tag } => message(Node { kind: kind::SEND, ..node }, (rank, to), bytes, tag)?,
+        &Work::Receive { from, bytes, tag } => message(Node { kind: kind::RECEIVE, ..node }, (from, rank), bytes, tag)?,
         Work::Permute { .. } => {
             return Err("a permutation is messages between pairs; Chakra traces of it are not written".to_owned());
         }
     })
+}
+
+fn message(node: Node, (from, to): (u32, u32), bytes: u64, tag: u32) -> Result<Node, String> {
+    let signed = |name: &str, number: u32| {
+        let held =
+            i32::try_from(number).map_err(|_| format!("{name} is {number}; Chakra traces hold at most {}", i32::MAX));
+        held.map(Value::Int32)
+    };
+    let size = i64::try_from(bytes).map_err(|_| format!("a message has {bytes} bytes; Chakra traces hold 2^63 - 1"))?;
+    let node = node.with("comm_src", signed("comm_src", from)?).with("comm_dst", signed("comm_dst", to)?);
+    Ok(node.with("comm_tag", signed("comm_tag", tag)?).with("comm_size", Value::Int64(size)))
 }

@@ -16,7 +16,7 @@ use super::{
     opinion::{Finding, suffices, users},
     text::{bracketed, parts},
 };
-use crate::{Collected, Groups, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
+use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
 /// More nodes are refused, and so are more visits of instructions.
 const MOST_NODES: usize = 1 << 20;
@@ -111,6 +111,7 @@ impl<'a> Expansion<'a> {
             groups: self.groups.into_rows(),
             receivers: self.receivers.into_rows(),
             classes: vec![RankClass { ranks: (0..ranks).collect(), nodes: self.nodes }],
+            queues: Queues::InOrder,
             findings: self.findings.into_values().collect(),
             unknown: self.unknown,
         })
@@ -190,7 +191,7 @@ impl<'a> Expansion<'a> {
     /// Adds a node; returns its number plus 1.
     fn node(&mut self, i: &Instruction, work: Work, needs: Needs) -> u32 {
         let after = [needs.computed, needs.communicated].into_iter().filter_map(|node| node.checked_sub(1)).collect();
-        self.nodes.push(WorkNode { name: i.name.to_owned(), work, after });
+        self.nodes.push(WorkNode::new(i.name, work, after));
         narrow(self.nodes.len())
     }
 

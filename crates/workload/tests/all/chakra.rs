@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::{Compression, write::GzEncoder};
 use unisono_collective::Kind;
 use unisono_workload::{
-    Collected, Compute, Groups, RankClass, SourceFile, Work, WorkNode, WorkloadGraph, chakra, hlo, read,
+    Collected, Compute, Groups, Queues, RankClass, SourceFile, Work, WorkNode, WorkloadGraph, chakra, hlo, read,
 };
 
 const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
@@ -103,7 +103,7 @@ fn every_collective_keeps_its_bytes() {
     let node = |&kind: &Kind| {
         let bytes = if kind == Kind::Barrier { 0 } else { 4096 };
         let collected = Collected { kind, bytes, element_bytes: 4, root: 0, groups: 0 };
-        WorkNode { name: kind.to_string(), work: Work::Collective(collected), after: Vec::new() }
+        WorkNode::new(kind.to_string(), Work::Collective(collected), Vec::new())
     };
     let graph = WorkloadGraph {
         name: "w".to_owned(),
@@ -112,6 +112,7 @@ fn every_collective_keeps_its_bytes() {
         groups: vec![Groups::new(6, [vec![0, 2, 4], vec![1, 3, 5]]).unwrap()],
         receivers: Vec::new(),
         classes: vec![RankClass { ranks: (0..6).collect(), nodes: kinds.iter().map(node).collect() }],
+        queues: Queues::InOrder,
         findings: Vec::new(),
         unknown: std::collections::BTreeMap::new(),
     };
@@ -202,7 +203,7 @@ fn mistakes_are_named_with_rank_and_node() {
     let odd = file(&[node(6, COLLECTIVE, &[]).attribute("comm_type", 9, 12)]);
     assert_eq!(with(1, odd), "traces/t.1.et, rank 1, node 6: comm_type is 12; accepted are 0 to 9");
     let pair = file(&[node(6, 5, &[])]);
-    assert!(with(1, pair).contains("rank 1, node 6: 'n6' is a message between two ranks; accepted are"));
+    assert_eq!(with(1, pair), "traces/t.1.et, rank 1, node 6: a message has no comm_dst");
     let unknown = file(&[node(6, 9, &[])]);
     assert!(with(1, unknown).contains("rank 1, node 6: node type 9 is not known; without --strict it is counted"));
     let mut files = ranks(1, |_| file(&[node(6, 9, &[])]));
@@ -222,4 +223,60 @@ fn every_beginning_of_a_trace_is_refused_or_read() {
     for end in 0..whole.len() {
         drop(read(&[("t.0.et".to_owned(), whole[..end].to_vec())], true));
     }
+}
+
+/// A send (5) or a receive (6) between two ranks.
+fn message(id: u64, kind: u64, from: u64, to: u64, bytes: u64) -> Raw {
+    let raw = node(id, kind, &[]).attribute("comm_src", 7, from).attribute("comm_dst", 7, to);
+    raw.attribute("comm_tag", 7, 3).attribute("comm_size", 9, bytes)
+}
+
+#[test]
+fn messages_are_read_and_written() {
+    let of = |rank: u32| match rank {
+        0 => file(&[node(0, COMPUTE, &[]).number(7, 5), message(1, 5, 0, 1, 64).number(5, 0), allreduce(2, &[])]),
+        _ => file(&[message(4, 6, 0, 1, 64), node(5, COMPUTE, &[4]).number(7, 9), allreduce(7, &[])]),
+    };
+    let graph = read(&ranks(2, of), true).unwrap();
+    assert_eq!((graph.queues, graph.classes.len()), (Queues::AsReady, 2));
+    let works: Vec<Work> = graph.classes.iter().flat_map(|class| &class.nodes).map(|node| node.work).collect();
+    assert_eq!(works[1], Work::Send { to: 1, bytes: 64, tag: 3 });
+    assert_eq!(works[3], Work::Receive { from: 0, bytes: 64, tag: 3 });
+    let after: Vec<&[u32]> = graph.classes.iter().flat_map(|class| &class.nodes).map(|node| &node.after[..]).collect();
+    assert_eq!(after, [&[][..], &[0], &[], &[], &[0], &[]]);
+    let mut begun = graph;
+    begun.classes[0].nodes[2].begun = vec![0, 1];
+    assert_eq!(read(&chakra::write(&begun).unwrap(), true).unwrap(), begun);
+}
+
+#[test]
+fn messages_have_two_ends() {
+    let program = |first: Raw, second: Raw| {
+        let of = |rank: u32| file(&[Raw(if rank == 0 { &first } else { &second }.0.clone())]);
+        read(&ranks(2, of), true).map(drop).map_err(|e| e.to_string())
+    };
+    program(message(0, 5, 0, 1, 64), message(4, 6, 0, 1, 64)).unwrap();
+    let refused = |first, second| program(first, second).unwrap_err();
+    assert_eq!(
+        refused(message(0, 5, 0, 1, 64), node(4, COMPUTE, &[]).number(7, 5)),
+        "traces/t.0.et, rank 0, node 0: it sends 64 bytes to rank 1 with tag 3, which rank 1 does not receive; accepted \
+         are as many receives as sends, of the same lengths"
+    );
+    assert_eq!(
+        refused(node(4, COMPUTE, &[]).number(7, 5), message(9, 6, 0, 1, 64)),
+        "traces/t.1.et, rank 1, node 9: it receives 64 bytes from rank 0 with tag 3, which rank 0 does not send; accepted \
+         are as many sends as receives, of the same lengths"
+    );
+    let longer = refused(message(0, 5, 0, 1, 64), message(4, 6, 0, 1, 65));
+    assert!(longer.starts_with("traces/t.0.et, rank 0, node 0: it sends 64 bytes to rank 1"), "{longer}");
+    let far = refused(message(0, 5, 0, 2, 64), message(4, 6, 0, 1, 64));
+    assert!(
+        far.ends_with("'n0' is a message with rank 2; accepted are ranks 0 to 1, but not the rank itself"),
+        "{far}"
+    );
+    let mixed = refused(message(0, 5, 1, 0, 64), message(4, 6, 0, 1, 64));
+    assert!(mixed.ends_with("node 0: comm_src is 1 in the trace of rank 0; the traces are mixed up"), "{mixed}");
+    let unknown = message(4, 6, 0, 1, 64).text("unisono_begun", "7");
+    let named = refused(message(0, 5, 0, 1, 64), unknown);
+    assert!(named.ends_with("unisono_begun names '7'; accepted are ids of earlier nodes that take time"), "{named}");
 }

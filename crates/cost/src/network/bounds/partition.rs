@@ -2,8 +2,9 @@
 //!
 //! With the ranks in k parts, at least 2 (k - 1) S bytes of an allreduce of S bytes go from one part to another, over the links
 //! that leave the parts ([`unisono_synthesis::partition`]). For boxes that slow links join this is the bound of their links, and
-//! for single ranks that of [`super::Injection`]. It does not apply where switches copy or reduce. Source: Harary and Schwenk, "The communication problem on graphs and
-//! digraphs", 1974; for single ranks Patarasuk and Yuan, 2009, Theorem 1.
+//! for single ranks that of [`super::Injection`]. Switches that copy or reduce are inside the parts; where others do, it does not
+//! apply. Source: Harary and Schwenk, "The communication problem on graphs and digraphs", 1974; for single ranks Patarasuk and
+//! Yuan, 2009, Theorem 1.
 
 use unisono_collective::Kind;
 
@@ -22,17 +23,18 @@ impl Bound for Partition {
     }
 
     fn assumes(&self) -> &'static str {
-        "bytes neither compressed nor sent twice; switches neither reduce nor copy"
+        "bytes neither compressed nor sent twice; switches between the parts neither reduce nor copy"
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {
         let case = NetworkCase::of(problem)?;
         let c = &case.collective;
-        if c.kind != Kind::Allreduce || !case.fabric.switches().are_plain() {
+        if c.kind != Kind::Allreduce {
             return None;
         }
         let bytes = (u64::from(c.elements) * c.dtype.bytes()) as f64;
-        let ns = if c.is_local() { 0.0 } else { case.fabric.partition().time() * bytes };
+        let parts = case.fabric.partition()?;
+        let ns = if c.is_local() { 0.0 } else { parts.time() * bytes };
         Some(Time::from_ns(ns / case.fabric.graph().bytes_per_ns()))
     }
 }

@@ -1,6 +1,8 @@
 //! The time of a program on a machine: each distinct communication is priced once, and the nodes are put on a clock.
 
+mod class;
 mod clock;
+mod events;
 mod prices;
 mod report;
 

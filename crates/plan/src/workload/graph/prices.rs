@@ -48,12 +48,15 @@ pub struct Prices<'a> {
     shared: Option<SharedNetwork>,
     known: FxHashMap<Key, usize>,
     rows: Vec<Communication>,
+    /// The row of each length and time of messages between pairs.
+    messages: FxHashMap<(u64, Option<u64>), usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Collective(Collected),
     Permute { bytes: u64, receivers: u32 },
+    Message { from: u32, to: u32, bytes: u64 },
 }
 
 impl<'a> Prices<'a> {
@@ -79,7 +82,15 @@ impl<'a> Prices<'a> {
             _ => all,
         };
         let shared = machine.get::<Network>().map(|network| SharedNetwork::new(network, places)).transpose()?;
-        Ok(Self { graph, machine, target, shared, known: FxHashMap::default(), rows: Vec::new() })
+        Ok(Self {
+            graph,
+            machine,
+            target,
+            shared,
+            known: FxHashMap::default(),
+            rows: Vec::new(),
+            messages: FxHashMap::default(),
+        })
     }
 
     /// The name of the model by which communications are timed.
@@ -96,15 +107,17 @@ impl<'a> Prices<'a> {
         &self.rows
     }
 
-    /// The number of a node's communication in [`Prices::rows`]; `None` of compute.
+    /// The number of the communication of a rank's node in [`Prices::rows`]; `None` of compute.
     ///
     /// # Errors
     /// A collective that no algorithm makes on the machine.
-    pub fn row(&mut self, node: &WorkNode) -> Result<Option<usize>, PlanError> {
+    pub fn row(&mut self, rank: u32, node: &WorkNode) -> Result<Option<usize>, PlanError> {
         let key = match node.work {
             Work::Compute(_) => return Ok(None),
             Work::Collective(collected) => Key::Collective(collected),
             Work::Permute { bytes, receivers } => Key::Permute { bytes, receivers },
+            Work::Send { to, bytes, .. } => Key::Message { from: rank, to, bytes },
+            Work::Receive { from, bytes, .. } => Key::Message { from, to: rank, bytes },
         };
         self.numbered(key).map(Some)
     }
@@ -126,10 +139,36 @@ impl<'a> Prices<'a> {
         let priced = match key {
             Key::Collective(collected) => self.collective(&collected)?,
             Key::Permute { bytes, receivers } => self.permute(bytes, &self.graph.receivers[receivers as usize])?,
+            Key::Message { from, to, bytes } => return self.message(key, [from, to], bytes),
         };
+        Ok(self.keep(key, priced))
+    }
+
+    fn keep(&mut self, key: Key, priced: Communication) -> usize {
         self.rows.push(priced);
         self.known.insert(key, self.rows.len() - 1);
-        Ok(self.rows.len() - 1)
+        self.rows.len() - 1
+    }
+
+    /// A message between a pair. Those of one length that take equally long share a row.
+    fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
+        // Ranks of a machine without a network are alike.
+        let shared = self.shared.as_ref().map(|shared| shared.message_seconds(from, to, bytes));
+        let alike = (bytes, shared.map(f64::to_bits));
+        if let Some(&row) = self.messages.get(&alike) {
+            self.known.insert(key, row);
+            return Ok(row);
+        }
+        let (part, bound) = (self.target.among(&[from, to]).0, bytes > 0);
+        let (dtype, elements) = whole_elements(1, bytes.max(1));
+        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
+        let bound = bound.then(|| tightest(&problem.cost())).flatten().map(crate::report::bound_report);
+        let seconds = shared.map_or_else(|| self.alone(&[from, to], bytes), Ok)?;
+        let nothing = Communication::nothing(Kind::Message, bytes);
+        let priced = Communication { ranks: 2, groups: 1, algorithm: "send".to_owned(), seconds, bound, ..nothing };
+        let row = self.keep(key, priced);
+        self.messages.insert(alike, row);
+        Ok(row)
     }
 
     fn collective(&self, collected: &Collected) -> Result<Communication, PlanError> {
@@ -175,6 +214,14 @@ impl<'a> Prices<'a> {
         }
     }
 
+    /// The seconds of a message among ranks that share no links: those of a broadcast among two.
+    fn alone(&self, pair: &[u32; 2], bytes: u64) -> Result<f64, PlanError> {
+        let (dtype, elements) = whole_elements(1, bytes.max(1));
+        let part = self.target.among(pair).0;
+        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Broadcast, self.machine, part, elements) })?;
+        Ok(plan(problem, None, &Params::new())?.best().time.seconds)
+    }
+
     /// Every rank sends to its receiver at once.
     fn permute(&self, bytes: u64, receivers: &[u32]) -> Result<Communication, PlanError> {
         let mut pairs = (0_u32..).zip(receivers).filter(|(from, to)| from != *to);
@@ -191,7 +238,7 @@ impl<'a> Prices<'a> {
                 let all = Arc::new(Groups::all(self.graph.ranks));
                 shared.seconds(&[Exchange { flows: vec![flow], reduced: 0 }], &all)
             }
-            None => plan(problem, None, &Params::new())?.best().time.seconds,
+            None => self.alone(&[from, to], bytes)?,
         };
         Ok(Communication {
             kind: "permute",

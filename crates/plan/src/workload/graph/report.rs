@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_workload::{Accelerator, Compute, Work, WorkloadGraph};
+use unisono_workload::{Accelerator, Compute, Queues, Work, WorkloadGraph};
 
 use super::{
     super::{Iteration, Phase, WorkloadError, timeline::Communicated},
@@ -95,7 +95,8 @@ pub fn graph_report(
     }
     let mut rows: Vec<Vec<Option<usize>>> = Vec::with_capacity(graph.classes.len());
     for class in &graph.classes {
-        rows.push(class.nodes.iter().map(|node| prices.row(node)).collect::<Result<_, _>>()?);
+        let rank = class.ranks.first().copied().unwrap_or(0);
+        rows.push(class.nodes.iter().map(|node| prices.row(rank, node)).collect::<Result<_, _>>()?);
     }
     let seconds = |class: usize, node: usize| match (rows[class][node], graph.classes[class].nodes[node].work) {
         (Some(row), _) => prices.rows()[row].seconds,
@@ -176,7 +177,8 @@ impl Step<'_> {
         let nodes = &self.graph.classes[self.class].nodes;
         let exposed = self.exposed();
         let (mut phases, mut ended) = (Vec::<Phase>::new(), 0.0);
-        for (n, (node, time)) in nodes.iter().zip(self.times).enumerate() {
+        for n in self.order() {
+            let (node, time) = (&nodes[n], &self.times[n]);
             let continues = phases.last().is_some_and(|phase| phase.communication.is_empty() && time.begin <= ended);
             let Some(row) = self.rows[n].map(|row| &self.priced[row]) else {
                 if !continues {
@@ -206,14 +208,25 @@ impl Step<'_> {
         Iteration::new(seconds, computed, phases)
     }
 
+    /// The nodes in program order, in which queues take them, or else in the order in which they begin.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.times.len()).collect();
+        if self.graph.queues == Queues::AsReady {
+            order.sort_by(|&a, &b| self.times[a].begin.total_cmp(&self.times[b].begin));
+        }
+        order
+    }
+
     /// Of each node, the seconds of communication during which nothing is computed.
     fn exposed(&self) -> Vec<f64> {
+        let order = self.order();
         let computed: Vec<Interval> =
-            self.times.iter().zip(self.rows).filter(|(_, row)| row.is_none()).map(|(&time, _)| time).collect();
+            order.iter().filter(|&&n| self.rows[n].is_none()).map(|&n| self.times[n]).collect();
         let mut first = 0;
         let mut exposed = vec![0.0; self.times.len()];
-        // Both lists are in the order of time, because each queue works in program order.
-        for (n, time) in self.times.iter().enumerate().filter(|&(n, _)| self.rows[n].is_some()) {
+        // Both lists are in the order of time.
+        for n in order.into_iter().filter(|&n| self.rows[n].is_some()) {
+            let time = self.times[n];
             while computed.get(first).is_some_and(|compute| compute.end <= time.begin) {
                 first += 1;
             }

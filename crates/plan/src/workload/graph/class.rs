@@ -1,0 +1,136 @@
+//! A class of equal ranks on the clock: its nodes, their order, and its queues.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+use rustc_hash::FxHashMap;
+use unisono_workload::{Queues, RankClass, Work};
+
+use super::Interval;
+
+/// A communication that several classes make together: what it is, and how many like it came before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Meeting {
+    Groups(u32, usize),
+    Receivers(u32, usize),
+}
+
+/// How far a node is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Waits,
+    /// It waits for other classes.
+    Came,
+    Done,
+}
+
+/// Nodes with the time from which they are ready, in the order in which a queue takes them.
+pub(super) type ReadyNodes = BinaryHeap<Reverse<(u64, u32)>>;
+
+#[derive(Default)]
+pub(super) struct Queue {
+    pub free: f64,
+    /// All nodes, where the queue works in program order.
+    pub in_order: VecDeque<u32>,
+    /// Ready nodes, where it takes these.
+    pub ready: ReadyNodes,
+}
+
+pub(super) struct Class {
+    /// Of each node, the number of nodes that it waits for.
+    pub open: Vec<u32>,
+    /// The nodes that wait for ends, and those that wait for begins.
+    pub waiting: [Waiting; 2],
+    /// The meeting of each node.
+    pub meetings: Vec<Option<Meeting>>,
+    pub states: Vec<State>,
+    /// Of compute and of communication; without overlap the first serves both.
+    pub queues: [Queue; 2],
+    pub times: Vec<Interval>,
+    /// When the port that receives is free.
+    pub port: f64,
+}
+
+/// The nodes that wait for each node.
+pub(super) struct Waiting {
+    /// The end of those of each node in `nodes`.
+    ends: Vec<u32>,
+    pub nodes: Vec<u32>,
+}
+
+impl Class {
+    pub fn new(class: &RankClass, queues: Queues, overlap: bool) -> Self {
+        let nodes = &class.nodes;
+        let mut made = Self {
+            open: vec![0; nodes.len()],
+            waiting: [Vec::new(), Vec::new()].map(|pairs| Waiting::new(nodes.len(), pairs)),
+            meetings: Vec::with_capacity(nodes.len()),
+            states: vec![State::Waits; nodes.len()],
+            queues: [Queue::default(), Queue::default()],
+            times: vec![Interval::default(); nodes.len()],
+            port: 0.0,
+        };
+        // Pairs of a node and one that waits for it.
+        let mut pairs: [Vec<(u32, u32)>; 2] = [Vec::new(), Vec::new()];
+        // The communications of each set of groups so far, and the last of all.
+        let (mut counts, mut last): (FxHashMap<(bool, u32), usize>, Option<u32>) = (FxHashMap::default(), None);
+        for (number, node) in (0_u32..).zip(nodes) {
+            for (pairs, before) in pairs.iter_mut().zip([&node.after, &node.begun]) {
+                pairs.extend(before.iter().map(|&before| (before, number)));
+            }
+            let key = match node.work {
+                Work::Collective(collected) => Some((true, collected.groups)),
+                Work::Permute { receivers, .. } => Some((false, receivers)),
+                _ => None,
+            };
+            made.meetings.push(key.map(|key| {
+                let count = counts.entry(key).or_default();
+                *count += 1;
+                if key.0 { Meeting::Groups(key.1, *count) } else { Meeting::Receivers(key.1, *count) }
+            }));
+            match queues {
+                Queues::InOrder => made.queues[queue_of(&node.work, overlap)].in_order.push_back(number),
+                Queues::AsReady if key.is_some() => {
+                    if let Some(last) = last.replace(number) {
+                        pairs[1].push((last, number));
+                    }
+                }
+                Queues::AsReady => {}
+            }
+        }
+        for &(_, number) in pairs.iter().flatten() {
+            made.open[number as usize] += 1;
+        }
+        made.waiting = pairs.map(|pairs| Waiting::new(nodes.len(), pairs));
+        made
+    }
+}
+
+impl Waiting {
+    /// From pairs of a node and one that waits for it.
+    fn new(nodes: usize, mut pairs: Vec<(u32, u32)>) -> Self {
+        pairs.sort_unstable();
+        let mut ends = vec![0; nodes];
+        for &(before, _) in &pairs {
+            ends[before as usize] += 1;
+        }
+        let mut end = 0;
+        for count in &mut ends {
+            end += *count;
+            *count = end;
+        }
+        Self { ends, nodes: pairs.into_iter().map(|(_, waits)| waits).collect() }
+    }
+
+    pub fn of(&self, node: u32) -> std::ops::Range<usize> {
+        let begin = node.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        begin as usize..self.ends[node as usize] as usize
+    }
+}
+
+/// The number of a node's queue.
+pub(super) fn queue_of(work: &Work, overlap: bool) -> usize {
+    usize::from(overlap && !work.is_compute())
+}

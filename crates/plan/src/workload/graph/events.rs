@@ -1,0 +1,287 @@
+//! The clock of programs: a simulation by events.
+//!
+//! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins when
+//! its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on all classes that
+//! take part at the same time. A message between a pair holds the queue of its sender and the port of its receiver, as in
+//! Hockney's model, whether the receiver waits for it or not.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+use rustc_hash::FxHashMap;
+use unisono_base::{excerpt, interrupt::poll, narrow};
+use unisono_workload::{Queues, Work, WorkloadGraph};
+
+use super::{
+    ClockError, Interval,
+    class::{Class, Meeting, State, queue_of},
+};
+
+/// What happens at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A node of a class begins, and those that wait for that are let go.
+    Begun(usize, u32),
+    Done(usize, u32),
+    /// Queues of a class may take nodes. This comes last, so that a queue sees all nodes that are ready at a time.
+    Take(usize),
+}
+
+/// The messages of a pair with one tag: those under way, and the receives that wait.
+#[derive(Default)]
+struct Channel {
+    arrivals: VecDeque<Interval>,
+    receives: VecDeque<u32>,
+}
+
+pub(super) struct Simulation<'a, F> {
+    graph: &'a WorkloadGraph,
+    overlap: bool,
+    seconds: F,
+    class_of: Vec<usize>,
+    classes: Vec<Class>,
+    /// Classes that came to a meeting so far.
+    arrived: FxHashMap<Meeting, Vec<(usize, u32)>>,
+    /// The number of classes that take part.
+    together: FxHashMap<(bool, u32), usize>,
+    channels: FxHashMap<(u32, u32, u32), Channel>,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+}
+
+/// Times are not negative, so their order is that of their bits.
+fn key(time: f64) -> u64 {
+    time.to_bits()
+}
+
+impl<'a, F: Fn(usize, usize) -> f64> Simulation<'a, F> {
+    /// `seconds` is the time of a node, of a class and its number there.
+    pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F) -> Self {
+        Self {
+            graph,
+            overlap,
+            seconds,
+            class_of: classes_of_ranks(graph),
+            classes: graph.classes.iter().map(|class| Class::new(class, graph.queues, overlap)).collect(),
+            arrived: FxHashMap::default(),
+            together: FxHashMap::default(),
+            channels: FxHashMap::default(),
+            events: BinaryHeap::new(),
+        }
+    }
+
+    /// Returns the times of all nodes, by class.
+    ///
+    /// # Errors
+    /// Classes wait for each other in a circle.
+    pub fn run(mut self) -> Result<Vec<Vec<Interval>>, ClockError> {
+        for class in 0..self.classes.len() {
+            for node in 0..narrow(self.classes[class].open.len()) {
+                if self.classes[class].open[node as usize] == 0 {
+                    self.ready(class, node, 0.0);
+                }
+            }
+            self.events.push(Reverse((key(0.0), Event::Take(class))));
+        }
+        while let Some(Reverse((time, event))) = self.events.pop() {
+            poll();
+            let now = f64::from_bits(time);
+            match event {
+                Event::Begun(class, node) => self.release(class, node, 1, now),
+                Event::Done(class, node) => {
+                    self.classes[class].states[node as usize] = State::Done;
+                    self.release(class, node, 0, now);
+                }
+                Event::Take(class) => self.take(class, now),
+            }
+        }
+        match self.stopped() {
+            None => Ok(self.classes.into_iter().map(|class| class.times).collect()),
+            Some(error) => Err(error),
+        }
+    }
+
+    fn work(&self, class: usize, node: u32) -> Work {
+        self.graph.classes[class].nodes[node as usize].work
+    }
+
+    fn rank(&self, class: usize) -> u32 {
+        self.graph.classes[class].ranks.first().copied().unwrap_or(0)
+    }
+
+    /// Lets go of the nodes that wait for the end (0) or the begin (1) of a node.
+    fn release(&mut self, class: usize, node: u32, kind: usize, now: f64) {
+        for at in self.classes[class].waiting[kind].of(node) {
+            let next = self.classes[class].waiting[kind].nodes[at];
+            self.classes[class].open[next as usize] -= 1;
+            if self.classes[class].open[next as usize] == 0 {
+                self.ready(class, next, now);
+            }
+        }
+        self.events.push(Reverse((key(now), Event::Take(class))));
+    }
+
+    /// The nodes that a node names are done. Where queues take what is ready, it comes to its queue.
+    fn ready(&mut self, class: usize, node: u32, now: f64) {
+        if self.graph.queues == Queues::InOrder {
+            return;
+        }
+        let work = self.work(class, node);
+        match work {
+            Work::Receive { .. } => self.receive(class, node, now),
+            Work::Collective(_) | Work::Permute { .. } => self.meet(class, node, now),
+            Work::Compute(_) | Work::Send { .. } => {
+                let queue = queue_of(&work, self.overlap);
+                self.classes[class].queues[queue].ready.push(Reverse((key(now), node)));
+            }
+        }
+    }
+
+    /// Begins the nodes that the free queues of a class take.
+    fn take(&mut self, class: usize, now: f64) {
+        for queue in 0..2 {
+            loop {
+                let of = &mut self.classes[class];
+                let own = &mut of.queues[queue];
+                if own.free > now {
+                    break;
+                }
+                let node = if let Some(Reverse((_, node))) = own.ready.pop() {
+                    node
+                } else if let Some(&node) = own.in_order.front()
+                    && of.open[node as usize] == 0
+                    && of.states[node as usize] == State::Waits
+                {
+                    node
+                } else {
+                    break;
+                };
+                match self.work(class, node) {
+                    Work::Compute(_) => {
+                        let end = now + (self.seconds)(class, node as usize);
+                        self.begin(class, node, Interval { begin: now, end });
+                    }
+                    Work::Send { to, tag, .. } => self.send(class, node, (to, tag), now),
+                    Work::Receive { .. } => self.receive(class, node, now),
+                    Work::Collective(_) | Work::Permute { .. } => self.meet(class, node, now),
+                }
+            }
+        }
+    }
+
+    /// Gives a node its time. Its queue is free at its end.
+    fn begin(&mut self, class: usize, node: u32, time: Interval) {
+        let work = self.work(class, node);
+        let of = &mut self.classes[class];
+        let own = &mut of.queues[queue_of(&work, self.overlap)];
+        if own.in_order.front() == Some(&node) {
+            own.in_order.pop_front();
+        }
+        if self.graph.queues == Queues::InOrder || !matches!(work, Work::Receive { .. }) {
+            own.free = time.end;
+        }
+        of.times[node as usize] = time;
+        if !of.waiting[1].of(node).is_empty() && !matches!(work, Work::Receive { .. }) {
+            self.events.push(Reverse((key(time.begin), Event::Begun(class, node))));
+        }
+        self.events.push(Reverse((key(time.end), Event::Done(class, node))));
+    }
+
+    /// A class comes to a communication, which begins when all have come and their queues are free.
+    fn meet(&mut self, class: usize, node: u32, now: f64) {
+        let meeting =
+            self.classes[class].meetings[node as usize].expect("a communication of several ranks is a meeting");
+        let table = match meeting {
+            Meeting::Groups(table, _) => (true, table),
+            Meeting::Receivers(table, _) => (false, table),
+        };
+        let (graph, class_of) = (self.graph, &self.class_of);
+        let expected = *self.together.entry(table).or_insert_with(|| taking_part(graph, class_of, table));
+        self.classes[class].states[node as usize] = State::Came;
+        let here = self.arrived.entry(meeting).or_default();
+        here.push((class, node));
+        if here.len() < expected.max(1) {
+            return;
+        }
+        let all = self.arrived.remove(&meeting).unwrap_or_default();
+        let queue = usize::from(self.overlap);
+        let begin = all.iter().map(|&(class, _)| self.classes[class].queues[queue].free).fold(now, f64::max);
+        let longest = all.iter().map(|&(class, node)| (self.seconds)(class, node as usize)).fold(0.0, f64::max);
+        for (other, node) in all {
+            self.begin(other, node, Interval { begin, end: begin + longest });
+        }
+    }
+
+    fn send(&mut self, class: usize, node: u32, (to, tag): (u32, u32), now: f64) {
+        let (from, taken) = (self.rank(class), (self.seconds)(class, node as usize));
+        let receiver = self.class_of[to as usize];
+        let port = &mut self.classes[receiver].port;
+        let begin = now.max(*port);
+        let message = Interval { begin, end: begin + taken };
+        *port = message.end;
+        let channel = self.channels.entry((from, to, tag)).or_default();
+        channel.arrivals.push_back(message);
+        self.begin(class, node, Interval { begin: now, end: now + taken });
+        self.matched(receiver, (from, to, tag), now);
+    }
+
+    fn receive(&mut self, class: usize, node: u32, now: f64) {
+        let (Work::Receive { from, tag, .. }, to) = (self.work(class, node), self.rank(class)) else { return };
+        self.classes[class].states[node as usize] = State::Came;
+        self.release(class, node, 1, now);
+        self.channels.entry((from, to, tag)).or_default().receives.push_back(node);
+        self.matched(class, (from, to, tag), now);
+    }
+
+    /// Ends the receives of a channel whose messages are under way.
+    fn matched(&mut self, class: usize, channel: (u32, u32, u32), now: f64) {
+        loop {
+            let pair = self.channels.entry(channel).or_default();
+            let (Some(message), Some(&node)) = (pair.arrivals.front().copied(), pair.receives.front()) else { return };
+            pair.arrivals.pop_front();
+            pair.receives.pop_front();
+            let end = now.max(message.end);
+            self.begin(class, node, Interval { begin: now.max(message.begin).min(end), end });
+        }
+    }
+
+    /// The first rank that is not done, in the node in which it waits: all nodes before it are done.
+    fn stopped(&self) -> Option<ClockError> {
+        let first =
+            |(class, of): (usize, &Class)| Some((class, of.states.iter().position(|&state| state != State::Done)?));
+        let (class, node) = self.classes.iter().enumerate().find_map(first)?;
+        let (rank, name) = (self.rank(class), excerpt(&self.graph.classes[class].nodes[node].name));
+        Some(match self.work(class, narrow(node)) {
+            Work::Receive { from, .. } => ClockError::Message { rank, node, name, from },
+            _ => ClockError::Meeting { rank, node, name },
+        })
+    }
+}
+
+/// The class of each rank.
+fn classes_of_ranks(graph: &WorkloadGraph) -> Vec<usize> {
+    let mut of = vec![0; graph.ranks as usize];
+    for (number, class) in graph.classes.iter().enumerate() {
+        for &rank in &class.ranks {
+            of[rank as usize] = number;
+        }
+    }
+    of
+}
+
+/// The number of classes with a rank in the groups, or in a pair of a sender and a receiver.
+fn taking_part(graph: &WorkloadGraph, class_of: &[usize], (groups, table): (bool, u32)) -> usize {
+    let mut takes = vec![false; graph.classes.len()];
+    if groups {
+        for &rank in graph.groups[table as usize].iter().flatten() {
+            takes[class_of[rank as usize]] = true;
+        }
+    } else {
+        let pairs = (0_u32..).zip(&graph.receivers[table as usize]).filter(|(from, to)| from != *to);
+        for rank in pairs.flat_map(|(from, &to)| [from, to]) {
+            takes[class_of[rank as usize]] = true;
+        }
+    }
+    takes.into_iter().filter(|&takes| takes).count()
+}

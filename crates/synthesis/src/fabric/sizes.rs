@@ -1,0 +1,90 @@
+//! The sizes up to which bounds and forests of a fabric are found, and the roots that stand for others.
+
+use std::sync::Arc as Shared;
+
+use unisono_base::narrow;
+
+use super::{Fabric, NoForest, Roots, kept};
+use crate::{
+    Graph,
+    cut::{self, Cut},
+    symmetry::Symmetry,
+};
+
+/// Roots whose trees are found times arcs, the most.
+pub(super) const MOST_PACKED: u64 = 1 << 15;
+/// Ranks up to which trees are found, which takes time and memory for every pair of them.
+pub(super) const MOST_DENSE: u32 = 1 << 10;
+/// Ranks for which packings of all roots are exact, and a plan tries all depths.
+pub(super) const MOST_QUICK: u32 = 16;
+/// Unlike ranks times arcs up to which cuts are exact, since they need a flow to each of these ranks; beyond it only the cuts around
+/// single ranks are known.
+const MOST_CUT: u64 = 1 << 16;
+/// Roots times arcs, and roots times pairs of ranks, up to which any plan may consider a forest. One root has more trees.
+const MOST_CHEAP: usize = 28_000;
+const MOST_CHEAP_PAIRS: usize = 1 << 20;
+const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
+
+impl Fabric {
+    /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around one rank.
+    pub fn cut(&self, roots: Roots) -> Shared<Cut> {
+        kept(&self.cuts, roots, || {
+            let list = roots.list(self.graph.ranks());
+            let alike = self.steps.is_some() && roots == Roots::All;
+            // Around one rank is best where the forest of many chunks attains it.
+            if alike || self.graph.ranks() > MOST_DENSE {
+                return Shared::new(cut::simple(&self.graph, &list));
+            }
+            let ends = match roots {
+                Roots::All => Symmetry::find(&self.graph, &self.dims).representatives(),
+                Roots::One(_) => (0..self.graph.ranks()).collect(),
+            };
+            let exact = (ends.len() * self.graph.arcs().len()) as u64 <= MOST_CUT;
+            Shared::new(if exact { cut::largest(&self.graph, &list, &ends) } else { cut::simple(&self.graph, &list) })
+        })
+    }
+
+    /// Whether a forest can be asked for without much work: one that any plan may consider.
+    pub fn is_cheap(&self, roots: Roots) -> bool {
+        if self.is_alike(roots) {
+            return true;
+        }
+        let Ok(graph) = self.packed(roots) else { return false };
+        let (found, ranks) = (self.representatives(roots).len(), graph.ranks() as usize);
+        let most = if roots == Roots::All { MOST_CHEAP_PAIRS } else { MOST_CHEAP_PAIRS_OF_ONE };
+        found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
+    }
+
+    /// The shifts of the part of the network that messages use, by which roots are moved.
+    pub(super) fn symmetry(&self, roots: Roots) -> &Shared<Symmetry> {
+        match roots {
+            Roots::All => self.symmetry.get_or_init(|| Shared::new(Symmetry::find(self.routed(), &self.dims))),
+            Roots::One(_) => self.still.get_or_init(|| Shared::new(Symmetry::none(self.routed()))),
+        }
+    }
+
+    /// The number of roots whose trees are found; all others have the same trees, moved.
+    pub fn unlike_roots(&self, roots: Roots) -> u32 {
+        if self.is_alike(roots) { 1 } else { narrow(self.representatives(roots).len()) }
+    }
+
+    /// The roots whose trees are found; shifts map them to all others.
+    pub(crate) fn representatives(&self, roots: Roots) -> Vec<u32> {
+        match roots {
+            Roots::All => self.symmetry(roots).representatives(),
+            Roots::One(root) => vec![root],
+        }
+    }
+
+    /// The graph of packings, where it is not too large for one.
+    pub(super) fn packed(&self, roots: Roots) -> Result<&Graph, NoForest> {
+        let (ranks, links) = (self.graph.ranks(), self.graph.arcs().len());
+        let too_large = NoForest::TooLarge { ranks, links };
+        if ranks > MOST_DENSE {
+            return Err(too_large);
+        }
+        let graph = self.routed();
+        let found = self.representatives(roots).len();
+        if (found * graph.arcs().len()) as u64 <= MOST_PACKED { Ok(graph) } else { Err(too_large) }
+    }
+}

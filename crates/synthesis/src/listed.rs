@@ -1,0 +1,102 @@
+//! Trees that are listed for some roots; the others have them moved by the shifts of the network.
+
+use std::sync::Arc as Shared;
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    Graph, TreeEdge,
+    packing::{Edge, Tree},
+    symmetry::Symmetry,
+    timetable::Jobs,
+};
+
+/// One tree for each chunk of each root.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    pub symmetry: Shared<Symmetry>,
+    /// Those that have trees of their own, in order: representatives of all roots.
+    pub roots: Vec<u32>,
+    /// Of each of them, its chunks in order.
+    pub of: Vec<Vec<Shared<Tree>>>,
+}
+
+/// Messages of different trees over the same links are told apart where trees times ranks are at most that, since each class takes
+/// time whenever one of its links is free.
+const MOST_CLASSES: usize = 1 << 12;
+
+impl Listed {
+    /// All roots, in order.
+    pub(crate) fn all(&self, ranks: u32) -> Vec<u32> {
+        (0..ranks).filter(|&rank| self.place(rank).is_some()).collect()
+    }
+
+    /// The place of a root's representative in the list, and the shift that moves its trees to the root.
+    pub(crate) fn place(&self, root: u32) -> Option<(usize, u32)> {
+        let (home, shift) = self.symmetry.home(root);
+        self.roots.binary_search(&home).ok().map(|at| (at, shift))
+    }
+
+    /// The tree of a chunk as it is listed, and the shift that moves it to the root.
+    fn tree(&self, root: u32, chunk: u32) -> (&Tree, u32) {
+        let (at, shift) = self.place(root).expect("a root of the forest");
+        (&self.of[at][chunk as usize], shift)
+    }
+
+    pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
+        let (tree, shift) = self.tree(root, chunk);
+        let node = |node| self.symmetry.moved(node, shift);
+        // Arcs that leave or reach the same rank are of different classes.
+        let ends = |way: &[u32]| [way[0], way[way.len() - 1]].map(|arc| self.symmetry.class(arc));
+        let edge = |edge: &Edge| TreeEdge { from: node(edge.from), to: node(edge.to), ends: ends(&edge.way) };
+        tree.edges.iter().map(edge).collect()
+    }
+
+    /// The nodes that each edge passes, ends included.
+    pub(crate) fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
+        let (tree, shift) = self.tree(root, chunk);
+        let way = |edge: &Edge| {
+            let after = edge.way.iter().map(|&arc| graph.arcs()[arc as usize].to);
+            let nodes = std::iter::once(edge.from).chain(after);
+            nodes.map(|node| graph.place(self.symmetry.moved(node, shift))).collect()
+        };
+        tree.edges.iter().map(way).collect()
+    }
+
+    /// The messages of the listed trees in the order of roots, chunks and edges, and the rates of their links. The images of a message
+    /// load all links of a class alike, so a class stands for a link.
+    pub(crate) fn jobs(&self, graph: &Graph) -> (Jobs, Vec<f64>) {
+        let mut jobs = Jobs::default();
+        // Messages over the same links; of few trees, those that the same messages follow.
+        let mut trees: Vec<*const Tree> = self.of.iter().flatten().map(Shared::as_ptr).collect();
+        trees.sort_unstable();
+        trees.dedup();
+        let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
+        let mut classes: FxHashMap<(Vec<u32>, Option<*const Tree>), u32> = FxHashMap::default();
+        let mut brings = vec![None; graph.ranks() as usize];
+        // The chunks of each tree, and those that came already. Among many roots there are always other trees to send on.
+        let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
+        self.of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
+        let is_alone = self.roots.len() == 1 && self.symmetry.shifts() == 1;
+        for tree in self.of.iter().flatten() {
+            let (count, before) = chunks.get_mut(&Shared::as_ptr(tree)).expect("a tree that was counted");
+            let turn = if is_alone { (f64::from(*before) + 0.5) / f64::from(*count) } else { 0.0 };
+            *before += 1;
+            brings[tree.root as usize] = None;
+            for edge in &tree.edges {
+                let links: Vec<u32> = edge.way.iter().map(|&arc| self.symmetry.class(arc)).collect();
+                let key = (links, by_tree.then_some(Shared::as_ptr(tree)));
+                let class = match classes.get(&key) {
+                    Some(&class) => class,
+                    None => {
+                        let class = jobs.class(&key.0);
+                        classes.insert(key, class);
+                        class
+                    }
+                };
+                brings[edge.to as usize] = Some(jobs.add_in_turn(brings[edge.from as usize], class, turn));
+            }
+        }
+        (jobs, self.symmetry.rates(graph))
+    }
+}

@@ -1,0 +1,307 @@
+//! Shifts of the ranks that map a network onto itself.
+//!
+//! The boxes of a cluster are alike, and so are the boards of a mesh of boards. A shift adds a multiple of a stride to each
+//! coordinate of the ranks, modulo the extent. Where relays can follow, such that every arc is mapped to one of the same rate, the
+//! trees of one rank serve all ranks that shifts map it to. Moved by all shifts, a tree loads all arcs of a *class* alike: those that
+//! shifts map to each other.
+
+use rustc_hash::FxHashMap;
+use unisono_base::{interrupt::poll, narrow};
+
+use crate::Graph;
+
+/// The shifts of a graph, and the classes of its arcs.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Symmetry {
+    ranks: u32,
+    /// Extents of the coordinates of ranks, row-major.
+    dims: Vec<u32>,
+    /// Of each coordinate, the least step of a shift; the extent where there is none.
+    strides: Vec<u32>,
+    /// The image of each relay under each shift, shift by shift.
+    relays: Vec<u32>,
+    /// The class of each arc, and how many shifts map an arc of a class to itself.
+    classes: Vec<u32>,
+    stay: Vec<u32>,
+}
+
+/// The images of the nodes of a graph.
+type Map = Vec<u32>;
+
+impl Symmetry {
+    /// No shift but the one that moves nothing.
+    pub(crate) fn none(graph: &Graph) -> Self {
+        let ranks = graph.ranks();
+        Self::of(graph, &[ranks], vec![ranks], &[])
+    }
+
+    /// The shifts by the least strides, where ranks are numbered row-major over `dims`.
+    pub(crate) fn find(graph: &Graph, dims: &[u32]) -> Self {
+        let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
+        if product != u64::from(graph.ranks()) {
+            return Self::none(graph);
+        }
+        let arcs: FxHashMap<(u32, u32), u64> = graph.arcs().iter().map(|arc| ((arc.from, arc.to), arc.rate)).collect();
+        let neighbors = neighbors(graph);
+        let mut strides = dims.to_vec();
+        let mut found: Vec<Map> = Vec::new();
+        for at in 0..dims.len() {
+            let divisors = (1..dims[at]).filter(|stride| dims[at].is_multiple_of(*stride));
+            for stride in divisors {
+                let ranks: Map = (0..graph.ranks()).map(|rank| shifted(rank, dims, at, stride)).collect();
+                let Some(map) = followed(&neighbors, ranks) else { continue };
+                let keeps =
+                    |arc: &crate::Arc| arcs.get(&(map[arc.from as usize], map[arc.to as usize])) == Some(&arc.rate);
+                let commutes = |other: &Map| (0..map.len()).all(|n| map[other[n] as usize] == other[map[n] as usize]);
+                let times = dims[at] / stride;
+                let returns = |n: u32| (0..times).fold(n, |n, _| map[n as usize]) == n;
+                if graph.arcs().iter().all(keeps) && found.iter().all(commutes) && (0..graph.nodes()).all(returns) {
+                    strides[at] = stride;
+                    found.push(map);
+                    break;
+                }
+            }
+        }
+        Self::of(graph, dims, strides, &found)
+    }
+
+    /// `maps` are the shifts by one stride of each coordinate that has one.
+    fn of(graph: &Graph, dims: &[u32], strides: Vec<u32>, maps: &[Map]) -> Self {
+        let (classes, sizes) = classes(graph, maps);
+        let times: Vec<u32> = dims.iter().zip(&strides).map(|(dim, stride)| dim / stride).collect();
+        let shifts: u32 = times.iter().product();
+        let stay = sizes.into_iter().map(|size| shifts / size).collect();
+        let mut relays: Vec<u32> = (graph.ranks()..graph.nodes()).collect();
+        let moving: Vec<u32> = times.iter().copied().filter(|&times| times > 1).collect();
+        // The last coordinate varies first: shifts by it stand inside those by the ones before.
+        for (map, &times) in maps.iter().zip(&moving).rev() {
+            let mut all = Vec::with_capacity(relays.len() * times as usize);
+            for _ in 0..times {
+                all.extend_from_slice(&relays);
+                relays.iter_mut().for_each(|relay| *relay = map[*relay as usize]);
+            }
+            relays = all;
+        }
+        Self { ranks: graph.ranks(), dims: dims.to_vec(), strides, relays, classes, stay }
+    }
+
+    /// The number of shifts.
+    pub(crate) fn shifts(&self) -> u32 {
+        self.dims.iter().zip(&self.strides).map(|(dim, stride)| dim / stride).product()
+    }
+
+    /// The least rank of each set of ranks that shifts map to each other, in order.
+    pub(crate) fn representatives(&self) -> Vec<u32> {
+        (0..self.ranks).filter(|&rank| self.home(rank).1 == 0).collect()
+    }
+
+    /// The representative of a rank, and the shift from it to the rank.
+    pub(crate) fn home(&self, rank: u32) -> (u32, u32) {
+        let (mut left, mut home, mut shift, mut unit, mut turn) = (rank, 0, 0, 1, 1);
+        for (&dim, &stride) in self.dims.iter().zip(&self.strides).rev() {
+            let here = left % dim;
+            left /= dim;
+            home += unit * (here % stride);
+            shift += turn * (here / stride);
+            unit *= dim;
+            turn *= dim / stride;
+        }
+        (home, shift)
+    }
+
+    /// The image of a node under a shift.
+    pub(crate) fn moved(&self, node: u32, shift: u32) -> u32 {
+        if let Some(relay) = node.checked_sub(self.ranks) {
+            let relays = self.relays.len() / self.shifts() as usize;
+            return self.relays[shift as usize * relays + relay as usize];
+        }
+        let (mut left, mut by, mut moved, mut unit) = (node, shift, 0, 1);
+        for (&dim, &stride) in self.dims.iter().zip(&self.strides).rev() {
+            let times = dim / stride;
+            moved += unit * ((left % dim + by % times * stride) % dim);
+            left /= dim;
+            by /= times;
+            unit *= dim;
+        }
+        moved
+    }
+
+    /// The class of an arc.
+    pub(crate) fn class(&self, arc: u32) -> u32 {
+        self.classes[arc as usize]
+    }
+
+    pub(crate) fn classes(&self) -> usize {
+        self.stay.len()
+    }
+
+    /// Of each class, the rate of an arc over the times that the images of a tree use it, for each arc of the class in the tree.
+    pub(crate) fn rates(&self, graph: &Graph) -> Vec<f64> {
+        let mut rates = vec![0.0; self.classes()];
+        for (&class, arc) in self.classes.iter().zip(graph.arcs()) {
+            rates[class as usize] = arc.rate as f64 / f64::from(self.stay[class as usize]);
+        }
+        rates
+    }
+
+    /// Of each class, the largest of the values of its arcs.
+    pub(crate) fn largest(&self, of_arcs: &[f64]) -> Vec<f64> {
+        let mut largest = vec![0.0; self.classes()];
+        for (&class, &value) in self.classes.iter().zip(of_arcs) {
+            largest[class as usize] = value.max(largest[class as usize]);
+        }
+        largest
+    }
+}
+
+/// The rank that lies `by` farther along a coordinate, modulo its extent.
+fn shifted(rank: u32, dims: &[u32], at: usize, by: u32) -> u32 {
+    let unit: u32 = dims[at + 1..].iter().product();
+    let here = rank / unit % dims[at];
+    rank - here * unit + (here + by) % dims[at] * unit
+}
+
+/// A neighbor: whether the arc leads to it, the neighbor, and the rate.
+type Neighbor = (bool, u32, u64);
+
+fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
+    let mut of = vec![Vec::new(); graph.nodes() as usize];
+    for arc in graph.arcs() {
+        of[arc.from as usize].push((true, arc.to, arc.rate));
+        of[arc.to as usize].push((false, arc.from, arc.rate));
+    }
+    of
+}
+
+/// The images of all nodes, where those of the ranks are given: a relay goes to the one that has the images of its neighbors, and of
+/// several such ones in their order. `None` where there is none for some relay. Whether all arcs are kept is still to be seen.
+fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
+    const OPEN: u32 = u32::MAX;
+    let nodes = neighbors.len();
+    // What is an image.
+    let mut taken = vec![false; nodes];
+    map.iter().for_each(|&image| taken[image as usize] = true);
+    map.resize(nodes, OPEN);
+    let mut open: Vec<usize> = (0..nodes).filter(|&node| map[node] == OPEN).collect();
+    while !open.is_empty() {
+        poll();
+        // Relays by the images of those neighbors that have one; then the images by the same neighbors.
+        let mut images: FxHashMap<Vec<Neighbor>, Vec<usize>> = FxHashMap::default();
+        for node in (0..nodes).filter(|&node| !taken[node]).rev() {
+            let mut key: Vec<Neighbor> =
+                neighbors[node].iter().filter(|(_, n, _)| taken[*n as usize]).copied().collect();
+            if !key.is_empty() {
+                key.sort_unstable();
+                images.entry(key).or_default().push(node);
+            }
+        }
+        let (mut found, mut left) = (Vec::new(), Vec::new());
+        for node in open {
+            let known = neighbors[node].iter().filter(|(_, n, _)| map[*n as usize] != OPEN);
+            let mut key: Vec<Neighbor> = known.map(|&(to, n, rate)| (to, map[n as usize], rate)).collect();
+            if key.is_empty() {
+                left.push(node);
+                continue;
+            }
+            key.sort_unstable();
+            found.push((node, images.get_mut(&key)?.pop()?));
+        }
+        if found.is_empty() {
+            return None;
+        }
+        for (node, image) in found {
+            map[node] = narrow(image);
+            taken[image] = true;
+        }
+        open = left;
+    }
+    Some(map)
+}
+
+/// The class of each arc under maps that keep all arcs, and the number of arcs of each class.
+fn classes(graph: &Graph, maps: &[Map]) -> (Vec<u32>, Vec<u32>) {
+    const OPEN: u32 = u32::MAX;
+    let known: FxHashMap<(u32, u32), u32> = (0..).zip(graph.arcs()).map(|(at, arc)| ((arc.from, arc.to), at)).collect();
+    let (mut classes, mut sizes) = (vec![OPEN; graph.arcs().len()], Vec::new());
+    for first in 0..narrow::<u32>(classes.len()) {
+        if classes[first as usize] != OPEN {
+            continue;
+        }
+        let class = narrow(sizes.len());
+        classes[first as usize] = class;
+        let (mut of, mut k) = (vec![first], 0);
+        while let Some(&at) = of.get(k) {
+            poll();
+            k += 1;
+            let arc = graph.arcs()[at as usize];
+            for map in maps {
+                let image = known[&(map[arc.from as usize], map[arc.to as usize])];
+                if classes[image as usize] == OPEN {
+                    classes[image as usize] = class;
+                    of.push(image);
+                }
+            }
+        }
+        sizes.push(narrow(of.len()));
+    }
+    (classes, sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::cluster;
+
+    /// Every shift keeps every arc with its rate and its class, and moves of representatives are all ranks.
+    fn check(graph: &Graph, found: &Symmetry) {
+        let known: FxHashMap<(u32, u32), (u32, u64)> =
+            (0..).zip(graph.arcs()).map(|(at, arc)| ((arc.from, arc.to), (at, arc.rate))).collect();
+        let mut uses = vec![0.0; graph.arcs().len()];
+        for shift in 0..found.shifts() {
+            for (at, arc) in (0..).zip(graph.arcs()) {
+                let (image, rate) = known[&(found.moved(arc.from, shift), found.moved(arc.to, shift))];
+                assert_eq!((rate, found.class(image)), (arc.rate, found.class(at)));
+            }
+            // The first arc of each class stands for a tree.
+            for class in 0..narrow::<u32>(found.classes()) {
+                let at = found.classes.iter().position(|&c| c == class).unwrap();
+                let arc = graph.arcs()[at];
+                uses[known[&(found.moved(arc.from, shift), found.moved(arc.to, shift))].0 as usize] += 1.0;
+            }
+        }
+        for (at, uses) in (0..).zip(uses) {
+            assert_eq!(uses, f64::from(found.stay[found.class(at) as usize]));
+        }
+        for rank in 0..graph.ranks() {
+            let (home, shift) = found.home(rank);
+            assert_eq!(found.moved(home, shift), rank);
+            assert!(found.representatives().contains(&home));
+        }
+        assert_eq!(found.representatives().len() as u32 * found.shifts(), graph.ranks());
+    }
+
+    #[test]
+    fn boxes_and_their_ranks_are_alike() {
+        for (boxes, each) in [(2, 4), (3, 8), (5, 1), (1, 6)] {
+            let graph = cluster(boxes, each);
+            let found = Symmetry::find(&graph, &[boxes, each]);
+            assert_eq!(found.shifts(), graph.ranks());
+            check(&graph, &found);
+            let along = Symmetry::find(&graph, &[graph.ranks()]);
+            check(&graph, &along);
+            check(&graph, &Symmetry::none(&graph));
+        }
+    }
+
+    #[test]
+    fn what_is_not_alike_has_no_shifts() {
+        let whole = cluster(3, 4);
+        for lost in 0..whole.arcs().len() {
+            let arcs = whole.arcs().iter().enumerate().filter(|&(at, _)| at != lost).map(|(_, arc)| *arc);
+            let graph = Graph::new(whole.ranks(), whole.nodes(), arcs);
+            check(&graph, &Symmetry::find(&graph, &[3, 4]));
+            assert!(Symmetry::find(&graph, &[3, 4]).shifts() < 12);
+        }
+        assert_eq!(Symmetry::find(&whole, &[5]).shifts(), 1);
+    }
+}
