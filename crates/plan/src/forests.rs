@@ -96,7 +96,10 @@ impl Plan {
         let number = |name| best.params.number(NAME, name, 1..=u32::MAX);
         let chunks = number("chunks")?.unwrap_or(1);
         let (fabric, depth) = (&part.fabric, number("depth")?);
-        let forest = fabric.forest(roots, depth, chunks).map_err(unsupported)?;
+        let c = problem.collective;
+        let block = if c.kind == Kind::Allreduce { c.elements.div_ceil(c.ranks) } else { c.elements };
+        let bytes = u64::from(block.div_ceil(chunks)) * c.dtype.bytes();
+        let forest = fabric.forest(roots, depth, chunks, bytes).map_err(unsupported)?;
         let graph = fabric.graph();
         let mut trees: Vec<ChunkTree> = Vec::new();
         for chunk in 0..forest.chunks {

@@ -105,10 +105,14 @@ impl Forest {
         }
     }
 
-    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages.
-    pub(crate) fn times(&self, graph: &Graph, hop: f64) -> Times {
+    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
+    pub(crate) fn times(&self, graph: &Graph, hop: f64, hops: Option<&[f64]>) -> Times {
         let (jobs, rates) = self.jobs(graph);
-        let (begins, end) = jobs.begins(&rates, hop);
+        let hops = match (&self.trees, hops) {
+            (Trees::Listed(trees), Some(hops)) => trees.symmetry.largest(hops),
+            _ => vec![hop; rates.len()],
+        };
+        let (begins, end) = jobs.begins(&rates, &hops);
         Times { begins, end }
     }
 

@@ -11,7 +11,7 @@ use unisono_base::{narrow, rounded};
 
 use crate::{
     Graph, Ways,
-    loads::Loads,
+    loads::{Links, Loads},
     packing::{NoPacking, Packing, Tree},
     pricing::Pricing,
     symmetry::Symmetry,
@@ -71,18 +71,18 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
 /// # Errors
 /// A rank out of reach.
 pub(crate) fn grow(
-    graph: &Graph,
-    symmetry: &Symmetry,
+    links: &Links,
     roots: &[u32],
     ways: Ways,
     depth: Option<u32>,
     shares: u32,
     enough: f64,
 ) -> Result<Growth, NoPacking> {
+    let Links { graph, symmetry, .. } = *links;
     let count = roots.len() * shares as usize;
     let enough = least_whole(graph, symmetry, roots, shares).max(enough * f64::from(shares));
     let mut pricing = Pricing::new(graph, ways, depth);
-    let mut loads = Loads::new(graph, symmetry, STEEP_AT_FIRST);
+    let mut loads = Loads::new(links, shares, STEEP_AT_FIRST);
     let is_alone = roots.len() == 1 && symmetry.shifts() == 1;
     let is_thorough = is_thorough(graph.ranks(), is_alone);
     let same = |trees: usize| if is_alone { 1 } else { trees };
@@ -98,7 +98,7 @@ pub(crate) fn grow(
         loads.add(&tree, 1.0);
         trees.push(Shared::new(tree));
     }
-    let mut best = (loads.busiest(), trees.clone());
+    let mut best = (loads.busiest(), loads.fluid(), trees.clone());
     let mut times = vec![best.0];
     // With shifts, few trees are grown, and each of them weighs much.
     let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
@@ -123,11 +123,11 @@ pub(crate) fn grow(
         }
         let time = loads.busiest();
         if time < best.0 {
-            best = (time, trees.clone());
+            best = (time, loads.fluid(), trees.clone());
         }
         times.push(best.0);
     }
-    let (time, trees) = best;
+    let (_, time, trees) = best;
     let of_root = |at: usize| trees.iter().skip(at).step_by(roots.len()).map(Shared::clone).collect();
     Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
 }
@@ -202,7 +202,7 @@ mod tests {
             let still = Symmetry::none(&graph);
             for (depth, roots) in [(None, &all[..]), (Some(ranks - 1), &all), (Some(2), &all), (None, &all[..1])] {
                 let bound = if roots.len() == 1 { cut::largest(&graph, roots, &all).time() } else { bound };
-                let found = grow(&graph, &still, roots, Ways::Any, depth, 64, bound);
+                let found = grow(&Links { graph: &graph, symmetry: &still, late: &[] }, roots, Ways::Any, depth, 64, bound);
                 // Trees of little depth may not exist, or be slow.
                 let Ok(found) = found else {
                     prop_assert_eq!(depth, Some(2));

@@ -2,7 +2,7 @@
 //!
 //! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to every
 //! rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and [`packing`] finds a
-//! forest that reaches it or comes near, with a limit on its depth; forests of many roots are grown tree by tree. [`Forest`] has whole
+//! forest that reaches it or comes near, with a limit on its depth; forests of many ranks are grown tree by tree. [`Forest`] has whole
 //! chunks, each on one tree. [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
 //!
 //! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound its time, and

@@ -7,11 +7,21 @@ use crate::{Graph, packing::Tree, symmetry::Symmetry};
 /// Exponents end here.
 const MOST_EXPONENT: f64 = 200.0;
 
+/// The arcs over which trees are grown.
+pub(crate) struct Links<'a> {
+    pub graph: &'a Graph,
+    pub symmetry: &'a Symmetry,
+    /// Times that arcs add to the time in which they carry what they have, or nothing.
+    pub late: &'a [f64],
+}
+
 /// Trees on arcs. A link costs a power of e that grows with its load (multiplicative weights; Garg and Koenemann, 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
-    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, and their arcs.
+    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, the time that it adds, and
+    /// the arcs that the trees have.
     rates: Vec<f64>,
+    late: Vec<f64>,
     load: Vec<f64>,
     /// Of each arc.
     cost: Vec<f64>,
@@ -21,10 +31,13 @@ pub(crate) struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    pub(crate) fn new(graph: &Graph, symmetry: &'a Symmetry, steepness: f64) -> Self {
+    /// No trees yet. Times that arcs add are those of `shares` trees.
+    pub(crate) fn new(links: &Links<'a>, shares: u32, steepness: f64) -> Self {
+        let Links { graph, symmetry, late } = *links;
         let load = vec![0.0; symmetry.classes()];
         let cost = vec![0.0; graph.arcs().len()];
-        Self { symmetry, rates: symmetry.rates(graph), load, cost, steepness, target: 1.0 }
+        let late = symmetry.largest(late).into_iter().map(|late| late * f64::from(shares)).collect();
+        Self { symmetry, rates: symmetry.rates(graph), late, load, cost, steepness, target: 1.0 }
     }
 
     /// Adds a tree so many times.
@@ -34,12 +47,21 @@ impl<'a> Loads<'a> {
     }
 
     fn busy(&self, class: usize, more: f64) -> f64 {
-        (self.load[class] + more) / self.rates[class]
+        (self.load[class] + more) / self.rates[class] + self.late[class]
     }
 
     /// The time of the busiest arc, where each tree carries one unit.
     pub(crate) fn busiest(&self) -> f64 {
-        (0..self.load.len()).map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
+        self.used().map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
+    }
+
+    /// The same without what makes arcs late.
+    pub(crate) fn fluid(&self) -> f64 {
+        self.used().map(|class| self.load[class] / self.rates[class]).fold(0.0, f64::max)
+    }
+
+    fn used(&self) -> impl Iterator<Item = usize> {
+        (0..self.load.len()).filter(|&class| self.load[class] > 0.0)
     }
 
     /// What one more tree on an arc of a class costs at the present loads.

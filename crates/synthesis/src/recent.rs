@@ -11,6 +11,7 @@ use std::{
 use crate::{
     Graph, Ways,
     growth::{Growth, grow},
+    loads::Links,
     packing::{NoPacking, Packing, pack},
     symmetry::Symmetry,
 };
@@ -29,6 +30,7 @@ struct Question {
     /// Of grown trees.
     shares: Option<u32>,
     enough: f64,
+    late: Vec<f64>,
 }
 
 impl Question {
@@ -74,7 +76,8 @@ pub(crate) fn packing(
     depth: Option<u32>,
     enough: f64,
 ) -> Result<Shared<Packing>, NoPacking> {
-    let question = Question { graph: graph.clone(), symmetry: None, roots, depth, shares: None, enough };
+    let question =
+        Question { graph: graph.clone(), symmetry: None, roots, depth, shares: None, enough, late: Vec::new() };
     PACKINGS.answer(question, |q| pack(&q.graph, &q.roots, Ways::Shortest, depth, enough))
 }
 
@@ -89,10 +92,16 @@ pub(crate) fn growth(
     depth: Option<u32>,
     shares: u32,
     enough: f64,
+    late: &[f64],
 ) -> Result<Shared<Growth>, NoPacking> {
     let shifts = Some(Shared::clone(symmetry));
-    let question = Question { graph: graph.clone(), symmetry: shifts, roots, depth, shares: Some(shares), enough };
-    GROWTHS.answer(question, |q| grow(&q.graph, symmetry, &q.roots, Ways::Shortest, depth, shares, enough))
+    let (graph, shares, late) = (graph.clone(), Some(shares), late.to_vec());
+    let question = Question { graph, symmetry: shifts, roots, depth, shares, enough, late };
+    GROWTHS.answer(question, |q| {
+        let shares = q.shares.unwrap_or(1);
+        let links = Links { graph: &q.graph, symmetry, late: &q.late };
+        grow(&links, &q.roots, Ways::Shortest, depth, shares, enough)
+    })
 }
 
 #[cfg(test)]
@@ -126,7 +135,7 @@ mod tests {
     fn growths_are_told_apart_by_their_shares() {
         let graph = line(7, 5);
         let still = Shared::new(Symmetry::none(&graph));
-        let ask = |shares| growth(&graph, &still, vec![0], None, shares, 0.0).unwrap();
+        let ask = |shares| growth(&graph, &still, vec![0], None, shares, 0.0, &[]).unwrap();
         let first = ask(3);
         assert_eq!(first.trees[0].len(), 3);
         assert!(Shared::ptr_eq(&first, &ask(3)));

@@ -12,7 +12,7 @@ use crate::{
     Forest, Graph, Ways,
     arborescence::NONE,
     growth::Growth,
-    loads::Loads,
+    loads::{Links, Loads},
     packing::{Edge, NoPacking, Tree},
     pricing::Pricing,
     symmetry::Symmetry,
@@ -38,7 +38,7 @@ pub(crate) fn spread(graph: &Graph, root: u32, own: &[Tree], chunks: u32, enough
     let enough = enough * f64::from(chunks);
     let mut pricing = Pricing::new(graph, Ways::Shortest, None);
     let still = Symmetry::none(graph);
-    let mut loads = Loads::new(graph, &still, STEEP[0]);
+    let mut loads = Loads::new(&Links { graph, symmetry: &still, late: &[] }, chunks, STEEP[0]);
     let mut trees: Vec<Option<Shared<Tree>>> = vec![None; chunks as usize];
     let mut best = (f64::INFINITY, trees.clone());
     let each = (chunks as usize).div_ceil(PARTS);

@@ -143,6 +143,15 @@ impl Symmetry {
         }
         rates
     }
+
+    /// Of each class, the largest of the values of its arcs.
+    pub(crate) fn largest(&self, of_arcs: &[f64]) -> Vec<f64> {
+        let mut largest = vec![0.0; self.classes()];
+        for (&class, &value) in self.classes.iter().zip(of_arcs) {
+            largest[class as usize] = value.max(largest[class as usize]);
+        }
+        largest
+    }
 }
 
 /// The rank that lies `by` farther along a coordinate, modulo its extent.

@@ -73,12 +73,13 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Begins and the last end. A message holds a link for its units over the link's rate, and is there `hop` a link later.
-    pub(crate) fn begins(&self, rates: &[f64], hop: f64) -> (Vec<f64>, f64) {
+    /// Begins and the last end. A message holds a link for its units over the link's rate, and is there later by the latencies
+    /// `hops` of its links.
+    pub(crate) fn begins(&self, rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
         let takes = |class: u32| {
             let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);
-            let Class { links, units } = &self.classes[class as usize];
-            units / slowest + hop * links.len() as f64
+            let latency: f64 = self.links(class).map(|link| hops[link]).sum();
+            self.classes[class as usize].units / slowest + latency
         };
         let takes: Vec<f64> = (0..narrow(self.classes.len())).map(takes).collect();
         let takes = |job: u32| takes[self.list[job as usize].class as usize];
@@ -280,7 +281,7 @@ mod tests {
         jobs.add(None, first);
         let before = jobs.add(None, first);
         jobs.add(Some(before), second);
-        assert_eq!(jobs.begins(&[1.0, 0.5], 0.25), (vec![1.0, 0.0, 1.25], 3.5));
+        assert_eq!(jobs.begins(&[1.0, 0.5], &[0.25; 2]), (vec![1.0, 0.0, 1.25], 3.5));
     }
 
     /// Two trees with four chunks each leave over link 0; each goes on over a link of its own, which is half as fast. In turns both of
@@ -297,7 +298,7 @@ mod tests {
                 jobs.add_in_turn(Some(before), then, turn);
             }
         }
-        assert_eq!(jobs.begins(&[1.0, 0.5, 0.5], 0.0).1, 10.0);
+        assert_eq!(jobs.begins(&[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
     }
 
     /// Every sender has a message for every receiver: the links are never idle if each round matches all of them.
@@ -313,7 +314,7 @@ mod tests {
                 }
             }
         }
-        let (_, end) = jobs.begins(&[1.0; 2 * SIDE as usize], 0.0);
+        let (_, end) = jobs.begins(&[1.0; 2 * SIDE as usize], &[0.0; 2 * SIDE as usize]);
         let least = f64::from(8 * SIDE);
         assert!(end >= least && end <= 1.1 * least, "{end} {least}");
     }

@@ -96,7 +96,7 @@ impl Chosen {
             Some(chunks) => chunks.min(most),
             None => quickest(case, fabric, depth).map_err(refused)?,
         };
-        let forest = fabric.forest(roots, Some(depth), chunks).map_err(refused)?;
+        let forest = fabric.forest(roots, Some(depth), chunks, message_bytes(case, chunks)).map_err(refused)?;
         Ok(Self { roots, depth, chunks, forest })
     }
 }

@@ -47,6 +47,13 @@ impl NetworkPart {
         let fabric = Fabric::new(graph, extents, model.speeds().mean_ns())
             .sending_by_link(by_link)
             .computing(model.computing().clone());
+        let fabric = match model.speeds().same_ns() {
+            Some(_) => fabric,
+            None => {
+                let links = model.plane().links().iter();
+                fabric.with_latencies(links.map(|link| ((link.from, link.to), model.speeds().alpha_ns(link.speed))))
+            }
+        };
         Ok(Self { network: network.clone(), topology, model, fabric })
     }
 }

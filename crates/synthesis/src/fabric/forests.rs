@@ -2,36 +2,44 @@
 
 use std::sync::{Arc as Shared, PoisonError};
 
-use unisono_base::limits;
+use unisono_base::{limits, narrow, rounded};
 
 use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::{
-    Forest, Message,
+    Arc, Forest, Graph, Message,
     forest::{Times, Trees},
     growth::{self, Growth},
     listed::Listed,
     packing::{NoPacking, Packing, Tree, of_trees},
-    recent,
-    rounding::rounded,
+    recent, rounding,
     spread::{spread, spread_depth},
     symmetry::Symmetry,
 };
 
+/// Bytes of blocks whose forests regard no latencies.
+const LONG: u64 = 1 << 32;
 /// Trees of one root in a packing over the trees of all ranks.
 const SPREAD_SHARES: u32 = 1 << 9;
 
 impl Fabric {
-    /// A forest of whole chunks no deeper than `depth`.
+    /// A forest of whole chunks no deeper than `depth`, where a chunk has so many bytes.
     ///
     /// # Errors
     /// The ranks are too many or too far apart; the solver failed; the work is over a limit.
-    pub fn forest(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Shared<Forest>, NoForest> {
-        let key = (roots, depth, chunks);
+    pub fn forest(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+    ) -> Result<Shared<Forest>, NoForest> {
+        let class = self.class(roots, chunks, bytes);
+        let key = (roots, depth, chunks, class);
         let lock = || self.forests.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = lock().get(&key) {
             return Ok(Shared::clone(found));
         }
-        let forest = Shared::new(self.make(roots, depth, chunks)?);
+        let forest = Shared::new(self.make(roots, depth, chunks, class)?);
         lock().insert(key, Shared::clone(&forest));
         Ok(forest)
     }
@@ -57,13 +65,55 @@ impl Fabric {
         bytes: u64,
     ) -> Result<Vec<Message>, NoForest> {
         let times = self.times(roots, depth, chunks, bytes)?;
-        Ok(self.forest(roots, depth, chunks)?.messages(self.graph.ranks(), &times))
+        Ok(self.forest(roots, depth, chunks, bytes)?.messages(self.graph.ranks(), &times))
     }
 
     fn times(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<Shared<Times>, NoForest> {
-        let forest = self.forest(roots, depth, chunks)?;
-        let times = || Shared::new(forest.times(self.routed(), self.hop(bytes)));
-        Ok(kept(&self.times, ((roots, depth, chunks), bytes), times))
+        let forest = self.forest(roots, depth, chunks, bytes)?;
+        let class = self.class(roots, chunks, bytes);
+        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some()));
+        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes), times))
+    }
+
+    /// The timetable of a forest, by the latencies of links or by their mean.
+    pub(super) fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool) -> Times {
+        let graph = self.routed();
+        let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
+        let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
+        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref())
+    }
+
+    /// Nanoseconds of each arc of a graph.
+    fn latencies_ns(&self, graph: &Graph) -> Vec<f64> {
+        let ends = |arc: &Arc| (graph.place(arc.from), graph.place(arc.to));
+        graph.arcs().iter().map(|arc| *self.hops_ns.get(&ends(arc)).unwrap_or(&self.hop_ns)).collect()
+    }
+
+    /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their bytes. None
+    /// where links have the same latency, and where blocks are so long that the differences are small beside the time of any forest.
+    fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
+        const SMALL: f64 = 0.01;
+        const LEAST: u64 = 16;
+        // Chunks of one root that are spread over the trees of all ranks regard no latencies.
+        let is_spread = roots != Roots::All && self.spreads();
+        if self.hops_ns.is_empty() || !self.grows() || self.is_alike(roots) || is_spread {
+            return None;
+        }
+        let block = bytes.saturating_mul(u64::from(chunks)).max(LEAST);
+        let class = narrow(rounded((block as f64).log2().round()));
+        let latest = self.late(roots, class).ok()?.into_iter().fold(0.0, f64::max);
+        (latest > SMALL * self.cut(roots).time()).then_some(class)
+    }
+
+    /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is limited to a
+    /// part of the time of any forest, since beyond that all other arcs would seem to be free.
+    fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
+        const MOST: f64 = 1.0 / 3.0;
+        let most = MOST * self.cut(roots).time();
+        let all = self.latencies_ns(self.packed(roots)?);
+        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let unit = self.graph.bytes_per_ns() / f64::from(class).exp2();
+        Ok(all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect())
     }
 
     /// Nanoseconds that the busiest link of a packing takes for blocks of so many bytes: no forest of that depth is found that ends
@@ -75,7 +125,7 @@ impl Fabric {
         Ok(self.packing(roots, Some(depth))?.time * bytes as f64 / self.graph.bytes_per_ns())
     }
 
-    fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Forest, NoForest> {
+    fn make(&self, roots: Roots, depth: Option<u32>, chunks: u32, class: Option<u32>) -> Result<Forest, NoForest> {
         if let Some(steps) = self.alike(roots) {
             return if depth.is_some_and(|most| most < steps.depth()) {
                 Err(NoForest::Unreachable)
@@ -86,22 +136,30 @@ impl Fabric {
         let listed = |symmetry, roots, Growth { trees, time }| {
             Forest::listed(self.graph.ranks(), chunks, Listed { symmetry, roots, of: trees }, time)
         };
-        let grown = if self.grows() { Some(self.grown(roots, depth, chunks)?) } else { None };
-        let grown = grown.map(|grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown));
+        let of_grown = |grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown);
+        if let Some(class) = class {
+            // Short blocks: the forest whose messages end first, of those that do and do not regard latencies.
+            let late = of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?);
+            let other = self.make(roots, depth, chunks, None)?;
+            let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true).end;
+            return Ok(if end(&late) < end(&other) { late } else { other });
+        }
+        let grown = if self.grows() { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
+        let grown = grown.map(of_grown);
         let grown = match grown {
             Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
             grown => grown,
         };
         // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be better.
         let list = roots.list(self.graph.ranks());
-        let (trees, time) = rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+        let (trees, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
         let none = || Shared::new(Symmetry::none(self.routed()));
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
 
     /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
     /// fit; others are grown for the chunks that are left.
-    fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Result<Growth, NoForest> {
+    fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
         if let Some(spread) = self.spread(roots, depth, chunks) {
             return spread;
@@ -112,7 +170,7 @@ impl Fabric {
             if trees == 0 || times == 0 {
                 continue;
             }
-            let found = self.growth(roots, depth, trees)?;
+            let found = self.growth(roots, depth, trees, late)?;
             for (trees, own) in of.iter_mut().zip(&found.trees) {
                 trees.extend(std::iter::repeat_n(own, times as usize).flatten().map(Shared::clone));
             }
@@ -142,7 +200,7 @@ impl Fabric {
             return None;
         }
         let least = self.least_depth(all).ok()?;
-        self.forest(all, Some(self.usual_depth(all, least)), 1).ok()
+        self.forest(all, Some(self.usual_depth(all, least)), 1, LONG).ok()
     }
 
     /// Whether forests are grown, and not found by linear programs.
@@ -182,25 +240,25 @@ impl Fabric {
     /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
     fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
         match roots {
-            Roots::All => Ok(self.growth(roots, depth, growth::SHARES)?.packing()),
+            Roots::All => Ok(self.growth(roots, depth, growth::SHARES, &[])?.packing()),
             Roots::One(_) => {
                 if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
                     return Ok(spread?.packing());
                 }
                 // Among many ranks, these only tell whether little depth is worth a forest.
                 let shares = if self.spreads() { growth::SHARES } else { growth::MOST_SHARES };
-                let grown = self.growth(roots, depth, shares)?;
+                let grown = self.growth(roots, depth, shares, &[])?;
                 of_trees(self.packed(roots)?, &grown.trees[0]).map_err(no_forest)
             }
         }
     }
 
-    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32) -> Result<Shared<Growth>, NoForest> {
+    fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32, late: &[f64]) -> Result<Shared<Growth>, NoForest> {
         let graph = self.packed(roots)?;
         let list = self.representatives(roots);
         // Measured: 10 rounds in which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
-        recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots)).map_err(no_forest)
+        recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late).map_err(no_forest)
     }
 }
 

@@ -66,8 +66,8 @@ impl std::fmt::Display for NoForest {
 /// A packing, or the reason why there is none.
 type Packed = Result<Shared<Packing>, NoForest>;
 
-/// Keys of forests: roots, the most depth, and chunks.
-type Key = (Roots, Option<u32>, u32);
+/// Keys of forests: roots, the most depth, chunks, and the class of blocks ([`Fabric::class`]).
+type Key = (Roots, Option<u32>, u32, Option<u32>);
 
 /// Keys of trees over switches: the role of each node, the root, and the number of trees.
 type SpanningKey = (Vec<Role>, Option<u32>, u32);
@@ -77,8 +77,9 @@ pub struct Fabric {
     graph: Graph,
     /// The part of it that messages between ranks use.
     routed: OnceLock<Graph>,
-    /// Nanoseconds that a link adds to a message.
+    /// Nanoseconds that a link adds to a message, on average and, where links differ, by its nodes in the plane.
     hop_ns: f64,
+    hops_ns: FxHashMap<(u32, u32), f64>,
     /// Whether messages that leave a rank over different links do not wait for each other.
     sends_by_link: bool,
     /// Where all ranks see the same network.
@@ -128,6 +129,7 @@ impl Fabric {
             graph,
             routed: OnceLock::new(),
             hop_ns,
+            hops_ns: FxHashMap::default(),
             sends_by_link: false,
             steps,
             dims: dims.to_vec(),
@@ -162,6 +164,12 @@ impl Fabric {
     #[must_use]
     pub fn sending_by_link(self, sends_by_link: bool) -> Self {
         Self { sends_by_link, ..self }
+    }
+
+    /// The same, where links add different times to a message: nodes of the plane, and nanoseconds.
+    #[must_use]
+    pub fn with_latencies(self, links: impl IntoIterator<Item = ((u32, u32), f64)>) -> Self {
+        Self { hops_ns: links.into_iter().collect(), ..self }
     }
 
     pub fn sends_by_link(&self) -> bool {
@@ -361,6 +369,27 @@ mod tests {
     }
 
     #[test]
+    fn short_blocks_regard_the_latencies_of_links() {
+        let graph = crate::graph::cluster(2, 16);
+        let slow = graph.arcs().iter().map(|arc| arc.rate).min();
+        let latency = |arc: &crate::Arc| if Some(arc.rate) == slow { 2600.0 } else { 350.0 };
+        let latencies: Vec<_> = graph.arcs().iter().map(|arc| ((arc.from, arc.to), latency(arc))).collect();
+        for dims in [&[2, 16][..], &[]] {
+            let fabric = Fabric::new(graph.clone(), dims, 800.0).with_latencies(latencies.iter().copied());
+            let bound = fabric.cut(Roots::All).time();
+            for (roots, block, chunks) in [(Roots::All, 512, 1), (Roots::All, 512, 4), (Roots::One(3), 4096, 16)] {
+                let bytes = block / u64::from(chunks);
+                let forest = fabric.forest(roots, None, chunks, bytes).unwrap();
+                check_ways(&fabric, roots, &forest);
+                assert!(roots != Roots::All || forest.time >= bound * (1.0 - 1e-9));
+                let long = fabric.forest(roots, None, chunks, 1 << 40).unwrap();
+                let end = |forest| fabric.times_of(forest, bytes, true).end;
+                assert!(end(&forest) <= end(&long), "{roots:?} {block} {} {}", end(&forest), end(&long));
+            }
+        }
+    }
+
+    #[test]
     fn forests_of_alike_boxes_come_near_the_cut() {
         for (boxes, each) in [(3, 4), (4, 8), (9, 4), (16, 8)] {
             let graph = crate::graph::cluster(boxes, each);
@@ -370,13 +399,13 @@ mod tests {
             let cut = fabric.cut(Roots::All);
             assert_eq!(cut.time(), if boxes < 10 { cut::largest(&graph, &all, &all).time() } else { cut.time() });
             for chunks in [1, 16] {
-                let forest = fabric.forest(Roots::All, None, chunks).unwrap();
+                let forest = fabric.forest(Roots::All, None, chunks, 1 << 20).unwrap();
                 check_ways(&fabric, Roots::All, &forest);
                 assert!(forest.time >= cut.time() * (1.0 - 1e-9));
                 assert!(forest.time <= cut.time() * 1.15, "{boxes} {each} {chunks} {} {}", forest.time, cut.time());
             }
             if graph.ranks() <= 16 {
-                check_ways(&fabric, Roots::One(1), &fabric.forest(Roots::One(1), None, 4).unwrap());
+                check_ways(&fabric, Roots::One(1), &fabric.forest(Roots::One(1), None, 4, 1 << 20).unwrap());
             }
         }
     }
@@ -387,13 +416,13 @@ mod tests {
             let fabric = Fabric::new(crate::graph::cluster(boxes, each), &[boxes, each], 0.0);
             for root in [0, 7] {
                 let roots = Roots::One(root);
-                let forest = fabric.forest(roots, Some(4), 512).unwrap();
+                let forest = fabric.forest(roots, Some(4), 512, 1 << 20).unwrap();
                 check_ways(&fabric, roots, &forest);
                 let cut = fabric.cut(roots).time();
                 assert!(forest.depth <= 4 && forest.time >= cut * (1.0 - 1e-9));
                 assert!(forest.time <= cut * 2.0, "{boxes} {each} {} {cut}", forest.time);
                 // Less depth than the spread needs.
-                let shallow = fabric.forest(roots, Some(2), 4).unwrap();
+                let shallow = fabric.forest(roots, Some(2), 4, 1 << 20).unwrap();
                 check_ways(&fabric, roots, &shallow);
                 assert!(shallow.depth <= 2);
             }
@@ -410,7 +439,7 @@ mod tests {
             [(&[4_u32, 4][..], 4), (&[4, 8], 4), (&[5, 7], 4), (&[3, 3, 3], 6), (&[2, 4, 8], 8), (&[9], 2)]
         {
             let fabric = torus(dims);
-            let forest = fabric.forest(Roots::All, None, chunks).unwrap();
+            let forest = fabric.forest(Roots::All, None, chunks, 1 << 20).unwrap();
             let bound = fabric.cut(Roots::All).time();
             assert!(forest.time >= bound * (1.0 - 1e-12));
             assert!(forest.time <= bound * 1.05, "{dims:?} {} {bound}", forest.time);
@@ -422,7 +451,7 @@ mod tests {
             }
             let plain = Fabric::new(fabric.graph().clone(), &[], 0.0);
             let bound = plain.cut(Roots::All).time();
-            let listed = plain.forest(Roots::All, Some(forest.depth), chunks).unwrap();
+            let listed = plain.forest(Roots::All, Some(forest.depth), chunks, 1 << 20).unwrap();
             check(&plain, &listed, chunks);
             assert!(listed.time >= bound * (1.0 - 1e-9));
         }

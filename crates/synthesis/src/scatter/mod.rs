@@ -108,13 +108,13 @@ impl Scatter {
     pub fn end(&self, graph: &Graph, batch: u32, hop: f64) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
         let count = jobs.count() as u64;
-        (jobs.begins(&rates, hop).1, count)
+        (jobs.begins(&rates, &vec![hop; rates.len()]).1, count)
     }
 
     /// The messages of all roots in the order in which they begin, where a link adds `hop` to a message of one unit.
     pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64) -> Vec<ScatterMessage> {
         let (jobs, rates) = self.jobs(graph, batch);
-        let (begins, _) = jobs.begins(&rates, hop);
+        let (begins, _) = jobs.begins(&rates, &vec![hop; rates.len()]);
         let (mut messages, mut begins) = (Vec::with_capacity(begins.len()), begins.into_iter());
         for (at, tree) in (0..).zip(self.listed()) {
             let (root, chunk) = (at / self.chunks, at % self.chunks);
