@@ -21,7 +21,7 @@ fn seconds(program: &WorkloadGraph, machine: &Machine, level: Level) -> f64 {
 
 /// The number of random programs; `UNISONO_LEVELS_COUNT` sets it.
 fn count() -> u64 {
-    std::env::var("UNISONO_LEVELS_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
+    std::env::var("UNISONO_LEVELS_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(40)
 }
 
 /// The times of a step by the model and by flows are within 15 % of that of packets for at least 90 % of random programs.
