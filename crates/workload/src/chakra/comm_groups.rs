@@ -13,9 +13,9 @@ pub struct CommGroups<'a> {
     pub ranks: BTreeMap<String, Vec<u32>>,
 }
 
-/// Returns whether the name of a file is not one of a trace.
+/// Returns whether a file is JSON and no trace.
 pub fn is_json(file: &SourceFile) -> bool {
-    file.0.ends_with(".json")
+    file.0.ends_with(".json") && !super::json::is_it(&file.1)
 }
 
 /// Reads the file of groups among files that are not traces. JSON of another form, such as a system file, is passed over.

@@ -6,6 +6,7 @@ use unisono_base::{excerpt, interrupt::poll, narrow};
 use unisono_collective::Kind;
 
 use super::{
+    json,
     messages::{GlobalMetadata, Node, frame, kind},
     order::order,
 };
@@ -147,6 +148,14 @@ fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String>
 }
 
 fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
+    if json::is_it(bytes) {
+        let nodes = json::nodes(bytes)?;
+        return if nodes.len() > MOST_NODES {
+            Err(format!("the trace has more than {MOST_NODES} nodes"))
+        } else {
+            Ok(nodes)
+        };
+    }
     let (head, mut rest) = frame(bytes)?;
     GlobalMetadata::decode(head).map_err(|_| "the first message is not the head of a Chakra trace".to_owned())?;
     let mut nodes = Vec::new();

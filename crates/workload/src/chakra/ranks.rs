@@ -26,12 +26,15 @@ use crate::{
 /// Traces of more nodes of all ranks are refused.
 const MOST_NODES: usize = 1 << 22;
 
-/// Returns whether a file begins as a trace does: by the version of the format.
+/// Returns whether a file begins as a trace does: by the version of the format, or by the key of the JSON form.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
         head.first().is_none_or(|&tag| tag == 0x0a) && <GlobalMetadata as prost::Message>::decode(head).is_ok()
     };
     let begin = beginning(bytes);
+    if super::json::is_it(&begin) {
+        return true;
+    }
     // A compressed file of which nothing can be unpacked is a trace that is damaged.
     begin.is_empty() && !bytes.is_empty() || frame(&begin).is_ok_and(|(head, _)| is_head(head))
 }
@@ -122,7 +125,7 @@ fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Res
 /// The rank in `NAME.RANK.et`.
 fn rank_of(origin: &str) -> Result<u32, Wrong> {
     let name = origin.rsplit('/').next().unwrap_or(origin);
-    let parts = name.rsplit('.').filter(|part| !matches!(*part, "et" | "gz" | "chakra"));
+    let parts = name.rsplit('.').filter(|part| !matches!(*part, "et" | "json" | "gz" | "chakra"));
     let rank = parts.take(1).find_map(|part| part.parse::<u32>().ok()).filter(|&rank| rank < 1 << 22);
     rank.ok_or_else(|| Wrong::file("the name of a trace is NAME.RANK.et, and this one has no rank"))
 }

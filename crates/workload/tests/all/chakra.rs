@@ -317,3 +317,49 @@ fn a_file_lists_process_groups() {
     }
     assert_eq!(refused(&files), "b.json: 'a.json' lists process groups too; accepted is one such file");
 }
+
+/// The JSON form of a rank's trace: compute of 40 us, an allreduce and a message to the other rank.
+fn json(rank: u32) -> String {
+    let (kind, other) = (5 + rank, 1 - rank);
+    format!(
+        r#"{{"workload_graph": [
+        {{"Id": 7, "Name": "grad", "NodeType": 4, "data_deps": [], "runtime": 40, "is_cpu_op": false, "shape": [1, 2]}},
+        {{"Id": 8, "Name": "sum", "NodeType": 7, "data_deps": [7], "runtime": 9, "comm_type": 0, "comm_size": 4096,
+          "is_cpu_op": false}},
+        {{"Id": 9, "Name": "pass", "NodeType": {kind}, "data_deps": [8], "comm_src": {src}, "comm_dst": {dst}, "comm_tag": 3,
+          "comm_size": 64, "other {other}": -1.5}}]}}"#,
+        src = 0,
+        dst = 1
+    )
+}
+
+#[test]
+fn the_json_form_is_the_same_trace() {
+    let named = |form: &str, of: &dyn Fn(u32) -> Vec<u8>| -> Vec<SourceFile> {
+        (0..2).map(|rank| (format!("traces/t.{rank}.{form}"), of(rank))).collect()
+    };
+    let protobuf = |rank: u32| {
+        let message = |node: Raw| {
+            let ends = node.attribute("comm_src", 7, 0).attribute("comm_dst", 7, 1);
+            ends.attribute("comm_tag", 7, 3).attribute("comm_size", 9, 64)
+        };
+        let compute = node(7, COMPUTE, &[]).number(7, 40);
+        file(&[compute, allreduce(8, &[7]), message(node(9, 5 + u64::from(rank), &[8]))])
+    };
+    let read_json = read(&named("json", &|rank| json(rank).into_bytes()), true).unwrap();
+    let expected = read(&named("et", &protobuf), true).unwrap();
+    assert_eq!(read_json.format, "chakra");
+    let works = |graph: &WorkloadGraph| {
+        let node = |node: &WorkNode| (node.work, node.after.clone());
+        graph.classes.iter().map(|class| class.nodes.iter().map(node).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    assert_eq!(format!("{:?}", works(&read_json)), format!("{:?}", works(&expected)));
+    // A file of process groups beside them is not taken for a trace.
+    let mut files = named("json", &|rank| json(rank).into_bytes());
+    files.push(("traces/zz-groups.json".to_owned(), br#"{"all": [0, 1]}"#.to_vec()));
+    assert!(read(&files, true).is_ok());
+    let damaged = named("json", &|_| json(0).into_bytes()[..200].to_vec());
+    assert!(refused(&damaged).contains("rank 0: the JSON form of a trace is damaged"), "{}", refused(&damaged));
+    let without = named("json", &|_| br#"{"workload_graph": [{"Id": 1}]}"#.to_vec());
+    assert!(refused(&without).contains("missing field `NodeType`"), "{}", refused(&without));
+}

@@ -188,7 +188,7 @@ fn tags(
         }
     }
     let nodes: u128 = graph.classes.iter().map(|class| (class.nodes.len() * class.ranks.len()) as u128).sum();
-    limits::admit("the messages of the program", BYTES_EACH * (size + nodes), STEPS_EACH * (size + nodes))?;
+    limits::admit("the task graph of the program", BYTES_EACH * (size + nodes), STEPS_EACH * (size + nodes))?;
     if next + pairs.len() as u64 > MOST_TAGS {
         let message = format!("it has more than {MOST_TAGS} tags; use the model");
         return Err(WorkloadError::Tasks { name: graph.name.clone(), message }.into());

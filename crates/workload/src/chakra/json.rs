@@ -1,0 +1,74 @@
+//! The JSON form of a trace: `{"workload_graph": [node, ...]}`, as the feeder of Chakra reads it.
+//!
+//! A node has `Id`, `Name`, `NodeType`, `data_deps` and `runtime` in microseconds; its other keys are the attributes of the other
+//! form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
+
+use serde::Deserialize;
+use serde_json::Map;
+
+use super::messages::{Node, Value};
+
+const LIST: &str = "workload_graph";
+
+#[derive(Deserialize)]
+struct Trace {
+    workload_graph: Vec<JsonNode>,
+}
+
+#[derive(Deserialize)]
+struct JsonNode {
+    #[serde(rename = "Id")]
+    id: u64,
+    #[serde(rename = "Name", default)]
+    name: String,
+    #[serde(rename = "NodeType")]
+    kind: i32,
+    #[serde(default)]
+    ctrl_deps: Vec<u64>,
+    #[serde(default)]
+    data_deps: Vec<u64>,
+    #[serde(default)]
+    runtime: u64,
+    #[serde(flatten)]
+    attributes: Map<String, serde_json::Value>,
+}
+
+/// Returns whether a file begins as this form does.
+pub fn is_it(begin: &[u8]) -> bool {
+    let begin = String::from_utf8_lossy(begin);
+    let key = begin.trim_start().strip_prefix('{').map(str::trim_start);
+    key.is_some_and(|key| key.starts_with(&format!("\"{LIST}\"")))
+}
+
+/// The nodes of a trace.
+///
+/// # Errors
+/// Damaged JSON, or a node without a key that it needs.
+pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
+    let trace: Trace =
+        serde_json::from_slice(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
+    Ok(trace.workload_graph.into_iter().map(node).collect())
+}
+
+fn node(read: JsonNode) -> Node {
+    let JsonNode { id, name, kind, ctrl_deps, data_deps, runtime, attributes } = read;
+    let node = Node { id, name, kind, ctrl_deps, data_deps, duration_micros: runtime, attributes: Vec::new() };
+    attributes.into_iter().fold(node, |node, (name, value)| match attribute(value) {
+        Some(value) => node.with(&name, value),
+        None => node,
+    })
+}
+
+/// Lists and objects are no attributes.
+fn attribute(value: serde_json::Value) -> Option<Value> {
+    match value {
+        serde_json::Value::Bool(set) => Some(Value::Bool(set)),
+        serde_json::Value::String(text) => Some(Value::String(text)),
+        serde_json::Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+            (Some(n), ..) => Some(Value::Uint64(n)),
+            (_, Some(n), _) => Some(Value::Int64(n)),
+            (.., n) => n.map(Value::Double),
+        },
+        _ => None,
+    }
+}
