@@ -64,15 +64,23 @@ def test_no_file_of_a_caller_is_a_device(tmp_path: Path) -> None:
         lambda path: un.load_plans(path),
         lambda path: un.machine(path),
         lambda path: un.discover(str(path), 2),
-        lambda path: un.simulate_goal(path),
-        lambda path: un.simulate_goal(path, machine="hx2mesh-small"),
         lambda path: un.import_schedule(path, "msccl-xml"),
         lambda path: un.allocate("hx2mesh-small", path),
     ]
+    # These take a folder, too.
+    of_folders: list[Any] = [
+        lambda path: un.simulate_goal(path),
+        lambda path: un.simulate_goal(path, machine="hx2mesh-small"),
+    ]
+    for call_with in [*calls, *of_folders]:
+        with pytest.raises(un.InputError, match="not a regular file"):
+            call_with(Path("/dev/zero"))
     for call_with in calls:
-        for device in (Path("/dev/zero"), tmp_path):
-            with pytest.raises(un.InputError, match="not a regular file"):
-                call_with(device)
+        with pytest.raises(un.InputError, match="not a regular file"):
+            call_with(tmp_path)
+    for call_with in of_folders:
+        with pytest.raises(un.InputError, match="has no files"):
+            call_with(tmp_path)
 
 
 def test_a_file_that_is_too_long_is_not_read(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 //! The emitter of plans: chooses the protocol, and proves what it has written before it hands it out.
 
 use unisono_base::Diagnostics;
-use unisono_collective::{Dtype, Kind, Operator};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::VerifiedFile;
 use unisono_schedule::{Flow, Schedule, topological, verify::Verified};
 
@@ -52,6 +52,9 @@ fn text(proven: &Verified) -> Result<String, String> {
     if bytes > PACKETS_BYTES {
         protocols.reverse();
     }
+    // Plans name no operator where nothing is combined.
+    let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
+    let meant = Collective { operator, ..*c };
     let mut refused = String::new();
     for protocol in protocols {
         let text = Exporter::new(schedule, &flow, &order, protocol, unit).text();
@@ -61,7 +64,7 @@ fn text(proven: &Verified) -> Result<String, String> {
             refused = if first.code == "limit" { first.message.clone() } else { fault(&first.message) };
             continue;
         }
-        let same = checked.schedule.is_some_and(|s| s.collective() == c);
+        let same = checked.schedule.is_some_and(|s| *s.collective() == meant);
         if !same || checked.expression_class.as_ref() != Some(class) {
             return Err(fault("it reads back to another result"));
         }
