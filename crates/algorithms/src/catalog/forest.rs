@@ -51,6 +51,8 @@ const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 /// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
+/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not know what short messages cost.
+const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
 /// Where ranks see unlike networks, a plan considers forests of at most so many messages of unlike roots, which it times, and of all
 /// roots.
@@ -132,8 +134,9 @@ fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
     let sent = roots.list(case.collective.ranks).len() as u64 * others;
     let messages = if case.collective.kind.has_root() { MOST_MESSAGES_OF_ONE } else { MOST_MESSAGES };
     let few = |chunks: u32| {
+        let is_known = u64::from(chunks) * sent <= MOST_MESSAGES || message_bytes(case, chunks) >= LEAST_BYTES_OF_LARGE;
         let chunks = u64::from(chunks);
-        chunks == 1 || fabric.is_alike(roots) || chunks * timed <= messages && chunks * sent <= MOST_SENT
+        chunks == 1 || fabric.is_alike(roots) || is_known && chunks * timed <= messages && chunks * sent <= MOST_SENT
     };
     counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks) && few(chunks)).collect()
 }
