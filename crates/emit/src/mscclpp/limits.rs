@@ -4,7 +4,7 @@
 
 use super::{
     fault::{Fault, Place},
-    plan::{ChannelType, Name, Op, Plan, Slice, ThreadBlock},
+    plan::{Buffer, ChannelType, Gpu, Name, Op, Plan, Slice, ThreadBlock},
 };
 
 /// Channels, and remote buffers, of a thread block and a type.
@@ -19,6 +19,8 @@ pub const OPS: usize = 64;
 pub const BARRIERS: u32 = 16;
 /// Semaphores of an operation.
 pub const OP_SEMAPHORES: usize = 16;
+/// Threads of a thread block.
+const THREADS: u32 = 1024;
 
 /// Everything in a plan that the runtime does not hold or does otherwise.
 pub fn check(plan: &Plan) -> Vec<Fault> {
@@ -30,7 +32,23 @@ pub fn check(plan: &Plan) -> Vec<Fault> {
         );
         faults.push(Fault::of_plan("limit", message));
     }
+    if let (Some(least), Some(most)) = (plan.min_message_size, plan.max_message_size)
+        && least > most
+    {
+        let message = format!("min_message_size is {least}, and max_message_size only {most}");
+        faults.push(Fault::of_plan("limit", message));
+    }
+    if !(1..=THREADS).contains(&plan.num_threads_per_block) {
+        let message = format!("num_threads_per_block is {}; a GPU starts 1 to {THREADS}", plan.num_threads_per_block);
+        faults.push(Fault::of_plan("limit", message));
+    }
     for gpu in &plan.gpus {
+        in_place(plan, gpu, &mut faults);
+        if let Some(value) = gpu.semaphores.iter().map(|s| s.init_value).find(|&value| value > i32::MAX as u32) {
+            let message =
+                format!("init_value of a semaphore is {value}, which the runtime takes for a negative number");
+            faults.push(Fault::of_gpu("limit", gpu.id, message));
+        }
         for block in &gpu.threadblocks {
             thread_block(gpu.id, block, &mut faults);
             for (n, op) in block.ops.iter().enumerate() {
@@ -42,7 +60,7 @@ pub fn check(plan: &Plan) -> Vec<Fault> {
                     name: op.name,
                 };
                 std::iter::once(op).chain(&op.ops).for_each(|op| {
-                    if let Some(message) = operation(op) {
+                    if let Some(message) = operation(op).or_else(|| threads(op, plan.num_threads_per_block)) {
                         faults.push(Fault::at("limit", &Place { name: op.name, ..place }, message));
                     }
                 });
@@ -70,6 +88,78 @@ fn thread_block(gpu: u32, block: &ThreadBlock, faults: &mut Vec<Fault>) {
     }
 }
 
+/// In place, a GPU's own part lies inside its buffer. The runtime adds the offset of the accessing GPU to a remote buffer of that kind
+/// and to one behind a switch, and none to the source of a port channel.
+fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
+    let (part, whole, key) = match plan.collective.as_str() {
+        "allgather" => (Buffer::Input, "o", "i"),
+        "reducescatter" => (Buffer::Output, "i", "o"),
+        _ => return,
+    };
+    let ops = gpu.threadblocks.iter().flat_map(|block| &block.ops).flat_map(|op| std::iter::once(op).chain(&op.ops));
+    let by_port = |op: &Op| {
+        op.channel_type == Some(ChannelType::Port) && op.src_buff.iter().any(|slice| slice.buffer == Some(part))
+    };
+    let is_remote = gpu.remote_buffers.iter().any(|remote| remote.buffer == part)
+        || gpu.channels.iter().any(|channel| channel.buffer_type == Some(part))
+        || { ops }.any(by_port);
+    if plan.inplace && is_remote {
+        let message = format!(
+            "in place, the runtime finds another part than its own behind a remote or switch buffer of type \"{key}\", and behind a \
+             port channel; use \"{whole}\""
+        );
+        faults.push(Fault::of_gpu("limit", gpu.id, message));
+    }
+}
+
+/// Each channel, semaphore or destination of an operation has a thread of its own.
+fn threads(op: &Op, threads: u32) -> Option<String> {
+    let each = op.channel_ids.len().max(op.semaphore_ids.len()).max(op.dst_buff.len());
+    (each > threads as usize)
+        .then(|| format!("{} needs {each} threads, and num_threads_per_block is {threads}", op.name))
+}
+
+/// A key that the loader stores over an operand, because the operation has no use for it.
+fn stray(op: &Op) -> Option<String> {
+    let name = op.name;
+    let is_semaphore = matches!(name, Name::SemAcquire | Name::SemRelease);
+    let keys = [
+        ("barrier_id", op.barrier_id.is_some() && name != Name::Barrier),
+        ("num_threadblocks", op.num_threadblocks.is_some() && name != Name::Barrier),
+        ("semaphore_ids", !op.semaphore_ids.is_empty() && !is_semaphore),
+        ("iter_context", op.iter_context.is_some() && name != Name::Pipeline),
+    ];
+    if let Some((key, _)) = keys.into_iter().find(|&(_, is)| is) {
+        return Some(format!("{name} has no {key}, and the runtime stores it over another operand"));
+    }
+    let kinds = |slice: &Slice| {
+        [slice.buffer.is_some(), slice.buffer_id.is_some(), slice.switch_channel_id.is_some()]
+            .into_iter()
+            .filter(|&is| is)
+            .count()
+    };
+    let mixed = op.src_buff.iter().chain(&op.dst_buff).any(|slice| kinds(slice) != 1);
+    mixed.then(|| format!("a buffer of {name} has one of \"type\", \"buffer_id\" and \"switch_channel_id\""))
+}
+
+/// Operations whose kernel reads remote memory, whatever their channel type says, and the one that has port channels alone.
+fn channel_type(op: &Op) -> Option<String> {
+    let by_port = op.channel_type == Some(ChannelType::Port);
+    let reads = matches!(op.name, Name::Get | Name::Rre | Name::Rres | Name::Res | Name::Respkt | Name::Recspkt);
+    if by_port && reads {
+        return Some(format!("the runtime has {} on memory channels only", op.name));
+    }
+    let is_flush = op.name == Name::Flush && !by_port && op.channel_type.is_some();
+    is_flush.then(|| "the runtime has flush on port channels only".to_owned())
+}
+
+/// The size of a unit of a pipeline.
+fn unit(op: &Op) -> Option<String> {
+    let size = op.iter_context?.unit_size;
+    let fits = size > 0 && size.is_multiple_of(16) && u32::try_from(size).is_ok();
+    (!fits).then(|| format!("unit_size is {size}; the runtime takes multiples of 16 below 2^32"))
+}
+
 fn operation(op: &Op) -> Option<String> {
     let name = op.name;
     let over = |count: usize, most: usize, things: &str| {
@@ -80,6 +170,9 @@ fn operation(op: &Op) -> Option<String> {
         .or_else(|| over(op.src_buff.len(), OP_BUFFERS, "sources"))
         .or_else(|| over(op.dst_buff.len(), OP_BUFFERS, "destinations"))
         .or_else(|| over(op.semaphore_ids.len(), OP_SEMAPHORES, "semaphores"))
+        .or_else(|| stray(op))
+        .or_else(|| channel_type(op))
+        .or_else(|| unit(op))
         .or_else(|| {
             let id = op.barrier_id.filter(|&id| name == Name::Barrier && id >= BARRIERS)?;
             Some(format!("barrier {id} is not there: the runtime has {BARRIERS}"))

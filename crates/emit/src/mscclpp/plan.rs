@@ -16,7 +16,15 @@ pub struct Plan {
     pub inplace: bool,
     #[serde(default = "default_alignment")]
     pub buffer_alignment: u32,
+    #[serde(default = "default_threads")]
+    pub num_threads_per_block: u32,
+    pub min_message_size: Option<u64>,
+    pub max_message_size: Option<u64>,
     pub gpus: Vec<Gpu>,
+}
+
+fn default_threads() -> u32 {
+    1024
 }
 
 fn default_alignment() -> u32 {

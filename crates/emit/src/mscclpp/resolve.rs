@@ -222,7 +222,7 @@ pub fn resolve(plan: &Plan, layout: &Layout) -> Result<(Program, Vec<Fault>), Im
                                 acts.retain(|act| !matches!(act, Act::Move(_)));
                             }
                             acts.retain(|act| !matches!(act, Act::Move(m) if m.len() == 0));
-                            steps += 1;
+                            steps += acts.len().max(1);
                             if steps > STEPS {
                                 let message = format!("{path}: the plan takes more than {STEPS} operations when its pipelines are written out");
                                 return Err(ImportError::new(0, message));
@@ -240,6 +240,9 @@ pub fn resolve(plan: &Plan, layout: &Layout) -> Result<(Program, Vec<Fault>), Im
                     let path = format!("gpus[{g}].threadblocks[{b}].ops[{n}]");
                     return Err(ImportError::new(0, format!("{path}: a pipeline has an iter_context")));
                 };
+                if op.ops.is_empty() {
+                    continue;
+                }
                 let unit = layout.unit(context.unit_size);
                 let turns = (u64::from(context.num_chunks) * u64::from(layout.grains)).div_ceil(u64::from(unit));
                 for turn in 0..u32::try_from(turns).unwrap_or(u32::MAX) {

@@ -13,7 +13,7 @@ use super::{
     knowledge::history,
     layout::{COLLECTIVES, Layout},
     limits,
-    plan::{Plan, read},
+    plan::{Op, Plan, read},
     program::Program,
     race::races,
     resolve::resolve,
@@ -95,6 +95,16 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
         if ordered {
             let sized = if asked.elements.is_some() { Sized::new(&plan, asked)? } else { natural };
             faults.extend(sized.faults.iter().chain(&sized.run.faults).cloned());
+            checked.deadlock_free = sized.run.ends;
+            if !sized.run.ends {
+                checked.diagnostics = faults;
+                return Ok(checked);
+            }
+            if asked.elements.is_some() && depends_on_size(&plan) {
+                let found = sized.races(options)?;
+                checked.race_free = Some(!found.iter().any(|f| f.code == "race"));
+                faults.extend(found);
+            }
             if let Some(imported) = sized.import(&plan)? {
                 let proof = verify(&imported.schedule, options.method);
                 faults.extend(contents(&sized, &imported, &proof));
@@ -117,6 +127,13 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
     }
     checked.diagnostics = faults;
     Ok(checked)
+}
+
+/// Whether accesses meet in another way at another size: shares of thread blocks of a group, and units of pipelines.
+fn depends_on_size(plan: &Plan) -> bool {
+    let ops = plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks).flat_map(|block| &block.ops);
+    let is_shared = |op: &Op| op.tbg_info.is_some_and(|group| group.tbg_size > 1);
+    { ops }.any(|op| op.iter_context.is_some() || std::iter::once(op).chain(&op.ops).any(is_shared))
 }
 
 /// A plan at one size, and its run.
@@ -187,7 +204,8 @@ impl Importer for MscclPp {
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
         let plan = read(text)?;
         let natural = Sized::new(&plan, &Asked { elements: None, ..*asked })?;
-        let mut faults = natural.faults.clone();
+        let mut faults = limits::check(&plan);
+        faults.extend(natural.faults.iter().cloned());
         faults.extend(natural.run.faults.iter().cloned());
         if faults.is_empty() {
             faults = natural.races(Options { trust_relaxed: true, ..Options::default() })?;

@@ -55,7 +55,7 @@ impl Phase {
             name: step.name.clone(),
             begin,
             compute_seconds: step.compute_us * 1e-6,
-            communication_seconds: communication.iter().map(|c| c.end - c.begin).sum(),
+            communication_seconds: communication.iter().fold(0.0, |sum, c| sum + (c.end - c.begin)),
             waited_seconds,
             bytes: communication.iter().map(|c| c.bytes).sum(),
             forward_flops: None,
@@ -99,7 +99,7 @@ impl Iteration {
         Self {
             seconds,
             compute_seconds,
-            communication_seconds: phases.iter().map(|p| p.communication_seconds).sum(),
+            communication_seconds: phases.iter().fold(0.0, |sum, p| sum + p.communication_seconds),
             exposed_seconds: (seconds - compute_seconds).max(0.0),
             phases,
         }

@@ -77,6 +77,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     for name in traces.iter().flat_map(|trace| &trace.unknown) {
         *unknown.entry(name.clone()).or_default() += 1;
     }
+    known_roots(&traces).map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
     let listed = comm_groups::read(files.iter().filter(|file| comm_groups::is_json(file)), ranks)?;
     let members = match &listed {
         None => members(&traces),
@@ -156,6 +157,20 @@ fn known_groups(traces: &[RankTrace], listed: &CommGroups) -> Found<()> {
             Some(_) => continue,
         };
         return Err((rank, Wrong { place: Place::Node { rank, node: node.id }, message: reason }));
+    }
+    Ok(())
+}
+
+/// Checks that the root of each collective is a rank.
+fn known_roots(traces: &[RankTrace]) -> Found<()> {
+    let ranks: u32 = narrow(traces.len());
+    for (rank, node) in (0..).zip(traces).flat_map(|(rank, trace)| trace.nodes.iter().map(move |node| (rank, node))) {
+        if let Step::Collective { root, .. } = node.step
+            && root >= ranks
+        {
+            let message = format!("the root is rank {root}; accepted is one below {ranks}");
+            return Err((rank, Wrong { place: Place::Node { rank, node: node.id }, message }));
+        }
     }
     Ok(())
 }

@@ -334,6 +334,17 @@ fn json(rank: u32) -> String {
 }
 
 #[test]
+fn a_root_is_a_rank() {
+    let broadcast = |_| {
+        file(&[node(1, COLLECTIVE, &[])
+            .attribute("comm_type", 9, 5)
+            .attribute("comm_size", 9, 8)
+            .attribute("root", 9, 7)])
+    };
+    assert!(refused(&ranks(4, broadcast)).contains("the root is rank 7; accepted is one below 4"));
+}
+
+#[test]
 fn the_json_form_is_the_same_trace() {
     let named = |form: &str, of: &dyn Fn(u32) -> Vec<u8>| -> Vec<SourceFile> {
         (0..2).map(|rank| (format!("traces/t.{rank}.{form}"), of(rank))).collect()

@@ -301,4 +301,20 @@ fn limits_of_the_runtime_are_told() {
         ["reduce_op is \"max\", and the runtime adds whatever it says"]
     );
     assert_eq!(with(&|plan| plan["buffer_alignment"] = json!(4)).len(), 1);
+    // What the loader would store elsewhere, and kernels that are not there.
+    assert_eq!(
+        put(|op| op["barrier_id"] = json!(5)),
+        ["put has no barrier_id, and the runtime stores it over another operand"]
+    );
+    assert_eq!(
+        put(|op| op["src_buff"][0]["buffer_id"] = json!(0)),
+        ["a buffer of put has one of \"type\", \"buffer_id\" and \"switch_channel_id\""]
+    );
+    assert_eq!(with(&|plan| plan["num_threads_per_block"] = json!(4096)).len(), 1);
+    assert_eq!(with(&|plan| plan["num_threads_per_block"] = json!(1)), Vec::<String>::new());
+    assert_eq!(with(&|plan| (plan["min_message_size"], plan["max_message_size"]) = (json!(9), json!(8))).len(), 1);
+    assert_eq!(with(&|plan| plan["gpus"][0]["semaphores"] = json!([{"init_value": u32::MAX}])).len(), 1);
+    // In place, the own input of an allgather is reached through the output alone.
+    let input = with(&|plan| plan["gpus"][0]["remote_buffers"][0]["type"] = json!("i"));
+    assert!(input.iter().any(|message| message.contains("use \"o\"")), "{input:?}");
 }
