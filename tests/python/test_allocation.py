@@ -96,7 +96,7 @@ def test_a_plan_on_a_network_reports_as_others_do(spawn: Spawn) -> None:
     assert ran.code == 0, ran.err
     assert ran.json["shape"] == [2, 32]
     assert ran.json["model"] == "links"
-    assert {c["source"] for c in ran.json["candidates"]} == {"exchanges", "messages", "trees"}
+    assert {c["source"] for c in ran.json["candidates"]} == {"exchanges", "messages"}
     assert all(c["ratio"] >= 1 for c in ran.json["candidates"])
     bounds = call("bound", "alltoall", "--machine", "hx2mesh-small", "--bytes", "64KiB", "--json").json["bounds"]
     assert [b["name"] for b in bounds] == ["bisection", "board-edges", "flow", "injection", "latency"]
