@@ -233,17 +233,8 @@ impl Making<'_> {
                 accesses.push((read, false));
             } else {
                 let stream = self.b.stream(NodeId(read.gpu), &[node]);
-                let source = self.operand(read);
                 let lane = self.lane(read.gpu, at.0);
-                self.combine(
-                    NodeId(read.gpu),
-                    lane,
-                    Some(at),
-                    len,
-                    &[source],
-                    &[Operand::Stream(stream)],
-                    &[(read, false)],
-                );
+                self.send(at, lane, len, stream, read);
                 sources.push(Operand::Stream(stream));
             }
         }
@@ -266,6 +257,11 @@ impl Making<'_> {
         }
     }
 
+    fn send(&mut self, at: At, lane: u32, len: u32, stream: StreamId, read: Span) {
+        let source = self.operand(read);
+        self.combine(NodeId(read.gpu), lane, Some(at), len, &[source], &[Operand::Stream(stream)], &[(read, false)]);
+    }
+
     fn receive(&mut self, at: At, node: NodeId, lane: u32, len: u32, stream: StreamId, write: Span) {
         let sink = self.operand(write);
         self.combine(node, lane, Some(at), len, &[Operand::Stream(stream)], &[sink], &[(write, true)]);
@@ -280,17 +276,8 @@ impl Making<'_> {
         let mut sources = Vec::new();
         for &read in &m.reads {
             let stream = self.b.stream(NodeId(read.gpu), &[switch]);
-            let source = self.operand(read);
             let lane = self.switch_lane(at.0, false);
-            self.combine(
-                NodeId(read.gpu),
-                lane,
-                Some(at),
-                len,
-                &[source],
-                &[Operand::Stream(stream)],
-                &[(read, false)],
-            );
+            self.send(at, lane, len, stream, read);
             sources.push(Operand::Stream(stream));
         }
         let nodes: Vec<NodeId> = group.iter().map(|&g| NodeId(g)).collect();
