@@ -77,6 +77,11 @@ pub enum Compute {
         operations: f64,
         bytes: f64,
     },
+    /// A sum of a schedule: the bytes of its operands, and its operations. It takes the machine's time of a reduction.
+    Reduced {
+        bytes: u64,
+        operations: u64,
+    },
 }
 
 /// A collective that every group of a set makes at the same time.

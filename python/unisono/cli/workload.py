@@ -171,17 +171,21 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
 
 
 def _print_times(report: WorkloadReport, where: str) -> None:
-    exposed = report["exposed_seconds"]
+    fields = [
+        ("iteration", _ms(report["seconds"])),
+        ("compute", _ms(report["compute_seconds"])),
+        ("communication", _ms(report["communication_seconds"])),
+        ("exposed", _part(report["exposed_seconds"], report)),
+    ]
+    if report["waiting_seconds"] > 0:
+        fields.append(("waiting", _part(report["waiting_seconds"], report)))
     print_lines(f"{report['workload']} on {where}")
-    print_fields(
-        [
-            ("iteration", _ms(report["seconds"])),
-            ("compute", _ms(report["compute_seconds"])),
-            ("communication", _ms(report["communication_seconds"])),
-            ("exposed", f"{_ms(exposed)} ({exposed / report['seconds'] if report['seconds'] else 0:.1%})"),
-        ]
-    )
+    print_fields(fields)
     print_lines("")
+
+
+def _part(seconds: float, report: WorkloadReport) -> str:
+    return f"{_ms(seconds)} ({seconds / report['seconds'] if report['seconds'] else 0:.1%})"
 
 
 def _ms(seconds: float) -> str:

@@ -4,7 +4,10 @@
 //! large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound is that of the
 //! first group alone, which holds for all groups together too.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use rustc_hash::FxHashMap;
 use unisono_algorithms::{Means, Params, ranks::Extents};
@@ -21,7 +24,8 @@ use super::{
         WorkloadError,
         shared::{InGroups, SharedNetwork},
     },
-    Chosen,
+    Chosen, Messages, Ports,
+    reduction::Reduction,
 };
 use crate::{Asked, BoundReport, Part, PlanError, Problem, Root, Target, plan, report::map, targets::require};
 
@@ -59,6 +63,30 @@ pub struct Prices<'a> {
     chosen: Vec<Vec<Chosen>>,
     /// The row of each length and time of messages between pairs.
     messages: FxHashMap<(u64, Option<u64>), usize>,
+    /// On a network, of each pair of a sender and a receiver.
+    ports: FxHashMap<(u32, u32), Ports>,
+}
+
+/// The messages of a program by their prices. `rows` is the number of each node's communication, by class.
+pub(super) struct PricedMessages<'a> {
+    pub prices: &'a Prices<'a>,
+    pub rows: &'a [Vec<Option<usize>>],
+}
+
+impl Messages for PricedMessages<'_> {
+    fn latency_seconds(&self, class: usize, node: usize) -> f64 {
+        self.rows[class][node].map_or(0.0, |row| self.prices.rows[row].latency_seconds)
+    }
+
+    fn ports(&self, class: usize, node: usize) -> Option<&Ports> {
+        let class = &self.prices.graph.classes[class];
+        let Work::Send { to, .. } = class.nodes[node].work else { return None };
+        self.prices.ports.get(&(*class.ranks.first()?, to))
+    }
+
+    fn machines(&self) -> Option<u32> {
+        self.prices.shared.as_ref().map_or(Some(1), SharedNetwork::send_machines)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,6 +129,7 @@ impl<'a> Prices<'a> {
             rows: Vec::new(),
             chosen: Vec::new(),
             messages: FxHashMap::default(),
+            ports: FxHashMap::default(),
         })
     }
 
@@ -143,6 +172,30 @@ impl<'a> Prices<'a> {
 
     pub fn graph(&self) -> &'a WorkloadGraph {
         self.graph
+    }
+
+    /// Checks that the program makes every kind of collective for which an algorithm is named. All of its nodes have rows.
+    ///
+    /// # Errors
+    /// A kind that it does not make.
+    pub(super) fn check_names(&self) -> Result<(), PlanError> {
+        let made: BTreeSet<&str> = self
+            .known
+            .iter()
+            .filter_map(|(key, &row)| match key {
+                Key::Collective(_) => Some(self.rows[row].kind),
+                _ => None,
+            })
+            .collect();
+        let Some(kind) = self.algorithms.keys().find(|kind| !made.contains(**kind)) else { return Ok(()) };
+        let made =
+            if made.is_empty() { "programs with collectives".to_owned() } else { Vec::from_iter(made).join(", ") };
+        Err(WorkloadError::Unused { program: self.graph.name.clone(), kind: (*kind).to_owned(), made }.into())
+    }
+
+    /// The time of a sum in a rank.
+    pub(super) fn reduction(&self) -> Reduction {
+        Reduction::new(self.machine, self.graph.ranks)
     }
 
     /// The name of the model by which communications are timed.
@@ -212,6 +265,9 @@ impl<'a> Prices<'a> {
 
     /// A message between a pair. Those of one length that take equally long share a row.
     fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
+        if let Some(shared) = &self.shared {
+            self.ports.entry((from, to)).or_insert_with(|| shared.ports(from, to));
+        }
         // Ranks of a machine without a network are alike. Of a network, those with equal times are alike.
         let shared = self.shared.as_ref().map(|shared| shared.message_seconds(from, to, bytes));
         let alike = (bytes, shared.map(f64::to_bits));
