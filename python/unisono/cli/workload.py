@@ -25,7 +25,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     type=click.Choice(["model", "flow", "packet"]),
     default="model",
     show_default=True,
-    help="The time of communication: by the model of plans, by flows on links (of --from), or packet by packet.",
+    help="The time of communication: by the model of plans, by flows on links, or packet by packet.",
 )
 @click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")

@@ -52,6 +52,7 @@ pub fn from_tasks(
         receivers: Vec::new(),
         classes: (0..ranks).map(class).collect::<Result<_, NotTasks>>()?,
         queues: Queues::AsReady,
+        choices: Vec::new(),
         findings: Vec::new(),
         unknown: BTreeMap::new(),
         notes: Vec::new(),

@@ -36,6 +36,7 @@ fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGr
         receivers: Vec::new(),
         classes,
         queues: Queues::InOrder,
+        choices: Vec::new(),
         findings: Vec::new(),
         unknown,
         notes: Vec::new(),

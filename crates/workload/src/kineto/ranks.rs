@@ -124,6 +124,7 @@ impl<'a> Program<'a> {
             classes,
             // NCCL sends messages of different pairs on streams of their own. Compute is one after the other by its edges.
             queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
+            choices: Vec::new(),
             findings: Vec::new(),
             unknown,
         };

@@ -325,19 +325,30 @@ impl<'a> Prices<'a> {
         let problem = Problem::new(&asked)?;
         let bound = tightest(&problem.cost()).map(crate::report::bound_report);
         let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
-        let named = self.algorithms.get(collected.kind.name()).map(String::as_str);
+        let choice = self.graph.choices.get(collected.groups as usize);
+        let asked_for = self.algorithms.get(collected.kind.name());
+        let (named, wanted) = match choice {
+            Some(choice) if asked_for.is_none() => {
+                let wanted = choice.params.iter().fold(Params::new(), |all, (key, value)| all.with(key, value));
+                (choice.algorithm.as_deref(), wanted)
+            }
+            _ => (asked_for.map(String::as_str), Params::new()),
+        };
         match &self.shared {
             Some(shared) if groups.len() > 1 || size > MOST_PLANNED => {
-                let line = Extents::new(&[size]).expect("a group has a rank");
-                let case = shared.case(collected.kind, root, (dtype, elements), line)?;
-                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: Params::new() };
+                let is_whole = |sides: &[u32; 2]| sides[0].checked_mul(sides[1]) == Some(size);
+                let sides = choice.and_then(|choice| choice.shape).filter(is_whole);
+                let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
+                let extents = extents.expect("a group has a rank");
+                let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
+                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted };
                 let taken = shared.collective(&asked)?;
                 let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
                 let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
                 Ok((Communication { algorithm, params, seconds, ..common }, Some(chosen)))
             }
             _ => {
-                let plan = plan(problem, named, &Params::new())?;
+                let plan = plan(problem, named, &wanted)?;
                 let best = plan.best();
                 let (algorithm, params) = (best.algorithm.name().to_owned(), map(&best.params));
                 let priced = Communication { algorithm, params, seconds: best.time.seconds, ..common };

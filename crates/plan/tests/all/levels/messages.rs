@@ -26,6 +26,7 @@ fn tasks(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
         receivers: Vec::new(),
         classes: (0..).zip(nodes).map(class).collect(),
         queues: Queues::AsReady,
+        choices: Vec::new(),
         findings: Vec::new(),
         notes: Vec::new(),
         unknown: std::collections::BTreeMap::new(),
