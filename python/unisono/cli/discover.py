@@ -10,6 +10,7 @@ from unisono.base.files import read_json
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
 from unisono.cli._sources import NO_GRAPH, NO_MACHINE, refuse_unused
+from unisono.cli._types import MACHINE
 from unisono.discovery.prediction import Prediction, total_lines
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks.recording import record
@@ -21,7 +22,7 @@ __all__ = ["discover"]
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
 @click.option("--rules", metavar="NAME", default="full", help="full, paper (the published rules) or off [full].")
-@click.option("--machine", metavar="NAME|FILE", help="Also predict what the communication takes there.")
+@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Also predict what the communication takes there.")
 @click.option("--model", metavar="NAME", help="With a machine of ranks: by this model [the machine's].")
 @click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
 @click.option("--graph", metavar="FILE.dot|svg|png", help="Write what each rank does: for Graphviz, or a picture.")

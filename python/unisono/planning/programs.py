@@ -7,8 +7,9 @@ from pathlib import Path
 
 from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, read_bytes, read_text, title
-from unisono.base.inputs import finite, named
+from unisono.base.inputs import finite
 from unisono.base.messages import shown
+from unisono.base.names import named
 from unisono.base.reports import StepReport
 from unisono.machines.descriptions import machine as machine_of
 
