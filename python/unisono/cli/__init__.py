@@ -30,6 +30,7 @@ NAMES = (
     "bound",
     "calibrate",
     "discover",
+    "doctor",
     "emit",
     "export",
     "import",
