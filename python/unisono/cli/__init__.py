@@ -39,6 +39,7 @@ NAMES = (
     "reproduce",
     "run",
     "schedule",
+    "show",
     "simulate",
     "sweep",
     "topology",
