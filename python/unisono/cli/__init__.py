@@ -29,6 +29,7 @@ NAMES = (
     "bench",
     "bound",
     "calibrate",
+    "compare",
     "discover",
     "doctor",
     "emit",
