@@ -107,7 +107,11 @@ def _ranks() -> Check:
         version = metadata.version("mpi4py")
     except metadata.PackageNotFoundError:
         return Check(
-            name, False, False, "not installed; calibrate, tune, bench and unisono.mpi need it", "pip install mpi4py"
+            name,
+            False,
+            False,
+            "not installed; calibrate, tune, bench and unisono.mpi need it",
+            "pip install 'unisono[mpi]'",
         )
     try:
         launcher = _launcher()

@@ -31,7 +31,7 @@ def compare(
 
     A workload is a name of ``unisono.workload_presets()``, a file of one, or a program of another tool
     (``unisono.step``, whose compute takes rates of accelerators from the machines, or from ``tflops`` and
-    ``memory_gb_per_second``). A row has ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (price of the
+    ``memory_gb_per_second``). A row has ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the
     network; None where the machine states no prices) and ``time_x_cost`` (seconds times dollars). Where a workload does
     not fit a machine, the times are None and ``reason`` says why.
 
