@@ -113,6 +113,7 @@ def test_messages_longer_than_mpi_counts_go_in_pieces() -> None:
         ("task", "different programs: submission 5 is task 'step3' on rank 0, 2, task 'step3x' on rank 1"),
         ("fewer", "submission 7 is task 'fetch of a' on rank 0, 2, task 'more' on rank 1"),
         ("order", "submission 7 is task 'fetch of a' on rank 0, 2, task 'fetch of b' on rank 1"),
+        ("contents", "the contents that array 'drawn' begins with differ between ranks 0 and 1"),
     ],
 )
 def test_ranks_that_differ_are_all_told(how: str, why: str) -> None:
