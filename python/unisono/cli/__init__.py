@@ -20,7 +20,7 @@ from click.shell_completion import shell_complete
 from unisono import __version__
 from unisono.base import interrupts
 from unisono.base.limits import note_large_work
-from unisono.cli import _failures
+from unisono.cli import _failures, _jobs
 from unisono.cli._examples import EXAMPLES, UNDER_MPI
 
 __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
@@ -28,7 +28,8 @@ __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 #: The commands by what they are for. Each is a module of its own, imported when it is first asked for.
 GROUPS = {
     "Plan, prove and simulate": (
-        "plan", "bound", "schedule", "verify", "simulate", "sweep", "emit", "import", "show", "algorithms", "machines",
+        "plan", "bound", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
+        "algorithms", "machines",
     ),
     "MPI programs": ("calibrate", "tune", "bench", "run", "export"),
     "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),
@@ -113,7 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = program.invoke(context)
         sys.stdout.flush()
     except BaseException as failure:
-        return _failures.report(failure)
+        code = _failures.report(failure)
+        # Threads may still compute what nobody waits for.
+        return _jobs.end(code) if arguments is None else code
     finally:
         note_large_work(None)
     return code if isinstance(code, int) else 0

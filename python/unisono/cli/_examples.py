@@ -22,6 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "export": ("export cluster.plan --format openmpi-rules -o rules.conf --no-check",),
     "import": ("import ring.json --format mscclpp -o imported.sched",),
     "machines": ("machines", "machines dgx-h100"),
+    "merge": ("merge part-1.json part-2.json -o sweep.csv",),
     "plan": (
         "plan allreduce --machine archer --ranks 96 --bytes 64K",
         "plan reduce --machine wse2 --shape 64x64 --elements 256 -o reduce.sched",
@@ -32,7 +33,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "schedule": ("schedule allreduce --machine archer --ranks 8 --bytes 1MiB --algorithm ring -o ring.sched",),
     "show": ("show ring.sched", "show cluster.plan"),
     "simulate": ("simulate ring.sched --trace ring.json.trace",),
-    "sweep": ("sweep allreduce --machine archer --shapes 8..64 --elements 1..4096 -o sweep.csv",),
+    "sweep": (
+        "sweep allreduce --machine archer --shapes 8..64 --elements 1..4096 -o sweep.csv",
+        "sweep allreduce --machine archer --shapes 8..64 --elements 1..4096 --shard 1/2 -o part-1.json",
+        "sweep allreduce --machine archer --shapes 8..64 --elements 1..4096 --shard 2/2 -o part-2.json",
+    ),
     "topology": ("topology hx2mesh-small --plot mesh.png",),
     "traffic": ("traffic permutation --machine hx2mesh-small --bytes 64KiB --level flow",),
     "tune": ("tune allreduce,broadcast --machine cluster.toml --for openmpi-rules -o cluster.plan",),
