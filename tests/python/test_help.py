@@ -14,7 +14,7 @@ from unisono.cli._examples import EXAMPLES, UNDER_MPI
 from .conftest import ROOT, Ran, call
 
 #: Commands whose examples write what others read come first.
-ORDER = ("plan", "schedule", "emit", "import")
+ORDER = ("plan", "schedule", "emit", "import", "sweep", "merge")
 
 
 def test_groups_hold_every_command_once() -> None:

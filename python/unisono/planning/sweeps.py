@@ -64,13 +64,14 @@ def sweep(
     against = None if baseline is None else names.algorithm(baseline)
     counts = [checked_count(count) for count in lengths]
     first, step = _checked_shard(shard)
+    total = len(range(first, len(listed) * len(counts), step))
+    # Before lists of points are made, which may be long.
+    _core.admit_sweep(total, 0)
     sized = [with_shape(machine, shape) for shape in listed]
     asked_points = [(one, count) for one in sized for count in counts][first::step]
     calls = [
         (kind, one, count, chosen, against, of, how, checked_root(root), params, model) for one, count in asked_points
     ]
-    total = len(calls)
-    _core.admit_sweep(total, 0)
     points: list[SweepPoint] = []
     spent = expected = 0
     before: Machine | None = None
