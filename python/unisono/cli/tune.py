@@ -1,17 +1,21 @@
 """`unisono tune`: a plan file by measurement, under mpiexec."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 import unisono
 from unisono import InputError
+from unisono.base import names
 from unisono.base.files import check_writable
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
+from unisono.cli._types import MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED
+from unisono.mpi.exports import FORMATS, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import import_mpi, together
 from unisono.tuning import LIBRARY, Cell, groups, rows_of
@@ -19,17 +23,36 @@ from unisono.tuning import tune as measure
 
 __all__ = ["tune"]
 
+_Says = Callable[[unisono.Plan], str | None] | None
+#: The library for MPI programs of Unisono, which runs every schedule.
+PRELOAD = "preload"
+#: Formats of libraries that run the ranks that are measured.
+OF_MPI = [name for name in FORMATS if not name.startswith("nccl")]
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
 
 @click.command()
 @click.argument("collectives", metavar="COLLECTIVE[,COLLECTIVE...]")
-@click.option("--machine", metavar="M.toml", required=True, help="Proposes candidates; unisono calibrate writes one.")
+@click.option(
+    "--machine",
+    type=MACHINE,
+    metavar="M.toml",
+    required=True,
+    help="Proposes candidates; unisono calibrate writes one.",
+)
 @click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as 2,4,8; by default all of this run.")
 @click.option("--per-node", metavar="LIST", help="The most ranks on a node; by default all that there are.")
 @click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure at, in bytes.")
 @click.option("--candidates", type=int, default=3, show_default=True, metavar="N", help="Proposals a size.")
 @click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Interleaved rounds a size.")
+@click.option(
+    "--for",
+    "target",
+    type=click.Choice([PRELOAD, *OF_MPI]),
+    default=PRELOAD,
+    show_default=True,
+    help="Measure only what a file of this format can express, for 'unisono export'; preload: everything.",
+)
 @click.option("-o", "--output", metavar="T.plan", required=True, help="The plan file to write.")
 @json_option
 def tune(
@@ -40,6 +63,7 @@ def tune(
     sizes: str,
     candidates: int,
     rounds: int,
+    target: str,
     output: str,
     as_json: bool,
 ) -> int:
@@ -47,9 +71,9 @@ def tune(
     mpi = import_mpi()
     world = mpi.COMM_WORLD
 
-    def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None]:
-        names = list(dict.fromkeys(collectives.split(",")))
-        wrong = next((name for name in names if name not in MEASURED), None)
+    def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None, _Says]:
+        asked = list(dict.fromkeys(map(names.collective, collectives.split(","))))
+        wrong = next((name for name in asked if name not in MEASURED), None)
         if wrong is not None:
             raise InputError(f"'{wrong}' cannot be tuned; accepted are {', '.join(MEASURED)}")
         if candidates < 1 or rounds < 2:
@@ -65,14 +89,15 @@ def tune(
             raise InputError("--ranks has 1; one rank has nothing to tune")
         limits = whole_numbers(per_node, "--per-node", world.size) if per_node else None
         where = of_ranks(machine, world.size, "tuning is for")
-        return names, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits
+        expressible = None if target == PRELOAD else says(target)
+        return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, expressible
 
-    names, where, counts, wanted, limits = together(world, checked)
+    kinds, where, counts, wanted, limits, expressible = together(world, checked)
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
     with progress("tuning") as on_cell:
-        families = measure(mpi, world, names, where, counts, (placed, limits), candidates, rounds, on_cell)
+        families = measure(mpi, world, kinds, where, counts, (placed, limits), candidates, rounds, on_cell, expressible)
     if world.rank != 0:
         return 0
     measured = [family for family in families if family.cells]

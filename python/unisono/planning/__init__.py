@@ -1,22 +1,25 @@
 """Plans, bounds and sweeps; plan files and decision tables; code for other tools; training and other programs."""
 
 from unisono.planning.certificates import check_bound
+from unisono.planning.comparison import compare
 from unisono.planning.emission import emit, emit_files, import_schedule
 from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.plan_files import load_plans, save_plans
 from unisono.planning.plans import bounds, plan
 from unisono.planning.programs import read_workload, step
-from unisono.planning.sweeps import sweep
+from unisono.planning.sweeps import merge_shards, sweep
 from unisono.planning.workloads import workload
 
 __all__ = [
     "bounds",
     "check_bound",
     "check_gpu_plan",
+    "compare",
     "emit",
     "emit_files",
     "import_schedule",
     "load_plans",
+    "merge_shards",
     "plan",
     "read_workload",
     "save_plans",
