@@ -191,6 +191,8 @@ def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -
         "compute_seconds": made.compute,
         "communication_seconds": made.allreduce,
         "exposed_seconds": made.exposed,
+        "hidden_seconds": made.allreduce - made.exposed,
+        "waiting_seconds": 0.0,
         "phases": phases,
         "packets": None,
         "events": None,

@@ -103,7 +103,8 @@ def test_packets_take_about_what_the_model_predicts(machine: str) -> None:
     assert packets["packets"]
     assert packets["events"]
     assert packets["compute_seconds"] == model["compute_seconds"]
-    assert packets["seconds"] == pytest.approx(packets["compute_seconds"] + packets["exposed_seconds"])
+    parts = packets["compute_seconds"] + packets["exposed_seconds"] + packets["waiting_seconds"]
+    assert packets["seconds"] == pytest.approx(parts)
     assert packets["seconds"] == pytest.approx(model["seconds"], rel=0.15)
     assert {row["algorithm"] for row in packets["collectives"]} == {row["algorithm"] for row in model["collectives"]}
 
@@ -184,7 +185,13 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
         (("--from", "small.hlo", "--minibatch", "2"), "--minibatch is for vgg16"),
         (("--from", "small.hlo", "--what-if", "planes"), "'planes' is not KEY=VALUE"),
         (("--from", "small.hlo", "--what-if", "color=3"), "unknown field `color`"),
-        (("--from", "small.hlo", "--what-if", "planes=many"), "planes=many"),
+        (("--from", "small.hlo", "--what-if", "color=3"), "also machine, fail, tflops, memory_gb_per_second, and"),
+        (("--from", "small.hlo", "--what-if", "planes=many"), 'planes=many: found the string "many"; accepted is a'),
+        (("--from", "small.hlo", "--what-if", "topology=5"), "found the integer `5`; accepted is a table"),
+        (("--from", "small.hlo", "--what-if", "kind=wafer"), "kind says which machine it is; accepted are other keys"),
+        (("--from", "small.hlo", "--what-if", "accelerator.tflops=5"), "accepted are tflops and memory_gb_per_second"),
+        (("--from", "small.hlo", "--what-if", "broadcast=binomial"), "small has no broadcast, so no algorithm can be"),
+        (("--from", "small.hlo", "--what-if", "planes=1,planes=2"), "occurs twice; give each value a --what-if of its"),
         (("--from", "small.hlo", "--what-if", "machine=none"), "'none' is neither a machine preset nor"),
         (("--from", "small.hlo", "--tflops", "5"), "tflops is given without memory_gb_per_second"),
         (("--from", "small.hlo", "--tflops", "-1", "--memory-gb-per-second", "1"), "accepted is a number above 0"),
@@ -276,9 +283,20 @@ def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, 
     run = un.simulate(plan.schedule)
     again = un.simulate_goal(tmp_path / "out", machine=machine)
     assert (again.seconds, list(again.finish)) == (run.seconds, list(run.finish))
-    # As a program, by the model of messages between pairs.
-    report = un.step(tmp_path / "out", machine, **RATES)
+    # As a program, by the model of messages between pairs, and by packets; sums take no rates of an accelerator.
+    report = un.step(tmp_path / "out", machine)
     assert 0.5 * run.seconds < report["seconds"] < 2 * run.seconds
+    assert un.step(tmp_path / "out", machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
+
+
+def test_sums_of_traces_take_the_time_of_the_machine(tmp_path: Path) -> None:
+    machine = un.machine("torus2d-small", shape=4).changed("gamma_ns_per_byte", "0.5")
+    plan = un.plan("allreduce", machine, bytes="1MiB", algorithm="ring")
+    un.emit(plan.schedule, "chakra", tmp_path / "out")
+    report = un.step(tmp_path / "out", machine)
+    # Each of 4 ranks reduces three quarters of the vector; each of 4 planes a quarter of that.
+    planes = machine.describe()["planes"]
+    assert report["compute_seconds"] == pytest.approx(0.75 * 2**20 * 0.5e-9 / planes)
 
 
 def test_goal_is_a_program(tmp_path: Path) -> None:

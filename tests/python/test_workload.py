@@ -69,6 +69,24 @@ def test_packets_agree_with_the_model(pairs: str) -> None:
     assert held["seconds"] - by_model["seconds"] == pytest.approx(first["end"] - first["begin"])
 
 
+def test_a_workload_file_names_algorithms_at_every_level(pairs: str) -> None:
+    named = 'over = ["data"]\nalgorithm = "bucket"'
+    Path(pairs).write_text(PAIRS.replace('over = ["pair"]', named).replace("262144", "65536"))
+    before = un.workload(pairs, "torus2d-small")
+    assert before["phases"][0]["communication"][0]["algorithm"] == "bucket"
+    for level in ("model", "flow", "packet"):
+        for report in (un.workload(pairs, "torus2d-small", level=level), un.step(pairs, "torus2d-small", level=level)):
+            made = [c for phase in report["phases"] for c in phase["communication"]]
+            assert made[0]["algorithm"] == "bucket"
+            assert report["seconds"] == pytest.approx(before["seconds"], rel=0.05)
+    by_file = un.step(pairs, "torus2d-small")["phases"][0]["communication"][0]
+    assert by_file == {**before["phases"][0]["communication"][0], "blocking": by_file["blocking"]}
+    other = un.step(pairs, "torus2d-small", algorithms={"allreduce": "ring"})
+    assert other["phases"][0]["communication"][0]["algorithm"] == "ring"
+    with pytest.raises(un.InputError, match="level is 'guess'; accepted are model, flow and packet"):
+        un.workload(pairs, "torus2d-small", level="guess")
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: Path) -> None:
     picture = tmp_path / "pairs.svg"
     code, report, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small", "--plot", str(picture), "--json")

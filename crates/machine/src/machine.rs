@@ -77,6 +77,22 @@ impl MachineText<'_> {
     }
 }
 
+/// A message of the reader about the type of a value, in plain words.
+fn of_value(message: &str) -> String {
+    let Some((found, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    else {
+        return message.to_owned();
+    };
+    let accepted = match expected {
+        "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" => "a whole number",
+        "a map" => "a table",
+        other => other,
+    };
+    format!("found the {found}; accepted is {accepted}")
+}
+
 /// A kind of machine: the name that files give it, and its reader.
 pub struct MachineKind {
     pub name: &'static str,
@@ -187,6 +203,10 @@ impl Machine {
     /// A key that the file cannot have, or a value out of range.
     pub fn with_value(&self, key: &str, value: &str) -> Result<Self, MachineError> {
         let origin = format!("{} with {}={}", self.name(), excerpt(key), excerpt(value));
+        if ["name", "kind", "summary"].contains(&key) {
+            let message = format!("{key} says which machine it is; accepted are other keys of its file, as link_gbps");
+            return Err(MachineError::Toml { origin, message });
+        }
         let source = self.to_toml();
         let mut table: toml::Table = MachineText { text: &source, origin: &origin, files: &|_| None }.parse()?;
         let read = format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut read| read.remove("value"));
@@ -201,7 +221,11 @@ impl Machine {
             })?;
         }
         at.insert(last.to_owned(), value);
-        Self::from_toml(&table.to_string(), &origin)
+        // The user has not seen the lines of this text.
+        Self::from_toml(&table.to_string(), &origin).map_err(|error| match error {
+            MachineError::Toml { message, .. } => MachineError::Toml { origin, message: of_value(&message) },
+            other => other,
+        })
     }
 
     /// The same with the text of files that the description names.

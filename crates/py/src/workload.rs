@@ -3,7 +3,14 @@
 use pyo3::prelude::*;
 use serde::Serialize;
 use unisono_machine::network::Network;
-use unisono_plan::workload::{Iteration, NetworkWorkload, WORKLOADS, Workload, WorkloadError, iterate, tasks};
+use unisono_plan::{
+    RunError,
+    workload::{
+        Iteration, NetworkWorkload, WORKLOADS, Workload,
+        graph::{Level, Prices, Step},
+        iterate, tasks,
+    },
+};
 use unisono_sim::{
     endpoint,
     network::{Interconnect, Options, run},
@@ -13,6 +20,7 @@ use crate::{
     errors::{detached, input, plan_error, to_python},
     machine::Machine,
     simulate::failed,
+    workload_graph::part_of,
 };
 
 #[derive(Serialize)]
@@ -90,11 +98,16 @@ pub fn workload<'py>(
             (iteration, Some(done.packets), Some(done.events))
         }
         other => {
-            return Err(input(WorkloadError::Level {
-                origin: workload.name,
-                found: other.to_owned(),
-                accepted: "model and packet; a program of --from has flow too",
-            }));
+            // As a program, whose levels are all that there are.
+            let level = Level::named(other, &workload.name).map_err(input)?;
+            let timed = detached(py, || {
+                let graph = workload.program();
+                let part = part_of(machine, Some(&workload))?;
+                let prices = Prices::new(&graph, machine.description(), &part)?;
+                Step { prices, accelerator: None, overlap, level }.report()
+            })?;
+            let done = timed.map_err(|e: RunError| failed(py, e))?;
+            (done.iteration, done.packets, done.events)
         }
     };
     let report = Report {

@@ -94,7 +94,7 @@ impl WorkloadGraph {
             memory_bytes_per_second,
         });
         let timed = detached(py, || {
-            let part = self.part(machine)?;
+            let part = part_of(machine, self.1.as_ref())?;
             let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms);
             Step { prices, accelerator, overlap, level }.report()
         })?;
@@ -106,18 +106,16 @@ impl WorkloadGraph {
     }
 }
 
-impl WorkloadGraph {
-    /// The part of a machine on which the ranks run: on a whole network of rows and columns, a workload names the place of each.
-    fn part(&self, machine: &Machine) -> Result<Part, PlanError> {
-        match (machine.part(), &self.1, machine.description().get::<Network>()) {
-            (Part::All, Some(workload), Some(network)) => {
-                let topology = network.topology(&network.name)?;
-                // Boxes are no rows of a grid: ranks take them in order.
-                let is_in_order = topology.name() == "boxes";
-                let in_places = || places(workload, &network.name, &topology.extents()).map(Part::Places);
-                Ok(if is_in_order { Part::All } else { in_places()? })
-            }
-            (part, ..) => Ok(part.clone()),
+/// The part of a machine on which the ranks run: on a whole network of rows and columns, a workload names the place of each.
+pub fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<Part, PlanError> {
+    match (machine.part(), workload, machine.description().get::<Network>()) {
+        (Part::All, Some(workload), Some(network)) => {
+            let topology = network.topology(&network.name)?;
+            // Boxes are no rows of a grid: ranks take them in order.
+            let is_in_order = topology.name() == "boxes";
+            let in_places = || places(workload, &network.name, &topology.extents()).map(Part::Places);
+            Ok(if is_in_order { Part::All } else { in_places()? })
         }
+        (part, ..) => Ok(part.clone()),
     }
 }

@@ -17,9 +17,13 @@ impl Accelerator {
     pub fn seconds(&self, compute: &Compute) -> f64 {
         match *compute {
             Compute::Measured { seconds } => seconds,
-            Compute::Counted { operations, bytes } => {
-                (operations / self.operations_per_second).max(bytes / self.memory_bytes_per_second)
-            }
+            Compute::Counted { operations, bytes } => self.counted(operations, bytes),
+            #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
+            Compute::Reduced { bytes, operations } => self.counted(operations as f64, bytes as f64),
         }
+    }
+
+    fn counted(&self, operations: f64, bytes: f64) -> f64 {
+        (operations / self.operations_per_second).max(bytes / self.memory_bytes_per_second)
     }
 }

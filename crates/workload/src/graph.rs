@@ -19,6 +19,8 @@ pub struct WorkloadGraph {
     pub ranks: u32,
     /// Each distinct set of groups once.
     pub groups: Vec<Groups>,
+    /// Of each set of groups, how its collectives are made; empty where no program says it.
+    pub choices: Vec<Choice>,
     /// Each distinct table of receivers once: of each rank the rank that it sends to, itself where it sends nothing.
     pub receivers: Vec<Vec<u32>>,
     pub classes: Vec<RankClass>,
@@ -29,6 +31,16 @@ pub struct WorkloadGraph {
     pub unknown: BTreeMap<String, u64>,
     /// What the reader had to assume, in sentences.
     pub notes: Vec<String>,
+}
+
+/// How the collectives of a set of groups are made, as far as the program says it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Choice {
+    /// Without one the fastest is taken.
+    pub algorithm: Option<String>,
+    pub params: BTreeMap<String, String>,
+    /// The rows and columns in which the ranks of a group lie.
+    pub shape: Option<[u32; 2]>,
 }
 
 /// The order in which the queues of a rank take nodes.
@@ -76,6 +88,11 @@ pub enum Compute {
     Counted {
         operations: f64,
         bytes: f64,
+    },
+    /// A sum of a schedule: the bytes of its operands, and its operations. It takes the machine's time of a reduction.
+    Reduced {
+        bytes: u64,
+        operations: u64,
     },
 }
 

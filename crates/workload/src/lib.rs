@@ -18,7 +18,7 @@ mod read;
 
 pub use accelerator::Accelerator;
 pub use error::{Place, ReadError};
-pub use graph::{Collected, Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+pub use graph::{Choice, Collected, Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 pub use groups::{Groups, GroupsError};
 pub use hlo::Finding;
 pub use pairs::Unmatched;

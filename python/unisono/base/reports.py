@@ -365,6 +365,8 @@ class WorkloadReport(TypedDict):
     compute_seconds: float
     communication_seconds: float
     exposed_seconds: float
+    hidden_seconds: float
+    waiting_seconds: float
     phases: list[WorkloadPhase]
     packets: int | None
     events: int | None
@@ -413,6 +415,7 @@ class WhatIf(TypedDict):
     compute_seconds: float
     communication_seconds: float
     exposed_seconds: float
+    waiting_seconds: float
     cost_usd: float | None
     time_x_cost: float | None
     speed_up: float
@@ -423,8 +426,8 @@ class StepReport(WorkloadReport):
 
     format: str
     classes: int
+    rank: int
     model: str
-    hidden_seconds: float
     collectives: list[StepCollective]
     second_opinion: list[SecondOpinion]
     unknown: dict[str, int]

@@ -21,9 +21,9 @@ def parse_changes(text: str) -> dict[str, object]:
         if not key or not equals or not value:
             raise click.BadParameter(f"'{part}' is not KEY=VALUE, as in link_gbps=800", param_hint="--what-if")
         if key in changes:
-            raise click.BadParameter(
-                f"'{key}' occurs twice; name several failures as fail=3-17+4", param_hint="--what-if"
-            )
+            of_value = "give each value a --what-if of its own"
+            several = "name several failures as fail=3-17+4" if key == "fail" else of_value
+            raise click.BadParameter(f"'{key}' occurs twice; {several}", param_hint="--what-if")
         changes[key] = _number(key, value) if key in ("tflops", "memory_gb_per_second") else value
     return changes
 

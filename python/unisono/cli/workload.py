@@ -28,7 +28,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     type=click.Choice(["model", "flow", "packet"]),
     default="model",
     show_default=True,
-    help="The time of communication: by the model of plans, by flows on links (of --from), or packet by packet.",
+    help="The time of communication: by the model of plans, by flows on links, or packet by packet.",
 )
 @click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
@@ -174,17 +174,21 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
 
 
 def _print_times(report: WorkloadReport, where: str) -> None:
-    exposed = report["exposed_seconds"]
+    fields = [
+        ("iteration", _ms(report["seconds"])),
+        ("compute", _ms(report["compute_seconds"])),
+        ("communication", _ms(report["communication_seconds"])),
+        ("exposed", _part(report["exposed_seconds"], report)),
+    ]
+    if report["waiting_seconds"] > 0:
+        fields.append(("waiting", _part(report["waiting_seconds"], report)))
     print_lines(f"{report['workload']} on {where}")
-    print_fields(
-        [
-            ("iteration", _ms(report["seconds"])),
-            ("compute", _ms(report["compute_seconds"])),
-            ("communication", _ms(report["communication_seconds"])),
-            ("exposed", f"{_ms(exposed)} ({exposed / report['seconds'] if report['seconds'] else 0:.1%})"),
-        ]
-    )
+    print_fields(fields)
     print_lines("")
+
+
+def _part(seconds: float, report: WorkloadReport) -> str:
+    return f"{_ms(seconds)} ({seconds / report['seconds'] if report['seconds'] else 0:.1%})"
 
 
 def _ms(seconds: float) -> str:

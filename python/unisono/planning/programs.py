@@ -104,6 +104,7 @@ def step(
                 "compute_seconds": after["compute_seconds"],
                 "communication_seconds": after["communication_seconds"],
                 "exposed_seconds": after["exposed_seconds"],
+                "waiting_seconds": after["waiting_seconds"],
                 "cost_usd": after["cost_usd"],
                 "time_x_cost": after["time_x_cost"],
                 "speed_up": report["seconds"] / after["seconds"] if after["seconds"] > 0 else 1.0,
@@ -151,9 +152,22 @@ def _changed(
             own_rates[key] = finite(key, value)
         elif key.replace("_", "-") in collectives():
             own_algorithms[key.replace("_", "-")] = named("the algorithm", value)
+        elif key.startswith("accelerator"):
+            raise InputError(f"{key} is given; accepted are tflops and memory_gb_per_second, without a table")
         else:
-            other = other.changed(key, str(value))
+            other = _with_value(other, key, str(value))
     return other, own_rates, own_algorithms
+
+
+def _with_value(machine: Machine, key: str, value: str) -> Machine:
+    try:
+        return machine.changed(key, value)
+    except InputError as error:
+        text = str(error)
+        if f"unknown field `{key}`" not in text:
+            raise
+        more = ", ".join(("machine", "fail", *_RATES))
+        raise InputError(f"{text}; also {more}, and a kind of collective") from None
 
 
 def _accelerator(machine: Machine, rates: dict[str, float | None]) -> tuple[float, float] | None:

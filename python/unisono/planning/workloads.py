@@ -29,7 +29,8 @@ def workload(
     Holds ``seconds``, ``compute_seconds``, ``communication_seconds``, ``exposed_seconds`` (communication that no
     compute hides) and ``phases``, each with its ``communication``. By ``level`` "model" a communication takes what the
     model of plans on networks says, all groups sharing the links; by "packet" every packet of the iteration is
-    simulated. Without ``overlap`` each step waits for all communication before it.
+    simulated; by "flow" groups under way at the same time share links. Without ``overlap`` each step waits for all
+    communication before it.
 
     ``vgg16`` has a ``minibatch`` of images a node, 128 by default, and reduces its gradients by ``algorithm``,
     in-network by default; other workloads have neither.

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def draw(folder: Path) -> list[str]:
     return [str(path) for path in files]
 
 
+@cache
 def _savings(name: str) -> list[list[Any]]:
     """Of each cluster: cost times time of the nonblocking fat tree over its own."""
     rows = []

@@ -116,6 +116,25 @@ impl NetworkModel {
         self.message_ns(from, to, way_ns) + transfer_ns.max(self.overhead_ns)
     }
 
+    /// The links over which messages between two ranks leave the first and arrive at the second, each with the time for which
+    /// it is busy, divided by that of the busiest link on their way.
+    pub fn ports_of_pair(&self, from: u32, to: u32) -> [Vec<(u32, f64)>; 2] {
+        let [from, to] = [from, to].map(|rank| self.places[rank as usize]);
+        let mut on_links = FxHashMap::<u32, f64>::default();
+        let sent = Sent { from, to, bytes: 1.0 };
+        self.loads().route(&sent, 0.0, |link, load| *on_links.entry(link).or_default() += load);
+        let busiest = on_links.values().copied().fold(0.0, f64::max);
+        let mut ports = [Vec::new(), Vec::new()];
+        for (link, load) in on_links {
+            let ends = self.plane.link(link);
+            for (ports, _) in ports.iter_mut().zip([ends.from == from, ends.to == to]).filter(|(_, meets)| *meets) {
+                ports.push((link, load / busiest));
+            }
+        }
+        ports.iter_mut().for_each(|of| of.sort_unstable_by_key(|port| port.0));
+        ports
+    }
+
     /// Nanoseconds of exchanges that follow each other.
     pub fn exchanges_ns(&self, exchanges: &[Exchange]) -> f64 {
         self.exchanges_within_ns(exchanges, MOST_ROUTED)

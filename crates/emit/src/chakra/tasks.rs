@@ -52,6 +52,7 @@ pub fn from_tasks(
         receivers: Vec::new(),
         classes: (0..ranks).map(class).collect::<Result<_, NotTasks>>()?,
         queues: Queues::AsReady,
+        choices: Vec::new(),
         findings: Vec::new(),
         unknown: BTreeMap::new(),
         notes: Vec::new(),
@@ -111,10 +112,9 @@ fn work(rank: u32, task: Task, units: Units) -> Result<Work, NotTasks> {
         Kind::Send => Work::Send { to: peer, bytes: amount, tag },
         Kind::Receive => Work::Receive { from: peer, bytes: amount, tag },
         Kind::Calc => Work::Compute(Compute::Measured { seconds: amount as f64 * units.seconds_per_tick }),
-        Kind::Reduce => Work::Compute(Compute::Counted {
-            operations: (amount / units.element_bytes.max(1)) as f64,
-            bytes: amount as f64,
-        }),
+        Kind::Reduce => {
+            Work::Compute(Compute::Reduced { bytes: amount, operations: amount / units.element_bytes.max(1) })
+        }
     })
 }
 
@@ -139,6 +139,7 @@ pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGrap
             let task = match node.work {
                 Work::Compute(Compute::Measured { seconds }) => Task::calc(rounded(seconds / seconds_per_tick)),
                 Work::Compute(Compute::Counted { bytes, .. }) => Task::reduce(rounded(bytes)),
+                Work::Compute(Compute::Reduced { bytes, .. }) => Task::reduce(bytes),
                 Work::Send { to, bytes, tag } => Task::send(to, bytes, tag),
                 Work::Receive { from, bytes, tag } => Task::receive(from, bytes, tag),
                 Work::Collective(_) | Work::Permute { .. } => {

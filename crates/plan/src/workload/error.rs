@@ -36,6 +36,8 @@ pub enum WorkloadError {
         "{0} has messages between pairs of ranks, which flows are not made of; accepted are the levels model and packet"
     )]
     NoFlows(String),
+    #[error("{program} has no {kind}, so no algorithm can be named for it; accepted are {made}")]
+    Unused { program: String, kind: String, made: String },
     #[error("{name} cannot be simulated: {message}")]
     Tasks { name: String, message: String },
     #[error("step '{step}': {message}")]

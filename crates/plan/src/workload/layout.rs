@@ -35,14 +35,19 @@ pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
 
 /// How the ranks of a group lie.
 pub fn extents(workload: &Workload, communication: &Communication) -> Extents {
-    let mut within = workload.dimensions.iter().filter(|d| is_inside(d, communication));
-    let rectangle = match (within.next(), within.next()) {
-        // Of one dimension: its rectangle; of several, ranks do not lie row by row.
-        (Some(d), None) => d.shape.and_then(|sides| Extents::new(&sides)),
-        _ => None,
-    };
+    let rectangle = rectangle(workload, communication).and_then(|sides| Extents::new(&sides));
     let line = || Extents::new(&[workload.group_size(communication)]).expect("a size above 0");
     rectangle.unwrap_or_else(line)
+}
+
+/// The rows and columns of a group, where it has them.
+pub(super) fn rectangle(workload: &Workload, communication: &Communication) -> Option<[u32; 2]> {
+    let mut within = workload.dimensions.iter().filter(|d| is_inside(d, communication));
+    match (within.next(), within.next()) {
+        // Of one dimension: its rectangle; of several, ranks do not lie row by row.
+        (Some(d), None) => d.shape,
+        _ => None,
+    }
 }
 
 fn is_inside(dimension: &Dimension, communication: &Communication) -> bool {

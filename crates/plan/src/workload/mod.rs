@@ -9,6 +9,7 @@ mod layout;
 mod network;
 mod program;
 mod shared;
+mod spans;
 mod tasks;
 mod timeline;
 

@@ -1,11 +1,11 @@
 //! A workload file as a program, for everything that is done with programs of other tools.
 //!
-//! All ranks are one class. A step is a node that computes, then its communication, each a node after it. An exchange with
+//! All ranks are one class. Groups with a choice of algorithm are a set of their own. A step is a node that computes, then its communication, each a node after it. An exchange with
 //! several partners is one permutation a partner, one after the other.
 
-use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-use super::{Communication, Pattern, Workload, groups};
+use super::{Communication, Pattern, Workload, groups, layout::rectangle};
 
 /// Tables of which each distinct one is stored once.
 fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
@@ -37,11 +37,13 @@ impl Workload {
                 }
             }
         }
+        let (groups, choices) = all_groups.into_iter().unzip();
         WorkloadGraph {
             name: self.name.clone(),
             format: "workload",
             ranks: self.accelerators(),
-            groups: all_groups,
+            groups,
+            choices,
             receivers,
             classes: vec![RankClass { ranks: (0..self.accelerators()).collect(), nodes }],
             queues: Queues::InOrder,
@@ -51,7 +53,12 @@ impl Workload {
         }
     }
 
-    fn works(&self, c: &Communication, all_groups: &mut Vec<Groups>, receivers: &mut Vec<Vec<u32>>) -> Vec<Work> {
+    fn works(
+        &self,
+        c: &Communication,
+        all_groups: &mut Vec<(Groups, Choice)>,
+        receivers: &mut Vec<Vec<u32>>,
+    ) -> Vec<Work> {
         let (groups, bytes) = (groups(self, c), 4 * c.elements);
         // Each rank sends to the one on another place of its group, if there is such a place.
         let table = |place: &dyn Fn(u32) -> u32| -> Vec<u32> {
@@ -66,7 +73,8 @@ impl Workload {
             Pattern::Send => vec![permute(table(&|own| own + 1))],
             Pattern::Exchange => c.partners.iter().map(|&partner| permute(table(&|own| own ^ partner))).collect(),
             Pattern::Collective(kind) => {
-                let groups = number(all_groups, groups);
+                let (algorithm, params) = (c.algorithm.clone(), c.params.clone());
+                let groups = number(all_groups, (groups, Choice { algorithm, params, shape: rectangle(self, c) }));
                 vec![Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups })]
             }
         }

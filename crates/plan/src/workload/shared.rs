@@ -10,10 +10,10 @@ use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, message_rounds};
 use unisono_lower::{Exchange, Flow};
-use unisono_machine::network::Network;
+use unisono_machine::network::{MachinesPer, Network};
 use unisono_workload::Groups;
 
-use super::Taken;
+use super::{Taken, graph::Ports};
 use crate::{
     PlanError,
     candidates::{build, candidates},
@@ -56,6 +56,18 @@ impl SharedNetwork {
     /// Seconds of a message that travels alone.
     pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         self.part.model.lone_message_ns(from, to, bytes) * 1e-9
+    }
+
+    /// The links over which messages of a pair leave and arrive.
+    pub fn ports(&self, from: u32, to: u32) -> Ports {
+        let [leaving, arriving] = self.part.model.ports_of_pair(from, to);
+        Ports { leaving, arriving }
+    }
+
+    /// The number of messages that a rank sends at a time; `None` where its links send for themselves.
+    pub fn send_machines(&self) -> Option<u32> {
+        let network = &self.part.network;
+        (network.send_machines_per == MachinesPer::Accelerator).then_some(network.send_machines)
     }
 
     /// The exchanges of an algorithm in one group, in closed form or from its schedule.

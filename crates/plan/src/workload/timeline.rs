@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use unisono_algorithms::Params;
 
-use super::{Communication, Workload, description::Step};
+use super::{Communication, Workload, description::Step, graph::Interval, spans::Spans};
 use crate::report::map;
 
 /// What one communication takes, by which algorithm.
@@ -55,7 +55,7 @@ impl Phase {
             name: step.name.clone(),
             begin,
             compute_seconds: step.compute_us * 1e-6,
-            communication_seconds: communication.iter().fold(0.0, |sum, c| sum + (c.end - c.begin)),
+            communication_seconds: covered(&communication).seconds(),
             waited_seconds,
             bytes: communication.iter().map(|c| c.bytes).sum(),
             forward_flops: None,
@@ -78,29 +78,56 @@ impl Phase {
     }
 
     pub(super) fn communicate(&mut self, communication: Communicated) {
-        self.communication_seconds += communication.end - communication.begin;
         self.bytes = self.bytes.saturating_add(communication.bytes);
         self.communication.push(communication);
     }
 }
 
-/// One iteration. `seconds` is the sum of `compute_seconds` and `exposed_seconds`, the communication time that no compute hides.
+fn covered<'a>(communication: impl IntoIterator<Item = &'a Communicated>) -> Spans {
+    Spans::new(communication.into_iter().map(|one| Interval { begin: one.begin, end: one.end }))
+}
+
+/// One iteration. `seconds` is the sum of `compute_seconds`, `exposed_seconds` and `waiting_seconds`, and
+/// `communication_seconds` that of `exposed_seconds` and `hidden_seconds`. Time in which several messages or collectives are
+/// under way counts once.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Iteration {
     pub seconds: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
+    /// Communication that no compute hides.
     pub exposed_seconds: f64,
+    /// Communication that compute hides.
+    pub hidden_seconds: f64,
+    /// Neither compute nor communication: the rank waits for others.
+    pub waiting_seconds: f64,
     pub phases: Vec<Phase>,
 }
 
+/// Less of an iteration is rounding, and no time in which a rank waits.
+pub(super) const ROUNDING: f64 = 1e-9;
+
 impl Iteration {
-    pub(super) fn new(seconds: f64, compute_seconds: f64, phases: Vec<Phase>) -> Self {
+    /// From phases whose compute begins when they do.
+    pub(super) fn new(seconds: f64, compute_seconds: f64, mut phases: Vec<Phase>) -> Self {
+        for phase in &mut phases {
+            phase.communication_seconds = covered(&phase.communication).seconds();
+        }
+        let computed = phases.iter().map(|p| Interval { begin: p.begin, end: p.begin + p.compute_seconds });
+        let communicated = covered(phases.iter().flat_map(|p| &p.communication));
+        let hidden_seconds = communicated.shared_with(&Spans::new(computed));
+        let not_computing = (seconds - compute_seconds).max(0.0);
+        let exposed = (communicated.seconds() - hidden_seconds).max(0.0);
+        let waiting = not_computing - exposed;
+        let waiting_seconds = if waiting > ROUNDING * seconds { waiting } else { 0.0 };
+        let exposed_seconds = not_computing - waiting_seconds;
         Self {
             seconds,
             compute_seconds,
-            communication_seconds: phases.iter().fold(0.0, |sum, p| sum + p.communication_seconds),
-            exposed_seconds: (seconds - compute_seconds).max(0.0),
+            communication_seconds: exposed_seconds + hidden_seconds,
+            exposed_seconds,
+            hidden_seconds,
+            waiting_seconds,
             phases,
         }
     }

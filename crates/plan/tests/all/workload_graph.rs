@@ -36,6 +36,7 @@ fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGr
         receivers: Vec::new(),
         classes,
         queues: Queues::InOrder,
+        choices: Vec::new(),
         findings: Vec::new(),
         unknown,
         notes: Vec::new(),
@@ -287,7 +288,7 @@ fn a_transformer_on_machines() {
             assert!((listed - of.communication_seconds).abs() < 1e-9);
         }
         assert!(with.iteration.seconds < without.iteration.seconds);
-        assert!(without.hidden_seconds < 1e-9, "{machine}: nothing is hidden without overlap");
+        assert!(without.iteration.hidden_seconds < 1e-9, "{machine}: nothing is hidden without overlap");
         assert_eq!(with.iteration.compute_seconds, without.iteration.compute_seconds);
     }
 }

@@ -151,6 +151,7 @@ struct Engine<'a, P, C> {
     traced: Vec<bool>,
     trace: Vec<TraceEvent>,
     watched: Vec<u64>,
+    left: Vec<u64>,
 }
 
 impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
@@ -204,6 +205,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             traced,
             trace: Vec::new(),
             watched: vec![0; options.watch.len()],
+            left: vec![0; options.leaving.len()],
         }
     }
 
@@ -300,6 +302,11 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             self.stamp += 1;
         } else {
             self.carrier.carry(end, id, rank, task.peer, task.amount);
+        }
+        if C::PRICED
+            && let Ok(at) = self.options.leaving.binary_search(&TaskId(id))
+        {
+            self.left[at] = end.max(self.after(rank, time, &[price.nic, 0])?);
         }
         self.counts[Kind::Send as usize] += 1;
         self.start(id);
@@ -558,6 +565,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             left_over: self.left_over,
             trace: self.trace,
             watched: self.watched,
+            left: self.left,
         };
         Ok((run, self.carrier))
     }

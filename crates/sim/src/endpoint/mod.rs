@@ -54,6 +54,8 @@ pub struct Options {
     pub trace: TraceRequest,
     /// Calcs and reduces, ascending, whose ends are wanted.
     pub watch: Vec<TaskId>,
+    /// Sends, ascending, of which it is wanted when their messages have left.
+    pub leaving: Vec<TaskId>,
 }
 
 /// What a run did. Times are ticks of the prices.
@@ -74,6 +76,9 @@ pub struct Run {
     pub trace: Vec<TraceEvent>,
     /// When the tasks of [`Options::watch`] were done.
     pub watched: Vec<u64>,
+    /// When the messages of [`Options::leaving`] have left: the CPU and the interface of their sender need no more time for
+    /// them; on a network their last packet is on its first link.
+    pub left: Vec<u64>,
 }
 
 /// Runs a task graph.

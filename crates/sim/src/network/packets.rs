@@ -1,7 +1,7 @@
 //! The rules of a plane: links, credits, choices, and the interfaces of accelerators.
 
 use rustc_hash::FxHashMap;
-use unisono_base::{interrupt::poll, mix, narrow};
+use unisono_base::{TaskId, interrupt::poll, mix, narrow};
 use unisono_machine::network::{Header, Hop, MOST_SIMULATED_CHANNELS, MachinesPer, Plane, Routing};
 
 use super::{
@@ -190,6 +190,9 @@ pub(super) struct Packets<'a> {
     fault: Option<String>,
     /// The accelerator at which times went beyond [`LAST`] first.
     late: Option<u32>,
+    /// Sends, ascending, of which it is wanted when their messages have left.
+    leaving: &'a [TaskId],
+    left: Vec<u64>,
 }
 
 /// Times after this are an error; delays are shorter, so that no sum of both overflows.
@@ -217,6 +220,7 @@ impl Carrier for Packets<'_> {
         let at = self.add_message(message);
         let time = self.latency_ps.get(from as usize).map_or(time, |latency_ps| time.saturating_add(*latency_ps));
         if from == to {
+            self.leave(time, id);
             self.events.delivered(time, at);
         } else {
             self.events.posted(time, at);
@@ -324,7 +328,14 @@ impl<'a> Packets<'a> {
             candidates: Vec::new(),
             fault: None,
             late: None,
+            leaving: &options.hosts.leaving,
+            left: vec![0; options.hosts.leaving.len()],
         }
+    }
+
+    /// When the messages of the sends that are asked for have left.
+    pub fn into_left(self) -> Vec<u64> {
+        self.left
     }
 
     /// Packets, hops, and packets over each link.
@@ -571,6 +582,19 @@ impl<'a> Packets<'a> {
         if let Some(link) = from {
             let back_ps = self.credit_ps(link);
             self.events.credit(now, ps + back_ps, link * vcs + u32::from(packet.vc()));
+        } else if !self.leaving.is_empty() {
+            let message = &self.messages[packet.message as usize];
+            if message.unmade == 0 {
+                let id = message.id;
+                self.leave(now + ps, id);
+            }
+        }
+    }
+
+    /// The last packet of a message has left its sender.
+    fn leave(&mut self, time: u64, id: u32) {
+        if let Ok(at) = self.leaving.binary_search(&TaskId(id)) {
+            self.left[at] = time;
         }
     }
 

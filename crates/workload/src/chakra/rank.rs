@@ -24,6 +24,8 @@ const MOST_DEPENDENCIES: usize = 1 << 24;
 pub const BEGUN: &str = "unisono_begun";
 /// The attribute of a time that is not a whole number of microseconds.
 pub const SECONDS: &str = "unisono_seconds";
+/// The attribute of a sum of a schedule, whose time a machine states.
+pub const REDUCES: &str = "unisono_reduces";
 
 /// What a node does; a collective names its process group.
 #[derive(Clone, PartialEq, Debug)]
@@ -189,6 +191,10 @@ fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
             let exact = node.seconds(SECONDS)?;
             let measured = Compute::Measured { seconds: exact.unwrap_or(node.duration_micros as f64 * 1e-6) };
             let is_counted = exact.is_none() && node.duration_micros == 0 && operations + bytes > 0.0;
+            if node.is_set(REDUCES) {
+                let (bytes, operations) = (number("tensor_size")?, number("num_ops")?);
+                return Ok(Some(Step::Compute(Compute::Reduced { bytes, operations })));
+            }
             Some(Step::Compute(if is_counted { Compute::Counted { operations, bytes } } else { measured }))
         }
         kind::LOAD | kind::STORE => {

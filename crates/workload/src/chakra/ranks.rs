@@ -97,6 +97,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         receivers: Vec::new(),
         classes,
         queues,
+        choices: Vec::new(),
         findings: Vec::new(),
         unknown,
         notes: Vec::new(),

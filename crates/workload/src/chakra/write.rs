@@ -6,7 +6,7 @@ use unisono_collective::Kind;
 
 use super::{
     messages::{GlobalMetadata, Node, Value, append, kind},
-    rank::{BEGUN, COLLECTIVES, SECONDS},
+    rank::{BEGUN, COLLECTIVES, REDUCES, SECONDS},
 };
 use crate::{Compute, Work, WorkNode, WorkloadGraph};
 
@@ -70,6 +70,10 @@ fn filled(graph: &WorkloadGraph, rank: u32, work: &Work, node: Node) -> Result<N
                 .with("num_ops", Value::Int64(count(*operations)))
                 .with("tensor_size", Value::Uint64(unisono_base::rounded(*bytes)))
         }
+        &Work::Compute(Compute::Reduced { bytes, operations }) => Node { kind: kind::COMPUTE, ..node }
+            .with("num_ops", Value::Int64(i64::try_from(operations).unwrap_or(i64::MAX)))
+            .with("tensor_size", Value::Uint64(bytes))
+            .with(REDUCES, Value::Bool(true)),
         Work::Collective(c) => {
             let number = COLLECTIVES.iter().position(|&kind| kind == c.kind);
             let number = number.ok_or_else(|| format!("Chakra traces have no {}", c.kind))?;

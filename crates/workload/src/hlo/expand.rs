@@ -112,6 +112,7 @@ impl<'a> Expansion<'a> {
             receivers: self.receivers.into_rows(),
             classes: vec![RankClass { ranks: (0..ranks).collect(), nodes: self.nodes }],
             queues: Queues::InOrder,
+            choices: Vec::new(),
             findings: self.findings.into_values().collect(),
             unknown: self.unknown,
             notes: Vec::new(),

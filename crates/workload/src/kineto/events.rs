@@ -18,6 +18,27 @@ pub struct Trace<'a> {
 pub struct Distributed {
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
+    /// The process groups of the rank.
+    #[serde(default)]
+    pg_config: Value,
+}
+
+impl Distributed {
+    /// The ranks of a process group, where the trace lists its groups.
+    pub fn ranks_of(&self, name: &str) -> Option<Vec<u32>> {
+        let is_it = |group: &&Value| group.get("pg_name").is_some_and(|found| text_of(found) == name);
+        let group = self.pg_config.as_array()?.iter().find(is_it)?;
+        let ranks: Vec<u32> = group.get("ranks")?.as_array()?.iter().map(rank_of).collect::<Option<_>>()?;
+        (!ranks.is_empty()).then_some(ranks)
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn rank_of(value: &Value) -> Option<u32> {
+    value.as_u64().and_then(|rank| u32::try_from(rank).ok())
 }
 
 #[derive(Deserialize)]
@@ -51,6 +72,10 @@ pub struct Arguments {
     pub group: Value,
     #[serde(rename = "Process Group Ranks", default)]
     ranks: Value,
+    #[serde(rename = "Src Rank", default)]
+    source: Value,
+    #[serde(rename = "Dst Rank", default)]
+    destination: Value,
 }
 
 /// A number, also one that is written as text.
@@ -103,22 +128,36 @@ impl Arguments {
     }
 
     pub fn group_name(&self) -> String {
-        match &self.group {
-            Value::String(name) => name.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        }
+        if self.group.is_null() { String::new() } else { text_of(&self.group) }
     }
 
-    /// The ranks of the group: a list, or a list as text. `None` if they are not there.
+    /// The rank to which a message is sent, or else from which it is received.
+    pub fn peer(&self, sends: bool) -> Result<u32, String> {
+        let (name, value) = if sends { ("Dst Rank", &self.destination) } else { ("Src Rank", &self.source) };
+        let found = count(name, value)?.ok_or_else(|| format!("a message has no '{name}'"))?;
+        u32::try_from(found).map_err(|_| format!("'{name}' is {found}; accepted is the number of a rank"))
+    }
+
+    /// The ranks of the group: a list, or a list as text, of which the profiler may have cut off the end. `None` if they are not
+    /// there.
     pub fn group_ranks(&self) -> Result<Option<Vec<u32>>, String> {
         let wrong = || format!("'Process Group Ranks' is {}; accepted is a list of all ranks", shown(&self.ranks));
-        let rank = |value: &Value| value.as_u64().and_then(|rank| u32::try_from(rank).ok());
-        let list = |list: &[Value]| list.iter().map(rank).collect::<Option<Vec<u32>>>().ok_or_else(wrong);
+        let list = |list: &[Value]| list.iter().map(rank_of).collect::<Option<Vec<u32>>>().ok_or_else(wrong);
         match &self.ranks {
             Value::Null => Ok(None),
             Value::String(text) if text.trim().is_empty() => Ok(None),
             Value::Array(ranks) => list(ranks).map(Some),
+            Value::String(text) if text.contains("...") => {
+                let size =
+                    self.group_size()?.ok_or("'Process Group Ranks' is cut off, and there is no 'Group size'")?;
+                continued(text, size).map(Some).ok_or_else(|| {
+                    format!(
+                        "'Process Group Ranks' is {}, which does not say how it goes on; accepted are ranks at equal \
+                         distances, or pg_config of distributedInfo with all ranks",
+                        shown(&self.ranks)
+                    )
+                })
+            }
             Value::String(text) => match serde_json::from_str(text) {
                 Ok(Value::Array(ranks)) => list(&ranks).map(Some),
                 _ => Err(wrong()),
@@ -126,6 +165,31 @@ impl Arguments {
             _ => Err(wrong()),
         }
     }
+}
+
+/// Groups of more ranks are not continued.
+const MOST_CONTINUED: u64 = 1 << 22;
+
+/// The `size` ranks of a list that ends with `...`, or with `...` and the last rank: the first ones show their distance. `None`
+/// if they are not at equal distances.
+fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
+    let parts: Vec<&str> = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim).collect();
+    let cut = parts.iter().position(|&part| part == "...")?;
+    let listed: Vec<u64> = parts[..cut].iter().map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [first, second, ..] = listed[..] else { return None };
+    let distance = second.checked_sub(first).filter(|&distance| distance > 0)?;
+    if size > MOST_CONTINUED || size < listed.len() as u64 {
+        return None;
+    }
+    let rank = |at: u64| distance.checked_mul(at)?.checked_add(first).and_then(|rank| u32::try_from(rank).ok());
+    let all: Vec<u32> = (0..size).map(rank).collect::<Option<_>>()?;
+    let begins = listed.iter().zip(&all).all(|(&listed, &rank)| listed == u64::from(rank));
+    let ends = match &parts[cut + 1..] {
+        [] => true,
+        [last] => all.last().map(u32::to_string).as_deref() == Some(*last),
+        _ => false,
+    };
+    (begins && ends).then_some(all)
 }
 
 /// The bytes of an element, by the name of its type in PyTorch.

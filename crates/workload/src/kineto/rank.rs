@@ -3,7 +3,7 @@
 use unisono_base::{excerpt, interrupt::poll, narrow};
 use unisono_collective::Kind;
 
-use super::events::{Arguments, Event, Trace, element_bytes};
+use super::events::{Arguments, Distributed, Event, Trace, element_bytes};
 use crate::{
     Compute,
     error::{Place, Wrong},
@@ -23,9 +23,16 @@ pub struct Met {
     pub ranks: Option<Vec<u32>>,
 }
 
+#[derive(Clone)]
 pub enum Step {
     Compute(Compute),
     Collective(Met),
+    /// A message to another rank, or else from it.
+    Message {
+        sends: bool,
+        peer: u32,
+        bytes: u64,
+    },
 }
 
 pub struct Node {
@@ -50,7 +57,8 @@ struct Kernel {
     name: String,
     begin: f64,
     end: f64,
-    met: Option<Met>,
+    /// The collective or the message that it is.
+    communicates: Option<Step>,
 }
 
 /// Reads a trace.
@@ -73,10 +81,11 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
         poll();
         let wrong = |message| Wrong { place: Place::Node { rank: read.rank, node: number }, message };
         let (begin, end) = event.times().map_err(wrong)?;
-        let met = match met_name(event) {
+        let communicates = match met_name(event) {
             None => None,
+            Some((name @ ("send" | "recv"), arguments)) => Some(message(name == "send", arguments).map_err(wrong)?),
             Some((name, arguments)) => match kind(name) {
-                Some(kind) => Some(met(kind, arguments).map_err(wrong)?),
+                Some(kind) => Some(Step::Collective(met(kind, arguments, info).map_err(wrong)?)),
                 None if strict => {
                     let message =
                         format!("the collective '{}' is not known; without --strict it is counted", excerpt(name));
@@ -88,7 +97,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
                 }
             },
         };
-        kernels.push(Kernel { event: number, name: event.name.to_string(), begin, end, met });
+        kernels.push(Kernel { event: number, name: event.name.to_string(), begin, end, communicates });
         if kernels.len() > MOST_KERNELS {
             return Err(wrong(format!("the trace has more than {MOST_KERNELS} kernels")));
         }
@@ -120,9 +129,11 @@ fn kind(name: &str) -> Option<Kind> {
     kinds.into_iter().find(|(begin, _)| letters.starts_with(begin)).map(|(_, kind)| kind)
 }
 
-fn met(kind: Kind, arguments: &Arguments) -> Result<Met, String> {
+fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<Met, String> {
     let (input, output) = arguments.elements()?;
-    let ranks = arguments.group_ranks()?;
+    let group = arguments.group_name();
+    let configured = info.and_then(|info| info.ranks_of(&group));
+    let ranks = configured.map_or_else(|| arguments.group_ranks(), |ranks| Ok(Some(ranks)))?;
     let listed = ranks.as_ref().map(|ranks| ranks.len() as u64);
     let size = arguments.group_size()?.or(listed).filter(|&size| size > 0);
     if let (Some(size), Some(listed)) = (size, listed)
@@ -142,10 +153,23 @@ fn met(kind: Kind, arguments: &Arguments) -> Result<Met, String> {
         Kind::Broadcast => needed(input.max(output), "In msg nelems")?,
         _ => needed(input, "In msg nelems")?,
     };
+    let (bytes, element_bytes) = bytes(arguments, elements)?;
+    Ok(Met { kind, bytes, element_bytes, group, ranks })
+}
+
+/// The bytes of elements, and of one.
+fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
     let dtype = arguments.dtype.as_deref().unwrap_or("Byte");
-    let element_bytes = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;
-    let bytes = elements.checked_mul(element_bytes.into()).ok_or("a collective has more than 2^64 bytes")?;
-    Ok(Met { kind, bytes, element_bytes, group: arguments.group_name(), ranks })
+    let each = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;
+    let all = elements.checked_mul(each.into()).ok_or("a collective has more than 2^64 bytes")?;
+    Ok((all, each))
+}
+
+/// A message between two ranks. The profiler counts its elements at both ends.
+fn message(sends: bool, arguments: &Arguments) -> Result<Step, String> {
+    let (input, output) = arguments.elements()?;
+    let elements = input.max(output).ok_or("a message has no 'In msg nelems'")?;
+    Ok(Step::Message { sends, peer: arguments.peer(sends)?, bytes: bytes(arguments, elements)?.0 })
 }
 
 /// The nodes of kernels that are sorted by their begin.
@@ -155,14 +179,14 @@ fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
     let mut computed: Vec<(f64, u32)> = Vec::new();
     let mut communicated: Vec<(f64, u32)> = Vec::new();
     let Some(first) = kernels.first().map(|kernel| kernel.begin) else { return nodes };
-    for Kernel { event, name, begin, end, met } in kernels {
+    for Kernel { event, name, begin, end, communicates } in kernels {
         let next = |nodes: &Vec<Node>| narrow::<u32>(nodes.len());
-        if let Some(met) = met {
+        if let Some(step) = communicates {
             let ended = computed.partition_point(|&(ended, _)| ended <= begin);
             let after = ended.checked_sub(1).map(|last| computed[last].1).into_iter().collect();
             let place = communicated.partition_point(|&(other, _)| other <= end);
             communicated.insert(place, (end, next(&nodes)));
-            nodes.push(Node { event, name, step: Step::Collective(met), after });
+            nodes.push(Node { event, name, step, after });
             continue;
         }
         let idle_from = computed.last().map_or(first, |&(ended, _)| ended);

@@ -48,6 +48,7 @@ fn world(traces: &BTreeMap<u32, (&str, RankTrace)>) -> Result<u32, ReadError> {
     let of_trace = |trace: &RankTrace| {
         let named = trace.nodes.iter().filter_map(|node| match &node.step {
             Step::Collective(met) => met.ranks.iter().flatten().max().map(|last| last.saturating_add(1)),
+            Step::Message { peer, .. } => Some(peer.saturating_add(1)),
             Step::Compute(_) => None,
         });
         named.chain(trace.world).max().unwrap_or(1)
@@ -80,15 +81,29 @@ impl<'a> Program<'a> {
         let stands_for_all = traces.len() == 1 && self.ranks > 1;
         let mut classes = Vec::with_capacity(traces.len());
         let mut unknown: BTreeMap<String, u64> = BTreeMap::new();
+        let is_message = |node: &rank::Node| matches!(node.step, Step::Message { .. });
+        let has_messages = traces.values().any(|(_, trace)| trace.nodes.iter().any(is_message));
         for (&rank, (origin, trace)) in traces {
-            let mut nodes = Vec::with_capacity(trace.nodes.len());
+            let mut nodes: Vec<WorkNode> = Vec::with_capacity(trace.nodes.len());
+            let mut computed: Option<u32> = None;
             for node in &trace.nodes {
                 let wrong = |message| Wrong { place: Place::Node { rank, node: node.event }, message }.of(origin);
                 let work = match &node.step {
                     Step::Compute(compute) => Work::Compute(*compute),
                     Step::Collective(met) => self.collective(met, rank, stands_for_all).map_err(wrong)?,
+                    Step::Message { .. } if stands_for_all => {
+                        let message = "it is a message between two ranks; give the traces of all ranks";
+                        return Err(wrong(message.to_owned()));
+                    }
+                    &Step::Message { sends: true, peer, bytes } => Work::Send { to: peer, bytes, tag: 0 },
+                    &Step::Message { peer, bytes, .. } => Work::Receive { from: peer, bytes, tag: 0 },
                 };
-                nodes.push(WorkNode::new(&*node.name, work, node.after.clone()));
+                let mut after = node.after.clone();
+                if has_messages && work.is_compute() {
+                    let number = unisono_base::narrow(nodes.len());
+                    after.extend(computed.replace(number).filter(|before| !node.after.contains(before)));
+                }
+                nodes.push(WorkNode::new(&*node.name, work, after));
             }
             for name in &trace.unknown {
                 *unknown.entry(name.clone()).or_default() += 1;
@@ -99,7 +114,7 @@ impl<'a> Program<'a> {
         let (&first, (origin, _)) = traces.first_key_value().expect("a caller gives a file");
         let file = origin.rsplit('/').next().unwrap_or_default();
         let note = || format!("the trace of rank {first} stands for all {} ranks", self.ranks);
-        Ok(WorkloadGraph {
+        let graph = WorkloadGraph {
             name: file.split('.').next().unwrap_or_default().to_owned(),
             format: "kineto",
             ranks: self.ranks,
@@ -107,10 +122,18 @@ impl<'a> Program<'a> {
             groups: self.groups.into_rows(),
             receivers: Vec::new(),
             classes,
-            queues: Queues::InOrder,
+            // NCCL sends messages of different pairs on streams of their own. Compute is one after the other by its edges.
+            queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
+            choices: Vec::new(),
             findings: Vec::new(),
             unknown,
-        })
+        };
+        graph.check_messages().map_err(|unmatched| {
+            let (origin, trace) = &traces[&unmatched.rank];
+            let node = trace.nodes.get(unmatched.node).map_or(0, |node| node.event);
+            Wrong { place: Place::Node { rank: unmatched.rank, node }, message: unmatched.message }.of(origin)
+        })?;
+        Ok(graph)
     }
 
     fn collective(&mut self, met: &'a Met, rank: u32, stands_for_all: bool) -> Result<Work, String> {

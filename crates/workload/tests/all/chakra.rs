@@ -113,6 +113,7 @@ fn every_collective_keeps_its_bytes() {
         receivers: Vec::new(),
         classes: vec![RankClass { ranks: (0..6).collect(), nodes: kinds.iter().map(node).collect() }],
         queues: Queues::InOrder,
+        choices: Vec::new(),
         findings: Vec::new(),
         unknown: std::collections::BTreeMap::new(),
         notes: Vec::new(),

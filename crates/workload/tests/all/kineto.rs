@@ -136,8 +136,9 @@ fn mistakes_are_named_with_rank_and_event() {
         (changed("dtype", json!("Quarter")), "dtype 'Quarter' is not known"),
         (changed("Group size", json!(4)), "'Group size' is 4, and 'Process Group Ranks' lists 3"),
         (
-            changed("Process Group Ranks", json!("[0, 1, ...]")),
-            "'Process Group Ranks' is \"[0, 1, ...]\"; accepted is a list of all ranks",
+            changed("Process Group Ranks", json!("[0, ...]")),
+            "'Process Group Ranks' is \"[0, ...]\", which does not say how it goes on; accepted are ranks at equal \
+             distances, or pg_config of distributedInfo with all ranks",
         ),
         (
             changed("Process Group Ranks", json!("[0, 2, 1]")),
@@ -176,4 +177,66 @@ fn mistakes_are_named_with_rank_and_event() {
         "runs/step.0.json, rank 0, node 5: the traces have more than 4 different groups among 4194304 ranks"
     );
     assert_eq!(refused(&[trace(3, 3, &[])]), "runs/step.3.json: it is of rank 3, and its world_size is 3");
+}
+
+/// A message of 1000 elements of bf16 with a rank.
+fn message(name: &str, begin: f64, end: f64, peer: u32) -> Value {
+    let key = if name == "send" { "Dst Rank" } else { "Src Rank" };
+    json!({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "ts": begin, "dur": end - begin, "args": {
+        "stream": 24, "Collective name": name, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "BFloat16",
+        "Group size": 2, "Process Group Name": "pipe", "Process Group Ranks": "[0, 1]", key: peer}})
+}
+
+#[test]
+fn sends_and_receives_are_messages() {
+    let first = [kernel(0.0, 10.0), message("send", 10.0, 12.0, 1), kernel(10.0, 20.0), message("recv", 20.0, 40.0, 1)];
+    let second = [message("recv", 0.0, 12.0, 0), kernel(12.0, 30.0), message("send", 30.0, 40.0, 0)];
+    let graph = read(&[trace(0, 2, &first), trace(1, 2, &second)], true).unwrap();
+    assert_eq!(graph.queues, Queues::AsReady);
+    let works = |class: usize| graph.classes[class].nodes.iter().map(|node| (node.work, &node.after[..]));
+    let messages: Vec<_> = works(0).filter(|(work, _)| work.is_message()).collect();
+    let expected: [(Work, &[u32]); 2] =
+        [(Work::Send { to: 1, bytes: 2000, tag: 0 }, &[0]), (Work::Receive { from: 1, bytes: 2000, tag: 0 }, &[2])];
+    assert_eq!(messages, expected);
+    // Compute is one after the other.
+    assert_eq!(works(0).nth(2).unwrap().1, [0]);
+    let received: Vec<_> = works(1).collect();
+    assert_eq!(received[0], (Work::Receive { from: 0, bytes: 2000, tag: 0 }, &[][..]));
+    let refused = |files: &[SourceFile]| read(files, true).unwrap_err().to_string();
+    let alone = refused(&[trace(0, 2, &first)]);
+    assert!(
+        alone.contains("rank 0, node 2: it is a message between two ranks; give the traces of all ranks"),
+        "{alone}"
+    );
+    let lost = refused(&[trace(0, 2, &first), trace(1, 2, &second[..2])]);
+    assert!(lost.contains("step.0.json, rank 0, node 4: it receives 2000 bytes from rank 1"), "{lost}");
+    let mut odd = message("send", 10.0, 12.0, 1);
+    odd["args"]["Dst Rank"] = Value::Null;
+    assert!(refused(&[trace(0, 2, &[odd])]).contains("a message has no 'Dst Rank'"));
+}
+
+#[test]
+fn cut_lists_of_ranks_are_continued() {
+    let group = |text: &str, size: u32| {
+        let mut event = collective("allreduce", 0.0, 9.0, text);
+        event["args"]["Group size"] = json!(size);
+        event
+    };
+    let ranks = |text: &str, size: u32| {
+        let graph = read(&[trace(0, 64, &[group(text, size)])], true).unwrap();
+        graph.groups[0].group(0).to_vec()
+    };
+    assert_eq!(ranks("[0, 1, 2, ...]", 64), (0..64).collect::<Vec<u32>>());
+    assert_eq!(ranks("[0, 2, 4, ..., 62]", 32), (0..64).step_by(2).collect::<Vec<u32>>());
+    for (text, size) in
+        [("[0, 1, 3, ...]", 32), ("[0, ...]", 32), ("[0, 2, ..., 60]", 32), ("[0, 1, 2, ...]", 2), ("[1, 0, ...]", 2)]
+    {
+        let found = read(&[trace(0, 64, &[group(text, size)])], true).unwrap_err().to_string();
+        assert!(found.contains("which does not say how it goes on; accepted are ranks at equal distances"), "{found}");
+    }
+    // The groups of the trace itself are whole.
+    let mut file: Value = serde_json::from_slice(&trace(0, 4, &[group("[0, 1, 3, ...]", 4)]).1).unwrap();
+    file["distributedInfo"]["pg_config"] = json!([{"pg_name": "[0, 1, 3, ...]", "pg_size": 4, "ranks": [0, 1, 2, 3]}]);
+    let graph = read(&[("step.0.json".to_owned(), file.to_string().into_bytes())], true).unwrap();
+    assert_eq!(graph.groups[0].group(0), [0, 1, 2, 3]);
 }

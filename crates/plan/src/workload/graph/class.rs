@@ -49,8 +49,10 @@ pub(super) struct Class {
     /// Of compute and of communication; without overlap the first serves both.
     pub queues: [Queue; 2],
     pub times: Vec<Interval>,
-    /// When the port that receives is free.
+    /// When the port that receives is free, where there is one.
     pub port: f64,
+    /// When the machines that send are free, of those that are at work.
+    pub sending: BinaryHeap<Reverse<u64>>,
 }
 
 /// The nodes that wait for each node.
@@ -71,6 +73,7 @@ impl Class {
             queues: [Queue::default(), Queue::default()],
             times: vec![Interval::default(); nodes.len()],
             port: 0.0,
+            sending: BinaryHeap::new(),
         };
         // Pairs of a node and one that waits for it.
         let mut pairs: [Vec<(u32, u32)>; 2] = [Vec::new(), Vec::new()];

@@ -1,6 +1,6 @@
 //! The times of all nodes of a program.
 
-use super::events::Simulation;
+use super::{Messages, OnePort, events::Simulation};
 use unisono_workload::WorkloadGraph;
 
 /// The time of one node, in seconds from the begin of the program.
@@ -39,20 +39,20 @@ impl Clock {
         overlap: bool,
         seconds: impl Fn(usize, usize) -> f64,
     ) -> Result<Self, ClockError> {
-        Self::with_latency(graph, overlap, seconds, |_, _| 0.0)
+        Self::with_messages(graph, overlap, seconds, &OnePort)
     }
 
-    /// The same, where messages between pairs hold their sender and their receiver without `latency`, a part of `seconds`.
+    /// The same, where messages between pairs travel as `messages` says.
     ///
     /// # Errors
     /// As [`Clock::new`].
-    pub fn with_latency(
+    pub fn with_messages(
         graph: &WorkloadGraph,
         overlap: bool,
         seconds: impl Fn(usize, usize) -> f64,
-        latency: impl Fn(usize, usize) -> f64,
+        messages: &impl Messages,
     ) -> Result<Self, ClockError> {
-        Simulation::new(graph, overlap, seconds, latency).run().map(Self)
+        Simulation::new(graph, overlap, seconds, messages).run().map(Self)
     }
 
     /// The end of the last node of a class.

@@ -2,8 +2,9 @@
 //!
 //! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins when
 //! its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on all classes that
-//! take part at the same time. A message between a pair holds the queue of its sender and then, after its latency, the port of
-//! its receiver, whether the receiver waits for it or not.
+//! take part at the same time. A message between a pair holds a machine that sends and the ports over which it leaves, and then,
+//! after its latency, the ports over which it arrives, whether its receiver waits for it or not. A queue in program order, and
+//! one queue for everything, send one message at a time.
 
 use std::{
     cmp::Reverse,
@@ -15,8 +16,9 @@ use unisono_base::{excerpt, interrupt::poll, narrow};
 use unisono_workload::{Queues, Work, WorkloadGraph};
 
 use super::{
-    ClockError, Interval,
+    ClockError, Interval, Messages,
     class::{Class, Meeting, State, classes_of_ranks, queue_of},
+    ports::Links,
 };
 
 /// What happens at a time.
@@ -36,12 +38,14 @@ struct Channel {
     receives: VecDeque<u32>,
 }
 
-pub(super) struct Simulation<'a, F, L> {
+pub(super) struct Simulation<'a, F, M> {
     graph: &'a WorkloadGraph,
     overlap: bool,
+    /// Whether a rank sends one message at a time, whatever its machines.
+    sends_one: bool,
     seconds: F,
-    /// Of a message, the part of its time during which it holds nobody.
-    latency: L,
+    messages: &'a M,
+    links: Links,
     class_of: Vec<usize>,
     classes: Vec<Class>,
     /// Classes that came to a meeting so far.
@@ -57,14 +61,16 @@ fn key(time: f64) -> u64 {
     time.to_bits()
 }
 
-impl<'a, F: Fn(usize, usize) -> f64, L: Fn(usize, usize) -> f64> Simulation<'a, F, L> {
+impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
     /// `seconds` is the time of a node, of a class and its number there.
-    pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F, latency: L) -> Self {
+    pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F, messages: &'a M) -> Self {
         Self {
             graph,
             overlap,
+            sends_one: !overlap || graph.queues == Queues::InOrder,
             seconds,
-            latency,
+            messages,
+            links: Links::default(),
             class_of: classes_of_ranks(graph),
             classes: graph.classes.iter().map(|class| Class::new(class, graph.queues, overlap)).collect(),
             arrived: FxHashMap::default(),
@@ -184,6 +190,17 @@ impl<'a, F: Fn(usize, usize) -> f64, L: Fn(usize, usize) -> f64> Simulation<'a, 
         if self.graph.queues == Queues::InOrder || !matches!(work, Work::Receive { .. }) {
             own.free = time.end;
         }
+        if let (Work::Send { .. }, false) = (work, self.sends_one) {
+            own.free = time.begin;
+            while of.sending.peek().is_some_and(|&Reverse(end)| end <= key(time.begin)) {
+                of.sending.pop();
+            }
+            of.sending.push(Reverse(key(time.end)));
+            let are_busy = self.messages.machines().is_some_and(|machines| of.sending.len() >= machines as usize);
+            if let (true, Some(&Reverse(end))) = (are_busy, of.sending.peek()) {
+                own.free = f64::from_bits(end);
+            }
+        }
         of.times[node as usize] = time;
         if !of.waiting[1].of(node).is_empty() && !matches!(work, Work::Receive { .. }) {
             self.events.push(Reverse((key(time.begin), Event::Begun(class, node))));
@@ -218,14 +235,19 @@ impl<'a, F: Fn(usize, usize) -> f64, L: Fn(usize, usize) -> f64> Simulation<'a, 
 
     fn send(&mut self, class: usize, node: u32, (to, tag): (u32, u32), now: f64) {
         let (from, taken) = (self.rank(class), (self.seconds)(class, node as usize));
-        let latency = (self.latency)(class, node as usize).min(taken);
+        let latency = self.messages.latency_seconds(class, node as usize).min(taken);
         let (held, receiver) = (taken - latency, self.class_of[to as usize]);
-        let port = &mut self.classes[receiver].port;
-        let end = (now + taken).max(*port + held);
-        *port = end;
+        let (begin, end) = if let Some(ports) = self.messages.ports(class, node as usize) {
+            self.links.carry(ports, now, taken, held)
+        } else {
+            let port = &mut self.classes[receiver].port;
+            let end = (now + taken).max(*port + held);
+            *port = end;
+            (now, end)
+        };
         let channel = self.channels.entry((from, to, tag)).or_default();
         channel.arrivals.push_back(Interval { begin: (end - taken).max(now), end });
-        self.begin(class, node, Interval { begin: now, end: now + held });
+        self.begin(class, node, Interval { begin: now, end: begin + held });
         self.matched(receiver, (from, to, tag), now);
     }
 

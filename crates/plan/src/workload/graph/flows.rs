@@ -16,6 +16,8 @@ use super::{
     super::WorkloadError,
     Interval, Prices,
     occurrences::{Occurrence, Occurrences},
+    report::{Timed, computed_seconds},
+    reported::reported,
     routes::{Group, routes},
 };
 use crate::PlanError;
@@ -24,14 +26,6 @@ use crate::PlanError;
 const TOGETHER: f64 = 1.02;
 /// Bytes of the tables of a rank and a node.
 const BYTES_OF_NODE: u128 = 64;
-
-/// The times of the nodes of the rank that ends last.
-pub(super) struct Flowed {
-    pub class: usize,
-    pub times: Vec<Interval>,
-    pub seconds: f64,
-    pub events: u64,
-}
 
 /// A group under way.
 struct Active {
@@ -83,7 +77,7 @@ pub(super) fn flow(
     rows: &[Vec<Option<usize>>],
     overlap: bool,
     seconds: impl Fn(usize, usize) -> f64,
-) -> Result<Flowed, PlanError> {
+) -> Result<Timed, PlanError> {
     let graph = prices.graph();
     if graph.queues == Queues::AsReady {
         return Err(WorkloadError::NoFlows(graph.name.clone()).into());
@@ -129,7 +123,7 @@ fn key(time: f64) -> u64 {
 }
 
 impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
-    fn run(mut self) -> Flowed {
+    fn run(mut self) -> Timed {
         for rank in 0..self.graph.ranks {
             self.advance(rank, 0.0);
         }
@@ -165,11 +159,18 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
                 self.end(rank, node, f64::from_bits(bits));
             }
         }
-        let end = |rank: usize| self.times[rank].iter().map(|time| time.end).fold(0.0, f64::max);
-        let last = (0..self.times.len()).fold(0, |best, rank| if end(rank) > end(best) { rank } else { best });
-        let seconds = end(last);
-        let class = self.occurrences.class_of[last];
-        Flowed { class, seconds, events: self.events, times: self.times.swap_remove(last) }
+        let ends: Vec<f64> = self.times.iter().map(|of| of.iter().map(|time| time.end).fold(0.0, f64::max)).collect();
+        let computed = (0..self.graph.classes.len()).map(|class| computed_seconds(self.graph, class, &self.seconds));
+        let computed: Vec<f64> = computed.collect();
+        let last = reported(&ends, |rank| computed[self.occurrences.class_of[rank]]);
+        Timed {
+            rank: narrow(last),
+            class: self.occurrences.class_of[last],
+            times: self.times.swap_remove(last),
+            seconds: ends.into_iter().fold(0.0, f64::max),
+            packets: None,
+            events: Some(self.events),
+        }
     }
 
     /// Gives each active group its rate.

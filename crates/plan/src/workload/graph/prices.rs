@@ -4,7 +4,10 @@
 //! large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound is that of the
 //! first group alone, which holds for all groups together too.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use rustc_hash::FxHashMap;
 use unisono_algorithms::{Means, Params, ranks::Extents};
@@ -21,7 +24,8 @@ use super::{
         WorkloadError,
         shared::{InGroups, SharedNetwork},
     },
-    Chosen,
+    Chosen, Messages, Ports,
+    reduction::Reduction,
 };
 use crate::{Asked, BoundReport, Part, PlanError, Problem, Root, Target, plan, report::map, targets::require};
 
@@ -59,6 +63,30 @@ pub struct Prices<'a> {
     chosen: Vec<Vec<Chosen>>,
     /// The row of each length and time of messages between pairs.
     messages: FxHashMap<(u64, Option<u64>), usize>,
+    /// On a network, of each pair of a sender and a receiver.
+    ports: FxHashMap<(u32, u32), Ports>,
+}
+
+/// The messages of a program by their prices. `rows` is the number of each node's communication, by class.
+pub(super) struct PricedMessages<'a> {
+    pub prices: &'a Prices<'a>,
+    pub rows: &'a [Vec<Option<usize>>],
+}
+
+impl Messages for PricedMessages<'_> {
+    fn latency_seconds(&self, class: usize, node: usize) -> f64 {
+        self.rows[class][node].map_or(0.0, |row| self.prices.rows[row].latency_seconds)
+    }
+
+    fn ports(&self, class: usize, node: usize) -> Option<&Ports> {
+        let class = &self.prices.graph.classes[class];
+        let Work::Send { to, .. } = class.nodes[node].work else { return None };
+        self.prices.ports.get(&(*class.ranks.first()?, to))
+    }
+
+    fn machines(&self) -> Option<u32> {
+        self.prices.shared.as_ref().map_or(Some(1), SharedNetwork::send_machines)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,6 +129,7 @@ impl<'a> Prices<'a> {
             rows: Vec::new(),
             chosen: Vec::new(),
             messages: FxHashMap::default(),
+            ports: FxHashMap::default(),
         })
     }
 
@@ -143,6 +172,30 @@ impl<'a> Prices<'a> {
 
     pub fn graph(&self) -> &'a WorkloadGraph {
         self.graph
+    }
+
+    /// Checks that the program makes every kind of collective for which an algorithm is named. All of its nodes have rows.
+    ///
+    /// # Errors
+    /// A kind that it does not make.
+    pub(super) fn check_names(&self) -> Result<(), PlanError> {
+        let made: BTreeSet<&str> = self
+            .known
+            .iter()
+            .filter_map(|(key, &row)| match key {
+                Key::Collective(_) => Some(self.rows[row].kind),
+                _ => None,
+            })
+            .collect();
+        let Some(kind) = self.algorithms.keys().find(|kind| !made.contains(**kind)) else { return Ok(()) };
+        let made =
+            if made.is_empty() { "programs with collectives".to_owned() } else { Vec::from_iter(made).join(", ") };
+        Err(WorkloadError::Unused { program: self.graph.name.clone(), kind: (*kind).to_owned(), made }.into())
+    }
+
+    /// The time of a sum in a rank.
+    pub(super) fn reduction(&self) -> Reduction {
+        Reduction::new(self.machine, self.graph.ranks)
     }
 
     /// The name of the model by which communications are timed.
@@ -212,6 +265,9 @@ impl<'a> Prices<'a> {
 
     /// A message between a pair. Those of one length that take equally long share a row.
     fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
+        if let Some(shared) = &self.shared {
+            self.ports.entry((from, to)).or_insert_with(|| shared.ports(from, to));
+        }
         // Ranks of a machine without a network are alike. Of a network, those with equal times are alike.
         let shared = self.shared.as_ref().map(|shared| shared.message_seconds(from, to, bytes));
         let alike = (bytes, shared.map(f64::to_bits));
@@ -269,19 +325,30 @@ impl<'a> Prices<'a> {
         let problem = Problem::new(&asked)?;
         let bound = tightest(&problem.cost()).map(crate::report::bound_report);
         let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
-        let named = self.algorithms.get(collected.kind.name()).map(String::as_str);
+        let choice = self.graph.choices.get(collected.groups as usize);
+        let asked_for = self.algorithms.get(collected.kind.name());
+        let (named, wanted) = match choice {
+            Some(choice) if asked_for.is_none() => {
+                let wanted = choice.params.iter().fold(Params::new(), |all, (key, value)| all.with(key, value));
+                (choice.algorithm.as_deref(), wanted)
+            }
+            _ => (asked_for.map(String::as_str), Params::new()),
+        };
         match &self.shared {
             Some(shared) if groups.len() > 1 || size > MOST_PLANNED => {
-                let line = Extents::new(&[size]).expect("a group has a rank");
-                let case = shared.case(collected.kind, root, (dtype, elements), line)?;
-                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: Params::new() };
+                let is_whole = |sides: &[u32; 2]| sides[0].checked_mul(sides[1]) == Some(size);
+                let sides = choice.and_then(|choice| choice.shape).filter(is_whole);
+                let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
+                let extents = extents.expect("a group has a rank");
+                let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
+                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted };
                 let taken = shared.collective(&asked)?;
                 let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
                 let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
                 Ok((Communication { algorithm, params, seconds, ..common }, Some(chosen)))
             }
             _ => {
-                let plan = plan(problem, named, &Params::new())?;
+                let plan = plan(problem, named, &wanted)?;
                 let best = plan.best();
                 let (algorithm, params) = (best.algorithm.name().to_owned(), map(&best.params));
                 let priced = Communication { algorithm, params, seconds: best.time.seconds, ..common };

@@ -6,9 +6,15 @@ use serde::Serialize;
 use unisono_workload::{Accelerator, Compute, Queues, Work, WorkloadGraph};
 
 use super::{
-    super::{Iteration, Phase, WorkloadError, timeline::Communicated},
+    super::{
+        Iteration, Phase, WorkloadError,
+        spans::Spans,
+        timeline::{Communicated, ROUNDING},
+    },
     Clock, Interval, Level, PricedCommunication, Prices,
     flows::flow,
+    prices::PricedMessages,
+    reported::reported,
     simulate::simulate,
 };
 use crate::{BoundReport, PlanError, RunError};
@@ -26,7 +32,9 @@ pub struct CollectiveRow {
     pub count: u64,
     pub algorithm: String,
     pub params: BTreeMap<String, String>,
+    /// The mean time of one.
     pub seconds: f64,
+    /// The time during which at least one is under way.
     pub total_seconds: f64,
     /// Of the total, the part during which no compute runs.
     pub exposed_seconds: f64,
@@ -53,7 +61,7 @@ pub struct OpinionRow {
     pub saved_seconds: f64,
 }
 
-/// One step of a program, seen from the class of ranks that ends last.
+/// One step of a program, seen from a rank that ends last.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GraphReport {
     pub workload: String,
@@ -67,9 +75,9 @@ pub struct GraphReport {
     pub algorithm: Option<&'static str>,
     pub format: &'static str,
     pub classes: usize,
+    /// The rank whose times these are.
+    pub rank: u32,
     pub model: &'static str,
-    /// Communication that compute hides.
-    pub hidden_seconds: f64,
     #[serde(flatten)]
     pub iteration: Iteration,
     /// By total time, longest first.
@@ -82,6 +90,26 @@ pub struct GraphReport {
     /// Of levels that simulate.
     pub packets: Option<u64>,
     pub events: Option<u64>,
+}
+
+/// The times of the nodes of the reported rank.
+pub(super) struct Timed {
+    pub rank: u32,
+    pub class: usize,
+    /// Of packets, a communication begins when the last rank of its group comes to it.
+    pub times: Vec<Interval>,
+    /// The end of the program.
+    pub seconds: f64,
+    /// Of one plane of a network, where packets are simulated.
+    pub packets: Option<u64>,
+    /// Of levels that simulate.
+    pub events: Option<u64>,
+}
+
+/// The compute time of each rank of a class. `seconds` is the time of a node that computes, of a class and its number there.
+pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: impl Fn(usize, usize) -> f64) -> f64 {
+    let nodes = graph.classes[class].nodes.iter().enumerate();
+    nodes.filter(|(_, node)| node.work.is_compute()).map(|(n, _)| seconds(class, n)).sum()
 }
 
 /// A step of a program on a machine, as it is asked for.
@@ -119,29 +147,28 @@ impl Step<'_> {
             let rank = class.ranks.first().copied().unwrap_or(0);
             rows.push(class.nodes.iter().map(|node| prices.row(rank, node)).collect::<Result<_, _>>()?);
         }
+        prices.check_names()?;
+        let reduction = prices.reduction();
         let seconds = |class: usize, node: usize| match (rows[class][node], graph.classes[class].nodes[node].work) {
             (Some(row), _) => prices.rows()[row].seconds,
             (None, Work::Compute(Compute::Measured { seconds })) => seconds,
+            (None, Work::Compute(Compute::Reduced { bytes, .. })) => reduction.seconds(bytes),
             (None, Work::Compute(compute)) => accelerator.map_or(0.0, |accelerator| accelerator.seconds(&compute)),
             (None, _) => 0.0,
         };
         // Classes that wait in a circle are found by the clock before anything is simulated.
-        let latency =
-            |class: usize, node: usize| rows[class][node].map_or(0.0, |row| prices.rows()[row].latency_seconds);
-        let clock = Clock::with_latency(graph, overlap, seconds, latency)
+        let clock = Clock::with_messages(graph, overlap, seconds, &PricedMessages { prices: &prices, rows: &rows })
             .map_err(|e| PlanError::from(WorkloadError::Waits(graph.name.clone(), e)))?;
-        let last = |best: usize, class: usize| if clock.end(class) > clock.end(best) { class } else { best };
-        let modelled = (0..graph.classes.len()).fold(0, last);
-        let (times, class, end, packets, events) = match level {
-            Level::Model => (clock.0[modelled].clone(), modelled, clock.end(modelled), None, None),
-            Level::Flow => {
-                let run = flow(&prices, &rows, overlap, seconds)?;
-                (run.times, run.class, run.seconds, None, Some(run.events))
+        let Timed { rank, class, times, seconds: end, packets, events } = match level {
+            Level::Model => {
+                let ends: Vec<f64> = (0..graph.classes.len()).map(|class| clock.end(class)).collect();
+                let class = reported(&ends, |class| computed_seconds(graph, class, seconds));
+                let rank = graph.classes.get(class).and_then(|class| class.ranks.first()).copied().unwrap_or(0);
+                let (times, seconds) = (clock.0[class].clone(), ends.into_iter().fold(0.0, f64::max));
+                Timed { rank, class, times, seconds, packets: None, events: None }
             }
-            Level::Packet => {
-                let run = simulate(&prices, &rows, overlap, seconds)?;
-                (run.times, run.class, run.seconds, run.packets, Some(run.events))
-            }
+            Level::Flow => flow(&prices, &rows, overlap, seconds)?,
+            Level::Packet => simulate(&prices, &rows, overlap, seconds)?,
         };
         let lengths = (0..graph.classes[class].nodes.len()).map(|node| match rows[class][node] {
             Some(_) if level != Level::Model => times[node].end - times[node].begin,
@@ -152,7 +179,6 @@ impl Step<'_> {
         let is_simulated = level != Level::Model;
         let seen = Seen { graph, class, times: &times, lengths, rows: &rows[class], priced: &priced, is_simulated };
         let iteration = seen.iteration(end);
-        let hidden_seconds = (iteration.communication_seconds - iteration.exposed_seconds).max(0.0);
         let collectives = seen.collectives(iteration.seconds);
         let second_opinion = second_opinion(graph, &mut prices)?;
         Ok(GraphReport {
@@ -166,8 +192,8 @@ impl Step<'_> {
             algorithm: None,
             format: graph.format,
             classes: graph.classes.len(),
+            rank,
             model: prices.model(),
-            hidden_seconds,
             collectives,
             second_opinion,
             iteration,
@@ -287,36 +313,42 @@ impl Seen<'_> {
     }
 
     fn collectives(&self, step_seconds: f64) -> Vec<CollectiveRow> {
-        let none = vec![0.0; self.priced.len()];
-        let (mut counts, mut shown, mut totals) = (vec![0_u64; self.priced.len()], none.clone(), none);
-        let exposed = self.exposed();
-        for (node, row) in self.rows.iter().enumerate().filter_map(|(node, row)| Some((node, (*row)?))) {
-            counts[row] += 1;
-            shown[row] += exposed[node];
-            totals[row] += self.lengths[node];
+        let mut of_rows: Vec<Vec<usize>> = vec![Vec::new(); self.priced.len()];
+        for (node, row) in self.rows.iter().enumerate() {
+            if let Some(row) = row {
+                of_rows[*row].push(node);
+            }
         }
-        let row = |(n, priced): (usize, &PricedCommunication)| {
+        let spans = |nodes: &mut dyn Iterator<Item = usize>| Spans::new(nodes.map(|node| self.times[node]));
+        let computed = spans(&mut (0..self.times.len()).filter(|&node| self.rows[node].is_none()));
+        let row = |(nodes, priced): (&Vec<usize>, &PricedCommunication)| {
             // By the model all lengths of a row are the same, and their sum is rounded.
-            let seconds = if self.is_simulated { totals[n] / counts[n] as f64 } else { priced.seconds };
-            let total_seconds = seconds * counts[n] as f64;
+            let count = nodes.len() as f64;
+            let mean = || nodes.iter().map(|&node| self.lengths[node]).sum::<f64>() / count;
+            let seconds = if self.is_simulated { mean() } else { priced.seconds };
+            let covered = spans(&mut nodes.iter().copied());
+            // The sum of intervals is rounded too.
+            let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
+            let total_seconds = if is_sum { seconds * count } else { covered.seconds() };
             CollectiveRow {
                 kind: priced.kind,
                 group: priced.ranks,
                 groups: priced.groups,
                 bytes: priced.bytes,
-                count: counts[n],
+                count: nodes.len() as u64,
                 algorithm: priced.algorithm.clone(),
                 params: priced.params.clone(),
                 seconds,
                 total_seconds,
-                exposed_seconds: shown[n],
+                exposed_seconds: (covered.seconds() - covered.shared_with(&computed)).max(0.0),
                 share: if step_seconds > 0.0 { total_seconds / step_seconds } else { 0.0 },
                 bound: priced.bound.as_ref().map(|bound| bound.seconds),
                 lower_bound: priced.bound.clone(),
                 ratio: priced.ratio(seconds),
             }
         };
-        let mut rows: Vec<_> = self.priced.iter().enumerate().filter(|&(n, _)| counts[n] > 0).map(row).collect();
+        let made = of_rows.iter().zip(self.priced).filter(|(nodes, _)| !nodes.is_empty());
+        let mut rows: Vec<_> = made.map(row).collect();
         rows.sort_by(|a, b| b.total_seconds.total_cmp(&a.total_seconds));
         rows
     }

@@ -1,5 +1,6 @@
 //! A program with every message simulated: as packets on a network, at the prices of the model among ranks.
 
+use unisono_base::narrow;
 use unisono_cost::endpoint::LevelPrices;
 use unisono_machine::{Endpoint, network::Network};
 use unisono_sim::{
@@ -11,21 +12,11 @@ use unisono_workload::{Work, WorkloadGraph};
 use super::{
     Interval, Prices,
     occurrences::{Occurrence, Occurrences},
+    report::{Timed, computed_seconds},
+    reported::reported,
     tasks::{ProgramTasks, program_tasks, senders},
 };
 use crate::RunError;
-
-/// The times of the nodes of the rank that ends last.
-pub(super) struct Simulated {
-    pub class: usize,
-    /// A communication begins when the last rank of its group comes to it.
-    pub times: Vec<Interval>,
-    /// The end of the program.
-    pub seconds: f64,
-    /// Of one plane of a network.
-    pub packets: Option<u64>,
-    pub events: u64,
-}
 
 /// Simulates every message of a program. `rows` is the number of each node's communication in the prices, by class; `seconds`
 /// is the time of a node that computes.
@@ -37,11 +28,15 @@ pub(super) fn simulate(
     rows: &[Vec<Option<usize>>],
     overlap: bool,
     seconds: impl Fn(usize, usize) -> f64,
-) -> Result<Simulated, RunError> {
+) -> Result<Timed, RunError> {
     let graph = prices.graph();
     let occurrences = Occurrences::new(graph);
-    let tasks = program_tasks(prices, rows, &occurrences, overlap, seconds)?;
-    let hosts = endpoint::Options { watch: tasks.watch.clone(), ..endpoint::Options::default() };
+    let tasks = program_tasks(prices, rows, &occurrences, overlap, &seconds)?;
+    let hosts = endpoint::Options {
+        watch: tasks.watch.clone(),
+        leaving: tasks.leaving.clone(),
+        ..endpoint::Options::default()
+    };
     let machine = prices.machine();
     let (hosts, packets, events) = if let Some(network) = machine.get::<Network>() {
         let interconnect = Interconnect::new(network)?;
@@ -55,11 +50,18 @@ pub(super) fn simulate(
         let events = done.events;
         (done, None, events)
     };
-    let last = |best: usize, rank: usize| if hosts.finish[rank] > hosts.finish[best] { rank } else { best };
-    let rank = unisono_base::narrow::<u32>((0..graph.ranks as usize).fold(0, last));
-    let seen = Seen { graph, occurrences: &occurrences, tasks: &tasks, watched: &hosts.watched };
-    let (class, times) = (occurrences.class_of[rank as usize], seen.times(rank));
-    Ok(Simulated { class, times, seconds: seconds_of(hosts.makespan), packets, events })
+    let ends: Vec<f64> = hosts.finish[..graph.ranks as usize].iter().map(|&ps| seconds_of(ps)).collect();
+    let computed: Vec<f64> = (0..graph.classes.len()).map(|class| computed_seconds(graph, class, &seconds)).collect();
+    let rank = reported(&ends, |rank| computed[occurrences.class_of[rank]]);
+    let seen = Seen { graph, occurrences: &occurrences, tasks: &tasks, hosts: &hosts };
+    Ok(Timed {
+        rank: narrow(rank),
+        class: occurrences.class_of[rank],
+        times: seen.times(narrow(rank)),
+        seconds: seconds_of(hosts.makespan),
+        packets,
+        events: Some(events),
+    })
 }
 
 fn seconds_of(ps: u64) -> f64 {
@@ -71,17 +73,21 @@ struct Seen<'a> {
     graph: &'a WorkloadGraph,
     occurrences: &'a Occurrences,
     tasks: &'a ProgramTasks,
-    watched: &'a [u64],
+    hosts: &'a endpoint::Run,
 }
 
 impl Seen<'_> {
-    /// The times of the nodes of a rank.
+    /// The times of the nodes of a rank. A send ends when its message has left.
     fn times(&self, rank: u32) -> Vec<Interval> {
         let class = self.occurrences.class_of[rank as usize];
+        let mut left = self.hosts.left.iter().skip(self.tasks.first_leaving(rank));
         let nodes = self.graph.classes[class].nodes.iter().enumerate();
         let time = |(number, node): (usize, &unisono_workload::WorkNode)| {
             let [_, end] = self.tasks.watched(rank, class, number, node.work.is_compute());
-            let end = self.watched[end];
+            let mut end = self.hosts.watched[end];
+            if let Work::Send { .. } = node.work {
+                end = end.max(left.next().copied().unwrap_or(end));
+            }
             let begin = match (&node.work, self.occurrences.of[class][number]) {
                 (Work::Compute(_), _) | (_, None) => end.saturating_sub(self.tasks.ticks(rank, class, number)),
                 (work, Some(occurrence)) => self.met(work, rank, occurrence).min(end),
@@ -108,7 +114,7 @@ impl Seen<'_> {
         let came = |&other: &u32| {
             let class = self.occurrences.class_of[other as usize];
             let node = *self.occurrences.nodes[class].get(&occurrence)?;
-            Some(self.watched[self.tasks.watched(other, class, node, false)[0]])
+            Some(self.hosts.watched[self.tasks.watched(other, class, node, false)[0]])
         };
         others.iter().chain([&rank]).filter_map(came).max().unwrap_or(0)
     }

@@ -34,8 +34,10 @@ pub struct ProgramTasks {
     pub places: Vec<u32>,
     /// Of each rank and each node: the end of compute; the begin and the end of communication.
     pub watch: Vec<TaskId>,
-    /// The first watched task of each rank.
-    first: Vec<usize>,
+    /// The sends of messages between pairs, of each rank in the order of its nodes.
+    pub leaving: Vec<TaskId>,
+    /// The first watched task of each rank, and its first message that leaves.
+    first: Vec<[usize; 2]>,
     /// Of each class, the place of each node's tasks among those of its ranks.
     offsets: Vec<Vec<usize>>,
 }
@@ -99,14 +101,15 @@ pub fn program_tasks(
         graph: TaskGraph::default(),
         places: prices.places().to_vec(),
         watch: Vec::new(),
+        leaving: Vec::new(),
         first: Vec::with_capacity(graph.ranks as usize),
         offsets: graph.classes.iter().map(|class| offsets(class.nodes.iter().map(|node| &node.work))).collect(),
     };
     let mut builder = Builder::new();
     for (rank, &class) in (0..).zip(&occurrences.class_of) {
         builder.rank();
-        tasks.first.push(tasks.watch.len());
-        shared.rank(&mut builder, &mut tasks.watch, (rank, class), &occurrences.of[class], &seconds);
+        tasks.first.push([tasks.watch.len(), tasks.leaving.len()]);
+        shared.rank(&mut builder, &mut tasks, (rank, class), &occurrences.of[class], &seconds);
     }
     for &place in &switches {
         builder.rank();
@@ -210,7 +213,7 @@ impl Shared<'_> {
     fn rank(
         &self,
         b: &mut Builder,
-        watch: &mut Vec<TaskId>,
+        tasks: &mut ProgramTasks,
         (rank, class): (u32, usize),
         occurrences: &[Option<Occurrence>],
         seconds: impl Fn(usize, usize) -> f64,
@@ -228,7 +231,7 @@ impl Shared<'_> {
                 Work::Compute(_) => Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND)).on(computing, 0),
                 _ => Task::calc(0).on(COMMUNICATES, 0),
             });
-            watch.push(begin);
+            tasks.watch.push(begin);
             for before in self.waits(node, last, nodes) {
                 b.requires(begin, made[before][1]);
             }
@@ -248,15 +251,17 @@ impl Shared<'_> {
                 }
                 (Work::Collective(_), Some(occurrence)) => self.collective(b, rank, self.tags[&occurrence], begin),
                 (Work::Send { to, bytes, tag }, _) => {
-                    self.message(b, Task::send(to, bytes, self.of_pairs[&tag]), begin)
+                    let [sent, end] = message(b, Task::send(to, bytes, self.of_pairs[&tag]), begin);
+                    tasks.leaving.push(sent);
+                    end
                 }
                 (Work::Receive { from, bytes, tag }, _) => {
-                    self.message(b, Task::receive(from, bytes, self.of_pairs[&tag]), begin)
+                    message(b, Task::receive(from, bytes, self.of_pairs[&tag]), begin)[1]
                 }
                 _ => begin,
             };
             if computes == 0 {
-                watch.push(end);
+                tasks.watch.push(end);
             }
             made.push([begin, end]);
             last[computes] = Some(number);
@@ -276,13 +281,6 @@ impl Shared<'_> {
         let computes = node.work.is_compute();
         let other = named.filter(|&before| nodes[before].work.is_compute() != computes).max();
         last[usize::from(computes)].into_iter().chain(other).collect()
-    }
-
-    /// Adds one end of a message between a pair. A send is done when the message is posted.
-    fn message(&self, b: &mut Builder, task: Task, begin: TaskId) -> TaskId {
-        let task = b.task(task.on(COMMUNICATES, 0));
-        b.requires(task, begin);
-        nothing(b, task)
     }
 
     /// Adds the part of a rank in a collective after `begin`; returns the task that is done last.
@@ -333,6 +331,14 @@ fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
     if made.switches.is_empty() { group.into() } else { [group, &made.switches].concat().into() }
 }
 
+/// Adds one end of a message between a pair; returns its task, and the one that is done with it. A send is done when the
+/// message is posted.
+fn message(b: &mut Builder, task: Task, begin: TaskId) -> [TaskId; 2] {
+    let task = b.task(task.on(COMMUNICATES, 0));
+    b.requires(task, begin);
+    [task, nothing(b, task)]
+}
+
 /// A task that does nothing after another one.
 fn nothing(b: &mut Builder, after: TaskId) -> TaskId {
     let end = b.task(Task::calc(0).on(COMMUNICATES, 0));
@@ -343,8 +349,13 @@ fn nothing(b: &mut Builder, after: TaskId) -> TaskId {
 impl ProgramTasks {
     /// The watched tasks of a node: its begin and its end; of compute both are its end.
     pub fn watched(&self, rank: u32, class: usize, node: usize, is_compute: bool) -> [usize; 2] {
-        let at = self.first[rank as usize] + self.offsets[class][node];
+        let at = self.first[rank as usize][0] + self.offsets[class][node];
         [at, if is_compute { at } else { at + 1 }]
+    }
+
+    /// The place in [`Self::leaving`] of the first message that a rank sends.
+    pub fn first_leaving(&self, rank: u32) -> usize {
+        self.first[rank as usize][1]
     }
 
     /// The ticks that a node computes.

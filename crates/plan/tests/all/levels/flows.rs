@@ -38,6 +38,7 @@ fn program(
         receivers,
         classes: classes.iter().map(class).collect(),
         queues: Queues::InOrder,
+        choices: Vec::new(),
         findings: Vec::new(),
         notes: Vec::new(),
         unknown: std::collections::BTreeMap::new(),

@@ -94,6 +94,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         receivers,
         classes: classes.collect(),
         queues: Queues::InOrder,
+        choices: Vec::new(),
         findings: Vec::new(),
         notes: Vec::new(),
         unknown: std::collections::BTreeMap::new(),

@@ -1,0 +1,52 @@
+//! The ports over which messages between pairs leave their sender and reach their receiver.
+
+use rustc_hash::FxHashMap;
+
+/// The first and the last links of a way, each with the part of a message's time for which the message holds it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Ports {
+    pub leaving: Vec<(u32, f64)>,
+    pub arriving: Vec<(u32, f64)>,
+}
+
+/// How messages between pairs travel.
+pub trait Messages {
+    /// The part of a message's time during which it holds nobody. `class` and `node` are those of its send.
+    fn latency_seconds(&self, _class: usize, _node: usize) -> f64 {
+        0.0
+    }
+
+    /// The ports of a message; `None` where a rank has one port that sends and one that receives.
+    fn ports(&self, _class: usize, _node: usize) -> Option<&Ports> {
+        None
+    }
+
+    /// The number of messages that a rank sends at a time; `None` where only its links limit it.
+    fn machines(&self) -> Option<u32> {
+        Some(1)
+    }
+}
+
+/// Ranks with one port for each direction, and messages without latency.
+#[derive(Clone, Copy, Debug)]
+pub struct OnePort;
+
+impl Messages for OnePort {}
+
+/// When each link is free.
+#[derive(Debug, Default)]
+pub(super) struct Links(FxHashMap<u32, f64>);
+
+impl Links {
+    /// A message that could leave at `now` and takes `seconds`, of which it holds links for `held`, does so over its ports.
+    /// Returns when it begins to leave and when it has arrived.
+    pub fn carry(&mut self, ports: &Ports, now: f64, seconds: f64, held: f64) -> (f64, f64) {
+        let free = |link: &u32| self.0.get(link).copied().unwrap_or(0.0);
+        let begin = ports.leaving.iter().map(|(link, _)| free(link)).fold(now, f64::max);
+        let arrived = ports.arriving.iter().map(|(link, part)| free(link) + held * part);
+        let end = arrived.fold(begin + seconds, f64::max);
+        self.0.extend(ports.leaving.iter().map(|&(link, part)| (link, begin + held * part)));
+        self.0.extend(ports.arriving.iter().map(|&(link, _)| (link, end)));
+        (begin, end)
+    }
+}

@@ -1,0 +1,187 @@
+//! Messages between pairs at the levels that time them, and the sums that hold for every report.
+
+use unisono_machine::Machine;
+use unisono_plan::{
+    Part,
+    workload::graph::{GraphReport, Level, Prices, Step},
+};
+use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+use super::random::{Random, Style, program};
+
+fn on(machine: &Machine, program: &WorkloadGraph, level: Level, overlap: bool) -> GraphReport {
+    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    Step { prices, accelerator: None, overlap, level }.report().unwrap()
+}
+
+/// A task graph from the nodes of each rank.
+fn tasks(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
+    let ranks = u32::try_from(nodes.len()).unwrap();
+    let class = |(rank, nodes)| RankClass { ranks: vec![rank], nodes };
+    WorkloadGraph {
+        name: "messages".to_owned(),
+        format: "test",
+        ranks,
+        groups: Vec::new(),
+        receivers: Vec::new(),
+        classes: (0..).zip(nodes).map(class).collect(),
+        queues: Queues::AsReady,
+        choices: Vec::new(),
+        findings: Vec::new(),
+        notes: Vec::new(),
+        unknown: std::collections::BTreeMap::new(),
+    }
+}
+
+fn send(to: u32, bytes: u64, tag: u32) -> WorkNode {
+    WorkNode::new("send", Work::Send { to, bytes, tag }, Vec::new())
+}
+
+fn receive(from: u32, bytes: u64, tag: u32) -> WorkNode {
+    WorkNode::new("receive", Work::Receive { from, bytes, tag }, Vec::new())
+}
+
+/// Messages of random pairs, in rounds: every rank computes, sends and receives after random earlier nodes.
+fn pairs(r: &mut Random) -> WorkloadGraph {
+    let ranks = 2 + r.below(7) as u32;
+    let mut nodes: Vec<Vec<WorkNode>> = vec![Vec::new(); ranks as usize];
+    for tag in 0..1 + r.below(12) as u32 {
+        let from = r.below(u64::from(ranks)) as u32;
+        let to = (from + 1 + r.below(u64::from(ranks) - 1) as u32) % ranks;
+        let bytes = 1 + r.below(1 << 18);
+        let microseconds = (1 + r.below(30)) as f64;
+        let computes =
+            WorkNode::new("compute", Work::Compute(Compute::Measured { seconds: microseconds * 1e-6 }), Vec::new());
+        for (rank, node) in [(from, computes), (from, send(to, bytes, tag)), (to, receive(from, bytes, tag))] {
+            let of = &mut nodes[rank as usize];
+            let count = of.len() as u64;
+            let after = (0..count.min(2)).map(|_| r.below(count) as u32).collect();
+            of.push(WorkNode { after, ..node });
+        }
+    }
+    tasks(nodes)
+}
+
+/// The sums that hold for every report: a moment is compute, exposed communication or waiting, and counts once.
+fn check(report: &GraphReport) {
+    let of = &report.iteration;
+    let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * of.seconds.max(1e-12), "{a} and {b} of {}", of.seconds);
+    near(of.exposed_seconds + of.hidden_seconds, of.communication_seconds);
+    near(of.compute_seconds + of.exposed_seconds + of.waiting_seconds, of.seconds);
+    let most = of.seconds * (1.0 + 1e-9);
+    for seconds in [of.exposed_seconds, of.hidden_seconds, of.waiting_seconds] {
+        assert!((0.0..=most).contains(&seconds), "{seconds} of {}", of.seconds);
+    }
+    assert!(of.communication_seconds <= most && of.hidden_seconds <= of.compute_seconds * (1.0 + 1e-9));
+    let rows = &report.collectives;
+    let (mut total, mut exposed) = (0.0, 0.0);
+    for row in rows {
+        assert!(row.share <= 1.0 + 1e-9, "a {} is {} of the step", row.kind, row.share);
+        assert!(row.exposed_seconds <= row.total_seconds + 1e-9 * of.seconds);
+        assert!(row.total_seconds <= most);
+        (total, exposed) = (total + row.total_seconds, exposed + row.exposed_seconds);
+    }
+    // Rows may be under way at the same time, and all of them together cover all communication.
+    assert!(total >= of.communication_seconds - 1e-9 * of.seconds, "{total} {}", of.communication_seconds);
+    assert!(exposed >= of.exposed_seconds - 1e-9 * of.seconds, "{exposed} {}", of.exposed_seconds);
+}
+
+#[test]
+fn a_moment_counts_once() {
+    let machines = ["torus2d-small", "fattree-small", "archer", "dgx-h100"].map(|name| Machine::preset(name).unwrap());
+    let style = Style { sides: &[1, 2, 2], nodes: 8, bytes: 8..17, microseconds: 50, uneven: false };
+    for seed in 0..300 {
+        let mut r = Random(seed);
+        let machine = &machines[r.below(machines.len() as u64) as usize];
+        let overlap = r.below(4) > 0;
+        for level in [Level::Model, Level::Packet] {
+            check(&on(machine, &pairs(&mut r), level, overlap));
+        }
+        let program = program(&mut r, &style);
+        for &level in Level::ALL {
+            check(&on(machine, &program, level, overlap));
+        }
+    }
+}
+
+#[test]
+fn a_send_takes_until_its_message_has_left() {
+    // 1 MB at 400 Gb/s takes 20 us on the only link between the two.
+    let program = tasks(vec![vec![send(1, 1_000_000, 0)], vec![receive(0, 1_000_000, 0)]]);
+    let machine = pair("");
+    let report = on(&machine, &program, Level::Packet, true);
+    assert_eq!(report.rank, 1);
+    let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };
+    assert!((row.seconds - 20e-6).abs() < 1e-6, "{}", row.seconds);
+    // The rank that sends computes for long, and ends last.
+    let compute = WorkNode::new("compute", Work::Compute(Compute::Measured { seconds: 1e-3 }), Vec::new());
+    let program = tasks(vec![vec![send(1, 1_000_000, 0), compute], vec![receive(0, 1_000_000, 0)]]);
+    for level in [Level::Model, Level::Packet] {
+        let report = on(&machine, &program, level, true);
+        assert_eq!(report.rank, 0);
+        assert!((report.iteration.hidden_seconds - 20e-6).abs() < 1e-9, "{level:?}: {:?}", report.iteration);
+        assert_eq!((report.iteration.exposed_seconds, report.iteration.waiting_seconds), (0.0, 0.0));
+    }
+}
+
+/// Two accelerators at the ends of one link, or with more lines.
+fn pair(more: &str) -> Machine {
+    star(1, more)
+}
+
+/// An accelerator with a link to each of the others.
+fn star(leaves: u32, more: &str) -> Machine {
+    let edges: String = (1..=leaves).map(|leaf| format!("0 {leaf}\n")).collect();
+    let text = format!(
+        "name = 'star'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 1000000\n{more}\n[topology]\nname = 'graph'\n\
+         accelerators = {}\nedges = \"\"\"\n{edges}\"\"\"",
+        leaves + 1
+    );
+    Machine::from_toml(&text, "star").unwrap()
+}
+
+#[test]
+fn links_send_at_the_same_time() {
+    // Rank 0 sends 1 MB to each of 6 ranks over a link of its own, then back.
+    let spread = (1..7).map(|to| send(to, 1_000_000, 0)).collect();
+    let leaves = (1..7).map(|_| vec![receive(0, 1_000_000, 0)]);
+    let program = tasks(std::iter::once(spread).chain(leaves).collect());
+    let gathered = (1..7).map(|from| receive(from, 1_000_000, 0)).collect();
+    let leaves = (1..7).map(|_| vec![send(0, 1_000_000, 0)]);
+    let back = tasks(std::iter::once(gathered).chain(leaves).collect());
+    for (more, serial) in [
+        ("send_machines_per = 'link'", 1.0),
+        ("send_machines = 6", 1.0),
+        ("send_machines = 1", 6.0),
+        ("send_machines = 3", 2.0),
+    ] {
+        let machine = star(6, more);
+        for (program, times) in [(&program, serial), (&back, 1.0)] {
+            let [model, packets] =
+                [Level::Model, Level::Packet].map(|level| on(&machine, program, level, true).iteration.seconds);
+            assert!((model / packets - 1.0).abs() < 0.02, "{more}: {model} by the model, {packets} by packets");
+            assert!((packets / (20e-6 * times) - 1.0).abs() < 0.02, "{more}: {packets}");
+        }
+    }
+}
+
+/// The model's time of random messages is within 15 % of that of packets for at least 80 % of programs.
+#[expect(clippy::print_stdout, reason = "the figures of the documentation")]
+#[test]
+fn the_model_of_messages_is_near_packets() {
+    let machines = ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small", "dgx-h100"]
+        .map(|name| Machine::preset(name).unwrap());
+    let mut ratios = Vec::new();
+    for seed in 0..400 {
+        let mut r = Random(seed);
+        let (machine, program) = (&machines[r.below(5) as usize], pairs(&mut r));
+        let [model, packets] =
+            [Level::Model, Level::Packet].map(|level| on(machine, &program, level, true).iteration.seconds);
+        ratios.push(model / packets);
+    }
+    ratios.sort_by(f64::total_cmp);
+    let near = ratios.iter().filter(|ratio| (*ratio - 1.0).abs() <= 0.15).count();
+    println!("{near} of {} within 15 %, {:.3} to {:.3} times packets", ratios.len(), ratios[0], ratios[399]);
+    assert!(near * 10 >= ratios.len() * 8, "{near} of {}", ratios.len());
+}
