@@ -29,7 +29,7 @@ _CALLS: dict[str, str] = {
     "alltoall": "Alltoall",
 }
 #: The variables that the library for MPI programs reads.
-_SETTINGS = ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_OFF", "UNISONO_SAFE_OPS")
+_SETTINGS = ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_OFF", "UNISONO_SAFE_OPS", "UNISONO_UNLIKE_BITS")
 #: Collectives that can be timed.
 MEASURED = tuple(_CALLS)
 
@@ -51,9 +51,10 @@ class Collectives:
         before = {name: os.environ.get(name) for name in _SETTINGS}
         try:
             os.environ.update(dict.fromkeys(_SETTINGS, "") | {"UNISONO_PLAN": str(Path(plan).resolve())})
-            # The library reads its environment at its first call, and here once and for all.
+            # The library reads its environment at its first call, and here once and for all. MPI is initialised, so it
+            # is named the ranks that have the plan.
             word = ctypes.c_size_t
-            self._library.MPI_Barrier(word(mpi._handleof(comm)))
+            self._library.unisono_settle(word(mpi._handleof(comm)))
         finally:
             for name, value in before.items():
                 if value is None:

@@ -117,7 +117,7 @@ def variables(plan: str | None, report: str | None, check: bool, safe_ops: bool,
         raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'make build' makes it")
     preload = os.environ.get("LD_PRELOAD")
     found = {"LD_PRELOAD": f"{LIBRARY}:{preload}" if preload else str(LIBRARY)}
-    for name in ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_SAFE_OPS", "UNISONO_OFF"):
+    for name in ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_SAFE_OPS", "UNISONO_OFF", "UNISONO_UNLIKE_BITS"):
         if name in os.environ:
             found[name] = os.environ[name]
     if plan is not None:
