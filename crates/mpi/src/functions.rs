@@ -1,6 +1,9 @@
 //! The functions of an MPI library that are called.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    mem::MaybeUninit,
+};
 
 use crate::{
     library::{Comm, Datatype, OpHandle},
@@ -12,12 +15,12 @@ pub type Attribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_
 /// Called when a communicator with the attribute is duplicated.
 pub type CopyAttribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 
-/// Room for an `MPI_Status` of any library at hand; the largest has 32 bytes.
+/// Room for an `MPI_Status` of any library at hand; the largest has 32 bytes. MPI writes it before it reads it.
 #[repr(C, align(8))]
-pub struct Status([u8; 64]);
+pub struct Status([MaybeUninit<u8>; 64]);
 
 impl Status {
-    pub const EMPTY: Self = Self([0; 64]);
+    pub const EMPTY: Self = Self([MaybeUninit::uninit(); 64]);
 }
 
 macro_rules! functions {

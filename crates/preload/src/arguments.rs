@@ -182,7 +182,10 @@ impl Arguments {
 impl Arguments {
     /// Bytes for a report, of a call that no plan describes.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
-        let size = library.layout(library.constants.handle(self.recv_type)).map_or(0, |(size, _)| size as u64);
-        if self.kind == Kind::Barrier { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }
+        let datatype = library.constants.handle(self.recv_type);
+        // The program's handler is called for a type that is none, by the call itself.
+        let none = self.kind == Kind::Barrier || datatype == library.constants.type_null;
+        let size = if none { 0 } else { library.layout(datatype).map_or(0, |(size, _)| size as u64) };
+        if none { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }
     }
 }
