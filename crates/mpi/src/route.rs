@@ -141,7 +141,7 @@ mod tests {
                 }
                 None => refused += 1,
             }
-            if !held.is_empty() && (state >> 50) % 2 == 0 {
+            if !held.is_empty() && (state >> 50).is_multiple_of(2) {
                 held.swap_remove((state >> 40) as usize % held.len());
             }
         }

@@ -28,8 +28,8 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
     schedule is proved and stored in blocks, so that it serves every count in its range. Calls that no row serves go to
     the MPI library.
 
-    After some schedules, ranks have different bits of a rounded allreduce. They serve only allreduces of integers, unless
-    ``unlike_bits`` is true here and ``UNISONO_UNLIKE_BITS=1`` is in the environment of the program.
+    After some schedules, ranks have different bits of a rounded allreduce. They serve only allreduces of integers,
+    unless ``unlike_bits`` is true here and ``UNISONO_UNLIKE_BITS=1`` is in the environment of the program.
 
     >>> import unisono as un
     >>> short = un.plan("allreduce", "archer", shape=4, elements=2)
