@@ -18,8 +18,7 @@ impl Library {
         let (mut word, mut at) = (0u64, 0);
         let word = &raw mut word as usize;
         // SAFETY: no element is read, and nothing is written but the place.
-        self.constants.element(datatype).is_some()
-            || unsafe { (self.functions.Pack)(word, 0, datatype, word, 8, &raw mut at, private) } == 0
+        unsafe { (self.functions.Pack)(word, 0, datatype, word, 8, &raw mut at, private) == 0 }
     }
 
     /// Copies elements without their gaps.

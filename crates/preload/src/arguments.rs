@@ -80,15 +80,15 @@ impl Arguments {
         let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
         let reduction = if reduces {
             let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
-            let op = c.op(op_handle);
+            let (op, element) = (c.op(op_handle), c.element(datatype));
             let commutes = match op {
                 // The library refuses other types, each in its own way; all ranks name the same.
-                Some(op) if c.element(datatype).is_none_or(|element| !element.number.takes(op)) => return Ok(None),
+                Some(op) if element.is_none_or(|element| !element.number.takes(op)) => return Ok(None),
                 Some(_) => true,
                 None if safe_ops && c.is_users(op_handle) => library.commutes(op_handle)?,
                 None => return Ok(None),
             };
-            Some(Reduction { op, commutes, op_handle, datatype, element: c.element(datatype) })
+            Some(Reduction { op, commutes, op_handle, datatype, element })
         } else {
             None
         };
@@ -106,11 +106,14 @@ impl Arguments {
         let users = reduction.is_some_and(|r| r.op.is_none());
         let memory = |address: usize, count: i64, pieces: usize, datatype: Datatype| -> Outcome<Option<Memory>> {
             let datatype = c.handle(datatype);
-            if datatype == c.type_null || private.is_some_and(|private| !library.takes_type(datatype, private)) {
-                return Ok(None);
-            }
-            // Of a reduction all ranks name the same datatype; elsewhere each has its own for the same bytes.
-            let (size, plain) = if users { library.layout_of_all(datatype) } else { library.layout(datatype) }?;
+            let (size, plain) = match c.element(datatype) {
+                Some(element) => (element.bytes, true),
+                None if datatype == c.type_null => return Ok(None),
+                None if private.is_some_and(|private| !library.takes_type(datatype, private)) => return Ok(None),
+                // Of a reduction all ranks name the same datatype; elsewhere each has its own for the same bytes.
+                None if users => library.layout_of_all(datatype)?,
+                None => library.layout(datatype)?,
+            };
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
             let memory = count.zip(bytes).map(|(count, bytes)| Memory { address, count, datatype, bytes, plain });
