@@ -25,7 +25,7 @@ say = @printf '== %s\n'
 .DEFAULT_GOAL := help
 # The order of the checks is the order of their lines; cargo itself uses every core.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench fuzz sanitize setup build clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test lint bench fuzz sanitize conformance setup build clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -77,6 +77,10 @@ fuzz: $(VENV)/.crates ## fuzzes FUZZ_TARGET (all) for FUZZ_SECONDS (3600), guide
 sanitize: build ## the unsafe code under valgrind; takes minutes
 	$(say) "valgrind"
 	@$(BIN)/python tests/mpi/sanitize.py
+
+conformance: build $(MPICH)/.tools ## every algorithm under programs that check results and errors, at 2 to 9 ranks; takes minutes
+	$(say) "conformance"
+	@$(BIN)/python -m tests.mpi.conformance $(CONFORMANCE)
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 

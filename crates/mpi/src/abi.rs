@@ -22,8 +22,13 @@ pub enum Number {
     Float,
     /// Bits without a value: `MPI_BYTE`.
     Bits,
-    /// Summed by the MPI library only.
-    Other,
+    /// A truth value, of C or C++.
+    Logical,
+    /// `long double`, which the MPI library sums.
+    LongDouble,
+    Complex,
+    /// A printable character, which no operator takes.
+    Character,
 }
 
 /// A predefined datatype without gaps.
@@ -31,6 +36,26 @@ pub enum Number {
 pub struct Element {
     pub number: Number,
     pub bytes: usize,
+}
+
+impl Number {
+    /// Whether MPI defines an operator for elements of this kind (MPI 4.1, section 6.9.2).
+    pub const fn takes(self, op: Op) -> bool {
+        use Op::{And, BitAnd, BitOr, BitXor, Max, Min, Or, Prod, Sum, Xor};
+        match self {
+            Self::Signed | Self::Unsigned => true,
+            Self::Float | Self::LongDouble => matches!(op, Max | Min | Sum | Prod),
+            Self::Complex => matches!(op, Sum | Prod),
+            Self::Logical => matches!(op, And | Or | Xor),
+            Self::Bits => matches!(op, BitAnd | BitOr | BitXor),
+            Self::Character => false,
+        }
+    }
+
+    /// Whether the bits of a result do not depend on the order in which elements are combined.
+    pub const fn is_exact(self) -> bool {
+        !matches!(self, Self::Float | Self::LongDouble | Self::Complex)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,9 +75,16 @@ pub enum Op {
 pub struct Constants {
     pub abi: Abi,
     pub in_place: usize,
-    pub status_ignore: usize,
     pub comm_null: usize,
     pub comm_world: usize,
+    pub comm_self: usize,
+    pub type_null: usize,
+    /// `MPI_ERRORS_RETURN`.
+    pub errors_return: usize,
+    /// The attribute `MPI_TAG_UB`.
+    pub tag_ub: c_int,
+    /// The error class `MPI_ERR_TRUNCATE`.
+    pub truncated: c_int,
     pub info_null: usize,
     /// `MPI_COMM_TYPE_SHARED`.
     pub type_shared: c_int,
@@ -93,7 +125,7 @@ type TypeRow = (&'static str, Element, usize, usize);
 
 #[rustfmt::skip]
 const TYPES: [TypeRow; 27] = [
-    ("char", of(Number::Other, 1), 0x4c00_0101, 0x243),
+    ("char", of(Number::Character, 1), 0x4c00_0101, 0x243),
     ("signed_char", of(Number::Signed, 1), 0x4c00_0118, 0x244),
     ("unsigned_char", of(Number::Unsigned, 1), 0x4c00_0102, 0x245),
     ("byte", of(Number::Bits, 1), 0x4c00_010d, 0x247),
@@ -107,7 +139,7 @@ const TYPES: [TypeRow; 27] = [
     ("unsigned_long_long", of(Number::Unsigned, 8), 0x4c00_0819, 0x20f),
     ("float", of(Number::Float, 4), 0x4c00_040a, 0x210),
     ("double", of(Number::Float, 8), 0x4c00_080b, 0x214),
-    ("long_double", of(Number::Other, 16), 0x4c00_100c, 0x220),
+    ("long_double", of(Number::LongDouble, 16), 0x4c00_100c, 0x220),
     ("int8_t", of(Number::Signed, 1), 0x4c00_0137, 0x240),
     ("int16_t", of(Number::Signed, 2), 0x4c00_0238, 0x248),
     ("int32_t", of(Number::Signed, 4), 0x4c00_0439, 0x250),
@@ -116,9 +148,9 @@ const TYPES: [TypeRow; 27] = [
     ("uint16_t", of(Number::Unsigned, 2), 0x4c00_023c, 0x249),
     ("uint32_t", of(Number::Unsigned, 4), 0x4c00_043d, 0x251),
     ("uint64_t", of(Number::Unsigned, 8), 0x4c00_083e, 0x259),
-    ("c_bool", of(Number::Other, 1), 0x4c00_013f, 0x238),
-    ("c_float_complex", of(Number::Other, 8), 0x4c00_0840, 0x212),
-    ("c_double_complex", of(Number::Other, 16), 0x4c00_1041, 0x216),
+    ("c_bool", of(Number::Logical, 1), 0x4c00_013f, 0x238),
+    ("c_float_complex", of(Number::Complex, 8), 0x4c00_0840, 0x212),
+    ("c_double_complex", of(Number::Complex, 16), 0x4c00_1041, 0x216),
     ("aint", of(Number::Signed, 8), 0x4c00_0843, 0x201),
 ];
 
@@ -142,19 +174,28 @@ impl Constants {
         types.sort_by_key(|row| row.0);
         let op = |wanted: Op| ops.iter().find(|row| row.1 == wanted).map(|row| row.0);
         let named = |name: &str| pick(format!("ompi_mpi_{name}"), type_row(name).2, type_row(name).3);
-        let (in_place, status_ignore, combiner_named, type_shared) = match abi {
-            Abi::Mpich => (usize::MAX, 1, 1, 1),
-            Abi::Standard => (1, 0, 101, 221),
-            Abi::OpenMpi => (1, 0, 0, 0),
+        let (in_place, combiner_named, type_shared) = match abi {
+            Abi::Mpich => (usize::MAX, 1, 1),
+            Abi::Standard => (1, 101, 221),
+            Abi::OpenMpi => (1, 0, 0),
+        };
+        let (tag_ub, truncated) = match abi {
+            Abi::Mpich => (0x6440_0001, 14),
+            Abi::Standard => (501, 15),
+            Abi::OpenMpi => (0, 15),
         };
         let others = ["null", "minloc", "maxloc", "replace", "no_op"];
         Some(Self {
             abi,
             in_place,
-            status_ignore,
             combiner_named,
             comm_null: pick("ompi_mpi_comm_null".to_owned(), 0x0400_0000, 0x100)?,
             comm_world: pick("ompi_mpi_comm_world".to_owned(), 0x4400_0000, 0x101)?,
+            comm_self: pick("ompi_mpi_comm_self".to_owned(), 0x4400_0001, 0x102)?,
+            type_null: pick("ompi_mpi_datatype_null".to_owned(), 0x0c00_0000, 0x200)?,
+            errors_return: pick("ompi_mpi_errors_return".to_owned(), 0x5400_0001, 0x143)?,
+            tag_ub,
+            truncated,
             info_null: pick("ompi_mpi_info_null".to_owned(), 0x1c00_0000, 0x130)?,
             type_shared,
             byte: named("byte")?,
@@ -210,5 +251,35 @@ pub fn detect(scope: &Scope, file: &str) -> Abi {
         Abi::Standard
     } else {
         Abi::Mpich
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_take_the_numbers_that_mpi_lists() {
+        let all = [Op::Max, Op::Min, Op::Sum, Op::Prod, Op::And, Op::Or, Op::Xor, Op::BitAnd, Op::BitOr, Op::BitXor];
+        let taken = |number: Number| all.map(|op| u8::from(number.takes(op)));
+        assert_eq!(taken(Number::Signed), [1; 10]);
+        assert_eq!(taken(Number::Unsigned), [1; 10]);
+        assert_eq!(taken(Number::Float), [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(taken(Number::LongDouble), [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(taken(Number::Complex), [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(taken(Number::Logical), [0, 0, 0, 0, 1, 1, 1, 0, 0, 0]);
+        assert_eq!(taken(Number::Bits), [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(taken(Number::Character), [0; 10]);
+    }
+
+    #[test]
+    fn names_of_types_are_unique() {
+        for (k, row) in TYPES.iter().enumerate() {
+            assert!(
+                TYPES[..k].iter().all(|other| other.0 != row.0 && other.2 != row.2 && other.3 != row.3),
+                "{}",
+                row.0
+            );
+        }
     }
 }

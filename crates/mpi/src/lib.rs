@@ -6,14 +6,20 @@
 
 mod abi;
 mod call;
+mod communicators;
+mod datatypes;
+mod functions;
+mod home;
 mod kernels;
 mod library;
 mod planned;
 mod port;
+mod route;
 mod symbols;
 
 pub use abi::{Abi, Constants, Element, Number, Op};
 pub use call::{Call, Reduction};
+pub use home::{Agreement, Home, Joined};
 pub use kernels::combine;
 pub use library::{Comm, Datatype, Failed, Library, OpHandle, Outcome, ThreadLevel, int, library};
-pub use planned::{Agreement, Planned, Rows};
+pub use planned::{Planned, Rows};

@@ -10,6 +10,7 @@ use unisono_collective::Kind;
 use crate::{
     abi::{Constants, detect},
     call::{Call, Reduction},
+    functions::{Attribute, CopyAttribute, Functions},
     symbols::{Scope, file_of},
 };
 
@@ -62,68 +63,6 @@ impl ThreadLevel {
 }
 
 pub type Outcome<T = ()> = Result<T, Failed>;
-
-/// Called when a communicator with the attribute is freed.
-pub type Attribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
-/// Called when a communicator with the attribute is duplicated.
-pub type CopyAttribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
-
-macro_rules! functions {
-    ($($name:ident: $type:ty, $symbol:literal;)*) => {
-        /// The functions that are called, each `PMPI_` and its name. Handles are machine words: integers of 32 bits and
-        /// pointers travel in the same registers.
-        #[allow(non_snake_case, reason = "the names of MPI")]
-        pub struct Functions {
-            $(pub(crate) $name: $type,)*
-        }
-
-        impl Functions {
-            fn find(scope: &Scope) -> Option<Self> {
-                Some(Self {
-                    $($name: {
-                        let address = scope.find($symbol)?;
-                        // SAFETY: the symbol is MPI's function of that name, whose C signature the type states.
-                        unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
-functions! {
-    Allreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Allreduce";
-    Comm_call_errhandler: unsafe extern "C" fn(Comm, c_int) -> c_int, c"PMPI_Comm_call_errhandler";
-    Comm_create_keyval: unsafe extern "C" fn(CopyAttribute, Attribute, *mut c_int, usize) -> c_int, c"PMPI_Comm_create_keyval";
-    Comm_dup: unsafe extern "C" fn(Comm, *mut usize) -> c_int, c"PMPI_Comm_dup";
-    Comm_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Comm_free";
-    Comm_rank: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_rank";
-    Comm_set_attr: unsafe extern "C" fn(Comm, c_int, *mut c_void) -> c_int, c"PMPI_Comm_set_attr";
-    Comm_size: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_size";
-    Comm_split_type: unsafe extern "C" fn(Comm, c_int, c_int, usize, *mut usize) -> c_int, c"PMPI_Comm_split_type";
-    Comm_test_inter: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_test_inter";
-    Abort: unsafe extern "C" fn(Comm, c_int) -> c_int, c"PMPI_Abort";
-    Finalized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Finalized";
-    Gatherv: unsafe extern "C" fn(usize, c_int, Datatype, usize, *const c_int, *const c_int, Datatype, c_int, Comm) -> c_int, c"PMPI_Gatherv";
-    Gather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, c_int, Comm) -> c_int, c"PMPI_Gather";
-    Initialized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Initialized";
-    Irecv: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Irecv";
-    Isend: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Isend";
-    Is_thread_main: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Is_thread_main";
-    Op_commutative: unsafe extern "C" fn(OpHandle, *mut c_int) -> c_int, c"PMPI_Op_commutative";
-    Pack: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, *mut c_int, Comm) -> c_int, c"PMPI_Pack";
-    Query_thread: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Query_thread";
-    Reduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm) -> c_int, c"PMPI_Reduce";
-    Reduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter_block";
-    Reduce_local: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle) -> c_int, c"PMPI_Reduce_local";
-    Test: unsafe extern "C" fn(*mut usize, *mut c_int, usize) -> c_int, c"PMPI_Test";
-    Type_get_envelope: unsafe extern "C" fn(Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int, c"PMPI_Type_get_envelope";
-    Type_get_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_extent";
-    Type_get_true_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_true_extent";
-    Type_size: unsafe extern "C" fn(Datatype, *mut c_int) -> c_int, c"PMPI_Type_size";
-    Unpack: unsafe extern "C" fn(usize, c_int, *mut c_int, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Unpack";
-    Wait: unsafe extern "C" fn(*mut usize, usize) -> c_int, c"PMPI_Wait";
-}
 
 /// The functions of the loaded library.
 ///
@@ -197,12 +136,32 @@ impl Library {
         Ok((!largest[1], largest[0]))
     }
 
-    /// The most ranks of a communicator that share a node; all its ranks call this.
-    pub fn per_node(&self, comm: Comm) -> Outcome<u32> {
+    /// The largest tag of a message.
+    pub fn largest_tag(&self) -> c_int {
+        let (mut value, mut found) = (std::ptr::null::<c_int>(), 0);
+        let (world, key) = (self.constants.comm_world, self.constants.tag_ub);
+        // SAFETY: an address and an integer are written.
+        let code = unsafe { (self.functions.Comm_get_attr)(world, key, &raw mut value, &raw mut found) };
+        if code != 0 || found == 0 || value.is_null() {
+            // The least that MPI permits.
+            return 32767;
+        }
+        // SAFETY: MPI gives the address of an integer that it keeps until it ends.
+        unsafe { value.read() }
+    }
+
+    /// The ranks of a communicator that share this rank's node, as a communicator; all its ranks call this.
+    pub(crate) fn node(&self, comm: Comm) -> Outcome<Comm> {
         let c = &self.constants;
         let mut node = 0usize;
         // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.
         check(unsafe { (self.functions.Comm_split_type)(comm, c.type_shared, 0, c.info_null, &raw mut node) })?;
+        Ok(node)
+    }
+
+    /// The most ranks of a communicator that share a node; all its ranks call this.
+    pub fn per_node(&self, comm: Comm) -> Outcome<u32> {
+        let node = self.node(comm)?;
         let here = self.size(node)?;
         self.free(node)?;
         let (_, most) = self.bounds(u64::from(here), comm)?;
@@ -307,39 +266,6 @@ impl Library {
         })
     }
 
-    /// All ranks' words, on rank 0 of the communicator; elsewhere nothing.
-    pub fn gather(&self, mine: &[u64], comm: Comm) -> Outcome<Vec<Vec<u64>>> {
-        let (ranks, rank) = (self.size(comm)? as usize, self.rank(comm)?);
-        let (f, word) = (&self.functions, self.constants.uint64);
-        let length = mine.len() as u64;
-        let mut lengths = vec![0u64; ranks];
-        let (from, to) = (&raw const length as usize, lengths.as_mut_ptr() as usize);
-        // SAFETY: one word of each rank.
-        check(unsafe { (f.Gather)(from, 1, word, to, 1, word, 0, comm) })?;
-        let (mut counts, mut starts, mut end) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks), 0u64);
-        for &length in &lengths {
-            starts.push(int(end)?);
-            counts.push(int(length)?);
-            end += length;
-        }
-        let mut all = vec![0u64; usize::try_from(end).map_err(|_| Failed::COUNT)?];
-        let (from, to, length) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize, int(length)?);
-        // SAFETY: the root's vector holds the sum of the lengths that the ranks gave it.
-        check(unsafe { (f.Gatherv)(from, length, word, to, counts.as_ptr(), starts.as_ptr(), word, 0, comm) })?;
-        if rank != 0 {
-            return Ok(Vec::new());
-        }
-        let mut rest = all.as_slice();
-        Ok(lengths
-            .iter()
-            .map_while(|&n| {
-                let (own, others) = rest.split_at_checked(usize::try_from(n).ok()?)?;
-                rest = others;
-                Some(own.to_vec())
-            })
-            .collect())
-    }
-
     pub fn dup(&self, comm: Comm) -> Outcome<Comm> {
         let mut new = 0usize;
         // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.
@@ -351,100 +277,6 @@ impl Library {
         let mut comm = comm;
         // SAFETY: one handle is read and written.
         check(unsafe { (self.functions.Comm_free)(&raw mut comm) })
-    }
-
-    /// Bytes from one element to the next.
-    pub fn extent(&self, datatype: Datatype) -> Outcome<usize> {
-        if let Some(element) = self.constants.element(datatype) {
-            return Ok(element.bytes);
-        }
-        let (_, extent) = self.bounds_of(datatype)?;
-        // A negative one goes backwards in memory, as sums of addresses that wrap do.
-        Ok(extent.cast_unsigned())
-    }
-
-    /// Copies elements without their gaps.
-    ///
-    /// # Safety
-    /// `from` holds `count` elements, `to` their bytes.
-    pub unsafe fn pack(
-        &self,
-        from: usize,
-        count: usize,
-        datatype: Datatype,
-        to: *mut u8,
-        bytes: usize,
-        comm: Comm,
-    ) -> Outcome {
-        let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
-        // SAFETY: as the caller promises.
-        check(unsafe { (self.functions.Pack)(from, count, datatype, to as usize, bytes, &raw mut at, comm) })
-    }
-
-    /// Copies bytes to elements with gaps.
-    ///
-    /// # Safety
-    /// `to` holds `count` elements, `from` their bytes.
-    pub unsafe fn unpack(
-        &self,
-        from: *const u8,
-        bytes: usize,
-        to: usize,
-        count: usize,
-        datatype: Datatype,
-        comm: Comm,
-    ) -> Outcome {
-        let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
-        // SAFETY: as the caller promises.
-        check(unsafe { (self.functions.Unpack)(from as usize, bytes, &raw mut at, to, count, datatype, comm) })
-    }
-
-    /// Bytes of one element, and whether elements lie one after the other in the order of their signature.
-    #[inline]
-    pub fn layout(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
-        match self.constants.element(datatype) {
-            Some(element) => Ok((element.bytes, true)),
-            None => self.layout_asked(datatype),
-        }
-    }
-
-    /// As [`Library::layout`], for a datatype that every rank of the call names: then it may be the program's own too.
-    pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
-        let (size, plain) = self.layout(datatype)?;
-        if plain {
-            return Ok((size, true));
-        }
-        let (lower, extent) = self.bounds_of(datatype)?;
-        let (mut true_lower, mut true_extent) = (0, 0);
-        // SAFETY: two addresses are written.
-        check(unsafe { (self.functions.Type_get_true_extent)(datatype, &raw mut true_lower, &raw mut true_extent) })?;
-        let dense = lower == 0 && true_lower == 0 && usize::try_from(extent) == Ok(size) && true_extent == extent;
-        Ok((size, dense && size > 0))
-    }
-
-    #[cold]
-    fn layout_asked(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
-        let mut size = 0;
-        // SAFETY: one integer is written.
-        check(unsafe { (self.functions.Type_size)(datatype, &raw mut size) })?;
-        // MPI_UNDEFINED, which is negative: more bytes than an `int` holds. No call of so many is served.
-        let Ok(size) = usize::try_from(size) else { return Ok((usize::MAX, false)) };
-        let (lower, extent) = self.bounds_of(datatype)?;
-        let (mut a, mut b, mut c, mut combiner) = (0, 0, 0, 0);
-        // SAFETY: four integers are written, each to its own place.
-        check(unsafe {
-            (self.functions.Type_get_envelope)(datatype, &raw mut a, &raw mut b, &raw mut c, &raw mut combiner)
-        })?;
-        let named = combiner == self.constants.combiner_named;
-        Ok((size, named && lower == 0 && usize::try_from(extent) == Ok(size)))
-    }
-
-    /// The lower bound and the extent of a datatype.
-    fn bounds_of(&self, datatype: Datatype) -> Outcome<(isize, isize)> {
-        let (mut lower, mut extent) = (0, 0);
-        // SAFETY: two addresses are written.
-        check(unsafe { (self.functions.Type_get_extent)(datatype, &raw mut lower, &raw mut extent) })?;
-        Ok((lower, extent))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A communicator with a plan: the rows for its number of ranks, ready to run.
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{collections::BTreeMap, ffi::c_int, mem, sync::Arc};
 
 use unisono_collective::{Kind, OperatorClass};
 use unisono_runtime::{Blocks, Executor, Progress};
@@ -9,18 +9,9 @@ use unisono_schedule::{plan_file::PlanFile, stored::in_place};
 use crate::{
     call::Call,
     library::{Comm, Failed, Library, Outcome},
-    port::Port,
+    port::{Port, Request},
+    route::Route,
 };
-
-/// What the ranks of a communicator found when they compared their plans.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Agreement {
-    /// No rank has a plan, or the plan says nothing of this number of ranks.
-    Unplanned,
-    Planned,
-    /// Some ranks have another plan, or none.
-    Differs,
-}
 
 struct Entry {
     row: usize,
@@ -36,7 +27,7 @@ struct Entry {
 
 /// The programs of an entry that ran, by rank of the schedule, which differs from that of the communicator where the
 /// root does: for calls out of place, and in place.
-type Executors = [BTreeMap<u32, Executor<usize>>; 2];
+type Executors = [BTreeMap<u32, Executor<Request>>; 2];
 
 impl Entry {
     fn serves(&self, class: OperatorClass, bytes: u64) -> bool {
@@ -64,13 +55,13 @@ pub struct Rows {
     entries: Vec<Vec<Entry>>,
 }
 
-/// Runs planned collectives on a private duplicate of a communicator, one at a time.
+/// Runs the planned collectives of a communicator, one at a time.
 ///
 /// A call that is under way when a `Planned` is dropped, or that ended with an error, may have messages in MPI's hands.
-/// Its scratch memory is then never freed.
+/// Its scratch memory is then never freed, and its tags are never used again.
 pub struct Planned {
     rows: Arc<Rows>,
-    comm: Comm,
+    route: Route,
     rank: u32,
     executors: Vec<Executors>,
     /// Words, so that elements of any type are aligned.
@@ -84,87 +75,27 @@ pub struct Planned {
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Planned {
-    /// Compares the plans of all ranks of `comm`, and what else they go by (`terms`), on which every rank must call this at
-    /// the same point of its program, whether it has a plan or not. Where all have the same, the communicator is
-    /// duplicated.
-    ///
-    /// # Errors
-    /// Those of the library.
-    pub fn agree(
-        library: &Library,
-        comm: Comm,
-        plan: Option<&Arc<PlanFile>>,
-        terms: u64,
-    ) -> Outcome<(Agreement, Option<Self>)> {
-        let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
-        // All that could fail on one rank alone is done before the ranks compare. One rank proves for all: they go by its
-        // plan only if theirs have the same digest.
-        let holds = |plan: &PlanFile| rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
-        let proven = plan.filter(|plan| holds(plan));
-        let prepared = proven.and_then(|plan| Some((plan, entries(plan, ranks, rank)?)));
-        let digest = prepared.as_ref().map_or([0, 0], |(plan, _)| plan.digest());
-        // 0 stands for no plan.
-        let first = prepared.as_ref().map_or(0, |_| digest[0].wrapping_add(terms).max(1));
-        let mut differs = false;
-        for word in [first, digest[1]] {
-            let (least, most) = library.bounds(word, comm)?;
-            differs |= least != most;
-        }
-        match prepared {
-            _ if differs => Ok((Agreement::Differs, None)),
-            Some((plan, entries)) if entries.iter().any(|kind| !kind.is_empty()) => {
-                let comm = library.dup(comm)?;
-                let planned = Self::new(library, comm, plan, ranks, rank, entries)?;
-                Ok((Agreement::Planned, Some(planned)))
-            }
-            _ => Ok((Agreement::Unplanned, None)),
-        }
-    }
-
-    /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: the plan says
-    /// nothing of this number of ranks, or one of its programs cannot be decoded.
+    /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: one of its programs
+    /// cannot be decoded.
     ///
     /// # Errors
     /// Those of the library.
     pub fn on(library: &Library, private: Comm, plan: &Arc<PlanFile>) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(private)?, library.rank(private)?);
-        let entries = entries(plan, ranks, rank);
+        let depends = plan.table().rows().iter().any(|row| row.ranks == ranks && row.per_node.is_some());
+        let per_node = if depends { Some(library.per_node(private)?) } else { None };
+        let rows = Rows::new(plan, ranks, rank, per_node);
         // A program that one rank cannot decode is no reason for it to go another way than the others.
-        let (least, _) = library.bounds(u64::from(entries.is_some()), private)?;
-        match entries.filter(|_| least == 1) {
-            Some(entries) => Self::new(library, private, plan, ranks, rank, entries).map(Some),
-            None => Ok(None),
-        }
+        let (least, _) = library.bounds(u64::from(rows.is_some()), private)?;
+        Ok(rows.filter(|_| least == 1).map(|(rows, _)| Self::new(Route::direct(private), rows, rank)))
     }
 
-    fn new(
-        library: &Library,
-        comm: Comm,
-        plan: &Arc<PlanFile>,
-        ranks: u32,
-        rank: u32,
-        mut entries: Vec<Vec<Entry>>,
-    ) -> Outcome<Self> {
-        if entries.iter().flatten().any(|entry| entry.per_node.is_some()) {
-            let here = library.per_node(comm)?;
-            for kind in &mut entries {
-                kind.retain(|entry| entry.per_node.is_none_or(|n| n == here));
-                // As DecisionTable::find has it: rows for these ranks per node, then those for operators that commute.
-                kind.sort_by_key(|entry| (entry.per_node.is_none(), entry.class, entry.first_bytes));
-            }
-        }
-        let numbers: usize = entries.iter().map(Vec::len).sum();
-        for (number, entry) in entries.iter_mut().flatten().enumerate() {
-            entry.number = number;
-        }
+    /// Runs calls by these rows, with messages by this route.
+    pub fn new(route: Route, rows: Rows, rank: u32) -> Self {
+        let numbers = rows.entries.iter().map(Vec::len).sum();
         let executors = (0..numbers).map(|_| [BTreeMap::new(), BTreeMap::new()]).collect();
-        let rows = Arc::new(Rows { plan: Arc::clone(plan), ranks, entries });
         let (scratch, spare) = (Vec::new(), Vec::new());
-        Ok(Self { rows, comm, rank, executors, scratch, spare, running: None, moves: 0 })
-    }
-
-    pub fn comm(&self) -> Comm {
-        self.comm
+        Self { rows: Arc::new(rows), route, rank, executors, scratch, spare, running: None, moves: 0 }
     }
 
     pub fn rows(&self) -> &Arc<Rows> {
@@ -268,13 +199,13 @@ impl Planned {
         Ok(Some(Running { call, entry, blocks, shift, own }))
     }
 
-    fn parts<'a>(&'a mut self, library: &'a Library, running: &Running) -> (&'a mut Executor<usize>, Port<'a>) {
+    fn parts<'a>(&'a mut self, library: &'a Library, running: &Running) -> (&'a mut Executor<Request>, Port<'a>) {
         let Running { call, entry, shift, own, .. } = *running;
         let number = self.rows.entries[call.kind as usize][entry].number;
         let executor = self.executors[number][usize::from(call.in_place)].get_mut(&own);
         let scratch = self.scratch.as_mut_ptr().cast();
         let ranks = self.rows.ranks;
-        let port = Port { library, comm: self.comm, call, scratch, spare: &mut self.spare, ranks, shift };
+        let port = Port { library, route: &self.route, call, scratch, spare: &mut self.spare, ranks, shift };
         (executor.expect("`prepare` made it"), port)
     }
 }
@@ -283,11 +214,53 @@ impl Drop for Planned {
     fn drop(&mut self) {
         if self.running.is_some() {
             mem::forget(mem::take(&mut self.scratch));
+            self.route.abandon();
         }
     }
 }
 
 impl Rows {
+    /// The rows for so many ranks, of which so many share a node, with the number of tags that this rank receives by; none if
+    /// one of its programs cannot be decoded.
+    pub fn new(plan: &Arc<PlanFile>, ranks: u32, rank: u32, per_node: Option<u32>) -> Option<(Self, c_int)> {
+        let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
+        let mut tags = 1;
+        let rows = plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks);
+        for (number, row) in rows.filter(|(_, row)| row.per_node.is_none() || row.per_node == per_node) {
+            let schedule = plan.schedule(number);
+            if let Some(schedule) = schedule {
+                let facts = plan.facts(schedule);
+                // Any rank may be the root, and then this one plays another part.
+                let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
+                for part in parts {
+                    let program = plan.program(schedule, part).ok()?;
+                    let last = program.arrivals.iter().map(|arrival| arrival.tag).max();
+                    tags = tags.max(c_int::try_from(last.unwrap_or(0)).ok()?.checked_add(1)?);
+                    if facts.in_place {
+                        in_place(&program, &facts.collective, part)?;
+                    }
+                }
+            }
+            entries[row.kind as usize].push(Entry {
+                row: number,
+                per_node: row.per_node,
+                class: row.class,
+                first_bytes: row.first_bytes,
+                last_bytes: row.last_bytes,
+                schedule,
+                number: 0,
+            });
+        }
+        for kind in &mut entries {
+            // As DecisionTable::find has it: rows for these ranks per node, then those for operators that commute.
+            kind.sort_by_key(|entry| (entry.per_node.is_none(), entry.class, entry.first_bytes));
+        }
+        for (number, entry) in entries.iter_mut().flatten().enumerate() {
+            entry.number = number;
+        }
+        Some((Self { plan: Arc::clone(plan), ranks, entries }, tags))
+    }
+
     /// Which entry serves a call; the answer is the same on all ranks. None: the library's own.
     #[inline]
     pub fn find(&self, call: &Call) -> Option<usize> {
@@ -336,33 +309,4 @@ pub fn grow(words: &mut Vec<u128>, bytes: usize) -> Outcome {
         words.resize(wanted, 0);
     }
     Ok(())
-}
-
-/// The rows for so many ranks, by kind, with this rank's programs; none if one of them cannot be decoded.
-fn entries(plan: &PlanFile, ranks: u32, rank: u32) -> Option<Vec<Vec<Entry>>> {
-    let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
-    for (number, row) in plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks) {
-        let schedule = plan.schedule(number);
-        if let Some(schedule) = schedule {
-            let facts = plan.facts(schedule);
-            // Any rank may be the root, and then this one plays another part.
-            let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
-            for part in parts {
-                let program = plan.program(schedule, part).ok()?;
-                if facts.in_place {
-                    in_place(&program, &facts.collective, part)?;
-                }
-            }
-        }
-        entries[row.kind as usize].push(Entry {
-            row: number,
-            per_node: row.per_node,
-            class: row.class,
-            first_bytes: row.first_bytes,
-            last_bytes: row.last_bytes,
-            schedule,
-            number: 0,
-        });
-    }
-    Some(entries)
 }

@@ -7,15 +7,25 @@ use unisono_runtime::{Buffer, Slice, Transport};
 use crate::{
     abi::{Element, Number},
     call::Call,
+    functions::Status,
     kernels,
-    library::{Comm, Failed, Library, Outcome, check, int},
+    library::{Failed, Library, Outcome, check, int},
     planned::grow,
+    route::Route,
 };
+
+/// A message that has begun.
+pub struct Request {
+    handle: usize,
+    /// Of a message to be received, the bytes that the schedule expects; a shorter one shows that the ranks' arguments
+    /// differ, and MPI itself finds a longer one.
+    expected: Option<c_int>,
+}
 
 /// The transport of one call.
 pub struct Port<'a> {
     pub library: &'a Library,
-    pub comm: Comm,
+    pub route: &'a Route,
     pub call: Call,
     pub scratch: *mut u8,
     /// For an operand that must not be overwritten yet.
@@ -48,44 +58,62 @@ impl Port<'_> {
     }
 }
 
+impl Port<'_> {
+    /// Refuses a message that is shorter than the schedule has it: its sender gave another length for this call.
+    #[inline]
+    fn is_whole(&self, request: &Request, status: &Status) -> Outcome {
+        let Some(expected) = request.expected else { return Ok(()) };
+        let (mut found, byte) = (0, self.library.constants.byte);
+        // SAFETY: the status is that of a message that has ended.
+        check(unsafe { (self.library.functions.Get_count)(status, byte, &raw mut found) })?;
+        if found == expected { Ok(()) } else { Err(Failed(self.library.constants.truncated)) }
+    }
+}
+
 impl Transport for Port<'_> {
-    type Request = usize;
+    type Request = Request;
     type Error = Failed;
 
     #[inline]
-    fn send(&mut self, peer: u32, tag: u32, from: Slice) -> Outcome<usize> {
-        let (f, byte) = (&self.library.functions, self.library.constants.byte);
-        let (address, bytes, peer) = (self.address(from) as usize, self.bytes(from)?, self.peer(peer)?);
-        let (tag, mut request) = (int(tag)?, 0);
+    fn send(&mut self, peer: u32, tag: u32, from: Slice) -> Outcome<Request> {
+        let (f, byte, comm) = (&self.library.functions, self.library.constants.byte, self.route.comm);
+        let (address, bytes) = (self.address(from) as usize, self.bytes(from)?);
+        let (peer, tag) = self.route.to(self.peer(peer)?, tag)?;
+        let mut handle = 0;
         // SAFETY: the slice lies in the call's memory or the scratch, which are kept until the request has ended
         // (`Planned::run`); the runtime leaves the slice alone meanwhile.
-        check(unsafe { (f.Isend)(address, bytes, byte, peer, tag, self.comm, &raw mut request) })?;
-        Ok(request)
+        check(unsafe { (f.Isend)(address, bytes, byte, peer, tag, comm, &raw mut handle) })?;
+        Ok(Request { handle, expected: None })
     }
 
     #[inline]
-    fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Outcome<usize> {
-        let (f, byte) = (&self.library.functions, self.library.constants.byte);
-        let (address, bytes, peer) = (self.address(into) as usize, self.bytes(into)?, self.peer(peer)?);
-        let (tag, mut request) = (int(tag)?, 0);
+    fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Outcome<Request> {
+        let (f, byte, comm) = (&self.library.functions, self.library.constants.byte, self.route.comm);
+        let (address, bytes) = (self.address(into) as usize, self.bytes(into)?);
+        let (peer, tag) = self.route.from(self.peer(peer)?, tag)?;
+        let mut handle = 0;
         // SAFETY: as for sends; nothing else reads or writes the slice until the request has ended.
-        check(unsafe { (f.Irecv)(address, bytes, byte, peer, tag, self.comm, &raw mut request) })?;
-        Ok(request)
+        check(unsafe { (f.Irecv)(address, bytes, byte, peer, tag, comm, &raw mut handle) })?;
+        Ok(Request { handle, expected: Some(bytes) })
     }
 
     #[inline]
-    fn test(&mut self, request: &mut usize) -> Outcome<bool> {
-        let mut flag = 0;
-        let ignore = self.library.constants.status_ignore;
-        // SAFETY: the request is one of this run's.
-        check(unsafe { (self.library.functions.Test)(request, &raw mut flag, ignore) })?;
+    fn test(&mut self, request: &mut Request) -> Outcome<bool> {
+        let (mut flag, mut status) = (0, Status::EMPTY);
+        // SAFETY: the request is one of this run's, and there is room for a status.
+        check(unsafe { (self.library.functions.Test)(&raw mut request.handle, &raw mut flag, &raw mut status) })?;
+        if flag != 0 {
+            self.is_whole(request, &status)?;
+        }
         Ok(flag != 0)
     }
 
     #[inline]
-    fn wait(&mut self, request: &mut usize) -> Outcome {
-        // SAFETY: the request is one of this run's.
-        check(unsafe { (self.library.functions.Wait)(request, self.library.constants.status_ignore) })
+    fn wait(&mut self, request: &mut Request) -> Outcome {
+        let mut status = Status::EMPTY;
+        // SAFETY: the request is one of this run's, and there is room for a status.
+        check(unsafe { (self.library.functions.Wait)(&raw mut request.handle, &raw mut status) })?;
+        self.is_whole(request, &status)
     }
 
     #[inline]

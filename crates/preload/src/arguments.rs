@@ -32,6 +32,14 @@ pub struct Memory {
     pub plain: bool,
 }
 
+impl Memory {
+    /// Whether two pieces of memory without gaps have bytes in common. Others are copied before a call and after it.
+    fn meets(&self, other: &Self) -> bool {
+        let (first, last) = (self.address.max(other.address), |m: &Self| m.address.wrapping_add(m.bytes));
+        self.plain && other.plain && first < last(self).min(last(other))
+    }
+}
+
 /// A collective as all ranks see it, with this rank's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
@@ -41,6 +49,8 @@ pub struct Described {
     pub output: Option<Memory>,
     /// The input is, or lies in, the output.
     pub in_place: bool,
+    /// The program gave memory for input and output that has bytes in common, which MPI forbids.
+    pub overlaps: bool,
 }
 
 impl Arguments {
@@ -48,11 +58,18 @@ impl Arguments {
         Self { kind, send: 0, send_count: 0, send_type: 0, recv: 0, recv_count: 0, recv_type: 0, op: 0, root: 0, comm }
     }
 
-    /// None: the call is not one that a plan serves, on any rank, or it is wrong and the library says so.
+    /// None: the call is not one that a plan serves, on any rank, or it is wrong and the library says so. Datatypes
+    /// are tried on the private communicator.
     ///
     /// # Errors
     /// Those of the library.
-    pub fn describe(&self, library: &Library, ranks: u32, rank: u32) -> Outcome<Option<Described>> {
+    pub fn describe(
+        &self,
+        library: &Library,
+        private: Option<Comm>,
+        ranks: u32,
+        rank: u32,
+    ) -> Outcome<Option<Described>> {
         let safe_ops = settings().safe_ops;
         let c = &library.constants;
         let Ok(root) = u32::try_from(self.root) else { return Ok(None) };
@@ -63,13 +80,15 @@ impl Arguments {
         let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
         let reduction = if reduces {
             let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
-            let op = c.op(op_handle);
+            let (op, element) = (c.op(op_handle), c.element(datatype));
             let commutes = match op {
+                // The library refuses other types, each in its own way; all ranks name the same.
+                Some(op) if element.is_none_or(|element| !element.number.takes(op)) => return Ok(None),
                 Some(_) => true,
                 None if safe_ops && c.is_users(op_handle) => library.commutes(op_handle)?,
                 None => return Ok(None),
             };
-            Some(Reduction { op, commutes, op_handle, datatype, element: c.element(datatype) })
+            Some(Reduction { op, commutes, op_handle, datatype, element })
         } else {
             None
         };
@@ -87,8 +106,14 @@ impl Arguments {
         let users = reduction.is_some_and(|r| r.op.is_none());
         let memory = |address: usize, count: i64, pieces: usize, datatype: Datatype| -> Outcome<Option<Memory>> {
             let datatype = c.handle(datatype);
-            // Of a reduction all ranks name the same datatype; elsewhere each has its own for the same bytes.
-            let (size, plain) = if users { library.layout_of_all(datatype) } else { library.layout(datatype) }?;
+            let (size, plain) = match c.element(datatype) {
+                Some(element) => (element.bytes, true),
+                None if datatype == c.type_null => return Ok(None),
+                None if private.is_some_and(|private| !library.takes_type(datatype, private)) => return Ok(None),
+                // Of a reduction all ranks name the same datatype; elsewhere each has its own for the same bytes.
+                None if users => library.layout_of_all(datatype)?,
+                None => library.layout(datatype)?,
+            };
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
             let memory = count.zip(bytes).map(|(count, bytes)| Memory { address, count, datatype, bytes, plain });
@@ -151,14 +176,19 @@ impl Arguments {
             output: output_address,
             in_place: false,
         };
-        Ok(Some(Described { call, input, output, in_place: in_place && input.is_some() }))
+        let in_place = in_place && input.is_some();
+        let overlaps = !in_place && input.zip(output).is_some_and(|(input, output)| input.meets(&output));
+        Ok(Some(Described { call, input, output, in_place, overlaps }))
     }
 }
 
 impl Arguments {
     /// Bytes for a report, of a call that no plan describes.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
-        let size = library.layout(library.constants.handle(self.recv_type)).map_or(0, |(size, _)| size as u64);
-        if self.kind == Kind::Barrier { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }
+        let datatype = library.constants.handle(self.recv_type);
+        // The program's handler is called for a type that is none, by the call itself.
+        let none = self.kind == Kind::Barrier || datatype == library.constants.type_null;
+        let size = if none { 0 } else { library.layout(datatype).map_or(0, |(size, _)| size as u64) };
+        if none { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }
     }
 }

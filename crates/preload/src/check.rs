@@ -14,7 +14,7 @@ use std::{
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Call, Comm, Element, Library, Number, Op, Outcome, Reduction};
+use unisono_mpi::{Call, Comm, Element, Home, Library, Number, Op, Outcome, Reduction};
 
 use crate::{
     arguments::Described,
@@ -35,18 +35,19 @@ const SHOWN: u64 = 8;
 /// Those of the library in the planned run.
 pub fn both(
     library: &Library,
+    home: &Home,
     described: &Described,
     known: &Known,
     served: &mut Served,
-    (entry, users_comm): (usize, Comm),
+    (entry, comm): (usize, Comm),
     original: &impl Fn() -> c_int,
 ) -> Outcome<c_int> {
     let start = Instant::now();
-    let call = prepare(library, described, served, None)?;
+    let call = prepare(library, home, described, served, None)?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states.
     unsafe { served.planned.run(library, call, entry)? };
     let seconds = start.elapsed();
-    let scale = magnitudes(library, described, call, known, served)?;
+    let scale = magnitudes(library, described, call, known, comm)?;
     let code = original();
     if code != 0 {
         return Ok(code);
@@ -54,14 +55,13 @@ pub fn both(
     COMPARED.fetch_add(1, Ordering::Relaxed);
     let row = served.planned.rows().row(call.kind, entry);
     report::count(call.kind, call.bytes(), known.ranks, Some(row), seconds);
-    let comm = served.planned.comm();
     let (mut wrong, mut differs) = (None, false);
     let mut hash = 1;
     let mut theirs = Words::default();
     let mut library_has: &[u8] = &[];
     if let Some(output) = described.output {
         let to = theirs.bytes(output.bytes);
-        copy_out(library, &output, to, comm)?;
+        copy_out(library, &output, to, home.comm())?;
         let (ours, theirs) = (served.buffers.output.seen(output.bytes), theirs.seen(output.bytes));
         wrong = compare(ours, theirs, call.reduction, &scale, known.ranks);
         differs = rounded_otherwise(ours, theirs, call.reduction);
@@ -69,7 +69,6 @@ pub fn both(
         hash = ours.iter().fold(hash, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     }
     if probe::depends_on_order(call.reduction).is_some() {
-        let comm = library.constants.handle(users_comm);
         let (_, any) = library.bounds(u64::from(differs && wrong.is_none()), comm)?;
         let same = any != 0
             && probe::same_order(library, known, served, entry, &call, comm)?
@@ -102,13 +101,7 @@ pub fn both(
 }
 
 /// What the differences of sums are measured by: the sum of magnitudes, for every element of this rank's result.
-fn magnitudes(
-    library: &Library,
-    described: &Described,
-    call: Call,
-    known: &Known,
-    served: &mut Served,
-) -> Outcome<Vec<f64>> {
+fn magnitudes(library: &Library, described: &Described, call: Call, known: &Known, comm: Comm) -> Outcome<Vec<f64>> {
     let Some(Reduction {
         op: Some(Op::Sum), element: Some(Element { number: Number::Float, bytes }), datatype, ..
     }) = call.reduction
@@ -127,7 +120,7 @@ fn magnitudes(
         unsafe { write_float(to, bytes, value.abs()) };
     }
     // SAFETY: as above.
-    unsafe { library.sum_in_place(at, count, datatype, served.planned.comm())? };
+    unsafe { library.sum_in_place(at, count, datatype, comm)? };
     let first = if call.kind == Kind::ReduceScatter { known.rank as usize * call.elements } else { 0 };
     let value = |k: usize| {
         // SAFETY: as above.
@@ -181,9 +174,9 @@ fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f6
     let element = reduction.and_then(|r| Some((r.op?, r.element?)));
     let (step, float) = match element {
         Some((op, Element { number: Number::Float, bytes })) => (bytes, Some(op)),
+        // Types that only the library sums round too, and have no bound here.
+        Some((Op::Sum | Op::Prod, Element { number: Number::LongDouble | Number::Complex, .. })) => return None,
         Some((_, Element { bytes, .. })) => (bytes, None),
-        // Types that only the library sums: long double and complex round too, and have no bound here.
-        None if reduction.is_some_and(|r| matches!(r.op, Some(Op::Sum | Op::Prod))) => return None,
         None => (1, None),
     };
     for (k, (a, b)) in ours.chunks(step).zip(theirs.chunks(step)).enumerate() {

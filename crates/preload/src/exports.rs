@@ -4,11 +4,11 @@
 use std::{ffi::c_int, sync::atomic::Ordering};
 
 use unisono_collective::Kind;
-use unisono_mpi::library;
+use unisono_mpi::{Agreement, library};
 
 use crate::{
     arguments::Arguments,
-    comms,
+    home,
     intercept::{SERVED, collective, guarded},
     original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
     report,
@@ -95,6 +95,17 @@ pub extern "C" fn MPI_Barrier(comm: usize) -> c_int {
     collective(Arguments::new(Kind::Barrier, comm), || call_original!(ORIGINAL, comm))
 }
 
+/// Serves the communicators within `comm` from now on; all its ranks call this. For programs that load this library after
+/// MPI was initialised. Returns whether all of them have the same plan.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_settle(comm: usize) -> c_int {
+    let settle = || {
+        let library = library().filter(|_| !settings().off)?;
+        Some(home::settle(library, library.constants.handle(comm))?.agreement() == Agreement::Planned)
+    };
+    c_int::from(guarded(settle, None) == Some(true))
+}
+
 /// How many calls were planned so far: for programs that want to know whether their plan has an effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_served() -> u64 {
@@ -105,7 +116,7 @@ pub extern "C" fn unisono_served() -> u64 {
 pub extern "C" fn MPI_Init(argc: usize, argv: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Init");
     let code = guarded(|| call_original!(ORIGINAL, argc, argv), NO_FUNCTION);
-    ready();
+    ready(code);
     code
 }
 
@@ -113,18 +124,21 @@ pub extern "C" fn MPI_Init(argc: usize, argv: usize) -> c_int {
 pub extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: c_int, provided: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Init_thread");
     let code = guarded(|| call_original!(ORIGINAL, argc, argv, required as usize, provided), NO_FUNCTION);
-    ready();
+    ready(code);
     code
 }
 
-/// Reads the plan while nothing is timed yet. It would be read at the first collective all the same.
-fn ready() {
-    guarded(
-        || {
-            settings();
-        },
-        (),
-    );
+/// Reads the plan and compares it with the other ranks' while nothing is timed yet.
+fn ready(code: c_int) {
+    let settle = || {
+        if !settings().off
+            && code == 0
+            && let Some(library) = library()
+        {
+            home::settle(library, library.constants.comm_world);
+        }
+    };
+    guarded(settle, ());
 }
 
 #[unsafe(no_mangle)]
@@ -133,11 +147,11 @@ pub extern "C" fn MPI_Finalize() -> c_int {
     let report = || {
         if !settings().off
             && let Some(library) = library().filter(|library| library.is_running())
+            && let Some(home) = home::settled()
         {
-            report::finish(library);
+            report::finish(library, home);
         }
     };
     guarded(report, ());
-    comms::finalizing();
     guarded(|| call_original!(ORIGINAL,), NO_FUNCTION)
 }

@@ -3,17 +3,18 @@
 use std::{
     cell::Cell,
     ffi::c_int,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Instant,
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Call, Failed, Library, Outcome, library};
+use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Planned, Reduction, library};
 
 use crate::{
     arguments::{Arguments, Described, Memory},
     check,
     comms::{self, Known, Served},
+    home::{self, once},
     report,
     settings::{say, settings},
 };
@@ -81,21 +82,25 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     if comm == library.constants.comm_null {
         return original();
     }
-    let known = match comms::known(library, comm) {
+    let home = home::home(library, comm);
+    let planned_home = home.filter(|home| home.agreement() == Agreement::Planned);
+    if settings().report.is_none() && planned_home.is_none() {
+        return original();
+    }
+    let known = match comms::known(library, home, comm) {
         Ok(known) => known,
         Err(Failed(code)) => return code,
     };
     if settings().report.is_none() && !known.is_planned() {
         return original();
     }
-    match planned(library, arguments, &known, original, started) {
+    let served = planned_home.map_or(Ok(None), |home| planned(library, home, arguments, &known, original, started));
+    match served {
         Ok(Some(code)) => code,
         Ok(None) => by_library(library, arguments, &known, original),
         Err(failed) => {
-            // MPI has called the handler for its own errors, but for those found here nobody has.
-            if matches!(failed, Failed::COUNT | Failed::OTHER) {
-                library.call_error_handler(comm, failed);
-            }
+            // Errors on the private communicators come back as codes: the program's handler decides.
+            library.call_error_handler(comm, failed);
             failed.0
         }
     }
@@ -105,7 +110,7 @@ fn by_library(library: &Library, arguments: &Arguments, known: &Known, original:
     if settings().report.is_none() {
         return original();
     }
-    let bytes = match arguments.describe(library, known.ranks, known.rank) {
+    let bytes = match arguments.describe(library, None, known.ranks, known.rank) {
         Ok(Some(described)) => described.call.bytes(),
         _ => arguments.bytes_guess(library),
     };
@@ -117,16 +122,28 @@ fn by_library(library: &Library, arguments: &Arguments, known: &Known, original:
 
 fn planned(
     library: &Library,
+    home: &Home,
     arguments: &Arguments,
     known: &Known,
     original: &impl Fn() -> c_int,
     started: &Cell<bool>,
 ) -> Outcome<Option<c_int>> {
+    let comm = library.constants.handle(arguments.comm);
     let Some(mut served) = known.serve() else { return Ok(None) };
     // What cannot be described, such as a datatype that is none, is the library's to refuse.
-    let Ok(Some(described)) = arguments.describe(library, known.ranks, known.rank) else { return Ok(None) };
+    let Ok(Some(described)) = arguments.describe(library, Some(home.comm()), known.ranks, known.rank) else {
+        return Ok(None);
+    };
     let Some(entry) = served.planned.rows().find(&described.call) else { return Ok(None) };
     if !described.fits(known.ranks) {
+        return Ok(None);
+    }
+    // An input that is the output is an error of this rank alone. A library that refuses it does so before it waits for
+    // other ranks; where the library does not look, all ranks take part in the planned call.
+    if described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind) {
+        return Ok(None);
+    }
+    if !rounds_alike(&served.planned, &described.call, entry, known) {
         return Ok(None);
     }
     let served = &mut *served;
@@ -137,16 +154,16 @@ fn planned(
     started.set(true);
     SERVED.fetch_add(1, Ordering::Relaxed);
     if settings().check {
-        let code = check::both(library, &described, known, served, (entry, arguments.comm), original)?;
+        let code = check::both(library, home, &described, known, served, (entry, comm), original)?;
         return Ok(Some(code));
     }
     let start = settings().report.is_some().then(Instant::now);
-    let call = prepare(library, &described, served, Some(entry))?;
+    let call = prepare(library, home, &described, served, Some(entry))?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI; our
     // own is kept in `Served`, which `comms::freed` never frees after a failure.
     unsafe { served.planned.run(library, call, entry)? };
     if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
-        let comm = served.planned.comm();
+        let comm = home.comm();
         // SAFETY: the program's memory as it states it, and the output's bytes.
         unsafe { library.unpack(call.output, output.bytes, output.address, output.count, output.datatype, comm)? };
     }
@@ -157,9 +174,38 @@ fn planned(
     Ok(Some(0))
 }
 
+/// Whether all ranks end a call with the same bits. An allreduce whose result may depend on the order of its sums is served
+/// only by schedules that combine in one order on all ranks, unless the plan and the environment both permit others.
+fn rounds_alike(planned: &Planned, call: &Call, entry: usize, known: &Known) -> bool {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());
+    let rows = planned.rows();
+    if call.kind != Kind::Allreduce || call.reduction.is_none_or(is_exact) || rows.is_repeatable(call.kind, entry) {
+        return true;
+    }
+    let row = rows.row(call.kind, entry);
+    let permitted = settings().unlike_bits && settings().permits_unlike_bits(row);
+    if !permitted && known.rank == 0 {
+        once(&SAID, || {
+            let name = report::name_of(row);
+            format!(
+                "the plan names {name} for an allreduce, after which ranks may have different bits of a rounded result; \
+                 the library serves such calls (docs/mpi.md describes how to permit it)"
+            )
+        });
+    }
+    permitted
+}
+
 /// The call with its memory: the program's own where it is plain, else this library's. Without an entry to run on the
 /// program's memory, the output is this library's in any case.
-pub fn prepare(library: &Library, described: &Described, served: &mut Served, entry: Option<usize>) -> Outcome<Call> {
+pub fn prepare(
+    library: &Library,
+    home: &Home,
+    described: &Described,
+    served: &mut Served,
+    entry: Option<usize>,
+) -> Outcome<Call> {
     let mut call = described.call;
     let Served { planned, buffers } = served;
     if call.kind == Kind::Barrier {
@@ -173,11 +219,11 @@ pub fn prepare(library: &Library, described: &Described, served: &mut Served, en
         && plain(described.output)
         && entry.is_some_and(|entry| planned.rows().runs_in_place(call.kind, entry));
     if let Some(input) = described.input {
-        call.input = if input.plain && (call.in_place || !described.in_place) {
+        call.input = if input.plain && !described.overlaps && (call.in_place || !described.in_place) {
             input.address as *const u8
         } else {
             let copy = buffers.input.bytes(input.bytes);
-            copy_out(library, &input, copy, planned.comm())?;
+            copy_out(library, &input, copy, home.comm())?;
             copy
         };
     }

@@ -13,6 +13,7 @@ mod arguments;
 mod check;
 mod comms;
 mod exports;
+mod home;
 mod intercept;
 mod original;
 mod passed;

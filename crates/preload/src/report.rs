@@ -12,7 +12,7 @@ use std::{
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::Library;
+use unisono_mpi::{Home, Library};
 
 use crate::{
     check, passed,
@@ -46,14 +46,12 @@ pub fn name_of(row: usize) -> String {
 const ROW: usize = 6;
 
 /// Gathers and writes; all ranks of the program take part, whether they have a report to write or not.
-pub fn finish(library: &Library) {
-    let world = library.constants.comm_world;
+pub fn finish(library: &Library, home: &Home) {
     // Ranks need not have the same environment, but they must do the same.
-    let wants = u64::from(settings().report.is_some()) | u64::from(settings().check) << 1;
-    let Ok((_, wanted)) = library.bounds(wants, world) else { return };
-    if wanted == 0 {
+    if home.wanted() == 0 {
         return;
     }
+    let world = home.comm();
     let mut mine = vec![check::COMPARED.load(Ordering::Relaxed), check::DIFFERENT.load(Ordering::Relaxed)];
     mine.extend(passed::counts());
     let ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use unisono_collective::Choice;
 use unisono_schedule::plan_file::PlanFile;
 
 pub enum Report {
@@ -23,6 +24,8 @@ pub struct Settings {
     pub check: bool,
     /// The program's own operators may be served too.
     pub safe_ops: bool,
+    /// A plan may name schedules after which ranks have different bits of a rounded allreduce.
+    pub unlike_bits: bool,
     pub report: Option<Report>,
     pub plan: Option<Arc<PlanFile>>,
     /// Why there is no plan though one was named.
@@ -54,7 +57,24 @@ impl Settings {
             Ok(plan) => (plan.map(Arc::new), None),
             Err(complaint) => (None, Some(complaint)),
         };
-        Self { off: false, check: flag("UNISONO_CHECK"), safe_ops: flag("UNISONO_SAFE_OPS"), report, plan, complaint }
+        Self {
+            off: false,
+            check: flag("UNISONO_CHECK"),
+            safe_ops: flag("UNISONO_SAFE_OPS"),
+            unlike_bits: flag("UNISONO_UNLIKE_BITS"),
+            report,
+            plan,
+            complaint,
+        }
+    }
+
+    /// Whether a row of the plan says that ranks may end with different bits.
+    pub fn permits_unlike_bits(&self, row: usize) -> bool {
+        let row = self.plan.as_ref().and_then(|plan| plan.table().rows().get(row));
+        row.is_some_and(|row| match &row.choice {
+            Choice::Algorithm { params, .. } => params.iter().any(|(key, value)| key == "bits" && value == "unlike"),
+            Choice::Library => false,
+        })
     }
 }
 

@@ -28,9 +28,11 @@ pub enum Serves<'py> {
 /// A row as Python has it: what serves it, first byte count, last byte count or None, ranks per node or None.
 type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>);
 
-/// The bytes of a `.plan` file.
+/// The bytes of a `.plan` file. With `unlike_bits`, the rows of an allreduce after which ranks may have different bits say
+/// so, and thereby permit it for rounded results too.
 #[pyfunction]
-pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>) -> PyResult<Bound<'py, PyBytes>> {
+#[pyo3(signature = (rows, unlike_bits = false))]
+pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: bool) -> PyResult<Bound<'py, PyBytes>> {
     let mut all: Vec<(Row, Option<Stored>)> = Vec::with_capacity(rows.len());
     for (serves, first_bytes, last, per_node) in rows {
         let last_bytes = last.unwrap_or(u64::MAX);
@@ -61,8 +63,15 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>) -> PyResult<Boun
                 stored.map(|stored| (stored, choice))
             }
         };
-        let (stored, choice) = made.map_err(store_error)?;
+        let (stored, mut choice) = made.map_err(store_error)?;
         let (c, class) = (stored.facts().collective, stored.facts().class);
+        if let Choice::Algorithm { params, .. } = &mut choice
+            && unlike_bits
+            && c.kind == Kind::Allreduce
+            && !stored.facts().repeatable
+        {
+            params.push(("bits".to_owned(), "unlike".to_owned()));
+        }
         all.push((row(c.kind, c.ranks, class, choice), Some(stored)));
     }
     // The table sorts its rows; what serves them follows.

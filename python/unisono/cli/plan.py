@@ -47,6 +47,11 @@ _SHOWN = 10
     help="Of a .plan: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any [the size planned for].",
 )
 @click.option(
+    "--unlike-bits",
+    is_flag=True,
+    help="Of a .plan: permit an allreduce after which ranks may have different bits of rounded results.",
+)
+@click.option(
     "--certificate", metavar="OUT", help="Write prices of links that prove the bound of a network to this file."
 )
 @click.option(
@@ -60,6 +65,7 @@ def plan(
     show_all: bool,
     output: str | None,
     serve: str | None,
+    unlike_bits: bool,
     certificate: str | None,
     plot: str | None,
     **options: Any,
@@ -73,6 +79,8 @@ def plan(
         check_writable(output)
     if serve is not None and (output is None or not output.endswith(".plan")):
         raise InputError("--serve says which sizes a .plan serves; name one with -o FILE.plan")
+    if unlike_bits and (output is None or not output.endswith(".plan")):
+        raise InputError("--unlike-bits permits what a .plan serves; name one with -o FILE.plan")
     if certificate is not None:
         check_writable(certificate)
         if output is not None and os.path.realpath(output) == os.path.realpath(certificate):
@@ -93,7 +101,7 @@ def plan(
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and output.endswith(".plan"):
-        save_plans([(made, *_sizes(serve, report["bytes"]))], output)
+        save_plans([(made, *_sizes(serve, report["bytes"]))], output, unlike_bits=unlike_bits)
     elif output is not None:
         save(made.schedule, output)
     if plot is not None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import InputError
-from unisono.mpi.launchers import LIBRARY
+from unisono.mpi.launchers import LIBRARY, SETTINGS
 
 __all__ = ["MEASURED", "Array", "Collectives", "buffers"]
 
@@ -28,8 +28,6 @@ _CALLS: dict[str, str] = {
     "reduce-scatter": "Reduce_scatter_block",
     "alltoall": "Alltoall",
 }
-#: The variables that the library for MPI programs reads.
-_SETTINGS = ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_OFF", "UNISONO_SAFE_OPS")
 #: Collectives that can be timed.
 MEASURED = tuple(_CALLS)
 
@@ -50,12 +48,13 @@ class Collectives:
             )
         self._library, self._prefix = ctypes.CDLL(_copy(LIBRARY)), "MPI"
         self._library.unisono_served.restype = ctypes.c_uint64
-        before = {name: os.environ.get(name) for name in _SETTINGS}
+        before = {name: os.environ.get(name) for name in SETTINGS}
         try:
-            os.environ.update(dict.fromkeys(_SETTINGS, "") | {"UNISONO_PLAN": str(Path(plan).resolve())})
-            # The library reads its environment at its first call, and here once and for all.
+            os.environ.update(dict.fromkeys(SETTINGS, "") | {"UNISONO_PLAN": str(Path(plan).resolve())})
+            # The library reads its environment at its first call, and here once and for all. MPI is initialised, so it
+            # is named the ranks that have the plan.
             word = ctypes.c_size_t
-            self._library.MPI_Barrier(word(mpi._handleof(comm)))
+            self._library.unisono_settle(word(mpi._handleof(comm)))
         finally:
             for name, value in before.items():
                 if value is None:

@@ -9,10 +9,20 @@ from pathlib import Path
 
 from unisono._core import InputError
 
-__all__ = ["LIBRARY", "Launcher", "environment", "family", "find_launcher", "variables"]
+__all__ = ["LIBRARY", "SETTINGS", "Launcher", "environment", "family", "find_launcher", "variables"]
 
 #: The library that is loaded before the program.
 LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
+
+#: The variables that it reads.
+SETTINGS = (
+    "UNISONO_PLAN",
+    "UNISONO_REPORT",
+    "UNISONO_CHECK",
+    "UNISONO_SAFE_OPS",
+    "UNISONO_OFF",
+    "UNISONO_UNLIKE_BITS",
+)
 
 
 @dataclass(frozen=True)
@@ -117,7 +127,7 @@ def variables(plan: str | None, report: str | None, check: bool, safe_ops: bool,
         raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' says what mends it")
     preload = os.environ.get("LD_PRELOAD")
     found = {"LD_PRELOAD": f"{LIBRARY}:{preload}" if preload else str(LIBRARY)}
-    for name in ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_SAFE_OPS", "UNISONO_OFF"):
+    for name in SETTINGS:
         if name in os.environ:
             found[name] = os.environ[name]
     if plan is not None:

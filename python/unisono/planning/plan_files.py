@@ -22,12 +22,15 @@ Serves = Plan | Schedule | tuple[str, int]
 Row = tuple[Serves, int, int | None] | tuple[Serves, int, int | None, int | None]
 
 
-def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
+def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits: bool = False) -> None:
     """Writes a table of schedules for MPI programs.
 
     Sizes count as MPI counts: the whole vector of a broadcast, reduce or allreduce, one rank's piece elsewhere. Each
     schedule is proved and stored in blocks, so that it serves every count in its range. Calls that no row serves go to
     the MPI library.
+
+    After some schedules, ranks have different bits of a rounded allreduce. They serve only allreduces of integers,
+    unless ``unlike_bits`` is true here and ``UNISONO_UNLIKE_BITS=1`` is in the environment of the program.
 
     >>> import unisono as un
     >>> short = un.plan("allreduce", "archer", shape=4, elements=2)
@@ -44,7 +47,7 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
         if not isinstance(row, tuple | list) or len(row) not in (3, 4):
             raise InputError(f"{shown(row)} is not a row; accepted is (serves, first, last) or with ranks per node")
         listed.append(_checked(*row))
-    write(path, _core.encode_plan(listed))
+    write(path, _core.encode_plan(listed, unlike_bits))
 
 
 def _checked(

@@ -1,0 +1,107 @@
+//! Datatypes of the program: their sizes, and their elements without gaps.
+
+use crate::library::{Comm, Datatype, Library, Outcome, check, int};
+
+impl Library {
+    /// Bytes from one element to the next.
+    pub fn extent(&self, datatype: Datatype) -> Outcome<usize> {
+        if let Some(element) = self.constants.element(datatype) {
+            return Ok(element.bytes);
+        }
+        let (_, extent) = self.bounds_of(datatype)?;
+        // A negative one goes backwards in memory, as sums of addresses that wrap do.
+        Ok(extent.cast_unsigned())
+    }
+
+    /// Whether the library takes elements of a datatype: those that were never committed it may refuse.
+    pub fn takes_type(&self, datatype: Datatype, private: Comm) -> bool {
+        let (mut word, mut at) = (0u64, 0);
+        let word = &raw mut word as usize;
+        // SAFETY: no element is read, and nothing is written but the place.
+        unsafe { (self.functions.Pack)(word, 0, datatype, word, 8, &raw mut at, private) == 0 }
+    }
+
+    /// Copies elements without their gaps.
+    ///
+    /// # Safety
+    /// `from` holds `count` elements, `to` their bytes.
+    pub unsafe fn pack(
+        &self,
+        from: usize,
+        count: usize,
+        datatype: Datatype,
+        to: *mut u8,
+        bytes: usize,
+        comm: Comm,
+    ) -> Outcome {
+        let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
+        // SAFETY: as the caller promises.
+        check(unsafe { (self.functions.Pack)(from, count, datatype, to as usize, bytes, &raw mut at, comm) })
+    }
+
+    /// Copies bytes to elements with gaps.
+    ///
+    /// # Safety
+    /// `to` holds `count` elements, `from` their bytes.
+    pub unsafe fn unpack(
+        &self,
+        from: *const u8,
+        bytes: usize,
+        to: usize,
+        count: usize,
+        datatype: Datatype,
+        comm: Comm,
+    ) -> Outcome {
+        let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
+        // SAFETY: as the caller promises.
+        check(unsafe { (self.functions.Unpack)(from as usize, bytes, &raw mut at, to, count, datatype, comm) })
+    }
+
+    /// Bytes of one element, and whether elements lie one after the other in the order of their signature.
+    #[inline]
+    pub fn layout(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
+        match self.constants.element(datatype) {
+            Some(element) => Ok((element.bytes, true)),
+            None => self.layout_asked(datatype),
+        }
+    }
+
+    /// As [`Library::layout`], for a datatype that every rank of the call names: then it may be the program's own too.
+    pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
+        let (size, plain) = self.layout(datatype)?;
+        if plain {
+            return Ok((size, true));
+        }
+        let (lower, extent) = self.bounds_of(datatype)?;
+        let (mut true_lower, mut true_extent) = (0, 0);
+        // SAFETY: two addresses are written.
+        check(unsafe { (self.functions.Type_get_true_extent)(datatype, &raw mut true_lower, &raw mut true_extent) })?;
+        let dense = lower == 0 && true_lower == 0 && usize::try_from(extent) == Ok(size) && true_extent == extent;
+        Ok((size, dense && size > 0))
+    }
+
+    #[cold]
+    fn layout_asked(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
+        let mut size = 0;
+        // SAFETY: one integer is written.
+        check(unsafe { (self.functions.Type_size)(datatype, &raw mut size) })?;
+        // MPI_UNDEFINED, which is negative: more bytes than an `int` holds. No call of so many is served.
+        let Ok(size) = usize::try_from(size) else { return Ok((usize::MAX, false)) };
+        let (lower, extent) = self.bounds_of(datatype)?;
+        let (mut a, mut b, mut c, mut combiner) = (0, 0, 0, 0);
+        // SAFETY: four integers are written, each to its own place.
+        check(unsafe {
+            (self.functions.Type_get_envelope)(datatype, &raw mut a, &raw mut b, &raw mut c, &raw mut combiner)
+        })?;
+        let named = combiner == self.constants.combiner_named;
+        Ok((size, named && lower == 0 && usize::try_from(extent) == Ok(size)))
+    }
+
+    /// The lower bound and the extent of a datatype.
+    fn bounds_of(&self, datatype: Datatype) -> Outcome<(isize, isize)> {
+        let (mut lower, mut extent) = (0, 0);
+        // SAFETY: two addresses are written.
+        check(unsafe { (self.functions.Type_get_extent)(datatype, &raw mut lower, &raw mut extent) })?;
+        Ok((lower, extent))
+    }
+}

@@ -1,0 +1,91 @@
+//! The functions of an MPI library that are called.
+
+use std::{
+    ffi::{c_int, c_void},
+    mem::MaybeUninit,
+};
+
+use crate::{
+    library::{Comm, Datatype, OpHandle},
+    symbols::Scope,
+};
+
+/// Called when a communicator with the attribute is freed.
+pub type Attribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
+/// Called when a communicator with the attribute is duplicated.
+pub type CopyAttribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+
+/// Room for an `MPI_Status` of any library at hand; the largest has 32 bytes. MPI writes it before it reads it.
+#[repr(C, align(8))]
+pub struct Status([MaybeUninit<u8>; 64]);
+
+impl Status {
+    pub const EMPTY: Self = Self([MaybeUninit::uninit(); 64]);
+}
+
+macro_rules! functions {
+    ($($name:ident: $type:ty, $symbol:literal;)*) => {
+        /// The functions that are called, each `PMPI_` and its name. Handles are machine words: integers of 32 bits and
+        /// pointers travel in the same registers.
+        #[allow(non_snake_case, reason = "the names of MPI")]
+        pub struct Functions {
+            $(pub(crate) $name: $type,)*
+        }
+
+        impl Functions {
+            pub fn find(scope: &Scope) -> Option<Self> {
+                Some(Self {
+                    $($name: {
+                        let address = scope.find($symbol)?;
+                        // SAFETY: the symbol is MPI's function of that name, whose C signature the type states.
+                        unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    Allgather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Allgather";
+    Allreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Allreduce";
+    Alltoall: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Alltoall";
+    Comm_call_errhandler: unsafe extern "C" fn(Comm, c_int) -> c_int, c"PMPI_Comm_call_errhandler";
+    Comm_create_keyval: unsafe extern "C" fn(CopyAttribute, Attribute, *mut c_int, usize) -> c_int, c"PMPI_Comm_create_keyval";
+    Comm_dup: unsafe extern "C" fn(Comm, *mut usize) -> c_int, c"PMPI_Comm_dup";
+    Comm_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Comm_free";
+    Comm_get_attr: unsafe extern "C" fn(Comm, c_int, *mut *const c_int, *mut c_int) -> c_int, c"PMPI_Comm_get_attr";
+    Comm_get_errhandler: unsafe extern "C" fn(Comm, *mut usize) -> c_int, c"PMPI_Comm_get_errhandler";
+    Comm_group: unsafe extern "C" fn(Comm, *mut usize) -> c_int, c"PMPI_Comm_group";
+    Comm_rank: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_rank";
+    Comm_set_attr: unsafe extern "C" fn(Comm, c_int, *mut c_void) -> c_int, c"PMPI_Comm_set_attr";
+    Comm_set_errhandler: unsafe extern "C" fn(Comm, usize) -> c_int, c"PMPI_Comm_set_errhandler";
+    Comm_size: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_size";
+    Comm_split_type: unsafe extern "C" fn(Comm, c_int, c_int, usize, *mut usize) -> c_int, c"PMPI_Comm_split_type";
+    Comm_test_inter: unsafe extern "C" fn(Comm, *mut c_int) -> c_int, c"PMPI_Comm_test_inter";
+    Abort: unsafe extern "C" fn(Comm, c_int) -> c_int, c"PMPI_Abort";
+    Finalized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Finalized";
+    Gatherv: unsafe extern "C" fn(usize, c_int, Datatype, usize, *const c_int, *const c_int, Datatype, c_int, Comm) -> c_int, c"PMPI_Gatherv";
+    Gather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, c_int, Comm) -> c_int, c"PMPI_Gather";
+    Errhandler_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Errhandler_free";
+    Get_count: unsafe extern "C" fn(*const Status, Datatype, *mut c_int) -> c_int, c"PMPI_Get_count";
+    Group_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Group_free";
+    Group_translate_ranks: unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int, c"PMPI_Group_translate_ranks";
+    Initialized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Initialized";
+    Irecv: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Irecv";
+    Isend: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Isend";
+    Is_thread_main: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Is_thread_main";
+    Op_commutative: unsafe extern "C" fn(OpHandle, *mut c_int) -> c_int, c"PMPI_Op_commutative";
+    Pack: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, *mut c_int, Comm) -> c_int, c"PMPI_Pack";
+    Query_thread: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Query_thread";
+    Reduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm) -> c_int, c"PMPI_Reduce";
+    Reduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter_block";
+    Reduce_local: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle) -> c_int, c"PMPI_Reduce_local";
+    Test: unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int, c"PMPI_Test";
+    Type_get_envelope: unsafe extern "C" fn(Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int, c"PMPI_Type_get_envelope";
+    Type_get_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_extent";
+    Type_get_true_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_true_extent";
+    Type_size: unsafe extern "C" fn(Datatype, *mut c_int) -> c_int, c"PMPI_Type_size";
+    Unpack: unsafe extern "C" fn(usize, c_int, *mut c_int, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Unpack";
+    Wait: unsafe extern "C" fn(*mut usize, *mut Status) -> c_int, c"PMPI_Wait";
+}

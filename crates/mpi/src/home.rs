@@ -1,0 +1,162 @@
+//! The private communicator of a process, over which the planned calls of all the program's communicators run.
+//!
+//! All ranks of `MPI_COMM_WORLD` make it together, and compare their plans on it, once. A communicator of the program
+//! then joins by one `MPI_Allgather` on it, as part of its first call that a plan may serve: no communicator is made, and
+//! no rank is waited for but those of the call.
+
+use std::{collections::BTreeMap, ffi::c_int, sync::Arc};
+
+use unisono_collective::Kind;
+use unisono_schedule::plan_file::PlanFile;
+
+use crate::{
+    library::{Comm, Library, Outcome},
+    planned::{Planned, Rows},
+    route::{Peer, Route, Tags},
+};
+
+/// What all ranks of the program found when they compared their plans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Agreement {
+    /// No rank has a plan.
+    Unplanned,
+    Planned,
+    /// Some ranks have another plan, or none.
+    Differs,
+}
+
+/// Why a communicator runs unplanned, or how it does not.
+pub enum Joined {
+    /// The plan says nothing of this number of ranks, or the communicator has ranks outside the world.
+    Unplanned,
+    /// A program of the plan failed its proof or cannot be decoded, or there are no tags left.
+    Refused,
+    Planned(Box<Planned>),
+}
+
+/// What a rank says instead of its first tag.
+const REFUSED: c_int = -1;
+
+pub struct Home {
+    comm: Comm,
+    plan: Option<Arc<PlanFile>>,
+    agreement: Agreement,
+    /// Bits that any rank set.
+    wanted: u64,
+    tags: Tags,
+    /// The first rank of the node of each rank; empty where no row depends on it.
+    nodes: Vec<c_int>,
+    /// By kind: whether the library refuses an input that is the output.
+    refuses_aliases: Vec<bool>,
+}
+
+impl Home {
+    /// Compares the plans of all ranks of `world`, and what else they go by (`terms`), which they all call together, whether
+    /// they have a plan or not. `wants` are two bits, of which [`Home::wanted`] has those of all ranks.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn settle(
+        library: &Library,
+        world: Comm,
+        plan: Option<&Arc<PlanFile>>,
+        terms: u64,
+        wants: u64,
+    ) -> Outcome<Self> {
+        let comm = library.dup(world)?;
+        library.return_errors(comm)?;
+        let digest = plan.map_or([0, 0], |plan| plan.digest());
+        // 0 stands for no plan.
+        let first = plan.map_or(0, |_| digest[0].wrapping_add(terms).max(1));
+        let mut differs = false;
+        for word in [first, digest[1]] {
+            let (least, most) = library.bounds(word, comm)?;
+            differs |= least != most;
+        }
+        let mut wanted = 0;
+        for bit in [1, 2] {
+            wanted |= library.bounds(wants & bit, comm)?.1;
+        }
+        let agreement = match plan {
+            _ if differs => Agreement::Differs,
+            Some(_) => Agreement::Planned,
+            None => Agreement::Unplanned,
+        };
+        let plan = plan.filter(|_| agreement == Agreement::Planned).map(Arc::clone);
+        let per_node = plan.as_ref().is_some_and(|plan| plan.table().rows().iter().any(|row| row.per_node.is_some()));
+        let nodes = if per_node { library.nodes(comm)? } else { Vec::new() };
+        let refuses_aliases = match plan {
+            Some(_) => refused_aliases(library)?,
+            None => Vec::new(),
+        };
+        Ok(Self { comm, plan, agreement, wanted, tags: Tags::new(library.largest_tag()), nodes, refuses_aliases })
+    }
+
+    pub fn agreement(&self) -> Agreement {
+        self.agreement
+    }
+
+    pub fn wanted(&self) -> u64 {
+        self.wanted
+    }
+
+    /// The private communicator, for what all ranks of the program do together. Errors on it are codes.
+    pub fn comm(&self) -> Comm {
+        self.comm
+    }
+
+    /// Whether the library refuses a call of this kind whose input is its output.
+    pub fn refuses_alias(&self, kind: Kind) -> bool {
+        self.refuses_aliases.get(kind as usize).is_some_and(|refuses| *refuses)
+    }
+
+    /// Makes a communicator ready for planned calls; all its ranks call this as part of the same collective.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn join(&self, library: &Library, comm: Comm, ranks: u32, rank: u32) -> Outcome<Joined> {
+        let Some(plan) = self.plan.as_ref().filter(|plan| plan.table().rows().iter().any(|row| row.ranks == ranks))
+        else {
+            return Ok(Joined::Unplanned);
+        };
+        let at = library.ranks_in(comm, ranks, self.comm)?;
+        if at.iter().any(|&rank| rank < 0) {
+            return Ok(Joined::Unplanned);
+        }
+        // One rank proves for all: they have the same plan.
+        let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
+        let per_node = self.per_node(&at);
+        let rows = if proven { Rows::new(plan, ranks, rank, per_node) } else { None };
+        let lease = rows.as_ref().and_then(|(_, tags)| self.tags.lease(*tags));
+        let mine = lease.as_ref().map_or(REFUSED, |lease| lease.first());
+        let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
+        let (Some((rows, _)), Some(lease)) = (rows, lease) else { return Ok(Joined::Refused) };
+        if all.contains(&REFUSED) {
+            return Ok(Joined::Refused);
+        }
+        let peers = at.iter().zip(all).map(|(&rank, tag)| Peer { rank, tag }).collect();
+        let route = Route::over(self.comm, lease, peers);
+        Ok(Joined::Planned(Box::new(Planned::new(route, rows, rank))))
+    }
+
+    /// The most of these ranks that share a node; none where no row depends on it.
+    fn per_node(&self, ranks: &[c_int]) -> Option<u32> {
+        let mut counts: BTreeMap<c_int, u32> = BTreeMap::new();
+        for &rank in ranks {
+            *counts.entry(*self.nodes.get(usize::try_from(rank).ok()?)?).or_default() += 1;
+        }
+        counts.into_values().max()
+    }
+}
+
+/// By kind: whether the library refuses an input that is the output.
+fn refused_aliases(library: &Library) -> Outcome<Vec<bool>> {
+    let c = &library.constants;
+    let alone = library.dup(c.comm_self)?;
+    library.return_errors(alone)?;
+    let try_all = || Kind::ALL.iter().map(|kind| library.refuses_alias(*kind, alone)).collect();
+    // Open MPI 5 calls the handler of one of these for some errors, whichever communicator they are on.
+    let found = library.without_handler(c.comm_world, || library.without_handler(c.comm_self, try_all))??;
+    library.free(alone)?;
+    Ok(found)
+}

@@ -1,0 +1,73 @@
+//! The private communicator of this process ([`Home`]), made as soon as MPI is initialised.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use unisono_mpi::{Agreement, Comm, Home, Library, ThreadLevel};
+
+use crate::settings::{say, settings};
+
+/// Bits of [`Home::wanted`].
+pub const REPORT: u64 = 1;
+pub const CHECK: u64 = 2;
+
+static HOME: OnceLock<Option<Home>> = OnceLock::new();
+
+/// Compares the plans of all ranks of `world`: they all call this when MPI was just initialised.
+pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
+    let settle = || {
+        let terms = u64::from(settings().safe_ops) | u64::from(settings().unlike_bits) << 1;
+        let wants = if settings().report.is_some() { REPORT } else { 0 } | if settings().check { CHECK } else { 0 };
+        let home = Home::settle(library, world, settings().plan.as_ref(), terms, wants).ok()?;
+        if library.rank(home.comm()) == Ok(0) {
+            complain(&home, library.size(home.comm()).unwrap_or(0));
+        }
+        Some(home)
+    };
+    HOME.get_or_init(settle).as_ref()
+}
+
+/// The home, for a call on `comm`. A program whose `MPI_Init` did not come by here, such as one in Fortran, gets it with
+/// the first call on `MPI_COMM_WORLD`, if one thread at a time calls MPI: other threads might call before and after.
+#[inline]
+pub fn home(library: &Library, comm: Comm) -> Option<&'static Home> {
+    match HOME.get() {
+        Some(home) => home.as_ref(),
+        None => late(library, comm),
+    }
+}
+
+#[cold]
+fn late(library: &Library, comm: Comm) -> Option<&'static Home> {
+    let in_order = library.thread_level().is_ok_and(|level| level < ThreadLevel::Multiple);
+    if comm == library.constants.comm_world && in_order {
+        return settle(library, comm);
+    }
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !library.is_running() && settings().plan.is_some() && library.rank(comm) == Ok(0) {
+        once(&SAID, || "the program has sessions and no MPI_COMM_WORLD; it runs unplanned".to_owned());
+    }
+    None
+}
+
+/// The home, if there is one.
+pub fn settled() -> Option<&'static Home> {
+    HOME.get()?.as_ref()
+}
+
+fn complain(home: &Home, ranks: u32) {
+    if let Some(complaint) = &settings().complaint {
+        say(&format!("{complaint}; the program runs unplanned"));
+    } else if home.agreement() == Agreement::Differs {
+        say(&format!("the {ranks} ranks do not all have the same plan and switches; the program runs unplanned"));
+    }
+}
+
+/// One line, the first time.
+pub fn once(said: &AtomicBool, text: impl FnOnce() -> String) {
+    if !said.swap(true, Ordering::Relaxed) {
+        say(&text());
+    }
+}

@@ -1,0 +1,17 @@
+"""A sample of `make conformance`: two plans of forced algorithms under each ABI."""
+
+from pathlib import Path
+
+import pytest
+
+from .conformance import compile_for, forced, served
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 3), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+def test_forced_algorithms_conform(tmp_path: Path, abi: str, ranks: int) -> None:
+    programs = compile_for(abi, tmp_path)
+    plans = forced(ranks, tmp_path)
+    for number, plan in enumerate(plans[:1] + plans[-1:]):
+        found = served(plan, ranks, abi, programs, number)
+        least = (100, 20) if abi == "openmpi" else (50, 5)
+        assert found.total() > least[number], found

@@ -1,0 +1,158 @@
+"""Under a plan a program ends as without it: errors, bits, threads, communicators by the thousand, damaged plans."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono import _core
+
+from ..python.test_mpi import MPICH, OPEN_MPI, Compile, compiled, plan, report, run
+
+__all__ = ["compiled", "plan"]
+
+Plans = Callable[[int], Path]
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])
+def test_errors_are_those_of_the_library(compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(plan(ranks)), "--report", str(said))
+    done = run(ranks, compiled("faults", abi), "planned", options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
+    assert report(said)["allreduce", "recursive-doubling"] > 1
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "bcast", "reduce", "allgather"])
+@pytest.mark.parametrize("abi", ["openmpi", "mpich"])
+def test_lengths_that_differ_are_reported(compiled: Compile, plan: Plans, abi: str, collective: str) -> None:
+    done = run(3, compiled("faults", abi), "lengths", collective, options=("--plan", str(plan(3))))
+    assert done.code != 0
+    assert "truncated, 1 calls of the handler" in done.err
+
+
+def unrepeatable(path: Path, ranks: int, unlike_bits: bool) -> Path:
+    """A plan whose schedule adds in another order on each rank."""
+    made = un.plan("allreduce", "archer", shape=ranks, elements=16, algorithm="dissemination")
+    un.save_plans([(made, 0, None)], path, unlike_bits=unlike_bits)
+    return path
+
+
+@pytest.mark.parametrize("users", [False, True])
+@pytest.mark.parametrize("abi", ["openmpi", "mpich", "abi"])
+def test_all_ranks_get_the_same_bits_of_a_rounded_sum(compiled: Compile, tmp_path: Path, abi: str, users: bool) -> None:
+    path = unrepeatable(tmp_path / "t.plan", 4, False)
+    words, options = (("users",), ("--safe-ops",)) if users else ((), ())
+    done = run(4, compiled("operators", abi), *words, options=("--plan", str(path), *options))
+    assert (done.code, done.out) == (0, "ok 4\n"), done.out + done.err
+    assert done.err.count("ranks may have different bits of a rounded result") == 1
+
+
+def test_other_bits_need_a_word_in_the_plan_and_one_in_the_environment(compiled: Compile, tmp_path: Path) -> None:
+    for word, variable in ((False, "1"), (True, "0"), (True, "1")):
+        path = unrepeatable(tmp_path / "t.plan", 4, word)
+        env = {"UNISONO_UNLIKE_BITS": variable}
+        done = run(4, compiled("operators", "openmpi"), options=("--plan", str(path)), env=env)
+        assert done.code == 0, done.err
+        permitted = word and variable == "1"
+        assert done.out.startswith("unlike" if permitted else "ok 4"), done.out + done.err
+        assert ("ranks may have different bits" in done.err) != permitted
+
+
+def test_integers_are_served_by_any_schedule(compiled: Compile, tmp_path: Path) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(unrepeatable(tmp_path / "t.plan", 4, False)), "--report", str(said))
+    done = run(4, compiled("collectives", "openmpi"), "100", options=options)
+    assert (done.code, done.out, done.err) == (0, "ok 4\n", "note: 4 ranks share 2 cores\n" * ("note" in done.err))
+    assert report(said)["allreduce", "dissemination"] == 6
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+def test_operators_that_do_not_commute_keep_the_order_of_the_ranks(
+    compiled: Compile, tmp_path: Path, abi: str, ranks: int
+) -> None:
+    path, said = tmp_path / "t.plan", tmp_path / "report"
+    of = partial(un.plan, machine=un.machine("archer", ranks), op="ordered", dtype="i64")
+    un.save_plans([(of(collective, elements=64), 0, None) for collective in ("allreduce", "reduce")], path)
+    options = ("--plan", str(path), "--safe-ops", "--report", str(said))
+    done = run(ranks, compiled("operators", abi), "users", options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
+    served = {collective: n for (collective, algorithm), n in report(said).items() if algorithm != "library"}
+    assert served["allreduce"] > 20
+    # The root of the schedule is rank 0; other roots would turn the order.
+    assert served["reduce"] > 10
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+def test_threads_make_use_and_free_communicators_at_once(
+    compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int
+) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(plan(ranks)), "--report", str(said))
+    done = run(ranks, compiled("threads", abi), options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
+    assert report(said) == {("allreduce", "recursive-doubling"): 194, ("barrier", "dissemination"): 96}
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])
+def test_partitioned_transfers_that_never_start_stop_nobody(
+    compiled: Compile, plan: Plans, abi: str, ranks: int
+) -> None:
+    done = run(ranks, compiled("partitioned", abi), options=("--plan", str(plan(ranks))))
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+def test_communicators_by_the_thousand(compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int) -> None:
+    """MPICH has room for 2,048 of them: planned calls make none of their own."""
+    said = tmp_path / "report"
+    live, turns = 1200, 3000
+    options = ("--plan", str(plan(ranks)), "--report", str(said))
+    done = run(ranks, compiled("many", abi), str(live), str(turns), options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
+    # Of the later ones, a sixth are halves.
+    assert report(said)["allreduce", "recursive-doubling"] == 2 * live + turns - (turns // 6)
+
+
+@pytest.mark.parametrize("environment", [OPEN_MPI, MPICH])
+def test_a_rank_that_is_killed_in_a_planned_call_ends_the_job(plan: Plans, environment: Path) -> None:
+    program = "from mpi4py import MPI\nimport os, signal\nw = MPI.COMM_WORLD\nw.allreduce(1)\n"
+    program += "os.kill(os.getpid(), signal.SIGKILL) if w.rank == 1 else w.allreduce(1)\n"
+    done = run(2, environment / "bin" / "python", "-c", program, options=("--plan", str(plan(2))))
+    assert done.code != 0
+
+
+def test_damaged_plans_are_refused_or_the_same(plan: Plans) -> None:
+    """10,000 damages: flips, cuts, joins, other versions, other bytes. A plan that is still read has the same rows."""
+    good, other = plan(3).read_bytes(), plan(4).read_bytes()
+    rows = _core.decode_plan(good)
+    draw = random.Random(5)
+    refused = 0
+    for number in range(10_000):
+        raw = bytearray(good)
+        at = draw.randrange(len(raw))
+        match number % 6:
+            case 0:
+                raw[at] ^= 1 << draw.randrange(8)
+            case 1:
+                del raw[at:]
+            case 2:
+                raw[at:] = other[draw.randrange(len(other)) :]
+            case 3:
+                raw[8:12] = draw.randrange(2**32).to_bytes(4, "little")
+            case 4:
+                length = draw.randrange(1, 64)
+                raw[at : at + length] = draw.randbytes(length)
+            case _:
+                end = min(len(raw), at + draw.randrange(1, 200))
+                to = draw.randrange(len(raw))
+                raw[to:to] = raw[at:end]
+        try:
+            read = _core.decode_plan(bytes(raw))
+        except un.InputError:
+            refused += 1
+        else:
+            assert read == rows, number
+    assert refused > 9_000
