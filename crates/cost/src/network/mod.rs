@@ -47,6 +47,8 @@ impl NetworkPart {
         let fabric = Fabric::new(graph, extents, model.speeds().mean_ns())
             .sending_by_link(by_link)
             .computing(model.computing().clone());
+        let packet_bytes = u64::from(network.packet_bytes) * u64::from(network.planes);
+        let fabric = if by_link { fabric } else { fabric.with_machines(network.send_machines, packet_bytes) };
         let fabric = match model.speeds().same_ns() {
             Some(_) => fabric,
             None => {

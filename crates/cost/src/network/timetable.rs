@@ -439,7 +439,8 @@ impl<'a> Run<'a> {
         let weight = |link: u32| if speeds.is_even() { 1.0 } else { speeds.weight(speed(link)) };
         let latency = |link: u32| -> u64 { rounded(speeds.alpha_ns(speed(link)) * PS_PER_NS) };
         let through = |hop: &&Hop| {
-            let known_free = self.free[hop.link as usize].saturating_add(latency(hop.link).saturating_mul(2));
+            let free = self.free[hop.link as usize];
+            let known_free = if free == 0 { 0 } else { free.saturating_add(latency(hop.link).saturating_mul(2)) };
             known_free.max(now).saturating_add(rounded(part_ps * weight(hop.link)))
         };
         let hop = match &self.hops[..] {
