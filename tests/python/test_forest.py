@@ -88,7 +88,7 @@ def test_a_certificate_belongs_to_a_machine_with_its_failures(machine: Path, tmp
 
 
 @pytest.mark.parametrize(
-    "option", ["--shape=4", "--root=1", "--bytes=3", "--op=max", "--method=exact", "--model=links"]
+    "option", ["--subset=0", "--root=1", "--bytes=3", "--op=max", "--method=exact", "--model=links"]
 )
 def test_a_check_of_a_bound_refuses_options_without_effect(option: str, machine: Path, tmp_path: Path) -> None:
     file = tmp_path / "bound.json"

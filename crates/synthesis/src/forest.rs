@@ -6,7 +6,7 @@ use crate::{
     Graph,
     listed::Listed,
     packing::Edge,
-    timetable::{Jobs, Sending},
+    timetable::Sending,
     translated::Translated,
 };
 
