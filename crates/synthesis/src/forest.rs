@@ -2,13 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-use crate::{
-    Graph,
-    listed::Listed,
-    packing::Edge,
-    timetable::Sending,
-    translated::Translated,
-};
+use crate::{Graph, listed::Listed, packing::Edge, timetable::Sending, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
