@@ -27,7 +27,7 @@ use unisono_schedule::{Flow, Schedule, topological};
 use super::Speeds;
 
 /// Parts of all messages together, if no message has less than one; and the most parts of one message.
-const PARTS: u64 = 1 << 14;
+const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
 /// Of a message, with its parts and events.
