@@ -5,7 +5,8 @@ from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import Machine, Plan
-from unisono.base.inputs import Root, checked_root, element_count, named
+from unisono.base import names
+from unisono.base.inputs import Root, checked_root, element_count
 from unisono.base.reports import Bound
 from unisono.machines.descriptions import Shape, with_shape
 
@@ -38,11 +39,10 @@ def plan(
         UnsupportedError: the algorithm does not support this case.
 
     """
-    named("the collective", collective)
-    count = element_count(elements, bytes, dtype, collective)
-    return _core.plan(
-        collective, with_shape(machine, shape), count, dtype, op, checked_root(root), algorithm, params, model
-    )
+    kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
+    count = element_count(elements, bytes, of, kind)
+    only = None if algorithm is None else names.algorithm(algorithm)
+    return _core.plan(kind, with_shape(machine, shape), count, of, how, checked_root(root), only, params, model)
 
 
 def bounds(
@@ -65,6 +65,6 @@ def bounds(
         InputError: a name, size, shape or root that does not exist.
 
     """
-    named("the collective", collective)
-    count = element_count(elements, bytes, dtype, collective)
-    return _core.bounds(collective, with_shape(machine, shape), count, dtype, checked_root(root), model)
+    kind, of = names.collective(collective), names.datatype(dtype)
+    count = element_count(elements, bytes, of, kind)
+    return _core.bounds(kind, with_shape(machine, shape), count, of, checked_root(root), model)
