@@ -42,7 +42,11 @@ MACHINES: list[tuple[list[str], int, list[tuple[int, int]]]] = [
     (["--nodes", "3", "--fail", "0-1"], 3, [(0, 1)]),
 ]
 #: Options that name its ranks, with their places; none are all.
-PARTS: list[tuple[list[str], list[int] | None]] = [([], None), (["--ranks", "3"], [0, 1, 2]), (["--shape", "2"], [0, 1])]
+PARTS: list[tuple[list[str], list[int] | None]] = [
+    ([], None),
+    (["--ranks", "3"], [0, 1, 2]),
+    (["--shape", "2"], [0, 1]),
+]
 
 
 @pytest.fixture

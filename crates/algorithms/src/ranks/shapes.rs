@@ -114,7 +114,10 @@ fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
         let chunks = u64::from(chunks);
         chunks == 1 || fabric.is_alike(roots) || is_known && chunks * timed <= messages && chunks * sent <= MOST_SENT
     };
-    counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks) && few(chunks)).collect()
+    let list = roots.list(case.collective.ranks).len() as u64;
+    let crowded = |chunks: u32| chunks > 1 && fabric.is_crowded(u64::from(chunks) * list, message_bytes(case, chunks));
+    let is_listed = |chunks: u32| chunks <= most && long(chunks) && few(chunks) && !crowded(chunks);
+    counts.iter().copied().filter(|&chunks| is_listed(chunks)).collect()
 }
 
 /// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some links.
