@@ -88,7 +88,7 @@ def test_a_certificate_belongs_to_a_machine_with_its_failures(machine: Path, tmp
 
 
 @pytest.mark.parametrize(
-    "option", ["--shape=4", "--root=1", "--bytes=3", "--op=max", "--method=exact", "--model=links"]
+    "option", ["--subset=0", "--root=1", "--bytes=3", "--op=max", "--method=exact", "--model=links"]
 )
 def test_a_check_of_a_bound_refuses_options_without_effect(option: str, machine: Path, tmp_path: Path) -> None:
     file = tmp_path / "bound.json"
@@ -264,3 +264,12 @@ def test_pictures_say_what_they_leave_out(words: tuple[str, ...], note: str, tmp
     assert note in done.err
     assert file.read_bytes().startswith(b"\x89PNG")
     assert call("plan", "allgather", "--bytes", "16KiB", *words, "--plot", "plan.gif").code == 2
+
+
+def test_short_packets_do_not_fill_the_buffers_of_links() -> None:
+    """A packet takes a place in a buffer however short it is; 64 chunks of 32 ranks are more than its 1,024 places."""
+    machine = un.machine("dgx-a100-x4")
+    plan = un.plan("allreduce", machine, bytes="64KiB")
+    assert plan.algorithm == "forest"
+    assert un.simulate(plan.schedule).seconds == pytest.approx(plan.predicted["seconds"], rel=0.01)
+    assert all(one["params"].get("chunks") != "64" for one in plan.candidates)

@@ -49,3 +49,14 @@ pub struct Trees {
     /// Bytes that are reduced one after the other on the longest chain of messages, besides other messages.
     pub reduced_last: u64,
 }
+
+impl Trees {
+    /// The time where a host works `host_ns` on each message that it sends or receives: the end of the timetable, unless hosts or
+    /// reductions take longer.
+    pub fn time_ns(&self, host_ns: f64, reduce_ns_per_byte: f64) -> f64 {
+        let hosts = self.messages_of_rank as f64 * host_ns;
+        let reduced = |bytes: u64| bytes as f64 * reduce_ns_per_byte;
+        let most = self.end_ns.max(reduced(self.reduced)).max(hosts);
+        most + reduced(self.reduced_last) + f64::from(self.messages) * 2.0 * host_ns
+    }
+}

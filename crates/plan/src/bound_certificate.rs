@@ -7,11 +7,11 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{NetworkPart, cut_roots};
 use unisono_machine::{
     Machine,
-    network::{Failure, Network},
+    network::{AcceleratorGrid, Failure, Network},
 };
 use unisono_synthesis::Certificate;
 
-use crate::PlanError;
+use crate::{Part, PlanError};
 
 /// The version of the file.
 const FORMAT: &str = "unisono-bound 1";
@@ -28,6 +28,9 @@ pub struct BoundCertificate {
     pub format: String,
     /// The name of the machine.
     pub machine: String,
+    /// The number of its boxes, where it is made of boxes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u64>,
     /// Links and nodes that it lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
@@ -59,6 +62,8 @@ pub struct BoundProof {
     pub root: Option<u32>,
     pub ranks: usize,
     pub machine: String,
+    /// The number of its boxes, where it is made of boxes.
+    pub nodes: Option<u64>,
     pub failed: Vec<String>,
     /// The accelerator of each rank.
     pub places: Vec<u32>,
@@ -91,6 +96,7 @@ impl BoundCertificate {
         let mut certificate = Self {
             format: FORMAT.to_owned(),
             machine: part.network.name.clone(),
+            nodes: boxes(&part.network),
             failed: failures(&part.network.failed),
             collective: collective.kind.name().to_owned(),
             bound: Self::bound(collective.kind).to_owned(),
@@ -127,11 +133,12 @@ impl BoundCertificate {
         Ok(found)
     }
 
-    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs.
+    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. The ranks must be those
+    /// of the part, unless it is the whole machine, which names none.
     ///
     /// # Errors
     /// The machine has no links, the problem does not fit it, or the work is over a limit.
-    pub fn check(&self, machine: &Machine) -> Result<BoundProof, PlanError> {
+    pub fn check(&self, machine: &Machine, part: &Part) -> Result<BoundProof, PlanError> {
         let refused = |message: String| PlanError::NoCertificate(message);
         let network: &Network = machine
             .get()
@@ -141,7 +148,7 @@ impl BoundCertificate {
         let ranks = u32::try_from(self.places.len()).map_err(|_| refused("too many ranks".to_owned()))?;
         // The elements do not matter: bytes count.
         let collective = Collective::new(kind, ranks, 1, u64::from(self.root), Operator::Sum, Dtype::F32)?;
-        let found = match self.belongs_to(network) {
+        let found = match self.belongs_to(network).and_then(|()| self.is_on(network, part)) {
             Ok(()) => self.holds(&collective, &NetworkPart::new(network, self.places.clone(), &[])?),
             Err(message) => Err(message),
         };
@@ -154,6 +161,7 @@ impl BoundCertificate {
             root: kind.has_root().then_some(self.root),
             ranks: self.places.len(),
             machine: network.name.clone(),
+            nodes: boxes(network),
             failed: failures(&network.failed),
             places: self.places.clone(),
             bound: Self::bound(kind),
@@ -163,17 +171,44 @@ impl BoundCertificate {
     }
 
     /// # Errors
-    /// The certificate is of another machine, or of other failures.
+    /// The certificate is of another machine, of another number of boxes, or of other failures.
     fn belongs_to(&self, network: &Network) -> Result<(), String> {
         let (stated, found) = (failures(&self.failed), failures(&network.failed));
-        if network.name == self.machine && stated == found {
+        let nodes = boxes(network);
+        if network.name == self.machine && stated == found && nodes == self.nodes {
             return Ok(());
         }
-        let named = |name: &str, failed: &[String]| {
+        let named = |name: &str, nodes: Option<u64>, failed: &[String]| {
+            let of = match nodes {
+                None => String::new(),
+                Some(1) => " of 1 box".to_owned(),
+                Some(nodes) => format!(" of {nodes} boxes"),
+            };
             let without = if failed.is_empty() { "" } else { " without " };
-            format!("{}{without}{}", excerpt(name), excerpt(&failed.join(", ")))
+            format!("{}{of}{without}{}", excerpt(name), excerpt(&failed.join(", ")))
         };
-        Err(format!("it is for {}, not for {}", named(&self.machine, &stated), named(&network.name, &found)))
+        let (own, other) = (named(&self.machine, self.nodes, &stated), named(&network.name, nodes, &found));
+        Err(format!("it is for {own}, not for {other}"))
+    }
+
+    /// # Errors
+    /// The ranks are not those of a part of the machine.
+    fn is_on(&self, network: &Network, part: &Part) -> Result<(), String> {
+        let places = match part {
+            Part::All | Part::Nodes(_) => return Ok(()),
+            Part::Places(places) => places.clone(),
+            Part::Shape(shape) => {
+                let topology = network.topology(&network.name).map_err(|e| e.to_string())?;
+                let grid = AcceleratorGrid::new(&network.name, &topology.extents(), Some(*shape));
+                grid.map_err(|e| e.to_string())?.nodes
+            }
+        };
+        if places == self.places {
+            return Ok(());
+        }
+        let ranks = self.places.len();
+        let are = if ranks == 1 { "rank is not that" } else { "ranks are not those" };
+        Err(format!("its {ranks} {are} of {part} of {}", network.name))
     }
 
     /// # Errors
@@ -211,6 +246,11 @@ fn not_bounded(collective: &Collective) -> String {
     format!("the bound with a certificate does not apply to {}", collective.kind)
 }
 
+/// The number of boxes of a network that is made of boxes.
+fn boxes(network: &Network) -> Option<u64> {
+    network.topology.get("boxes")?.as_integer()?.try_into().ok()
+}
+
 /// Failures in one form and order, so that they can be compared.
 fn failures(stated: &[String]) -> Vec<String> {
     let mut failures: Vec<_> = stated
@@ -225,7 +265,7 @@ fn failures(stated: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Asked, Part, Problem};
+    use crate::{Asked, Problem};
 
     #[test]
     fn prices_prove_the_bound_and_no_more() {
@@ -235,15 +275,15 @@ mod tests {
         let certificate = problem.target.certificate(problem.collective).unwrap();
         let text = serde_json::to_string(&certificate).unwrap();
         let read = BoundCertificate::parse(&text).unwrap();
-        let proof = read.check(&machine).unwrap();
+        let proof = read.check(&machine, &Part::All).unwrap();
         assert_eq!((proof.seconds, proof.reason), (Some(certificate.seconds), None));
         let mut more = read.clone();
         more.seconds *= 1.001;
-        assert!(!more.check(&machine).unwrap().holds);
+        assert!(!more.check(&machine, &Part::All).unwrap().holds);
         let mut elsewhere = read.clone();
         elsewhere.prices.prices[0].0 = 900;
-        assert!(!elsewhere.check(&machine).unwrap().holds);
-        assert!(read.check(&Machine::preset("archer").unwrap()).is_err());
+        assert!(!elsewhere.check(&machine, &Part::All).unwrap().holds);
+        assert!(read.check(&Machine::preset("archer").unwrap(), &Part::All).is_err());
         assert!(BoundCertificate::parse("{}").is_err());
     }
 }

@@ -155,7 +155,7 @@ pub fn plan(
 /// Computes a bound from its certificate and the links of a machine: a dictionary with the claim and the result.
 #[pyfunction]
 pub fn check_bound<'py>(py: Python<'py>, text: &str, machine: &Machine) -> PyResult<Bound<'py, PyAny>> {
-    let found = detached(py, || BoundCertificate::parse(text)?.check(machine.description()))?;
+    let found = detached(py, || BoundCertificate::parse(text)?.check(machine.description(), machine.part()))?;
     to_python(py, &found.map_err(plan_error)?)
 }
 

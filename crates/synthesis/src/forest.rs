@@ -2,7 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, listed::Listed, packing::Edge, timetable::Jobs, translated::Translated};
+use crate::{Graph, listed::Listed, packing::Edge, timetable::Sending, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -106,8 +106,11 @@ impl Forest {
     }
 
     /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
-    pub(crate) fn times(&self, graph: &Graph, hop: f64, hops: Option<&[f64]>) -> Times {
-        let (jobs, rates) = self.jobs(graph);
+    pub(crate) fn times(&self, graph: &Graph, hop: f64, hops: Option<&[f64]>, sending: Option<Sending>) -> Times {
+        let (jobs, rates) = match &self.trees {
+            Trees::Listed(trees) => trees.jobs(graph, sending),
+            Trees::Translated(trees) => trees.jobs(sending),
+        };
         let hops = match (&self.trees, hops) {
             (Trees::Listed(trees), Some(hops)) => trees.symmetry.largest(hops),
             _ => vec![hop; rates.len()],
@@ -139,14 +142,6 @@ impl Forest {
         }
         messages.sort_by(|a, b| a.begin.total_cmp(&b.begin));
         messages
-    }
-
-    /// The messages in the order of roots, chunks and edges, and the rates of their links; of alike roots those of one.
-    fn jobs(&self, graph: &Graph) -> (Jobs, Vec<f64>) {
-        match &self.trees {
-            Trees::Listed(trees) => trees.jobs(graph),
-            Trees::Translated(trees) => trees.jobs(),
-        }
     }
 }
 

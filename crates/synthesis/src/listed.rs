@@ -8,7 +8,7 @@ use crate::{
     Arc, Graph, TreeEdge,
     packing::{Edge, Tree},
     symmetry::Symmetry,
-    timetable::Jobs,
+    timetable::{Jobs, Sending},
 };
 
 /// One tree for each chunk of each root.
@@ -80,7 +80,7 @@ impl Listed {
 
     /// The messages of the listed trees in the order of roots, chunks and edges, and the rates of their links. The images of a message
     /// load all links of a class alike, so a class stands for a link.
-    pub(crate) fn jobs(&self, graph: &Graph) -> (Jobs, Vec<f64>) {
+    pub(crate) fn jobs(&self, graph: &Graph, sending: Option<Sending>) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::default();
         // Messages over the same links; of few trees, those that the same messages follow.
         let mut trees: Vec<*const Tree> = self.of.iter().flatten().map(Shared::as_ptr).collect();
@@ -92,6 +92,8 @@ impl Listed {
         // The chunks of each tree, and those that came already. Among many roots there are always other trees to send on.
         let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
         self.of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
+        // Of ranks that shifts map onto each other, one stands for all.
+        let mut senders: FxHashMap<u32, u32> = FxHashMap::default();
         let is_alone = self.roots.len() == 1 && self.symmetry.shifts() == 1;
         for tree in self.of.iter().flatten() {
             let (count, before) = chunks.get_mut(&Shared::as_ptr(tree)).expect("a tree that was counted");
@@ -105,6 +107,12 @@ impl Listed {
                     Some(&class) => class,
                     None => {
                         let class = jobs.class(&key.0);
+                        let few = |sending: &Sending| (sending.machines as usize) < graph.leaving(edge.from).len();
+                        if let Some(Sending { machines, held }) = sending.filter(few) {
+                            let home = self.symmetry.home(edge.from).0;
+                            let sender = *senders.entry(home).or_insert_with(|| jobs.sender(machines));
+                            jobs.sent_by(class, sender, held);
+                        }
                         classes.insert(key, class);
                         class
                     }

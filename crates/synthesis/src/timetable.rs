@@ -26,6 +26,16 @@ struct Job {
 pub(crate) struct Jobs {
     list: Vec<Job>,
     classes: Vec<Class>,
+    /// The send machines of each sender.
+    senders: Vec<u32>,
+}
+
+/// The sending of messages by ranks whose send machines are fewer than their links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub machines: u32,
+    /// The part of its time on the first link for which a message holds a machine of its rank: until its last packet starts.
+    pub held: f64,
 }
 
 /// Messages over the same links.
@@ -33,9 +43,22 @@ struct Class {
     links: Vec<u32>,
     /// The length of each message.
     units: f64,
+    /// The sender, and the part of the time on the first link for which it is held.
+    sender: Option<(u32, f64)>,
 }
 
 impl Jobs {
+    /// Adds a sender with so many machines.
+    pub(crate) fn sender(&mut self, machines: u32) -> u32 {
+        self.senders.push(machines);
+        narrow::<u32>(self.senders.len()) - 1
+    }
+
+    /// The messages of a class hold a machine of a sender.
+    pub(crate) fn sent_by(&mut self, class: u32, sender: u32, held: f64) {
+        self.classes[class as usize].sender = Some((sender, held));
+    }
+
     /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their data.
     pub(crate) fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
@@ -43,7 +66,7 @@ impl Jobs {
 
     /// Adds a class of messages of `units` each.
     pub(crate) fn class_of(&mut self, links: &[u32], units: f64) -> u32 {
-        self.classes.push(Class { links: links.to_vec(), units });
+        self.classes.push(Class { links: links.to_vec(), units, sender: None });
         narrow::<u32>(self.classes.len()) - 1
     }
 
@@ -111,12 +134,18 @@ impl Jobs {
                 match event {
                     Event::Ready(job) => queues.ready(job),
                     Event::Free(link) => queues.free(link),
+                    Event::Sent(sender) => queues.sent(sender),
                 }
             }
             for job in queues.begin() {
                 begins[job as usize] = now;
                 let free = |link| Reverse((Ordered(now + self.units(job) / rates[link]), Event::Free(narrow(link))));
                 events.extend(self.links_of(job).map(free));
+                let class = &self.classes[self.list[job as usize].class as usize];
+                if let (Some((sender, held)), Some(&first)) = (class.sender, class.links.first()) {
+                    let sent = now + held * class.units / rates[first as usize];
+                    events.push(Reverse((Ordered(sent), Event::Sent(sender))));
+                }
                 let end = now + takes(job);
                 last = last.max(end);
                 events.extend(behind[job as usize].iter().map(|&next| Reverse((Ordered(end), Event::Ready(next)))));
@@ -139,6 +168,7 @@ struct Queues<'a> {
     chain: &'a [f64],
     behind: &'a [Vec<u32>],
     links: Vec<Link>,
+    senders: Vec<Sender>,
     /// Of each class, the messages that wait, the one with the longest chain first.
     waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
     /// The time that separates the first turn from the last.
@@ -158,6 +188,13 @@ struct Link {
     waiting: u32,
 }
 
+#[derive(Clone, Default)]
+struct Sender {
+    classes: Vec<u32>,
+    /// Machines without a message.
+    free: u32,
+}
+
 impl<'a> Queues<'a> {
     fn new(jobs: &'a Jobs, rates: &'a [f64], chain: &'a [f64], behind: &'a [Vec<u32>]) -> Self {
         let mut links = vec![Link::default(); rates.len()];
@@ -169,6 +206,13 @@ impl<'a> Queues<'a> {
             let units = jobs.classes[job.class as usize].units;
             jobs.links(job.class).for_each(|link| links[link].left += units);
         }
+        let sender = |&machines: &u32| Sender { classes: Vec::new(), free: machines };
+        let mut senders: Vec<Sender> = jobs.senders.iter().map(sender).collect();
+        for class in 0..classes {
+            if let Some((sender, _)) = jobs.classes[class as usize].sender {
+                senders[sender as usize].classes.push(class);
+            }
+        }
         let waiting = vec![BinaryHeap::new(); classes as usize];
         let busiest = links.iter().zip(rates).map(|(link, rate)| link.left / rate).fold(0.0, f64::max);
         Self {
@@ -177,6 +221,7 @@ impl<'a> Queues<'a> {
             chain,
             behind,
             links,
+            senders,
             waiting,
             turns: TURNS * busiest,
             changed: Vec::new(),
@@ -197,6 +242,13 @@ impl<'a> Queues<'a> {
         self.links[link as usize] = Link { classes, is_busy: false, ..self.links[link as usize] };
     }
 
+    fn sent(&mut self, sender: u32) {
+        self.senders[sender as usize].free += 1;
+        let classes = std::mem::take(&mut self.senders[sender as usize].classes);
+        classes.iter().for_each(|&class| self.change(class));
+        self.senders[sender as usize].classes = classes;
+    }
+
     fn change(&mut self, class: u32) {
         if !std::mem::replace(&mut self.is_changed[class as usize], true) {
             self.changed.push(class);
@@ -204,7 +256,10 @@ impl<'a> Queues<'a> {
     }
 
     fn can_begin(&self, class: u32) -> bool {
-        !self.waiting[class as usize].is_empty() && self.jobs.links(class).all(|link| !self.links[link].is_busy)
+        let sender = self.jobs.classes[class as usize].sender;
+        !self.waiting[class as usize].is_empty()
+            && sender.is_none_or(|(sender, _)| self.senders[sender as usize].free > 0)
+            && self.jobs.links(class).all(|link| !self.links[link].is_busy)
     }
 
     /// The time that waits for the next message of a class: that of its busiest link, that of a link which it would give work
@@ -232,7 +287,10 @@ impl<'a> Queues<'a> {
                 continue;
             }
             begun.extend(self.waiting[class as usize].pop().map(|(_, Reverse(job))| job));
-            let units = self.jobs.classes[class as usize].units;
+            let &Class { units, sender, .. } = &self.jobs.classes[class as usize];
+            if let Some((sender, _)) = sender {
+                self.senders[sender as usize].free -= 1;
+            }
             for link in self.jobs.links(class) {
                 let link = &mut self.links[link];
                 link.is_busy = true;
@@ -249,6 +307,8 @@ impl<'a> Queues<'a> {
 enum Event {
     Ready(u32),
     Free(u32),
+    /// A machine of a sender is free.
+    Sent(u32),
 }
 
 /// A time that is a number.
@@ -299,6 +359,21 @@ mod tests {
             }
         }
         assert_eq!(jobs.begins(&[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
+    }
+
+    /// A rank with one machine sends over two links: each message holds the machine until its last of four packets starts.
+    #[test]
+    fn messages_wait_for_a_machine_of_their_rank() {
+        let mut jobs = Jobs::default();
+        let classes = [[0], [1]].map(|links| jobs.class(&links));
+        let sender = jobs.sender(1);
+        for class in classes {
+            jobs.sent_by(class, sender, 0.75);
+            jobs.add(None, class);
+        }
+        let (begins, end) = jobs.begins(&[1.0, 0.5], &[0.0; 2]);
+        // The message over the slower link goes first, and takes 2.
+        assert_eq!((begins, end), (vec![1.5, 0.0], 2.5));
     }
 
     /// Every sender has a message for every receiver: the links are never idle if each round matches all of them.

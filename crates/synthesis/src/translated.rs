@@ -13,7 +13,7 @@ use crate::{
     Forest, Graph,
     flow::Flow,
     forest::{TreeEdge, Trees, sums},
-    timetable::Jobs,
+    timetable::{Jobs, Sending},
 };
 
 /// The steps of a network that looks alike from every rank.
@@ -233,10 +233,15 @@ pub(crate) struct Translated {
 
 impl Translated {
     /// The messages of rank 0's block. Moved to all roots, they load every link of a step alike, so a step stands for a link.
-    pub(crate) fn jobs(&self) -> (Jobs, Vec<f64>) {
+    pub(crate) fn jobs(&self, sending: Option<Sending>) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();
-        let classes: Vec<u32> = (0..narrow(self.steps.of.len())).map(|step| jobs.class(&[step])).collect();
+        let steps = narrow::<u32>(self.steps.of.len());
+        let classes: Vec<u32> = (0..steps).map(|step| jobs.class(&[step])).collect();
+        if let Some(Sending { machines, held }) = sending.filter(|sending| sending.machines < steps) {
+            let sender = jobs.sender(machines);
+            classes.iter().for_each(|&class| jobs.sent_by(class, sender, held));
+        }
         for chunk in 0..self.chunks {
             let mut brings = vec![None; self.order.len()];
             for &rank in &self.order[1..] {

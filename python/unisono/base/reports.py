@@ -104,6 +104,8 @@ class BoundProof(TypedDict):
     root: int | None
     ranks: int
     machine: str
+    #: The number of its boxes, where it is made of boxes.
+    nodes: int | None
     #: Links and nodes that the machine lacks.
     failed: list[str]
     #: The accelerator of each rank.

@@ -77,10 +77,10 @@ CERTIFICATE = (
         "is for a proof, and --check reads one that is finished; drop it",
     ),
 )
-#: A certificate of a bound, which states the collective and the part of the machine.
+#: A certificate of a bound, which states the collective. A machine with boxes or places has no subset.
 BOUND_CERTIFICATE = (
     Unused(
-        (*_PART, *_PLANNED, "model", "method", "seed", "check"),
+        ("subset", *_PLANNED, "model", "method", "seed", "check"),
         "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )

@@ -12,7 +12,7 @@ from unisono.base.files import check_regular, check_writable, write
 from unisono.base.reports import ProofReport
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import verify_plan
-from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
+from unisono.cli._options import asked_shape, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import duration, print_fields, print_json, print_lines, working
 from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, refuse_unused
 from unisono.planning.emission import check_registers
@@ -73,7 +73,7 @@ def verify(
         return verify_plan(file_or_collective, size, options["dtype"], method, as_json, trust_relaxed=trust_relaxed)
     refuse_unused(NOT_A_GPU_PLAN)
     if file_or_collective is None:
-        return _check_bound(certificate, machine, options["fail"], as_json)
+        return _check_bound(certificate, machine, options, as_json)
     if check is not None:
         if certificate is not None:
             raise InputError("--certificate writes a certificate and --check reads one; give one of them")
@@ -100,13 +100,15 @@ def verify(
     return 0 if proof.holds else NO
 
 
-def _check_bound(certificate: str | None, machine: str | None, fail: tuple[str, ...], as_json: bool) -> int:
-    """Checks prices of links against the machine, without what failed."""
+def _check_bound(certificate: str | None, machine: str | None, options: dict[str, Any], as_json: bool) -> int:
+    """Checks prices of links against the part of the machine, without what failed."""
     if certificate is None or machine is None:
         raise InputError("name a file or a collective to prove, or --certificate FILE and --machine to check a bound")
     refuse_unused(BOUND_CERTIFICATE)
     with working("checking"):
-        found = check_bound(certificate, unisono.machine(machine, failed=fail))
+        shape = asked_shape(options["shape"], options["ranks"])
+        on = unisono.machine(machine, shape, nodes=options["nodes"], failed=options["fail"])
+        found = check_bound(certificate, on)
     if as_json:
         print_json(found)
         return 0 if found["holds"] else NO
@@ -118,6 +120,7 @@ def _check_bound(certificate: str | None, machine: str | None, fail: tuple[str, 
         print_lines(f"refused: {claim}: {found['reason']}")
     print_fields(
         [
+            ("boxes", "" if found["nodes"] is None else str(found["nodes"])),
             ("failed", _some(found["failed"])),
             ("root", "" if found["root"] is None else f"rank {found['root']}"),
             ("places", _places(found["places"])),

@@ -17,7 +17,7 @@ def check_bound(certificate: str | os.PathLike[str], machine: Machine | str | os
 
     Neither the solver of linear programs nor any cut or schedule is used. The answer ``holds`` where the prices prove
     at least the bound that the file states; otherwise ``reason`` says why not. The certificate and the machine must
-    have the same failures.
+    have the same number of boxes and the same failures, and where a part of the machine is named, the same ranks.
 
     Raises:
         InputError: the file is no certificate of a bound, or its ranks are not on the machine.

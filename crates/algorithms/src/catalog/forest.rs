@@ -19,7 +19,10 @@ use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
-    ranks::{Blocks, Lanes, RankAlgorithm},
+    ranks::{
+        Blocks, Lanes, RankAlgorithm,
+        shapes::{self, Shape, blocks, message_bytes, quickest, roots, shapes},
+    },
 };
 
 pub struct Forest;
@@ -32,11 +35,12 @@ const INFO: Info = Info {
     params: &[
         Param {
             name: "depth",
-            values: "the most messages from a root to a rank (default: the least possible, raised until the time is near the cut)",
+            values: "the most messages from a root to a rank, from the least possible to that of a time near the cut (default: that of \
+                     the forest that ends first)",
         },
         Param {
             name: "chunks",
-            values: "parts of a block, each on a tree of its own, 1 to 1024 (default: of 1, 4, 16, ... those that end first)",
+            values: "parts of a block, each on a tree of its own, 1 to 1024 (default: of 1, 4, 16, ... that of the forest that ends first)",
         },
     ],
     needs: &[Means::Links],
@@ -44,27 +48,6 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy. Elsewhere
-/// more come nearer to the best shares of trees, and the block of one root must be in many places at once.
-const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
-const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
-/// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
-const LEAST_BYTES: u64 = 1 << 15;
-const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not know what short messages cost.
-const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
-const FEW: u32 = 64;
-/// Where ranks see unlike networks, a plan considers forests of at most so many messages of unlike roots, which it times, and of all
-/// roots.
-const MOST_MESSAGES: u64 = 1 << 17;
-const MOST_SENT: u64 = 1 << 20;
-const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
-const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
-
-fn roots(case: &Case) -> Roots {
-    if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
-}
-
 fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {
     case.fabric().ok_or_else(|| unsupported("it needs the links of a network".to_owned()))
 }
@@ -82,86 +65,22 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// The forest that the parameters name, and where they do not the one whose timetable ends first. A block has no more chunks
-    /// than elements.
+    /// The forest that the parameters name, and where they do not the one that is predicted to end first. A block has no more
+    /// chunks than elements.
     fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
         let (fabric, roots) = (fabric(case)?, roots(case));
         let refused = |reason: NoForest| unsupported(reason.to_string());
         let least = fabric.least_depth(roots).map_err(refused)?;
         let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
-        let depth = depth.unwrap_or_else(|| fabric.usual_depth(roots, least));
-        if depth < least {
+        if let Some(depth) = depth.filter(|&depth| depth < least) {
             return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
         }
         let most = blocks(case).block(0).len.max(1);
-        let chunks = match params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)? {
-            Some(chunks) => chunks.min(most),
-            None => quickest(case, fabric, depth).map_err(refused)?,
-        };
+        let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.map(|chunks| chunks.min(most));
+        let shapes = shapes(case, fabric, depth, chunks).map_err(refused)?;
+        let Shape { depth, chunks } = quickest(case, fabric, &shapes).map_err(refused)?;
         let forest = fabric.forest(roots, Some(depth), chunks, message_bytes(case, chunks)).map_err(refused)?;
         Ok(Self { roots, depth, chunks, forest })
-    }
-}
-
-/// The number of chunks whose timetable ends first. Of equal ends the fewest, or the most where ranks reduce: what is reduced
-/// after the last message is then least.
-fn quickest(case: &Case, fabric: &Fabric, depth: u32) -> Result<u32, NoForest> {
-    const EQUAL: f64 = 1e-3;
-    let (mut best, mut earliest) = (1, f64::INFINITY);
-    for chunks in counts(case, fabric) {
-        let end = fabric.end_ns(roots(case), Some(depth), chunks, message_bytes(case, chunks))?;
-        let limit = if case.collective.kind.reduces() { 1.0 + EQUAL } else { 1.0 - EQUAL };
-        if end < earliest * limit {
-            (best, earliest) = (chunks, end.min(earliest));
-        }
-    }
-    Ok(best)
-}
-
-/// Numbers of chunks that are worth a try.
-fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
-    let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots(case))) {
-        (true, _) => &CHUNKS_OF_ONE,
-        (false, true) => &CHUNKS_ALIKE,
-        (false, false) => &CHUNKS,
-    };
-    let most = blocks(case).block(0).len.max(1);
-    let least = if case.collective.kind.has_root() { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
-    let long = |chunks: u32| chunks <= FEW || message_bytes(case, chunks) >= least;
-    let others = u64::from(case.collective.ranks - 1);
-    let roots = roots(case);
-    let timed = u64::from(fabric.unlike_roots(roots)) * others;
-    let sent = roots.list(case.collective.ranks).len() as u64 * others;
-    let messages = if case.collective.kind.has_root() { MOST_MESSAGES_OF_ONE } else { MOST_MESSAGES };
-    let few = |chunks: u32| {
-        let is_known = u64::from(chunks) * sent <= MOST_MESSAGES || message_bytes(case, chunks) >= LEAST_BYTES_OF_LARGE;
-        let chunks = u64::from(chunks);
-        chunks == 1 || fabric.is_alike(roots) || is_known && chunks * timed <= messages && chunks * sent <= MOST_SENT
-    };
-    counts.iter().copied().filter(|&chunks| chunks <= most && long(chunks) && few(chunks)).collect()
-}
-
-/// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some links.
-fn is_worth(case: &Case, fabric: &Fabric, depth: u32, depths: &[u32], counts: &[u32]) -> bool {
-    const WORTH: f64 = 1.25;
-    let roots = roots(case);
-    let Some(&deepest) = depths.last().filter(|&&deepest| deepest > depth) else { return true };
-    let end = |&chunks: &u32| fabric.end_ns(roots, Some(deepest), chunks, message_bytes(case, chunks)).ok();
-    let least = counts.iter().filter_map(end).fold(f64::INFINITY, f64::min);
-    fabric.fluid_ns(roots, depth, message_bytes(case, 1)).is_ok_and(|fluid| fluid <= WORTH * least)
-}
-
-/// The longest message of a forest of so many chunks.
-fn message_bytes(case: &Case, chunks: u32) -> u64 {
-    case.bytes(blocks(case).block(0).len.div_ceil(chunks))
-}
-
-/// The vector that every root's tree carries: a rank's block, or of an allreduce one block of the vector.
-fn blocks(case: &Case) -> Blocks {
-    let c = &case.collective;
-    match c.kind {
-        Kind::Allreduce => Blocks::new(c.elements, c.ranks),
-        _ => Blocks::new(c.elements, 1),
     }
 }
 
@@ -302,20 +221,8 @@ impl RankAlgorithm for Forest {
     }
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
-        let c = &case.collective;
-        let Chosen { roots, depth, chunks, forest } = Chosen::new(case, params).ok()?;
-        let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
-        let message_bytes = message_bytes(case, chunks);
-        let end_ns = case.fabric()?.end_ns(roots, Some(depth), chunks, message_bytes).ok()?;
-        let received = u64::from(forest.chunks) * if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
-        let reduces = u64::from(c.kind.reduces());
-        Some(Trees {
-            end_ns: f64::from(ways) * end_ns,
-            messages: ways * forest.depth,
-            messages_of_rank: u64::from(ways) * (received + forest.most_sends),
-            reduced: reduces * forest.most_sends * message_bytes,
-            reduced_last: reduces * u64::from(forest.most_sums) * message_bytes,
-        })
+        let Chosen { depth, chunks, .. } = Chosen::new(case, params).ok()?;
+        shapes::trees(case, case.fabric()?, Shape { depth, chunks }).ok()
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
@@ -323,12 +230,8 @@ impl RankAlgorithm for Forest {
         if !fabric.is_cheap(roots) {
             return Vec::new();
         }
-        let Ok(least) = fabric.least_depth(roots) else { return Vec::new() };
-        let named = |depth: u32, chunks: u32| Params::new().with("depth", depth).with("chunks", chunks);
-        let (depths, counts) = (fabric.depths(roots, least), counts(case, fabric));
-        let worth = |&depth: &u32| depths.len() == 1 || is_worth(case, fabric, depth, &depths, &counts);
-        let worth = depths.iter().copied().filter(worth);
-        worth.flat_map(|depth| counts.iter().map(move |&chunks| named(depth, chunks))).collect()
+        let named = |Shape { depth, chunks }: &Shape| Params::new().with("depth", *depth).with("chunks", *chunks);
+        shapes(case, fabric, None, None).map_or_else(|_| Vec::new(), |shapes| shapes.iter().map(named).collect())
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {

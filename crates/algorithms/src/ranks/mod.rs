@@ -8,6 +8,7 @@ pub mod hamilton;
 mod lanes;
 mod ring;
 pub mod segments;
+pub mod shapes;
 pub mod tree;
 mod unit;
 

@@ -46,7 +46,10 @@ impl NetworkPart {
         let by_link = network.send_machines_per == MachinesPer::Link;
         let fabric = Fabric::new(graph, extents, model.speeds().mean_ns())
             .sending_by_link(by_link)
+            .with_places((network.buffer_bytes / u64::from(network.packet_bytes)).max(1))
             .computing(model.computing().clone());
+        let packet_bytes = u64::from(network.packet_bytes) * u64::from(network.planes);
+        let fabric = if by_link { fabric } else { fabric.with_machines(network.send_machines, packet_bytes) };
         let fabric = match model.speeds().same_ns() {
             Some(_) => fabric,
             None => {

@@ -170,12 +170,9 @@ impl NetworkModel {
         (exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
     }
 
-    /// Nanoseconds of messages along trees: by their timetable, unless hosts or reductions take longer.
+    /// Nanoseconds of messages along trees.
     pub fn trees_ns(&self, trees: &Trees) -> f64 {
-        let hosts = trees.messages_of_rank as f64 * self.overhead_ns / 2.0;
-        let reduced = |bytes: u64| bytes as f64 * self.reduce_ns_per_byte;
-        let most = trees.end_ns.max(reduced(trees.reduced)).max(hosts);
-        most + reduced(trees.reduced_last) + f64::from(trees.messages) * self.overhead_ns
+        trees.time_ns(self.overhead_ns / 2.0, self.reduce_ns_per_byte)
     }
 
     /// Of a way with this latency; a message from a rank to itself takes none.

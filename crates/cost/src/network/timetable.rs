@@ -3,7 +3,8 @@
 //! * An instruction begins when those before it in its lane and those that it waits for are done, and the messages that it
 //!   reads are there. The instructions of a rank share its host: receiving, reducing and sending follow each other.
 //! * A message is cut into parts of equal length. An accelerator, or each of its links, works on so many messages at a time as
-//!   it has send machines, and makes the next part of one when the part before starts on its first link.
+//!   it has send machines, and makes the next part of one when the part before starts on its first link. It takes the next message
+//!   when the last packet of the last part starts there.
 //! * A part holds each link of its way for its bytes, in the order in which parts come to the link. Its head goes on after the
 //!   latency of the link, while its tail is still coming. Of the hops that the routing allows it takes the one whose link is
 //!   free first, as far as the node knows: what it sent counts until an answer could be back.
@@ -26,7 +27,7 @@ use unisono_schedule::{Flow, Schedule, topological};
 use super::Speeds;
 
 /// Parts of all messages together, if no message has less than one; and the most parts of one message.
-const PARTS: u64 = 1 << 14;
+const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
 /// Of a message, with its parts and events.
@@ -419,16 +420,18 @@ impl<'a> Run<'a> {
             let (from, to) = (message.from, message.to);
             let random = u64::from(at) << 32 | u64::from(message.unmade);
             let way = self.way(from, to, random);
-            let start = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
-            if start > now {
-                self.events.add(start, Event::Part(at));
+            let (start, held) = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
+            // The machine is free for the next message when it has made the last packet of the last part.
+            let made = if self.messages[at as usize].unmade == 0 { start.saturating_add(held) } else { start };
+            if made > now {
+                self.events.add(made, Event::Part(at));
                 return;
             }
         }
     }
 
-    /// A part at a node takes a link; returns when it starts there.
-    fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> u64 {
+    /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last packet.
+    fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
         let Prices { speeds, plane, .. } = *self.prices;
         let Message { from, to, part_ps, gap_ps, .. } = self.messages[part.message as usize];
         self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
@@ -436,7 +439,8 @@ impl<'a> Run<'a> {
         let weight = |link: u32| if speeds.is_even() { 1.0 } else { speeds.weight(speed(link)) };
         let latency = |link: u32| -> u64 { rounded(speeds.alpha_ns(speed(link)) * PS_PER_NS) };
         let through = |hop: &&Hop| {
-            let known_free = self.free[hop.link as usize].saturating_add(latency(hop.link).saturating_mul(2));
+            let free = self.free[hop.link as usize];
+            let known_free = if free == 0 { 0 } else { free.saturating_add(latency(hop.link).saturating_mul(2)) };
             known_free.max(now).saturating_add(rounded(part_ps * weight(hop.link)))
         };
         let hop = match &self.hops[..] {
@@ -447,12 +451,13 @@ impl<'a> Run<'a> {
         let start = self.free[hop.link as usize].max(now.saturating_add(rounded(behind)));
         let ends = start.saturating_add(rounded(part_ps * weight(hop.link)));
         self.free[hop.link as usize] = ends;
+        let held = rounded((part_ps - gap_ps) * weight(hop.link));
         let latency = latency(hop.link);
         let tail = ends.max(part.tail).saturating_add(latency);
         if plane.link(hop.link).to == to {
             self.unused.extend(place);
             self.arrive(part.message, tail);
-            return start;
+            return (start, held);
         }
         let went = Part { vc: hop.vc, link: hop.link, tail, ..part };
         let place = place.or_else(|| self.unused.pop()).unwrap_or_else(|| {
@@ -461,7 +466,7 @@ impl<'a> Run<'a> {
         });
         self.parts[place as usize] = went;
         self.events.add(start.saturating_add(latency), Event::Head(place));
-        start
+        (start, held)
     }
 
     /// A part reaches its end at a time that is known before.

@@ -226,7 +226,7 @@ const MOST_RANKED: u64 = 1 << 18;
 const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
 /// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many instructions.
-const MOST_BY_TIMETABLE: u64 = 1 << 14;
+const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
 /// The same of trees, whose own timetable knows no send machines and no sums.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;

@@ -97,6 +97,68 @@ fn long_messages_take_what_the_model_says() {
     }
 }
 
+/// The time of a forest whose depth and chunks are not named, over that of the best one that a plan lists.
+fn over_the_best_listed(machine: &Machine, kind: Kind, elements: u64) -> f64 {
+    let named = plan_of(problem(machine, kind, Part::All, elements).unwrap(), Some("forest"), &Params::new()).unwrap();
+    let all = plan_of(problem(machine, kind, Part::All, elements).unwrap(), None, &Params::new()).unwrap();
+    let forests = all.candidates.iter().filter(|one| one.algorithm.name() == "forest");
+    let best = forests.map(|one| one.time.seconds).fold(f64::INFINITY, f64::min);
+    named.best().time.seconds / best
+}
+
+#[test]
+fn unnamed_parameters_regard_the_hosts() {
+    for topology in [
+        "name = 'torus'\ndims = [3, 4]",
+        "name = 'graph'\naccelerators = 4\nedges = '''\n0 1\n1 2\n2 3\n3 0\n'''",
+        "name = 'graph'\naccelerators = 5\nedges = '''\n0 5\n1 5\n2 5\n3 5 gbps=100\n4 5\n0 1\n1 2 gbps=50\n'''",
+    ] {
+        for overhead in ["0", "100", "1000"] {
+            let machine = network(topology).with_value("host_overhead_ns", overhead).unwrap();
+            for kind in KINDS {
+                for elements in [16, 1 << 10, 1 << 14, 1 << 18] {
+                    let ratio = over_the_best_listed(&machine, kind, elements);
+                    // The planner builds and times the schedules of all candidates; the choice reads their timetables alone.
+                    assert!(ratio < 1.25, "{topology} {overhead} ns {kind} of {elements}: {ratio}");
+                }
+            }
+        }
+    }
+}
+
+/// A message of many packets keeps the machine that sends it until its last packet starts.
+#[test]
+fn accelerators_with_fewer_send_machines_than_links_are_predicted() {
+    for (topology, elements) in
+        [("name = 'torus'\ndims = [4, 4]", 1 << 16), ("name = 'hypercube'\ndimensions = 4", 1 << 16)]
+    {
+        for machines in ["1", "2"] {
+            let machine = network(topology).with_value("send_machines", machines).unwrap();
+            for kind in [Kind::Allgather, Kind::ReduceScatter] {
+                for count in [1, 4, 16] {
+                    let [predicted, simulated, _] = times(&machine, kind, Part::All, elements, &chunks(count)).unwrap();
+                    let ratio = predicted / simulated;
+                    assert!((0.9..1.1).contains(&ratio), "{topology} {machines} {kind} {count}: {ratio}");
+                }
+            }
+        }
+    }
+}
+
+/// The simulator takes the way with the fewest packets, whatever its latency is.
+#[test]
+fn ways_of_unlike_latency_are_both_used() {
+    let machine =
+        network("name = 'graph'\naccelerators = 2\nedges = '''\n0 2 ns=100\n2 1 ns=100\n0 3 ns=2000\n3 1 ns=2000\n'''");
+    for elements in [1 << 10, 1 << 14] {
+        for kind in [Kind::Allgather, Kind::Broadcast] {
+            let [predicted, simulated, _] = times(&machine, kind, Part::All, elements, &chunks(4)).unwrap();
+            let ratio = predicted / simulated;
+            assert!((0.8..1.2).contains(&ratio), "{kind} of {elements}: {ratio}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]

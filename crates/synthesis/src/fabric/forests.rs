@@ -14,6 +14,7 @@ use crate::{
     recent, rounding,
     spread::{spread, spread_depth},
     symmetry::Symmetry,
+    timetable::Sending,
 };
 
 /// Bytes of blocks whose forests regard no latencies.
@@ -80,7 +81,14 @@ impl Fabric {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
         let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
-        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref())
+        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref(), self.sending(bytes))
+    }
+
+    /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than links.
+    fn sending(&self, bytes: u64) -> Option<Sending> {
+        let (machines, packet_bytes) = self.machines?;
+        let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;
+        (held > 0.0).then_some(Sending { machines, held })
     }
 
     /// Nanoseconds of each arc of a graph.

@@ -82,6 +82,10 @@ pub struct Fabric {
     hops_ns: FxHashMap<(u32, u32), f64>,
     /// Whether messages that leave a rank over different links do not wait for each other.
     sends_by_link: bool,
+    /// The send machines of each rank, and the bytes of a packet of all planes; `None` where each link has its own.
+    machines: Option<(u32, u64)>,
+    /// Packets that the buffer at the end of a link holds.
+    places: u64,
     /// Where all ranks see the same network.
     steps: Option<Steps>,
     /// The extents over which ranks are numbered; the shifts of the routed part, and none.
@@ -131,6 +135,8 @@ impl Fabric {
             hop_ns,
             hops_ns: FxHashMap::default(),
             sends_by_link: false,
+            machines: None,
+            places: u64::MAX,
             steps,
             dims: dims.to_vec(),
             symmetry: OnceLock::new(),
@@ -164,6 +170,18 @@ impl Fabric {
     #[must_use]
     pub fn sending_by_link(self, sends_by_link: bool) -> Self {
         Self { sends_by_link, ..self }
+    }
+
+    /// The same, where a rank sends at most so many messages at a time, in packets of so many bytes of all planes.
+    #[must_use]
+    pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
+        Self { machines: Some((machines, packet_bytes)), ..self }
+    }
+
+    /// The same, where the buffer at the end of a link holds so many packets, of whatever length.
+    #[must_use]
+    pub fn with_places(self, places: u64) -> Self {
+        Self { places, ..self }
     }
 
     /// The same, where links add different times to a message: nodes of the plane, and nanoseconds.

@@ -1,0 +1,149 @@
+//! The depths and the numbers of chunks of forests that a plan considers, and their times.
+
+use unisono_collective::Kind;
+use unisono_lower::Trees;
+use unisono_synthesis::{Fabric, NoForest, Roots};
+
+use crate::{Case, ranks::Blocks};
+
+/// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy. Elsewhere
+/// more come nearer to the best shares of trees, and the block of one root must be in many places at once.
+const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
+const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
+const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
+/// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
+const LEAST_BYTES: u64 = 1 << 15;
+const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
+/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not know what short messages cost.
+const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
+const FEW: u32 = 64;
+/// Where ranks see unlike networks, a plan considers forests of at most so many messages of unlike roots, which it times, and of all
+/// roots.
+const MOST_MESSAGES: u64 = 1 << 17;
+const MOST_SENT: u64 = 1 << 20;
+const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
+
+/// The most messages from a root to a rank, and the chunks of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    pub depth: u32,
+    pub chunks: u32,
+}
+
+/// Returns the shapes that a plan considers, where depth and chunks are either given or free.
+///
+/// # Errors
+/// The network has no forest, or none of that depth.
+pub fn shapes(case: &Case, fabric: &Fabric, depth: Option<u32>, chunks: Option<u32>) -> Result<Vec<Shape>, NoForest> {
+    let roots = roots(case);
+    let counts = chunks.map_or_else(|| counts(case, fabric), |chunks| vec![chunks]);
+    let depths = match depth {
+        Some(depth) => vec![depth],
+        None => {
+            let least = fabric.least_depth(roots)?;
+            // Each depth takes a packing and timetables of its own.
+            if fabric.is_cheap(roots) { fabric.depths(roots, least) } else { vec![fabric.usual_depth(roots, least)] }
+        }
+    };
+    let worth = depths.iter().copied().filter(|&depth| is_worth(case, fabric, depth, &depths, &counts));
+    Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| Shape { depth, chunks })).collect())
+}
+
+/// Returns the shape of those whose forest is predicted to end first; of nearly equal times the first one.
+///
+/// # Errors
+/// A forest is not found.
+pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape, NoForest> {
+    const EQUAL: f64 = 1e-3;
+    let [first, others @ ..] = shapes else { return Err(NoForest::Unreachable) };
+    if others.is_empty() {
+        return Ok(*first);
+    }
+    let (mut best, mut least) = (*first, time_ns(case, fabric, *first)?);
+    for shape in others {
+        let ns = time_ns(case, fabric, *shape)?;
+        if ns < least * (1.0 - EQUAL) {
+            (best, least) = (*shape, ns);
+        }
+    }
+    Ok(best)
+}
+
+/// The predicted time of a forest, with the work of hosts and their reductions.
+fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> {
+    let ranks = case.ranks();
+    Ok(trees(case, fabric, shape)?.time_ns(ranks.issue_ns, ranks.reduce_ns_per_byte))
+}
+
+/// Returns the facts from which the time of a forest is computed.
+///
+/// # Errors
+/// The forest is not found.
+pub fn trees(case: &Case, fabric: &Fabric, Shape { depth, chunks }: Shape) -> Result<Trees, NoForest> {
+    let (c, roots, bytes) = (&case.collective, roots(case), message_bytes(case, chunks));
+    let forest = fabric.forest(roots, Some(depth), chunks, bytes)?;
+    let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
+    let end_ns = fabric.end_ns(roots, Some(depth), chunks, bytes)?;
+    let received = u64::from(forest.chunks) * if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
+    let reduces = u64::from(c.kind.reduces());
+    Ok(Trees {
+        end_ns: f64::from(ways) * end_ns,
+        messages: ways * forest.depth,
+        messages_of_rank: u64::from(ways) * (received + forest.most_sends),
+        reduced: reduces * forest.most_sends * bytes,
+        reduced_last: reduces * u64::from(forest.most_sums) * bytes,
+    })
+}
+/// Numbers of chunks that are worth a try.
+fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
+    let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots(case))) {
+        (true, _) => &CHUNKS_OF_ONE,
+        (false, true) => &CHUNKS_ALIKE,
+        (false, false) => &CHUNKS,
+    };
+    let most = blocks(case).block(0).len.max(1);
+    let least = if case.collective.kind.has_root() { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
+    let long = |chunks: u32| chunks <= FEW || message_bytes(case, chunks) >= least;
+    let others = u64::from(case.collective.ranks - 1);
+    let roots = roots(case);
+    let timed = u64::from(fabric.unlike_roots(roots)) * others;
+    let sent = roots.list(case.collective.ranks).len() as u64 * others;
+    let messages = if case.collective.kind.has_root() { MOST_MESSAGES_OF_ONE } else { MOST_MESSAGES };
+    let few = |chunks: u32| {
+        let is_known = u64::from(chunks) * sent <= MOST_MESSAGES || message_bytes(case, chunks) >= LEAST_BYTES_OF_LARGE;
+        let chunks = u64::from(chunks);
+        chunks == 1 || fabric.is_alike(roots) || is_known && chunks * timed <= messages && chunks * sent <= MOST_SENT
+    };
+    let list = roots.list(case.collective.ranks).len() as u64;
+    let crowded = |chunks: u32| chunks > 1 && fabric.is_crowded(u64::from(chunks) * list, message_bytes(case, chunks));
+    let is_listed = |chunks: u32| chunks <= most && long(chunks) && few(chunks) && !crowded(chunks);
+    counts.iter().copied().filter(|&chunks| is_listed(chunks)).collect()
+}
+
+/// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some links.
+fn is_worth(case: &Case, fabric: &Fabric, depth: u32, depths: &[u32], counts: &[u32]) -> bool {
+    const WORTH: f64 = 1.25;
+    let roots = roots(case);
+    let Some(&deepest) = depths.last().filter(|&&deepest| deepest > depth) else { return true };
+    let time = |&chunks: &u32| time_ns(case, fabric, Shape { depth: deepest, chunks }).ok();
+    let least = counts.iter().filter_map(time).fold(f64::INFINITY, f64::min);
+    fabric.fluid_ns(roots, depth, message_bytes(case, 1)).is_ok_and(|fluid| fluid <= WORTH * least)
+}
+
+/// The longest message of a forest of so many chunks.
+pub fn message_bytes(case: &Case, chunks: u32) -> u64 {
+    case.bytes(blocks(case).block(0).len.div_ceil(chunks))
+}
+
+/// The vector that every root's tree carries: a rank's block, or of an allreduce one block of the vector.
+pub fn blocks(case: &Case) -> Blocks {
+    let c = &case.collective;
+    match c.kind {
+        Kind::Allreduce => Blocks::new(c.elements, c.ranks),
+        _ => Blocks::new(c.elements, 1),
+    }
+}
+
+pub fn roots(case: &Case) -> Roots {
+    if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
+}
