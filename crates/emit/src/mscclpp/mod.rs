@@ -4,6 +4,7 @@
 //! run without data for deadlocks and unmatched signals ([`run`]), the order of all accesses for races ([`knowledge`],
 //! [`race`]), and the proof of the schedule ([`import`]) for its contents.
 
+mod assemble;
 mod emit;
 mod export;
 mod fault;

@@ -313,12 +313,37 @@ fn lines_for_nccl_stay_short() {
     ];
     let export = write("nccl-tuner-csv", &table(rows)).unwrap();
     assert!(export.text.contains("\nallreduce,0,65536,ring,ll,2,-1,4\n"));
-    assert!(export.text.contains("\nreducescatter,0,400,ring,simple,-1,-1,4\n"));
+    assert!(export.text.contains("\nreducescatter,0,400,ring,simple,0,-1,4\n"));
     assert!(export.text.lines().all(|l| l.len() < 255));
     assert_eq!(
         export.left,
         ["allreduce on 4 ranks, 65537 to any bytes, ring protocol=ll3: its parameter protocol=ll3 cannot be said"]
     );
+}
+
+#[test]
+fn lines_for_nccl_narrow_calls_and_name_switches() {
+    let rows = vec![
+        row(Kind::Allreduce, 4, 0, 9, "ring pipe-ops=1"),
+        row(Kind::Allreduce, 4, 10, 99, "ring registered=1"),
+        row(Kind::Allreduce, 4, 100, 199, "ring registered=0 pipe-ops=4"),
+        row(Kind::Allreduce, 4, 200, 299, "in-network embeddings=4 chunks=2 channels=8"),
+        row(Kind::Allreduce, 4, 300, 399, "in-network protocol=ll"),
+        row(Kind::Allreduce, 4, 400, 499, "ring registered=2"),
+        row(Kind::Allreduce, 4, 500, 599, "ring pipe-ops=0"),
+    ];
+    let export = write("nccl-tuner-csv", &table(rows)).unwrap();
+    let lines: Vec<&str> = export.text.lines().filter(|l| !l.starts_with('#')).collect();
+    let found = [
+        "allreduce,0,9,ring,simple,0,-1,4,1",
+        "allreduce,10,99,ring,simple,0,-1,4,-1,1",
+        "allreduce,100,199,ring,simple,0,-1,4,4,0",
+        "allreduce,200,299,nvls,simple,8,-1,4",
+    ];
+    assert_eq!(lines, found);
+    assert_eq!(export.left.len(), 3, "{:?}", export.left);
+    assert!(export.left[0].contains("NCCL has nvls with protocol simple, and not with ll"), "{:?}", export.left);
+    assert!(export.left[1].contains("registered=2 cannot be said"), "{:?}", export.left);
 }
 
 /// A row for so many ranks a node.

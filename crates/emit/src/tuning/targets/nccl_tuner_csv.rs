@@ -1,13 +1,16 @@
 //! Lines for NCCL's example tuner plugin.
 //!
 //! ```text
-//! coll,min_bytes,max_bytes,algo,proto,channels,nNodes,nRanks      first match wins, -1: any or the library's own
+//! coll,min_bytes,max_bytes,algo,proto,channels,nNodes,nRanks[,numPipeOps[,regBuff]]      first match wins, -1: any
 //! ```
 //!
 //! The plugin takes a name that it does not know for `allreduce` or `ring`, so names are checked here. NCCL counts the
 //! bytes of all ranks for an allgather and a reduce-scatter (`ncclFuncMaxSendRecvCount`). A row may choose protocol and
-//! channels by parameters `protocol=` and `channels=`; without them they are `simple` and the library's own.
-//! Source: NCCL, `plugins/tuner/example/plugin.c`; no GPU was at hand.
+//! channels by parameters `protocol=` and `channels=`, and narrow the calls by `pipe-ops=` and `registered=`.
+//!
+//! The plugin starts from one channel, which -1 keeps; NCCL chooses the number itself where the plugin says 0. So lines
+//! without a number of channels say 0.
+//! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and `src/graph/tuning.cc`.
 
 use unisono_collective::{DecisionTable, Kind};
 
@@ -21,6 +24,8 @@ pub struct NcclTunerCsv;
 const NAME: &str = "nccl-tuner-csv";
 const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
 const MOST_CHANNELS: u32 = 64;
+/// Calls of one group; the plugin reads an `int`.
+const MOST_PIPE_OPS: u32 = i32::MAX as u32;
 /// The plugin reads lines into 256 bytes.
 const LONGEST: usize = 254;
 
@@ -40,6 +45,7 @@ const fn ring(kind: Kind, ours: &'static str) -> Counterpart {
 /// NCCL's ring broadcast and reduce are chains around the ring, in pipeline; its trees have no counterpart here.
 const NAMES: &[Counterpart] = &[
     ring(Kind::Allgather, "ring"),
+    Counterpart { kind: Kind::Allreduce, ours: "in-network", theirs: "nvls", settings: in_switches },
     ring(Kind::Allreduce, "ring"),
     ring(Kind::Broadcast, "pipelined-chain"),
     ring(Kind::Reduce, "pipelined-chain"),
@@ -47,18 +53,31 @@ const NAMES: &[Counterpart] = &[
 ];
 
 fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
-    let mut found = vec![("protocol", "simple".to_owned()), ("channels", "-1".to_owned())];
+    let mut found = vec![("protocol", "simple".to_owned()), ("channels", "0".to_owned())];
     for (name, value) in params {
         let number = value.parse::<u32>().ok();
+        let within = |most| number.is_some_and(|n| (1..=most).contains(&n));
         match name.as_str() {
             "protocol" if PROTOCOLS.contains(&value.as_str()) => found[0].1.clone_from(value),
-            "channels" if number.is_some_and(|n| (1..=MOST_CHANNELS).contains(&n)) => found[1].1.clone_from(value),
+            "channels" if within(MOST_CHANNELS) => found[1].1.clone_from(value),
+            "pipe-ops" if within(MOST_PIPE_OPS) => found.push(("pipe-ops", value.clone())),
+            "registered" if matches!(number, Some(0 | 1)) => found.push(("registered", value.clone())),
             // NCCL cuts its messages by itself.
             "segment" => {}
             _ => return Err(format!("its parameter {name}={value} cannot be said")),
         }
     }
     Ok(found)
+}
+
+/// Switches of NVLink that sum know one protocol; NCCL chooses trees and chunks by itself.
+fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    let own = |name: &str| !matches!(name, "embeddings" | "chunks");
+    let found = settings(&params.iter().filter(|(name, _)| own(name)).cloned().collect::<Vec<_>>(), ranks)?;
+    match found.iter().find(|(key, value)| *key == "protocol" && value != "simple") {
+        Some((_, protocol)) => Err(format!("NCCL has nvls with protocol simple, and not with {protocol}")),
+        None => Ok(found),
+    }
 }
 
 /// A line names the number of nodes: so many ranks on each.
@@ -92,8 +111,13 @@ impl Tuning for NcclTunerCsv {
                     let Some((algorithm, settings)) = &region.algorithm else { continue };
                     let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
                     let value = |key| settings.iter().find(|(k, _)| *k == key).map_or("-1", |(_, v)| v.as_str());
+                    let narrowed = match (value("pipe-ops"), value("registered")) {
+                        ("-1", "-1") => String::new(),
+                        (calls, "-1") => format!(",{calls}"),
+                        (calls, registered) => format!(",{calls},{registered}"),
+                    };
                     lines.push(format!(
-                        "{name},{},{},{algorithm},{},{},{nodes},{ranks}",
+                        "{name},{},{},{algorithm},{},{},{nodes},{ranks}{narrowed}",
                         size(region.first),
                         size(region.last),
                         value("protocol"),
@@ -106,7 +130,8 @@ impl Tuning for NcclTunerCsv {
         let mut notes = vec![
             "lines with -1 nodes hold for any number of them".to_owned(),
             "without protocol= the protocol is simple, which short messages do not like".to_owned(),
-            "written from the plugin's source, and not run on a GPU".to_owned(),
+            "calls that no line serves run on one channel, which the plugin says where it finds no line".to_owned(),
+            "checked through the plugin's interface, and not run on a GPU".to_owned(),
         ];
         notes.extend(placed);
         let mut text = String::new();
@@ -131,9 +156,12 @@ impl Tuning for NcclTunerCsv {
 fn check(line: &str) -> Result<(), String> {
     let fields: Vec<&str> = line.split(',').collect();
     let wrong = |what: &str| Err(format!("the line '{line}' has a wrong {what}"));
-    let [coll, first, last, algorithm, protocol, channels, nodes, ranks] = fields[..] else {
+    let [coll, first, last, algorithm, protocol, ref numbers @ ..] = fields[..] else {
         return wrong("number of fields");
     };
+    if !(3..=5).contains(&numbers.len()) {
+        return wrong("number of fields");
+    }
     if !COLLECTIVES.iter().any(|c| c.1 == coll) {
         return wrong("collective");
     }
@@ -144,7 +172,7 @@ fn check(line: &str) -> Result<(), String> {
     if !NAMES.iter().any(|n| n.theirs == algorithm) || !PROTOCOLS.contains(&protocol) {
         return wrong("algorithm or protocol");
     }
-    if [channels, nodes, ranks].iter().any(|n| n.parse::<i32>().is_err()) || line.len() > LONGEST {
+    if numbers.iter().any(|n| n.parse::<i32>().is_err()) || line.len() > LONGEST {
         return wrong("number");
     }
     Ok(())
