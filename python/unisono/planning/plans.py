@@ -25,6 +25,7 @@ def plan(
     algorithm: str | None = None,
     params: dict[str, str] | None = None,
     model: str | None = None,
+    target: str | None = None,
 ) -> Plan:
     """The best schedule of a collective by the machine's model, beside every candidate.
 
@@ -33,16 +34,19 @@ def plan(
     parameters; without it, ``params`` leave only candidates that have them. ``model`` is one of the machine's; with
     ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
 
+    With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form that this
+    format has, and the best one is the best that it can express. Each candidate's ``expressible`` is then True or
+    False, with the reason in ``refused``, or None if it was not found out.
+
     Raises:
         InputError: a name, size, shape or root that does not exist.
-        UnsupportedError: the algorithm does not support this case.
+        UnsupportedError: the algorithm does not support this case, or the target can express no candidate.
 
     """
     named("the collective", collective)
     count = element_count(elements, bytes, dtype, collective)
-    return _core.plan(
-        collective, with_shape(machine, shape), count, dtype, op, checked_root(root), algorithm, params, model
-    )
+    on, at = with_shape(machine, shape), checked_root(root)
+    return _core.plan(collective, on, count, dtype, op, at, algorithm, params, model, target=target)
 
 
 def bounds(
