@@ -106,11 +106,7 @@ pub(crate) const TIMING: &str = "the timing of candidates";
 ///
 /// # Errors
 /// No candidate; any other error of one of them.
-pub(crate) fn rank(
-    problem: &Problem,
-    wanted: &Params,
-    emitter: Option<&dyn Emitter>,
-) -> Result<Vec<Timed>, PlanError> {
+pub(crate) fn rank(problem: &Problem, wanted: &Params, emitter: Option<&dyn Emitter>) -> Result<Vec<Timed>, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let mut listed: Vec<_> = target.candidates(c, wanted).into_iter().enumerate().collect();
     if let Some(emitter) = emitter {

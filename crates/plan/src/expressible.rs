@@ -74,7 +74,9 @@ pub(crate) fn mark(
     }
     if !found {
         let reason = last.iter().find_map(|(_, mark)| mark.clone()?.err());
-        return Err(PlanError::NotExpressible { reason: reason.unwrap_or_else(|| "no candidate could be built".into()) });
+        return Err(PlanError::NotExpressible {
+            reason: reason.unwrap_or_else(|| "no candidate could be built".into()),
+        });
     }
     first.extend(last);
     Ok(first.into_iter().unzip())

@@ -75,10 +75,8 @@ fn split(placed: OnGrid) -> Result<Vec<u8>, LowerError> {
     for at in groups.visits.chunk_by(|a, b| (a.pe, a.color) == (b.pe, b.color)) {
         check();
         // Streams of one group in one position, the last of them.
-        let runs: Vec<&Visit> = at
-            .chunk_by(|a, b| (a.group, a.position) == (b.group, b.position))
-            .filter_map(<[Visit]>::last)
-            .collect();
+        let runs: Vec<&Visit> =
+            at.chunk_by(|a, b| (a.group, a.position) == (b.group, b.position)).filter_map(<[Visit]>::last).collect();
         for (n, later) in runs.iter().enumerate() {
             for earlier in &runs[..n] {
                 if earlier.group != later.group && !may_follow(earlier, later) {
@@ -153,8 +151,7 @@ impl Groups {
         for (at, id) in order.iter().enumerate() {
             rank[id.index()] = narrow(at);
         }
-        let turn =
-            |s: StreamId| flow.readers(s).iter().map(|p| rank[p.instr.index()]).min().unwrap_or(u32::MAX);
+        let turn = |s: StreamId| flow.readers(s).iter().map(|p| rank[p.instr.index()]).min().unwrap_or(u32::MAX);
         let mut streams: Vec<StreamId> =
             schedule.all_streams().filter(|&s| placed.placement.color(s).is_some()).collect();
         streams.sort_unstable_by_key(|&s| (turn(s), s));

@@ -113,7 +113,9 @@ impl<'a> Assembly<'a> {
             match self.place(name, source)? {
                 Place::End(end) => from.push(end),
                 Place::Partial if n == 0 && sources.len() == 2 && self.sum.is_some() => {}
-                Place::Partial => return Err("a sum of a chunk where none was begun, or not as first source".to_owned()),
+                Place::Partial => {
+                    return Err("a sum of a chunk where none was begun, or not as first source".to_owned());
+                }
             }
         }
         let goes_on = from.len() < sources.len();

@@ -52,4 +52,3 @@ pub fn template(file: &str, code: &Code, collective: &Collective) -> Result<Temp
     waits.dedup();
     Ok(Template { threads, waits, scratch, input: array("input"), output: array("output") })
 }
-

@@ -180,7 +180,9 @@ fn operation(program: &WaferProgram, pe: usize, op: usize, target: &SdkTarget) -
 fn operands(o: &Op, sources: &[End], target: &SdkTarget) -> Check {
     let fabric = |s: &&End| matches!(s, End::Fabric(_));
     let several = sources.iter().filter(fabric).count() > 1;
-    if let Some(End::Fabric(c)) = (1..sources.len()).find(|&n| fabric(&&sources[n]) && sources[..n].contains(&sources[n])).map(|n| sources[n]) {
+    if let Some(End::Fabric(c)) =
+        (1..sources.len()).find(|&n| fabric(&&sources[n]) && sources[..n].contains(&sources[n])).map(|n| sources[n])
+    {
         return Err(format!("both sources are color {c}; a color has one input queue"));
     }
     match sources {
@@ -197,7 +199,9 @@ fn operands(o: &Op, sources: &[End], target: &SdkTarget) -> Check {
         ));
     }
     if !sources[1..].iter().all(|s| fabric(&s)) || !several {
-        return Err("an operation in turns with memory behind a fabric source; only the first source is memory".to_owned());
+        return Err(
+            "an operation in turns with memory behind a fabric source; only the first source is memory".to_owned()
+        );
     }
     if o.chunk.min(o.len) > target.extent {
         return Err(format!("chunks of {} elements; a vector operation has at most {}", o.chunk, target.extent));

@@ -8,7 +8,10 @@ use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
 use unisono_machine::Grid;
 
 use super::{limits, queues::Queues};
-use crate::csl::{SdkTarget, normal::{in_turns, normalised_pe}};
+use crate::csl::{
+    SdkTarget,
+    normal::{in_turns, normalised_pe},
+};
 
 /// What one program file holds. Colors of operations are numbers of parameters, in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
