@@ -29,11 +29,14 @@ def emit(file_or_collective: str, machine: str | None, target: str, output: str,
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
     check_target(output)
     planned_for = target if target in PLANNED_FORMATS else None
-    schedule = schedule_of(file_or_collective, machine, options, "emit", target=planned_for)
     try:
+        schedule = schedule_of(file_or_collective, machine, options, "emit", target=planned_for)
         with working("emitting"):
             files = emit_files(schedule, target)
     except UnsupportedError as refused:
+        # Other reasons why there is no plan are errors of the request.
+        if not str(refused).startswith(f"{target} cannot express"):
+            raise
         if as_json:
             print_json({"files": [], "target": target, "refused": str(refused)})
         return say(str(refused), NO)

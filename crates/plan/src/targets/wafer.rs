@@ -187,7 +187,7 @@ impl OnWafer {
         let Ok((algorithm, params)) = resolve(name, &case, &given) else { return Ok(None) };
         limits::admit(TIMING, 0, algorithm.size(&case, &params).profile_steps)?;
         let Some(Profile::Terms(estimate)) = algorithm.profile(&case, &params) else { return Ok(None) };
-        if estimate.phases.iter().all(|phase| phase.sharper.is_none()) {
+        if estimate.phases.iter().all(|phase| phase.sharper.is_none() && phase.in_turn.is_none()) {
             return Ok(None);
         }
         let mut again = build(algorithm, &case, &params)?;
