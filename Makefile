@@ -84,7 +84,8 @@ build: $(VENV)/.package ## the extension module, the library for MPI programs, a
 	$(say) "building the extension module (release)"
 	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
 	$(say) "building the library for MPI programs"
-	@$(SHARED) cargo build --quiet --release --locked --package unisono-py --package unisono-preload
+	@$(SHARED) cargo build --quiet --release --locked --package unisono-py
+	@$(SHARED) cargo build --quiet --release --locked --package unisono-preload
 	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
 	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
 	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders

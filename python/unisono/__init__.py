@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from unisono.planning import bounds as bounds
     from unisono.planning import check_bound as check_bound
     from unisono.planning import check_gpu_plan as check_gpu_plan
+    from unisono.planning import compare as compare
     from unisono.planning import emit as emit
     from unisono.planning import emit_files as emit_files
     from unisono.planning import import_schedule as import_schedule

@@ -79,6 +79,8 @@ def wrong(how: str) -> None:
             # The limit stops what the proof begins with.
             _core.set_limits(None, 1, follow=False)
         program.run()
+    if how == "contents":
+        program.array(4, init=np.full(4, float(RANK == 1)), name="drawn")
     if how == "fewer" and RANK == 1:
         program.task(one, range=8, updates=[a[shift(0)]], name="more")
     if how == "end" and RANK == 1:

@@ -195,7 +195,7 @@ def test_a_program_in_json_is_predicted_as_one_in_python(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("machine", ["archer", "hx2mesh-small"])
 def test_off_has_no_collectives_and_equals_the_comparison(machine: str) -> None:
-    program = record(str(ROOT / "examples" / "tasks" / "jacobi.py"))
+    program = record(str(ROOT / "examples" / "tasks" / "jacobi.py")).program
     full, off = program.explain(9, machine=machine), program.explain(9, rules="off", machine=machine)
     assert full.by_messages is not None
     assert off.predicted == full.by_messages.seconds

@@ -17,6 +17,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--shape": ("--shape", "4"),
     "--shapes": ("--shapes", "4"),
     "--ranks": ("--ranks", "4"),
+    "--rounds": ("--rounds", "7"),
     "--nodes": ("--nodes", "1"),
     "--subset": ("--subset", "0"),
     "--fail": ("--fail", "0-1"),

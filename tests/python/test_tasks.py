@@ -1,6 +1,7 @@
 """Programs of tasks over arrays, alone: what kernels see, what is refused, what would be communicated."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -48,18 +49,22 @@ def test_n_body_is_plain_numpy(tmp_path: Path) -> None:
         r = np.sqrt((d * d).sum(axis=2)) + 1e-9
         u += 1e-3 * (d / r[..., None] ** 3).sum(axis=1)
         x += 1e-3 * u
-    assert np.array_equal(program.fetch(p), x)  # type: ignore[arg-type]
-    assert np.array_equal(program.fetch(v), u)  # type: ignore[arg-type]
     explained = program.explain(nodes=64)
     assert [f["collective"] for f in explained.forwards] == ["allgather"] * 3
+    assert np.array_equal(program.fetch(p), x)  # type: ignore[arg-type]
+    assert np.array_equal(program.fetch(v), u)  # type: ignore[arg-type]
+    # What is fetched goes to every rank.
+    fetched = program.explain(nodes=64).forwards[3:]
+    found = [(f["before_task"], f["collective"]) for f in fetched]
+    assert found == [("fetch of P", "allgather"), ("fetch of V", "allgather")]
     assert (explained.messages["p2p"], explained.messages["collective"]) == (0, 3)
     assert explained.messages["collective_bytes"] == 3 * 63 * 64 * 24
     assert "move -> step: P allgather" in str(explained)
 
     file = tmp_path / "n-body.py"
     file.write_text(N_BODY)
-    found = json_of("discover", str(file), "--nodes", "64")
-    assert (found["forwards"], found["messages"]) == (explained.forwards, explained.messages)
+    report = json_of("discover", str(file), "--nodes", "64")
+    assert (report["forwards"], report["messages"]) == (explained.forwards, explained.messages)
 
 
 def test_views_have_places_and_reads_are_read_only() -> None:
@@ -187,3 +192,78 @@ def test_json_is_all_on_standard_output(tmp_path: Path) -> None:
     ran = call("discover", str(file), "--nodes", "2", "--json")
     assert json.loads(ran.out)["nodes"] == 2
     assert "done" in ran.err
+
+
+CONVERGES = """
+import sys
+from unisono.tasks import Program, all_, one_to_one
+from helper import LIMIT
+
+program = Program()
+x, change = program.zeros(64, name="x"), program.zeros(1, name="change")
+rounds = int(sys.argv[1]) if len(sys.argv) > 1 else None
+
+def step(x): x += 1
+def worst(x, change): change[:] = max(change[0], x.max())
+
+while True:
+    program.task(step, range=64, updates=[x[one_to_one]])
+    program.task(worst, range=64, reads=[x[one_to_one]], reduces=[change[all_]], op="max")
+    if program.fetch(change)[0] >= LIMIT or len(program.tasks) // 2 == rounds:
+        break
+"""
+
+
+@pytest.fixture
+def converging(tmp_path: Path) -> Path:
+    (tmp_path / "helper.py").write_text("LIMIT = 10\n")
+    file = tmp_path / "converges.py"
+    file.write_text(CONVERGES)
+    return file
+
+
+def test_a_loop_that_waits_for_contents_is_recorded_for_some_rounds(converging: Path) -> None:
+    ran = call("discover", str(converging), "--nodes", "8", "--rounds", "7", "--json")
+    assert ran.code == 0, ran.err
+    assert "line 16 of converges.py fetched 'change' 7 times" in ran.err
+    assert ran.json["notes"] == [ran.err.removeprefix("note: ").strip()]
+    # The reduction of every test is there, and what it costs.
+    assert [f["collective"] for f in ran.json["forwards"] if f["buffer"] == "change"] == ["allreduce"] * 7
+    priced = json_of("discover", str(converging), "--nodes", "8", "--rounds", "7", "--machine", "archer")
+    assert priced["predicted"]["seconds"] > 0
+
+
+def test_arguments_and_neighbors_of_a_file_are_found(converging: Path) -> None:
+    ran = call("discover", str(converging), "--nodes", "8", "--json", "--", "3")
+    assert ran.code == 0, ran.err
+    assert len([f for f in ran.json["forwards"] if f["buffer"] == "change"]) == 3
+    assert "zeros here" in ran.err
+    assert call("discover", "program.json", "--nodes", "2", "--", "3").code == 2
+
+
+def test_fetches_are_in_graphs(converging: Path, tmp_path: Path) -> None:
+    for kind in ("tasks", "commands"):
+        graph = tmp_path / f"{kind}.dot"
+        ran = call("discover", str(converging), "--nodes", "2", "--graph", str(graph), "--graph-kind", kind, "--", "2")
+        assert ran.code == 0, ran.err
+        assert "fetch of change" in graph.read_text()
+
+
+def test_mistakes_with_arrays_are_named() -> None:
+    program = Program()
+    a = program.zeros(8, name="a")
+
+    def nothing(*_: object) -> None: ...
+
+    mistakes: list[tuple[Callable[[], object], str]] = [
+        (lambda: np.asarray(a), r"program.fetch\(array\) gives its contents"),
+        (lambda: program.array(np.arange(8.0)), r"contents are given as init="),  # type: ignore[arg-type]
+        (lambda: program.zeros(4, name="a"), "there is an array 'a' already"),
+        (lambda: program.task(nothing, range=9, reads=[a[one_to_one]]), "its range ends at 9 in dimension 0"),
+        (lambda: program.task(nothing, range=4, offset=5, reads=[a[one_to_one]]), "its range ends at 9 in dimension 0"),
+        (lambda: program.task(nothing, range=8, reads=a[one_to_one]), r"write \[array\[mapper\]\]"),  # type: ignore[arg-type]
+    ]
+    for mistake, reason in mistakes:
+        with pytest.raises(un.InputError, match=reason):
+            mistake()
+    assert not program.tasks

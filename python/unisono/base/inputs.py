@@ -10,6 +10,7 @@ from typing import Any, SupportsIndex, TypeGuard
 
 from unisono._core import InputError, dtypes
 from unisono.base.messages import shown
+from unisono.base.names import datatype
 
 __all__ = [
     "Root",
@@ -21,7 +22,6 @@ __all__ = [
     "finite",
     "is_whole",
     "items",
-    "named",
     "parse_bytes",
     "whole",
 ]
@@ -29,30 +29,40 @@ __all__ = [
 #: An index in row-major order, or a row and a column.
 Root = SupportsIndex | Sequence[SupportsIndex]
 
-_UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_SIZE = re.compile(r"\s*([0-9]+)\s*([A-Za-z]*)\s*")
+#: Bytes of a unit, by its name in small letters. A letter alone is a power of two, as in the tables of OSU and NCCL.
+_UNITS = {
+    "": 1, "b": 1,
+    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+_SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*")
 #: Elements are counted in 32 bits.
 _LARGEST = 2**32 - 1
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes of a size such as ``4096``, ``64KiB`` or ``1MB``.
+    """Bytes of a size such as ``4096``, ``64KiB``, ``64K`` (the same) or ``1.5MB``.
 
     Raises:
-        InputError: the text is no size, is negative, or names an unknown unit.
+        InputError: the text is no size, is negative, names an unknown unit, or means no whole number of bytes.
 
     """
     match = _SIZE.fullmatch(text)
-    unit = {name.lower(): name for name in _UNITS}.get(match[2].lower()) if match else None
+    unit = _UNITS.get(match[3].lower()) if match else None
     if match is None or unit is None:
         raise InputError(
-            f"{shown(text)} is not a size in bytes; accepted is a whole number from 0 on, alone or with B, kB, MB, GB, "
-            "KiB, MiB or GiB, as in 64KiB"
+            f"{shown(text)} is not a size in bytes; accepted is a number from 0 on, alone or with B, kB, MB, GB, TB, "
+            "KiB, MiB, GiB, TiB or K, M, G, T (powers of two), as in 64KiB"
         )
+    whole_part, decimals = match[1], match[2] or ""
     # Python reads at most 4300 digits, and no size has more than 19.
-    if len(match[1]) > 19:
+    if len(whole_part) > 19 or len(decimals) > 19:
         raise InputError(f"{shown(text)} is not a size in bytes: it has more than 19 digits")
-    return int(match[1]) * _UNITS[unit]
+    size, rest = divmod(int(whole_part + decimals) * unit, int(10 ** len(decimals)))
+    if rest:
+        raise InputError(f"{shown(text)} is not a whole number of bytes")
+    return size
 
 
 def element_count(
@@ -65,9 +75,8 @@ def element_count(
             are no whole number of elements.
 
     """
-    sizes = dtypes()
-    if named("the datatype", dtype) not in sizes:
-        raise InputError(f"{shown(dtype)} is not a datatype; accepted are {', '.join(sizes)}")
+    name = datatype(dtype)
+    width = dtypes()[name]
     if collective == "barrier" and elements is None and bytes is None:
         return 0
     if (elements is None) == (bytes is None):
@@ -78,9 +87,9 @@ def element_count(
     size = parse_bytes(bytes) if isinstance(bytes, str) else whole("the size in bytes", bytes)
     if size < 0:
         raise InputError(f"the size in bytes is {size}, and must be 0 or more")
-    count, rest = divmod(size, sizes[dtype])
+    count, rest = divmod(size, width)
     if rest:
-        raise InputError(f"{size} bytes are no whole number of elements of {dtype} ({sizes[dtype]} bytes each)")
+        raise InputError(f"{size} bytes are no whole number of elements of {name} ({width} bytes each)")
     return checked_count(count)
 
 
@@ -185,18 +194,6 @@ def finite(what: str, value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} is {shown(value)}, and must be a number") from None
-
-
-def named(what: str, value: object) -> str:
-    """The value, once it is text that is valid Unicode.
-
-    Raises:
-        InputError: it is not text, or holds halves of characters.
-
-    """
-    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise InputError(f"{what} is {shown(value)}, and must be text")
-    return value
 
 
 def items(values: object, message: str) -> list[Any]:

@@ -440,6 +440,19 @@ class StepReport(WorkloadReport):
     what_if: list[WhatIf]
 
 
+class ComparisonRow(TypedDict):
+    """A workload on a machine, of ``unisono.compare``; times are None where it does not fit, for the ``reason``."""
+
+    workload: str
+    machine: str
+    seconds: float | None
+    compute_seconds: float | None
+    exposed_seconds: float | None
+    cost_usd: float | None
+    time_x_cost: float | None
+    reason: str | None
+
+
 class Job(TypedDict):
     """One job of a sample: the rows and columns of its boards, None where it was refused."""
 

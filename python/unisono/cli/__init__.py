@@ -5,6 +5,7 @@ standard error.
 """
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +13,7 @@ from keyword import iskeyword
 from typing import Any
 
 import click
+from click.shell_completion import shell_complete
 
 from unisono import __version__
 from unisono.base import interrupts
@@ -27,7 +29,9 @@ NAMES = (
     "bench",
     "bound",
     "calibrate",
+    "compare",
     "discover",
+    "doctor",
     "emit",
     "export",
     "import",
@@ -36,6 +40,7 @@ NAMES = (
     "reproduce",
     "run",
     "schedule",
+    "show",
     "simulate",
     "sweep",
     "topology",
@@ -44,6 +49,8 @@ NAMES = (
     "verify",
     "workload",
 )
+#: The variable by which a shell asks for completions, as click names it.
+_COMPLETE = "_UNISONO_COMPLETE"
 #: The same as what click runs; asking for it imports all.
 COMMANDS: tuple[click.Command, ...]
 
@@ -90,6 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if isinstance(stream, io.TextIOWrapper):
                     # Names of files may hold bytes and characters that the output cannot.
                     stream.reconfigure(errors="backslashreplace")
+        asked = os.environ.get(_COMPLETE)
+        if asked and arguments is None:
+            return shell_complete(program, {}, "unisono", _COMPLETE, asked)
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
         sys.stdout.flush()

@@ -14,7 +14,7 @@ from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
 from unisono.cli._output import working
 from unisono.cli._sources import COLLECTIVE, FILE, MODEL_OF_FILE, PLACED_FILE, refuse_unused
-from unisono.cli._types import Nodes, Param, Root
+from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, MACHINE, OPERATOR, Nodes, Param, Root
 
 _Decorated = Callable[..., Any]
 
@@ -55,7 +55,7 @@ class Request:
     def plan(self) -> Plan:
         """The best schedule of what was asked for."""
         count, machine = self.count(), self.sized_machine()
-        if self.root != 0 and self.collective in unisono.collectives() and not has_root(self.collective):
+        if self.root != 0 and not has_root(self.collective):
             click.echo(f"note: a collective of kind {self.collective} has no root; --root is not used", err=True)
         with working(f"planning {self.collective}"):
             return unisono.plan(
@@ -183,7 +183,11 @@ limit_options = _stack(
 )
 
 machine_option = click.option(
-    "--machine", metavar="NAME|FILE", required=True, help="A preset (see 'unisono machines') or a TOML file."
+    "--machine",
+    type=MACHINE,
+    metavar="NAME|FILE",
+    required=True,
+    help="A preset (see 'unisono machines') or a TOML file.",
 )
 
 shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or rows x columns.")
@@ -216,7 +220,7 @@ shape_options = _stack(
 
 size_options = _stack(
     click.option("--elements", type=int, metavar="N", help="Length of the vector in elements."),
-    click.option("--bytes", metavar="SIZE", help="Length of the vector in bytes, as in 4096, 64KiB or 1MB."),
+    click.option("--bytes", metavar="SIZE", help="Length of the vector in bytes, as in 4096, 64KiB, 64K or 1.5MB."),
 )
 
 
@@ -225,8 +229,12 @@ def _one_of(names: Iterable[str]) -> str:
 
 
 data_options = _stack(
-    click.option("--dtype", default="f32", show_default=True, metavar="NAME", help=_one_of(unisono.dtypes())),
-    click.option("--op", default="sum", show_default=True, metavar="NAME", help=_one_of(unisono.operators())),
+    click.option(
+        "--dtype", type=DATATYPE, default="f32", show_default=True, metavar="NAME", help=_one_of(unisono.dtypes())
+    ),
+    click.option(
+        "--op", type=OPERATOR, default="sum", show_default=True, metavar="NAME", help=_one_of(unisono.operators())
+    ),
 )
 
 root_option = click.option(
@@ -257,7 +265,12 @@ bound_model_option = click.option(
 )
 
 algorithm_options = _stack(
-    click.option("--algorithm", metavar="NAME", help="This one only (see 'unisono algorithms'), not the best of all."),
+    click.option(
+        "--algorithm",
+        type=ALGORITHM,
+        metavar="NAME",
+        help="This one only (see 'unisono algorithms'), not the best of all.",
+    ),
     click.option(
         "--param",
         type=Param(),
@@ -285,7 +298,9 @@ plan_options = _stack(
     json_option,
 )
 _machine_and_plan_options = (
-    click.option("--machine", metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on."),
+    click.option(
+        "--machine", type=MACHINE, metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on."
+    ),
     shape_options,
     size_options,
     data_options,
@@ -294,9 +309,10 @@ _machine_and_plan_options = (
 )
 #: The argument and options of a command that takes a file, or a collective to plan; see :func:`schedule_of`.
 file_or_plan_options = _stack(
-    click.argument("file_or_collective", metavar="FILE|COLLECTIVE"), *_machine_and_plan_options
+    click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="FILE|COLLECTIVE"), *_machine_and_plan_options
 )
 #: The same where something else may stand for both.
 maybe_file_or_plan_options = _stack(
-    click.argument("file_or_collective", metavar="[FILE|COLLECTIVE]", required=False), *_machine_and_plan_options
+    click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="[FILE|COLLECTIVE]", required=False),
+    *_machine_and_plan_options,
 )

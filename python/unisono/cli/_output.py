@@ -57,6 +57,32 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
     print_lines(*(f"{name:<{width}}  {value}" for name, value in fields if value))
 
 
+def fields_of(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Names and values for :func:`print_fields`; those of a table begin with its name, as in ``prices.dac_usd``."""
+    fields = []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            fields += fields_of(value, f"{prefix}{key}.")
+        else:
+            fields.append((prefix + key, value_text(value)))
+    return fields
+
+
+def value_text(value: object) -> str:
+    """A value on one line; of a text with several lines the first one."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.6g}"
+        case list() | tuple():
+            return ", ".join(map(value_text, value))
+    first, *more = str(value).strip().split("\n")
+    return f"{first.strip()} and {len(more)} more lines" if more else first
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Prints a table; the columns in ``right`` are aligned to the right."""
     with interrupts.importing():

@@ -22,6 +22,7 @@ __all__ = [
     "MODEL_OF_FILE",
     "NAMED_WORKLOAD",
     "NOT_A_GPU_PLAN",
+    "NOT_A_SCRIPT",
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
@@ -110,6 +111,7 @@ PROGRAM = (
 )
 #: A program of tasks without a machine, and without a picture.
 NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)
+NOT_A_SCRIPT = (Unused(("rounds",), "is for a program in Python; a .json has none"),)
 NO_GRAPH = (Unused(("graph_kind",), "is for a picture; name its file with --graph"),)
 
 _ON_RANKS = (

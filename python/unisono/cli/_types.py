@@ -1,15 +1,58 @@
 """Values on the command line that are more than a word: roots, parameters, lists of lengths and of shapes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+import unisono
 from unisono import parse_shape
+from unisono.base import names
 
 _RANGE = re.compile(r"(.+?)\.\.(.+)")
+
+
+class Known(click.ParamType[str]):
+    """A name of a list, in any spelling; shells complete it. What other values mean is decided elsewhere."""
+
+    def __init__(
+        self, name: str, listed: Callable[[], Iterable[str]], spelling: Callable[[str], str], *, files: bool
+    ) -> None:
+        self.name = name
+        self._listed, self._spelling, self._files = listed, spelling, files
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
+        """The name in the spelling of reports."""
+        return self._spelling(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """The names that begin so, and files where they are accepted."""
+        found = [CompletionItem(name) for name in self._listed() if name.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")] if self._files else found
+
+
+def _as_given(value: str) -> str:
+    return value
+
+
+def _presets() -> list[str]:
+    return [preset["name"] for preset in unisono.machine_presets()]
+
+
+def _algorithms() -> list[str]:
+    return [entry["name"] for entry in unisono.algorithms()]
+
+
+COLLECTIVE = Known("COLLECTIVE", unisono.collectives, names.collective, files=False)
+#: A collective to plan, or a file; the command finds out which.
+FILE_OR_COLLECTIVE = Known("FILE|COLLECTIVE", unisono.collectives, _as_given, files=True)
+MACHINE = Known("NAME|FILE", _presets, _as_given, files=True)
+ALGORITHM = Known("NAME", _algorithms, names.algorithm, files=False)
+DATATYPE = Known("NAME", unisono.dtypes, names.datatype, files=False)
+OPERATOR = Known("NAME", unisono.operators, names.operator, files=False)
 
 
 class Root(click.ParamType[int | tuple[int, int]]):

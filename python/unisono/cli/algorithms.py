@@ -7,12 +7,13 @@ import click
 import unisono
 from unisono.cli._options import json_option
 from unisono.cli._output import print_json, print_table
+from unisono.cli._types import COLLECTIVE
 
 __all__ = ["algorithms", "param_names"]
 
 
 @click.command()
-@click.option("--collective", metavar="NAME", help="Only those for this collective.")
+@click.option("--collective", type=COLLECTIVE, metavar="NAME", help="Only those for this collective.")
 @json_option
 def algorithms(collective: str | None, as_json: bool) -> None:
     """Lists the algorithms: their collectives, parameters and sources."""

@@ -12,6 +12,7 @@ from unisono.base.inputs import parse_bytes
 from unisono.base.reports import PlanRow
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
+from unisono.cli._types import COLLECTIVE
 from unisono.measuring import Timing, checksum, contest
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
 from unisono.mpi.library import import_mpi, together
@@ -24,7 +25,7 @@ _MOST_ELEMENTS = 1 << 17
 
 
 @click.command()
-@click.argument("collective", type=click.Choice(MEASURED))
+@click.argument("collective", type=COLLECTIVE)
 @click.option("--plan", "plan_file", metavar="FILE.plan", required=True, help="The table whose schedules are timed.")
 @click.option("--vs", type=click.Choice(["default"]), default="default", help="Against the library as it is.")
 @click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes in bytes, as MPI counts them.")
@@ -36,6 +37,8 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
     world = mpi.COMM_WORLD
 
     def checked() -> tuple[list[int], list[PlanRow]]:
+        if collective not in MEASURED:
+            raise InputError(f"'{collective}' cannot be timed; accepted are {', '.join(MEASURED)}")
         if rounds < 1:
             raise InputError(f"--rounds is {rounds}, and must be at least 1")
         if world.size < 2:

@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 import unisono
-from unisono import InputError
 from unisono.cli._options import (
     Request,
     bound_model_option,
@@ -18,12 +17,13 @@ from unisono.cli._options import (
     size_options,
 )
 from unisono.cli._output import microseconds, number, print_json, print_table
+from unisono.cli._types import COLLECTIVE
 
 __all__ = ["bound"]
 
 
 @click.command()
-@click.argument("collective")
+@click.argument("collective", type=COLLECTIVE)
 @machine_option
 @shape_options
 @size_options
@@ -35,8 +35,6 @@ __all__ = ["bound"]
 def bound(as_json: bool, **options: Any) -> None:
     """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
     request = Request(**options)
-    if request.op not in unisono.operators():
-        raise InputError(f"'{request.op}' is not an operator; accepted are {', '.join(unisono.operators())}")
     machine, count = request.sized_machine(), request.count()
     if request.model is not None and "grid" in machine.offers:
         raise click.UsageError(

@@ -9,27 +9,38 @@ import unisono
 from unisono.base.files import read_json
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
-from unisono.cli._sources import NO_GRAPH, NO_MACHINE, refuse_unused
+from unisono.cli._sources import NO_GRAPH, NO_MACHINE, NOT_A_SCRIPT, refuse_unused
+from unisono.cli._types import MACHINE
 from unisono.discovery.prediction import Prediction, total_lines
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
-from unisono.tasks.recording import record
+from unisono.tasks.recording import ROUNDS, record
 
 __all__ = ["discover"]
 
 
 @click.command()
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
 @click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
 @click.option("--rules", metavar="NAME", default="full", help="full, paper (the published rules) or off [full].")
-@click.option("--machine", metavar="NAME|FILE", help="Also predict what the communication takes there.")
+@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Also predict what the communication takes there.")
 @click.option("--model", metavar="NAME", help="With a machine of ranks: by this model [the machine's].")
 @click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
 @click.option("--graph", metavar="FILE.dot|svg|png", help="Write what each rank does: for Graphviz, or a picture.")
 @click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=ROUNDS,
+    show_default=True,
+    metavar="N",
+    help="Of a Python file: end the recording where one line has fetched an array N times.",
+)
 @json_option
 @limit_options
 def discover(
     program: str,
+    arguments: tuple[str, ...],
     nodes: int,
     rules: str,
     machine: str | None,
@@ -37,29 +48,38 @@ def discover(
     simulate: bool,
     graph: str | None,
     graph_kind: str,
+    rounds: int,
     as_json: bool,
 ) -> None:
     """Finds what the tasks of a program must exchange, and the collectives in it.
 
-    A Python file is executed; its program of unisono.tasks is written down and not run.
+    A Python file is executed with ARGS; its program of unisono.tasks is written down and not run, so what it fetches is
+    zeros.
     """
-    refuse_unused(NO_MACHINE if machine is None else (), () if graph else NO_GRAPH)
+    notes: list[str] = []
+    is_script = program.endswith(".py")
+    refuse_unused(NO_MACHINE if machine is None else (), () if graph else NO_GRAPH, () if is_script else NOT_A_SCRIPT)
+    if arguments and not is_script:
+        raise click.UsageError(f"'{arguments[0]}' is an argument of a program in Python, and a .json has none; drop it")
     if graph:
         check_graph(graph, graph_kind)
     with working(f"discovering {program}"):
-        if program.endswith(".py"):
-            recorded = record(program)
+        if is_script:
+            script = record(program, arguments, rounds)
+            recorded, notes = script.program, script.notes
             found = recorded.explain(nodes, rules, machine=machine, model=model, simulate=simulate).report()
         else:
             found = unisono.discover(program, nodes, rules, machine=machine, model=model, simulate=simulate)
     if graph:
         name = Path(program).name
-        if program.endswith(".py"):
+        if is_script:
             recorded.graph(nodes, graph, graph_kind, rules, name)
         else:
             write_graph(Source(of_json(read_json(program)), nodes, rules), graph, graph_kind, name)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
     if as_json:
-        print_json({"program": program, "rules": rules, **found, **({"graph": graph} if graph else {})})
+        print_json({"program": program, "rules": rules, **found, "notes": notes, **({"graph": graph} if graph else {})})
         return
     if machine is not None:
         both = [Prediction.of(found["machine"], found[key]) for key in ("predicted", "point_to_point")]

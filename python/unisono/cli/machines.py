@@ -1,6 +1,5 @@
 """`unisono machines`: the presets, the parameters of one machine, or a machine from another program's file."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -9,7 +8,7 @@ import unisono
 from unisono import InputError, parse_shape
 from unisono.base.files import check_writable, write
 from unisono.cli._options import json_option, shape_option
-from unisono.cli._output import print_fields, print_json, print_lines, print_table
+from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_table
 from unisono.cli._sources import LIST, refuse_unused
 
 __all__ = ["machines"]
@@ -60,7 +59,7 @@ def machines(
         return
     print_lines(f"{machine.name}: {machine.summary}", "")
     about = {key: value for key, value in machine.describe().items() if key not in ("name", "summary")}
-    print_fields(_fields("", about))
+    print_fields(fields_of(about))
 
 
 def _import(file: str | None, output: str | None, shape: str | None, options: dict[str, Any], as_json: bool) -> None:
@@ -78,24 +77,3 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
         print_json({**machine.describe(), "file": output, "format": source})
         return
     print_lines(f"wrote {output}: {machine.summary}")
-
-
-def _fields(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values; those of a table begin with its name, as in ``prices.dac_usd``."""
-    fields = []
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            fields += _fields(f"{prefix}{key}.", value)
-        else:
-            fields.append((prefix + key, _text(value)))
-    return fields
-
-
-def _text(value: object) -> str:
-    """A value on one line; of a text with several lines the first ones."""
-    if value is None:
-        return ""
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    first, *more = str(value).strip().split("\n")
-    return f"{first.strip()} and {len(more)} more lines" if more else first

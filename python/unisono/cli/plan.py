@@ -26,6 +26,7 @@ from unisono.cli._output import (
     subject,
     working,
 )
+from unisono.cli._types import COLLECTIVE
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -34,7 +35,7 @@ _SHOWN = 10
 
 
 @click.command()
-@click.argument("collective")
+@click.argument("collective", type=COLLECTIVE)
 @plan_options
 @click.option("--all", "show_all", is_flag=True, help=f"List every candidate, not the best {_SHOWN}.")
 @click.option(

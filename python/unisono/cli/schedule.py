@@ -8,12 +8,13 @@ from unisono import InputError, emit
 from unisono.base.files import check_writable, save
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import print_json, print_lines
+from unisono.cli._types import COLLECTIVE
 
 __all__ = ["schedule"]
 
 
 @click.command()
-@click.argument("collective")
+@click.argument("collective", type=COLLECTIVE)
 @plan_options
 @click.option(
     "-o",

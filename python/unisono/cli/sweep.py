@@ -19,7 +19,7 @@ from unisono.cli._options import (
 )
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._sources import SUBSET, refuse_unused
-from unisono.cli._types import Lengths, Names, Param, Shapes
+from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes
 from unisono.tables import sweep_csv
 
 __all__ = ["sweep"]
@@ -28,13 +28,13 @@ _WIDEST = 16
 
 
 @click.command()
-@click.argument("collective")
+@click.argument("collective", type=COLLECTIVE)
 @machine_option
 @site_options
 @click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
 @click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 doubles from 1 to 32768.")
 @click.option("--algorithms", "listed", type=Names(), help="Only these, as in star,chain,tree.")
-@click.option("--algorithm", "named", multiple=True, metavar="NAME", help="Only this one; repeatable.")
+@click.option("--algorithm", "named", type=ALGORITHM, multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option(
     "--baseline",
     metavar="NAME",

@@ -10,7 +10,7 @@ from unisono.base.files import check_writable, write
 from unisono.base.inputs import parse_bytes
 from unisono.cli._options import fail_option, json_option, limit_options, machine_option
 from unisono.cli._output import microseconds, params_text, print_fields, print_json, print_lines, print_table, progress
-from unisono.cli._types import Names, Param
+from unisono.cli._types import ALGORITHM, Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
 
 __all__ = ["traffic"]
@@ -28,7 +28,9 @@ __all__ = ["traffic"]
     help="A block of each pair (alltoall), what each sends (permutation), the vector (allreduce); several make a "
     "sweep, as in 4KiB,64KiB,1MiB.",
 )
-@click.option("--algorithm", metavar="NAME", help="Of an allreduce [the best by the model of networks].")
+@click.option(
+    "--algorithm", type=ALGORITHM, metavar="NAME", help="Of an allreduce [the best by the model of networks]."
+)
 @click.option("--param", type=Param(), multiple=True, help="A parameter of it; repeatable.")
 @click.option(
     "--level",

@@ -6,9 +6,11 @@ import click
 
 import unisono
 from unisono import InputError
+from unisono.base import names
 from unisono.base.files import check_writable
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
+from unisono.cli._types import MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED
@@ -24,7 +26,13 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
 @click.command()
 @click.argument("collectives", metavar="COLLECTIVE[,COLLECTIVE...]")
-@click.option("--machine", metavar="M.toml", required=True, help="Proposes candidates; unisono calibrate writes one.")
+@click.option(
+    "--machine",
+    type=MACHINE,
+    metavar="M.toml",
+    required=True,
+    help="Proposes candidates; unisono calibrate writes one.",
+)
 @click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as 2,4,8; by default all of this run.")
 @click.option("--per-node", metavar="LIST", help="The most ranks on a node; by default all that there are.")
 @click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure at, in bytes.")
@@ -48,8 +56,8 @@ def tune(
     world = mpi.COMM_WORLD
 
     def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None]:
-        names = list(dict.fromkeys(collectives.split(",")))
-        wrong = next((name for name in names if name not in MEASURED), None)
+        asked = list(dict.fromkeys(map(names.collective, collectives.split(","))))
+        wrong = next((name for name in asked if name not in MEASURED), None)
         if wrong is not None:
             raise InputError(f"'{wrong}' cannot be tuned; accepted are {', '.join(MEASURED)}")
         if candidates < 1 or rounds < 2:
@@ -65,14 +73,14 @@ def tune(
             raise InputError("--ranks has 1; one rank has nothing to tune")
         limits = whole_numbers(per_node, "--per-node", world.size) if per_node else None
         where = of_ranks(machine, world.size, "tuning is for")
-        return names, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits
+        return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits
 
-    names, where, counts, wanted, limits = together(world, checked)
+    kinds, where, counts, wanted, limits = together(world, checked)
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
     with progress("tuning") as on_cell:
-        families = measure(mpi, world, names, where, counts, (placed, limits), candidates, rounds, on_cell)
+        families = measure(mpi, world, kinds, where, counts, (placed, limits), candidates, rounds, on_cell)
     if world.rank != 0:
         return 0
     measured = [family for family in families if family.cells]

@@ -10,6 +10,7 @@ from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._programs import parse_changes, print_step
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, PROGRAM, refuse_unused
+from unisono.cli._types import MACHINE
 
 __all__ = ["workload"]
 
@@ -19,7 +20,9 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--machine", metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file.")
+@click.option(
+    "--machine", type=MACHINE, metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file."
+)
 @click.option(
     "--level",
     type=click.Choice(["model", "flow", "packet"]),

@@ -35,6 +35,11 @@ class Submitted:
         self.tasks.append(SubmittedTask(name, [(buffer, mode) for buffer, mode, _ in accesses]))
         return len(self.tasks) - 1
 
+    def fence(self, name: str, buffer: int, *_: Any) -> int:
+        """As a discovery takes it."""
+        self.tasks.append(SubmittedTask(name, [(buffer, "read")]))
+        return len(self.tasks) - 1
+
 
 @dataclass(frozen=True)
 class Source:

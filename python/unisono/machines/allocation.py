@@ -7,8 +7,9 @@ from typing import SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.files import read_text, title
-from unisono.base.inputs import checked_seed, items, named, whole
+from unisono.base.inputs import checked_seed, items, whole
 from unisono.base.messages import shown
+from unisono.base.names import named
 from unisono.base.reports import AllocationReport
 from unisono.machines.descriptions import with_shape
 

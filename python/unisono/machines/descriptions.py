@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from unisono._core import InputError, Machine, machine_presets, parse_shape, require_offer
+from unisono.base import names
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
 from unisono.base.inputs import is_whole, items, whole
 from unisono.base.messages import shown
@@ -87,8 +88,16 @@ def _machine(name: str | os.PathLike[str], sides: tuple[int, ...] | None) -> Mac
     text = file_name(name)
     presets = [preset["name"] for preset in machine_presets()]
     looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)
-    if text in presets or not (looks_like_a_path or is_file(text)):
-        return Machine.preset(title(text), sides)
+    if text in presets:
+        return Machine.preset(text, sides)
+    if not (looks_like_a_path or is_file(text)):
+        known = names.preset(text)
+        if known is None:
+            near, listed = names.did_you_mean(text, presets), ", ".join(presets)
+            raise InputError(
+                f"'{title(text)}' is neither a machine preset nor a machine file{near}; presets are {listed}"
+            )
+        return Machine.preset(known, sides)
     if not exists(text):
         raise InputError(f"the machine file '{title(text)}' does not exist; the presets are {', '.join(presets)}")
     description = read_text(text, MOST_DESCRIPTION_BYTES)

@@ -7,7 +7,8 @@ from typing import SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.files import MOST_DESCRIPTION_BYTES, file_name, read_text, title
-from unisono.base.inputs import named, whole
+from unisono.base.inputs import whole
+from unisono.base.names import named
 
 __all__ = ["import_machine"]
 

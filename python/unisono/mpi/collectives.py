@@ -45,7 +45,9 @@ class Collectives:
             self._library, self._prefix = ctypes.CDLL(_loaded_library()), "PMPI"
             return
         if not LIBRARY.exists():
-            raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'make build' makes it")
+            raise InputError(
+                f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' says what mends it"
+            )
         self._library, self._prefix = ctypes.CDLL(_copy(LIBRARY)), "MPI"
         self._library.unisono_served.restype = ctypes.c_uint64
         before = {name: os.environ.get(name) for name in _SETTINGS}

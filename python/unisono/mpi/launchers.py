@@ -114,7 +114,7 @@ def variables(plan: str | None, report: str | None, check: bool, safe_ops: bool,
 
     """
     if not LIBRARY.exists():
-        raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'make build' makes it")
+        raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' says what mends it")
     preload = os.environ.get("LD_PRELOAD")
     found = {"LD_PRELOAD": f"{LIBRARY}:{preload}" if preload else str(LIBRARY)}
     for name in ("UNISONO_PLAN", "UNISONO_REPORT", "UNISONO_CHECK", "UNISONO_SAFE_OPS", "UNISONO_OFF"):

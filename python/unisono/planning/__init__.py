@@ -1,6 +1,7 @@
 """Plans, bounds and sweeps; plan files and decision tables; code for other tools; training and other programs."""
 
 from unisono.planning.certificates import check_bound
+from unisono.planning.comparison import compare
 from unisono.planning.emission import emit, emit_files, import_schedule
 from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.plan_files import load_plans, save_plans
@@ -13,6 +14,7 @@ __all__ = [
     "bounds",
     "check_bound",
     "check_gpu_plan",
+    "compare",
     "emit",
     "emit_files",
     "import_schedule",

@@ -7,8 +7,9 @@ from typing import SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Plan, Schedule
 from unisono.base.files import read_bytes, title, write
-from unisono.base.inputs import items, named, whole
+from unisono.base.inputs import items, whole
 from unisono.base.messages import shown
+from unisono.base.names import named
 from unisono.base.reports import PlanRow
 
 __all__ = ["load_plans", "read_proven", "save_plans"]

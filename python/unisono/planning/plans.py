@@ -5,7 +5,8 @@ from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import Machine, Plan
-from unisono.base.inputs import Root, checked_root, element_count, named
+from unisono.base import names
+from unisono.base.inputs import Root, checked_root, element_count
 from unisono.base.reports import Bound
 from unisono.machines.descriptions import Shape, with_shape
 
@@ -43,10 +44,11 @@ def plan(
         UnsupportedError: the algorithm does not support this case, or the target can express no candidate.
 
     """
-    named("the collective", collective)
-    count = element_count(elements, bytes, dtype, collective)
+    kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
+    count = element_count(elements, bytes, of, kind)
+    only = None if algorithm is None else names.algorithm(algorithm)
     on, at = with_shape(machine, shape), checked_root(root)
-    return _core.plan(collective, on, count, dtype, op, at, algorithm, params, model, target=target)
+    return _core.plan(kind, on, count, of, how, at, only, params, model, target=target)
 
 
 def bounds(
@@ -69,6 +71,6 @@ def bounds(
         InputError: a name, size, shape or root that does not exist.
 
     """
-    named("the collective", collective)
-    count = element_count(elements, bytes, dtype, collective)
-    return _core.bounds(collective, with_shape(machine, shape), count, dtype, checked_root(root), model)
+    kind, of = names.collective(collective), names.datatype(dtype)
+    count = element_count(elements, bytes, of, kind)
+    return _core.bounds(kind, with_shape(machine, shape), count, of, checked_root(root), model)

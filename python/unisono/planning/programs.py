@@ -7,12 +7,13 @@ from pathlib import Path
 
 from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, read_bytes, read_text, title
-from unisono.base.inputs import finite, named
+from unisono.base.inputs import finite
 from unisono.base.messages import shown
+from unisono.base.names import named
 from unisono.base.reports import StepReport
 from unisono.machines.descriptions import machine as machine_of
 
-__all__ = ["read_workload", "step"]
+__all__ = ["price", "read_workload", "step"]
 
 #: Changes of the accelerator; all others are keys of a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
@@ -122,11 +123,15 @@ def _timed(
 ) -> StepReport:
     """One step, with the price of the network."""
     report = graph.time(machine, _accelerator(machine, rates), overlap, level, algorithms)
-    cost = (machine.topology or {}).get("cost_usd")
-    # Presets of servers state no prices.
-    report["cost_usd"] = cost or None
-    report["time_x_cost"] = report["seconds"] * cost if cost else None
+    cost = price(machine)
+    report["cost_usd"] = cost
+    report["time_x_cost"] = None if cost is None else report["seconds"] * cost
     return report
+
+
+def price(machine: Machine) -> float | None:
+    """The price of the network in dollars; None where the machine states none, as presets of servers do."""
+    return (machine.topology or {}).get("cost_usd") or None
 
 
 def _changed(

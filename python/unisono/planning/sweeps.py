@@ -6,7 +6,8 @@ from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
-from unisono.base.inputs import Root, checked_count, checked_root, items, named
+from unisono.base import names
+from unisono.base.inputs import Root, checked_count, checked_root, items
 from unisono.base.messages import shown
 from unisono.base.reports import SweepPoint
 from unisono.machines.descriptions import Shape, with_shape
@@ -48,11 +49,12 @@ def sweep(
     lengths = items(elements, f"elements is {shown(elements)}, and must be a list of numbers of elements")
     if not listed or not lengths:
         raise InputError("a sweep needs at least one shape and one number of elements")
-    named("the collective", collective)
+    kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {shown(progress)}; accepted are a function and None")
-    names = None if algorithms is None else items(algorithms, f"algorithms is {shown(algorithms)}, and must be a list")
-    chosen = None if names is None else [named("an algorithm", name) for name in names]
+    asked = None if algorithms is None else items(algorithms, f"algorithms is {shown(algorithms)}, and must be a list")
+    chosen = None if asked is None else [names.algorithm(name) for name in asked]
+    against = None if baseline is None else names.algorithm(baseline)
     counts = [checked_count(count) for count in lengths]
     points: list[SweepPoint] = []
     total = len(listed) * len(counts)
@@ -61,9 +63,7 @@ def sweep(
     for shape in listed:
         sized = with_shape(machine, shape)
         for index, count in enumerate(counts):
-            point = _core.sweep_point(
-                collective, sized, count, chosen, baseline, dtype, op, checked_root(root), params, model
-            )
+            point = _core.sweep_point(kind, sized, count, chosen, against, of, how, checked_root(root), params, model)
             points.append(point)
             steps = _core.steps_counted()
             done += steps

@@ -6,8 +6,9 @@ from typing import SupportsIndex
 from unisono import _core, training
 from unisono._core import InputError, Machine, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
-from unisono.base.inputs import named, whole
+from unisono.base.inputs import whole
 from unisono.base.messages import shown
+from unisono.base.names import named
 from unisono.base.reports import WorkloadReport
 from unisono.machines.descriptions import machine as machine_of
 

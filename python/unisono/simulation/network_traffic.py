@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from unisono import _core
 from unisono._core import InputError, Machine, Simulation
-from unisono.base.inputs import checked_seed, named, parse_bytes, whole
+from unisono.base.inputs import checked_seed, parse_bytes, whole
 from unisono.base.messages import shown
+from unisono.base.names import named
 from unisono.base.reports import TrafficReport
 from unisono.machines.descriptions import with_shape
 from unisono.planning.plans import plan

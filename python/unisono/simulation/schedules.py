@@ -8,8 +8,9 @@ from typing import SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Machine, Schedule, Simulation
 from unisono.base.files import check_regular, file_name, title
-from unisono.base.inputs import checked_probability, checked_seed, finite, items, named, whole
+from unisono.base.inputs import checked_probability, checked_seed, finite, items, whole
 from unisono.base.messages import shown
+from unisono.base.names import named
 from unisono.machines import with_shape
 from unisono.planning import read_workload
 from unisono.simulation.runs import Run

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import InputError, Mapper
+from unisono.base.messages import shown
 
 
 class View(np.ndarray[Any, np.dtype[Any]]):
@@ -45,12 +46,15 @@ class Array:
             raise InputError(f"array '{self.name}' is indexed with {mapper!r}; accepted are mappers, such as all_")
         return Access(self, mapper)
 
+    def __array__(self, *_: object, **__: object) -> npt.NDArray[Any]:
+        raise InputError(f"array '{self.name}' is spread over the ranks; program.fetch(array) gives its contents")
+
     def __repr__(self) -> str:
         return f"<array '{self.name}' of shape {self.shape}, {self.dtype}>"
 
 
-def sizes_of(what: str, given: int | Sequence[int]) -> tuple[int, ...]:
-    """A number, or some, as a tuple.
+def sizes_of(what: str, given: int | Sequence[int], hint: str = "") -> tuple[int, ...]:
+    """A number, or some, as a tuple; ``hint`` ends the message of what is neither.
 
     Raises:
         InputError: it is neither.
@@ -61,7 +65,7 @@ def sizes_of(what: str, given: int | Sequence[int]) -> tuple[int, ...]:
     sizes = (given,) if not isinstance(given, Iterable) else tuple(given)
     for size in sizes:
         if not isinstance(size, int | np.integer):
-            raise InputError(f"{what} is {given!r}; accepted are whole numbers")
+            raise InputError(f"{what} is {shown(given)}; accepted are whole numbers{hint}")
     return tuple(map(int, sizes))
 
 

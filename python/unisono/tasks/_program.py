@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,11 +13,12 @@ from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, recording
+from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._held import Held
-from unisono.tasks._mappers import all_
+from unisono.tasks._mappers import all_, one_to_one
 from unisono.tasks._operators import NAMES, by_mpi
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import Command, Schedule, carry_out
@@ -49,6 +49,18 @@ class Task(NamedTuple):
         return to.task(self.name, self.sizes, self.accesses, *self.options)
 
 
+class Fetch(NamedTuple):
+    """Contents of a whole array, given to every rank."""
+
+    name: str
+    number: int
+    shape: tuple[int, ...]
+
+    def submit(self, to: Discovery) -> int:
+        """Hands the fetch to a discovery."""
+        return to.fence(f"fetch of {self.name}", self.number, [0] * len(self.shape), self.shape)
+
+
 class Program:
     """Arrays, and tasks over them.
 
@@ -68,11 +80,12 @@ class Program:
         """An empty program. The actions of its ranks are recorded for the file ``trace``, written at the end."""
         self.arrays: list[Array] = []
         self.tasks: list[Task] = []
+        # Tasks and fetches, in their order.
+        self._steps: list[Task | Fetch] = []
         self._numbered: dict[int, Task] = {}
         self._held: list[Held] = []
         self._initialized: list[bool] = []
-        # Values that a discovery does not look at, but that all ranks must have in common.
-        self._details = 0
+        self._agreed = Agreed()
         #: The task whose kernel failed, if one has.
         self._failed: str | None = None
         self._number = next(_numbers)
@@ -96,7 +109,9 @@ class Program:
     ) -> Array:
         """An array with contents, or without where ``init`` is missing: a task must write those first."""
         name = name or f"a{len(self.arrays)}"
-        sizes = sizes_of(f"array '{name}': shape", shape)
+        if any(other.name == name for other in self.arrays):
+            raise InputError(f"there is an array '{name}' already; give another name")
+        sizes = sizes_of(f"array '{name}': shape", shape, " (its contents are given as init=)")
         given = None if init is None else np.array(init, dtype=dtype)
         kind = np.dtype(float if dtype is None else dtype) if given is None else given.dtype
         if kind.hasobject:
@@ -112,7 +127,9 @@ class Program:
                 raise InputError(f"array '{name}' has shape {made.shape}; its contents have {given.shape}") from wrong
         self.arrays.append(made)
         self._held.append(Held(data))
-        self._add_detail(kind.str)
+        self._agreed.add(kind.str)
+        if given is not None and self._transport:
+            self._agreed.add_contents(name, given)
         self._initialized.append(given is not None)
         return made
 
@@ -152,18 +169,22 @@ class Program:
             raise InputError(f"task '{name}': on is {on!r}; accepted are {', '.join(_kernels.PLACES)}")
         accesses = []
         for mode, listed in (("read", reads), ("write", writes), ("read_write", updates), ("reduce", reduces)):
+            if isinstance(listed, Access):
+                raise InputError(f"task '{name}': what it accesses is a list; write [array[mapper]]")
             for access in listed:
                 if not isinstance(access, Access) or access.array.program is not self:
                     raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
                 accesses.append((access.array.number, mode, access.mapper))
         sizes = sizes_of(f"task '{name}': range", range)
+        _check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
         task = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets)
         # Wrong tasks are refused here, where the program's line is still known.
         self._numbered[task.submit(self._discovery)] = task
         self.tasks.append(task)
+        self._steps.append(task)
         for access in reduces:
             self._held[access.array.number].combine_by(op)
-            self._add_detail(op)
+            self._agreed.add(op)
 
     def host_task(
         self,
@@ -204,7 +225,10 @@ class Program:
         """
         if array.program is not self:
             raise InputError(f"array '{array.name}' belongs to another program")
-        self._discovery.fence(f"fetch of {array.name}", array.number, [0] * len(array.shape), array.shape)
+        step = Fetch(array.name, array.number, array.shape)
+        step.submit(self._discovery)
+        self._steps.append(step)
+        recording.fetched(array.name)
         if not recording.recording():
             self._carry_out(f"fetch of '{array.name}'")
         held = self._held[array.number]
@@ -217,7 +241,7 @@ class Program:
             raise InputError("the program records no trace; accepted is Program(trace=FILE), or UNISONO_TRACE=FILE")
         if self._transport:
             what = f"trace of program {self._number}"
-            self._transport.agree(what, self._discovery, self._details)
+            self._transport.agree(what, self._discovery, self._agreed)
         self._trace.write()
 
     def explain(
@@ -302,17 +326,14 @@ class Program:
         """Hands all arrays and tasks to a discovery, or to what takes its place."""
         for array, there in zip(self.arrays, self._initialized, strict=True):
             to.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
-        for task in self.tasks:
-            task.submit(to)
-
-    def _add_detail(self, text: str) -> None:
-        self._details = zlib.crc32(text.encode(), self._details)
+        for step in self._steps:
+            step.submit(to)
 
     def _carry_out(self, what: str) -> None:
         if self._transport is None or self._exchanges is None:
             self._carry_out_alone()
             return
-        self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._details)
+        self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._agreed)
         with self._transport.proving():
             commands = self._discovery.commands(prove=True)
         schedule = Schedule(commands, self._held, self._exchanges, self._trace)
@@ -360,3 +381,26 @@ class Program:
             for (buffer, mode, _), (box, region) in zip(task.accesses, self._discovery.views(number), strict=True)
         ]
         _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
+
+
+def _check_range(
+    name: str, sizes: tuple[int, ...], offset: int | Sequence[int] | None, accesses: Sequence[Access]
+) -> None:
+    """Refuses a range that goes beyond an array that it accesses point by point: the rest would do nothing.
+
+    Raises:
+        InputError: there is such an array.
+
+    """
+    starts = sizes_of(f"task '{name}': offset", 0 if offset is None else offset)
+    for access in accesses:
+        array = access.array
+        if access.mapper != one_to_one:
+            continue
+        for at, (size, extent) in enumerate(zip(sizes, array.shape, strict=False)):
+            end = size + (starts[at] if at < len(starts) else 0)
+            if end > extent:
+                raise InputError(
+                    f"task '{name}': its range ends at {end} in dimension {at}, and array '{array.name}', accessed "
+                    f"one to one, has {extent} there"
+                )

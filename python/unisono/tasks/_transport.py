@@ -16,6 +16,7 @@ from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
 from unisono.mpi.library import import_mpi
 from unisono.mpi.sources import check
+from unisono.tasks._agreed import Agreed, refuse_different_contents
 from unisono.tasks._held import Poll
 from unisono.tasks._progress import Attendant
 from unisono.tasks._regions import Data
@@ -119,7 +120,7 @@ class Transport:
         """Returns once all ranks have called it."""
         self.comm.Barrier()
 
-    def agree(self, what: str, discovery: Discovery, details: int) -> None:
+    def agree(self, what: str, discovery: Discovery, agreed: Agreed) -> None:
         """Compares what the ranks have submitted, and what they do next.
 
         Raises:
@@ -127,7 +128,7 @@ class Transport:
 
         """
         count, end = discovery.chain
-        if self._equal([_number(what), count, end & 0xFFFF_FFFF, end >> 32, details]):
+        if self._equal([_number(what), count, end & 0xFFFF_FFFF, end >> 32, agreed.number]):
             discovery.chain_agreed()
             return
         self._differs = True
@@ -141,6 +142,7 @@ class Transport:
             raise InputError(f"the ranks submit different programs: submission {first + where} is {said}")
         if len(set(whats)) > 1:
             raise InputError(f"the ranks do different things: {_by_rank(whats)}")
+        refuse_different_contents(self.comm.allgather(agreed.contents()))
         raise InputError("the ranks' programs differ in a dtype or in the operator of a reduction")
 
     @contextlib.contextmanager

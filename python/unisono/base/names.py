@@ -1,0 +1,140 @@
+"""Names as users write them: in other letters, with other separators, as NumPy or MPI spell them, or misspelt.
+
+The extension module and files know one spelling of each name. Users may write ``All-Reduce``, ``reduce_scatter`` or
+``float32``; what they write is brought to the one spelling here. A name that means nothing is refused with the nearest
+accepted one.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from unisono._core import InputError, algorithms, collectives, dtypes, machine_presets, operators
+from unisono.base.messages import shown
+
+__all__ = ["algorithm", "collective", "datatype", "did_you_mean", "named", "operator", "preset"]
+
+#: Other words for datatypes, of NumPy, C and machine learning.
+_DATATYPES = {
+    "float32": "f32", "float": "f32", "single": "f32", "fp32": "f32",
+    "float64": "f64", "double": "f64", "fp64": "f64",
+    "float16": "f16", "half": "f16", "fp16": "f16",
+    "bfloat16": "bf16",
+    "int32": "i32", "int": "i32",
+    "int64": "i64", "long": "i64",
+}  # fmt: skip
+#: Other words for operators, of NumPy, NCCL and C.
+_OPERATORS = {"add": "sum", "plus": "sum", "product": "prod", "mul": "prod", "minimum": "min", "maximum": "max"}
+_COLLECTIVES = {"bcast": "broadcast", "alltoallsingle": "alltoall", "prefixsum": "scan"}
+#: Longer texts are no slips of a name, and comparing them would take long.
+_LONGEST = 64
+#: How alike two names must be for one to be proposed for the other; ``rign`` and ``ring`` are 0.75 alike.
+_ALIKE = 0.7
+
+
+def collective(name: object) -> str:
+    """The collective of that name, as in ``all-reduce`` or ``MPI_Allreduce``.
+
+    Raises:
+        InputError: there is none.
+
+    """
+    return _chosen("the collective", name, "a collective", tuple(collectives()), _COLLECTIVES)
+
+
+def datatype(name: object) -> str:
+    """The datatype of that name or of that type of NumPy, as in ``float32`` or ``numpy.float32``.
+
+    Raises:
+        InputError: there is none.
+
+    """
+    # The name of a scalar type of NumPy, or of a `numpy.dtype`.
+    word = getattr(name, "__name__", None) if isinstance(name, type) else getattr(name, "name", None)
+    asked = word if isinstance(word, str) else name
+    return _chosen("the datatype", asked, "a datatype", tuple(dtypes()), _DATATYPES)
+
+
+def operator(name: object) -> str:
+    """The operator of that name, as in ``SUM`` or ``add``.
+
+    Raises:
+        InputError: there is none.
+
+    """
+    return _chosen("the operator", name, "an operator", tuple(operators()), _OPERATORS)
+
+
+def algorithm(name: object) -> str:
+    """The algorithm of that name, as in ``Recursive_Doubling``.
+
+    Raises:
+        InputError: there is none.
+
+    """
+    return _chosen("the algorithm", name, "an algorithm", _algorithms(), {})
+
+
+def preset(name: str) -> str | None:
+    """The machine preset of that name; None where there is none."""
+    return _spelling(name, tuple(entry["name"] for entry in machine_presets()), {})
+
+
+def did_you_mean(found: str, accepted: Iterable[str]) -> str:
+    """`` (did you mean ring?)`` where one of the accepted names is near, and nothing otherwise."""
+    if not 2 <= len(found) <= _LONGEST:
+        return ""
+    # Imported here: only mistakes need it.
+    from difflib import get_close_matches
+
+    names = {_folded(name): name for name in accepted}
+    word = _folded(found)
+    near = get_close_matches(word, names, n=1, cutoff=_ALIKE)
+    if not near and len(word) > 2:
+        near = [name for name in names if name.startswith(word)][:1]
+    return f" (did you mean {names[near[0]]}?)" if near else ""
+
+
+def named(what: str, value: object) -> str:
+    """The value, once it is text that is valid Unicode.
+
+    Raises:
+        InputError: it is not text, or holds halves of characters.
+
+    """
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InputError(f"{what} is {shown(value)}, and must be text")
+    return value
+
+
+@cache
+def _algorithms() -> tuple[str, ...]:
+    return tuple(entry["name"] for entry in algorithms())
+
+
+def _folded(name: str) -> str:
+    """The name without what spellings differ in."""
+    return name.strip().lower().removeprefix("mpi_").replace("-", "").replace("_", "").replace(" ", "")
+
+
+@cache
+def _spellings(accepted: tuple[str, ...]) -> dict[str, str]:
+    return {_folded(name): name for name in accepted}
+
+
+def _spelling(found: str, accepted: tuple[str, ...], others: Mapping[str, str]) -> str | None:
+    if found in accepted:
+        return found
+    if len(found) > _LONGEST:
+        return None
+    word = _folded(found)
+    other = others.get(word)
+    return other if other in accepted else _spellings(accepted).get(word)
+
+
+def _chosen(what: str, found: object, noun: str, accepted: tuple[str, ...], others: Mapping[str, str]) -> str:
+    text = named(what, found)
+    name = _spelling(text, accepted, others)
+    if name is None:
+        near = did_you_mean(text, accepted)
+        raise InputError(f"{shown(text)} is not {noun}{near}; accepted are {', '.join(accepted)}")
+    return name

@@ -1,0 +1,88 @@
+"""`unisono compare`: workloads on several machines."""
+
+import click
+
+import unisono
+from unisono import InputError
+from unisono.base.files import check_writable, write
+from unisono.base.reports import ComparisonRow
+from unisono.cli._options import json_option, limit_options
+from unisono.cli._output import number, print_json, print_lines, print_table, progress
+from unisono.cli._types import Names
+
+__all__ = ["compare"]
+
+
+@click.command()
+@click.argument("workloads", type=Names(), metavar="WORKLOAD[,WORKLOAD...]")
+@click.option("--machines", type=Names(), required=True, metavar="A,B,...", help="Presets or TOML files.")
+@click.option(
+    "--level",
+    type=click.Choice(["model", "flow", "packet"]),
+    default="model",
+    show_default=True,
+    help="The time of communication: by the model of plans, by flows on links, or packet by packet.",
+)
+@click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
+@click.option("--tflops", type=float, metavar="N", help="Of a program: 10^12 operations a second of an accelerator.")
+@click.option(
+    "--memory-gb-per-second", type=float, metavar="N", help="Of a program: 10^9 bytes a second of its memory."
+)
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
+@json_option
+@limit_options
+def compare(
+    workloads: list[str],
+    machines: list[str],
+    level: str,
+    no_overlap: bool,
+    tflops: float | None,
+    memory_gb_per_second: float | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Times WORKLOADs on several machines: exposed communication, price of the network, and time x price.
+
+    A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool.
+    """
+    if plot is not None:
+        if not plot.endswith((".png", ".svg", ".pdf")):
+            raise InputError(f"'{plot}' is no name of a picture; accepted are names that end in .png, .svg or .pdf")
+        check_writable(plot)
+    with progress("comparing") as on_row:
+        rows = unisono.compare(
+            workloads,
+            machines,
+            level=level,
+            overlap=not no_overlap,
+            tflops=tflops,
+            memory_gb_per_second=memory_gb_per_second,
+            progress=on_row,
+        )
+    if plot is not None:
+        # Imported here: drawing takes longer to load than everything else to run.
+        from unisono.plots import comparisons
+
+        write(plot, comparisons.draw(rows, next(form for form in comparisons.FORMS if plot.endswith(form))))
+    if as_json:
+        print_json({"level": level, "overlap": not no_overlap, "rows": rows, "files": [plot] if plot else []})
+        return
+    columns = ["workload", "machine", "step, ms", "exposed, ms", "price, M$", "ms x M$"]
+    print_table(columns, [_cells(row) for row in rows], right=columns[2:])
+    print_lines(
+        *dict.fromkeys(f"{row['workload']} on {row['machine']}: {row['reason']}" for row in rows if row["reason"])
+    )
+    if plot is not None:
+        print_lines("", f"wrote {plot}")
+
+
+def _cells(row: ComparisonRow) -> list[str]:
+    seconds, exposed, cost, product = (row[key] for key in ("seconds", "exposed_seconds", "cost_usd", "time_x_cost"))
+    return [
+        row["workload"],
+        row["machine"],
+        "-" if seconds is None else number(seconds * 1e3, 3),
+        "-" if exposed is None else number(exposed * 1e3, 3),
+        "-" if cost is None else number(cost * 1e-6, 3),
+        "-" if product is None else number(product * 1e-3, 3),
+    ]

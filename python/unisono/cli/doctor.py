@@ -1,0 +1,28 @@
+"""`unisono doctor`: what is installed, and what mends the rest."""
+
+import click
+
+from unisono.cli._options import json_option
+from unisono.cli._output import print_json, print_table, working
+from unisono.diagnosis import diagnose
+
+__all__ = ["doctor"]
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Tells what is installed, which MPI is found and whether it works, and the command that mends what is missing.
+
+    The exit code is 1 where something is missing that the main work needs; packages that only some commands use do not
+    count.
+    """
+    with working("looking around, and starting two ranks"):
+        checks = diagnose()
+    if as_json:
+        print_json({"checks": [check.report() for check in checks]})
+    else:
+        states = {(True, True): "ok", (True, False): "ok", (False, True): "MISSING", (False, False): "absent"}
+        rows = [[check.name, states[check.ok, check.needed], check.found, check.mend] for check in checks]
+        print_table(["", "", "found", "to mend it"], rows)
+    return 0 if all(check.ok or not check.needed for check in checks) else 1

@@ -1,0 +1,48 @@
+"""`unisono show`: what is in a file."""
+
+import click
+
+from unisono.cli._options import json_option, limit_options
+from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_table, value_text
+from unisono.contents import contents
+
+__all__ = ["show"]
+
+#: Rows and lines that are shown where not all are asked for.
+_SHOWN = 20
+
+
+@click.command()
+@click.argument("file", type=click.Path(), metavar="FILE")
+@click.option("--all", "show_all", is_flag=True, help=f"Print all rows and lines, not the first {_SHOWN}.")
+@json_option
+@limit_options
+def show(file: str, show_all: bool, as_json: bool) -> None:
+    """Prints what is in FILE: any file that unisono writes or reads.
+
+    Schedules (.sched, .json, .xml, .registers), plans for MPI programs (.plan), plans for GPUs, machines and workloads
+    (.toml), certificates, reports, sweeps (.csv), traces, and programs of other tools. Their form is found by their
+    contents.
+    """
+    found = contents(file, lines=None if show_all else _SHOWN)
+    if as_json:
+        print_json(found.report())
+        return
+    print_lines(f"{found.file}: {found.form}", "")
+    print_fields(fields_of(found.facts))
+    rows = found.rows if show_all else found.rows[:_SHOWN]
+    if rows:
+        print_lines("")
+        columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+        right = [name for name in columns if all(_is_number(row[name]) for row in rows)]
+        heads = {name: name.replace("_", " ") for name in columns}
+        cells = [[value_text(row[name]) for name in columns] for row in rows]
+        print_table(list(heads.values()), cells, right=[heads[name] for name in right])
+    if len(rows) < len(found.rows):
+        print_lines(f"and {len(found.rows) - len(rows)} more: --all")
+    if found.text:
+        print_lines("", found.text.rstrip("\n"))
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

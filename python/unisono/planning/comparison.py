@@ -1,0 +1,119 @@
+"""Workloads on several machines: time, price of the network, and the product of both."""
+
+import os
+from collections.abc import Callable, Iterable
+
+from unisono import training
+from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, workload_presets
+from unisono.base.files import exists, file_name, title
+from unisono.base.inputs import items
+from unisono.base.messages import shown
+from unisono.base.names import did_you_mean
+from unisono.base.reports import ComparisonRow, WorkloadReport
+from unisono.machines.descriptions import machine as machine_of
+from unisono.planning.programs import price, read_workload, step
+from unisono.planning.workloads import workload
+
+__all__ = ["compare"]
+
+
+def compare(
+    workloads: Iterable[str | os.PathLike[str] | WorkloadGraph],
+    machines: Iterable[Machine | str | os.PathLike[str]],
+    *,
+    level: str = "model",
+    overlap: bool = True,
+    tflops: float | None = None,
+    memory_gb_per_second: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[ComparisonRow]:
+    """One row for each workload on each machine, machines running fastest.
+
+    A workload is a name of ``unisono.workload_presets()``, a file of one, or a program of another tool
+    (``unisono.step``, whose compute takes rates of accelerators from the machines, or from ``tflops`` and
+    ``memory_gb_per_second``). A row has ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the
+    network; None where the machine states no prices) and ``time_x_cost`` (seconds times dollars). Where a workload does
+    not fit a machine, the times are None and ``reason`` says why.
+
+    Raises:
+        InputError: no workload or no machine, or one that does not exist or is damaged.
+
+    """
+    listed = items(workloads, f"workloads is {shown(workloads)}, and must be a list of workloads")
+    where = [
+        one if isinstance(one, Machine) else machine_of(one)
+        for one in items(machines, f"machines is {shown(machines)}, and must be a list of machines")
+    ]
+    if not listed or not where:
+        raise InputError("a comparison needs at least one workload and one machine")
+    opened = [_opened(one) for one in listed]
+    rows: list[ComparisonRow] = []
+    failed: Error | None = None
+    for program in opened:
+        for machine in where:
+            try:
+                rows.append(_row(program, machine, level, overlap, (tflops, memory_gb_per_second)))
+            except (InputError, UnsupportedError) as reason:
+                failed = failed or reason
+                rows.append(_absent(program, machine, str(reason)))
+            if progress is not None:
+                progress(len(rows), len(opened) * len(where))
+    if failed is not None and all(row["seconds"] is None for row in rows):
+        raise failed
+    return rows
+
+
+def _opened(workload: object) -> str | WorkloadGraph:
+    """The name of a workload, or a program that is read.
+
+    Raises:
+        InputError: it is neither.
+
+    """
+    if isinstance(workload, WorkloadGraph):
+        return workload
+    if not isinstance(workload, str | os.PathLike):
+        raise InputError(f"{shown(workload)} is not a workload; accepted are a name, a path and a WorkloadGraph")
+    name = file_name(workload)
+    presets = [preset["name"] for preset in (*workload_presets(), *training.PRESETS)]
+    if name in presets:
+        return name
+    if not exists(name):
+        near = did_you_mean(name, presets)
+        raise InputError(f"'{title(name)}' is neither a workload nor a file{near}; workloads are {', '.join(presets)}")
+    return name if name.endswith(".toml") else read_workload(name)
+
+
+def _row(
+    program: str | WorkloadGraph, machine: Machine, level: str, overlap: bool, rates: tuple[float | None, float | None]
+) -> ComparisonRow:
+    if isinstance(program, WorkloadGraph):
+        report: WorkloadReport = step(
+            program, machine, level=level, overlap=overlap, tflops=rates[0], memory_gb_per_second=rates[1]
+        )
+    else:
+        report = workload(program, machine, level=level, overlap=overlap)
+    cost = price(machine)
+    return {
+        "workload": report["workload"],
+        "machine": machine.name,
+        "seconds": report["seconds"],
+        "compute_seconds": report["compute_seconds"],
+        "exposed_seconds": report["exposed_seconds"],
+        "cost_usd": cost,
+        "time_x_cost": None if cost is None else report["seconds"] * cost,
+        "reason": None,
+    }
+
+
+def _absent(program: str | WorkloadGraph, machine: Machine, reason: str) -> ComparisonRow:
+    return {
+        "workload": program.name if isinstance(program, WorkloadGraph) else program,
+        "machine": machine.name,
+        "seconds": None,
+        "compute_seconds": None,
+        "exposed_seconds": None,
+        "cost_usd": price(machine),
+        "time_x_cost": None,
+        "reason": reason,
+    }

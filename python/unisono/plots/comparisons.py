@@ -1,0 +1,65 @@
+"""A picture of workloads on several machines."""
+
+import io
+from collections.abc import Sequence
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from unisono.base.reports import ComparisonRow
+
+__all__ = ["FORMS", "draw"]
+
+#: Endings of the names of pictures.
+FORMS = ("png", "svg", "pdf")
+_COMPUTE, _EXPOSED, _PRODUCT = "#3b6fb6", "#d1495b", "#6c757d"
+_DPI = 150
+
+
+def draw(rows: Sequence[ComparisonRow], form: str = "png") -> bytes:
+    """A row of charts for each workload: the time of a step on each machine, and time times price of the network.
+
+    The second chart shows machines that state prices, relative to the best of them. ``form`` is one of :data:`FORMS`.
+    """
+    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+    most = max(sum(row["workload"] == name for row in rows) for name in workloads)
+    size = (10, (0.9 + 0.3 * most) * len(workloads) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    charts = figure.subplots(len(workloads), 2, squeeze=False, width_ratios=(3, 2))
+    for name, (left, right) in zip(workloads, charts, strict=True):
+        own = [row for row in rows if row["workload"] == name]
+        labels = [row["machine"] for row in own]
+        at = range(len(own))
+        compute = [1e3 * ((row["seconds"] or 0) - (row["exposed_seconds"] or 0)) for row in own]
+        exposed = [1e3 * (row["exposed_seconds"] or 0) for row in own]
+        left.barh(at, compute, color=_COMPUTE, label="compute and hidden communication")
+        left.barh(at, exposed, left=compute, color=_EXPOSED, label="exposed communication")
+        longest = max(c + e for c, e in zip(compute, exposed, strict=True))
+        for y, row, before, after in zip(at, own, compute, exposed, strict=True):
+            text = "does not fit" if row["seconds"] is None else f"{before + after:.4g}"
+            left.text(before + after + 0.01 * longest, y, text, va="center", fontsize=8)
+        left.set_yticks(at, labels, fontsize=8)
+        left.set_xlim(0, 1.12 * (longest or 1.0))
+        left.set_xlabel("time of a step (ms)", fontsize=9)
+        left.set_title(name, fontsize=10, loc="left")
+        products = [row["time_x_cost"] for row in own]
+        best = min((product for product in products if product is not None), default=1.0)
+        ratios = [0.0 if product is None else product / best for product in products]
+        right.barh(at, ratios, color=_PRODUCT)
+        for y, row, ratio in zip(at, own, ratios, strict=True):
+            unpriced = " no price" if row["seconds"] is not None else ""
+            right.text(ratio, y, f" {ratio:.2f}" if ratio else unpriced, va="center", fontsize=8)
+        right.set_yticks(at, [])
+        right.set_xlim(0, 1.15 * max(1.0, *ratios))
+        right.set_xlabel("time x price, relative to the best", fontsize=9)
+        for axes in (left, right):
+            axes.invert_yaxis()
+            axes.grid(axis="x", color="0.92", linewidth=0.6)
+            axes.set_axisbelow(True)
+    handles, names = charts[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    file = io.BytesIO()
+    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
+    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
+        figure.savefig(file, format=form, metadata=metadata[form])
+    return file.getvalue()

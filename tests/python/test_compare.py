@@ -1,0 +1,72 @@
+"""Comparisons of workloads on machines repeat the reports of one workload on one machine."""
+
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono.plots import comparisons
+
+from .conftest import ROOT, call, json_of
+
+MACHINES = ["hx2mesh-small", "torus2d-small", "dgx-a100"]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json_of("compare", "gpt-3,dlrm", "--machines", ",".join(MACHINES))["rows"]
+    return found
+
+
+def test_rows_are_all_pairs_in_order(rows: list[dict[str, object]]) -> None:
+    pairs = [(row["workload"], row["machine"]) for row in rows]
+    assert pairs == [(workload, machine) for workload in ("gpt-3", "dlrm") for machine in MACHINES]
+
+
+def test_rows_are_the_reports_of_single_workloads(rows: list[dict[str, object]]) -> None:
+    for row in rows:
+        if row["machine"] == "dgx-a100":
+            assert row["seconds"] is row["time_x_cost"] is row["cost_usd"] is None
+            assert "needs" in str(row["reason"])
+            continue
+        alone = un.workload(str(row["workload"]), str(row["machine"]))
+        cost = json_of("topology", str(row["machine"]))["cost_usd"]
+        assert row["seconds"] == alone["seconds"]
+        assert row["exposed_seconds"] == alone["exposed_seconds"]
+        assert row["cost_usd"] == cost
+        assert row["time_x_cost"] == pytest.approx(alone["seconds"] * cost)
+
+
+def test_programs_of_other_tools_are_compared(tmp_path: Path) -> None:
+    program = ROOT / "examples" / "programs" / "transformer.hlo"
+    picture = tmp_path / "c.svg"
+    rates = ["--tflops", "300", "--memory-gb-per-second", "2000"]
+    machines = ["--machines", "hx2mesh-small,fattree-small"]
+    done = json_of("compare", str(program), *machines, *rates, "--plot", str(picture))
+    for row in done["rows"]:
+        alone = un.step(program, row["machine"], tflops=300, memory_gb_per_second=2000)
+        assert (row["seconds"], row["time_x_cost"]) == (alone["seconds"], alone["time_x_cost"])
+    assert done["files"] == [str(picture)]
+    assert picture.read_bytes().startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("form", comparisons.FORMS)
+def test_pictures_have_their_form(form: str) -> None:
+    begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    rows = un.compare(["dlrm"], ["torus2d-small", "dgx-a100"])
+    assert comparisons.draw(rows, form).startswith(begins[form])
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (["gtp-3", "--machines", "torus2d-small"], "did you mean gpt-3?"),
+        (["gpt-3", "--machines", "dgx-a100"], "needs 384 accelerators"),
+        (["gpt-3", "--machines", "torus2d"], "did you mean torus2d-"),
+        (["gpt-3,", "--machines", "torus2d-small"], "not a list of names"),
+        (["gpt-3", "--machines", "torus2d-small", "--plot", "c.jpg"], "no name of a picture"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_sentence(given: list[str], reason: str) -> None:
+    ran = call("compare", *given)
+    assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+    assert reason in ran.err

