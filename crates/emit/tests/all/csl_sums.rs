@@ -111,7 +111,10 @@ fn choices_on_large_grids_make_right_sums() {
     ]);
 }
 
-fn run_choices(cases: &[(&str, u32, u64, &[(&str, &str)])]) {
+/// Algorithm, side of the grid, elements, parameters.
+type Choice<'a> = (&'a str, u32, u64, &'a [(&'a str, &'a str)]);
+
+fn run_choices(cases: &[Choice]) {
     for &(name, side, elements, given) in cases {
         let params = given.iter().fold(Params::new(), |p, (k, v)| p.with(k, v));
         let grid = Grid::new(side, side);

@@ -13,6 +13,9 @@ pub struct Thread {
     pub ends: bool,
 }
 
+/// The first step and the rounds of a loop that a step ends, if it ends one.
+type EndOf = Option<(usize, u64)>;
+
 impl Thread {
     pub fn read(&mut self, body: &[Stmt]) -> Result<(), String> {
         let t = self.number;
@@ -103,7 +106,7 @@ impl Thread {
 
     /// Takes off `step_t = n + 1;`, or the end of a loop: `round_t += 1;`, then `if (round_t < rounds) { step_t = first; }
     /// else { round_t = 0; step_t = n + 1; }`.
-    fn next<'a>(&self, body: &'a [Stmt], n: u64) -> Result<(Option<(usize, u64)>, &'a [Stmt]), String> {
+    fn next<'a>(&self, body: &'a [Stmt], n: u64) -> Result<(EndOf, &'a [Stmt]), String> {
         let t = self.number;
         let (step, round) = (format!("step_{t}"), format!("round_{t}"));
         let on = set(&step, n + 1);

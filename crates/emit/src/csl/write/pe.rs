@@ -150,11 +150,11 @@ fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
 fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>]) {
     let waits = steps::Waits::new(&class.key, threads);
     put!(text, "var running: u16 = {};\n", threads.len());
-    for t in 0..threads.len() {
+    for (t, steps) in threads.iter().enumerate() {
         let id = plan.tasks.get(t).copied().unwrap_or_default();
         put!(text, "const thread_{t}_id: local_task_id = @get_local_task_id({id});\n");
         put!(text, "var step_{t}: u16 = 0;\n");
-        if threads[t].iter().any(|s| s.end_of.is_some()) {
+        if steps.iter().any(|s| s.end_of.is_some()) {
             put!(text, "var round_{t}: u16 = 0;\n");
         }
         if waits.is_awaited(t) {

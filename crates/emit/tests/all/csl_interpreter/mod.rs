@@ -97,7 +97,7 @@ fn pass(layout: &Layout, routers: &mut [Vec<Router>], pe: usize, n: usize) -> bo
         }
         let next = [pe.wrapping_sub(1), pe + 1, pe + width, pe.wrapping_sub(width)][to];
         let inside = match to {
-            0 => pe % width > 0,
+            0 => !pe.is_multiple_of(width),
             1 => pe % width + 1 < width,
             _ => next < routers.len(),
         };
