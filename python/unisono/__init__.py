@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from unisono.planning import emit_files as emit_files
     from unisono.planning import import_schedule as import_schedule
     from unisono.planning import load_plans as load_plans
+    from unisono.planning import merge_shards as merge_shards
     from unisono.planning import plan as plan
     from unisono.planning import read_workload as read_workload
     from unisono.planning import save_plans as save_plans

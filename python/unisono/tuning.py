@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ __all__ = ["LIBRARY", "Cell", "Contender", "Family", "Row", "groups", "rows_of",
 
 #: The MPI library's own.
 LIBRARY = "library"
+#: More algorithms than there are.
+_ALL = 1000
 
 
 @dataclass
@@ -151,8 +154,11 @@ def tune(
     candidates: int,
     rounds: int,
     progress: Callable[[int, int], None],
+    says: Callable[[Plan], str | None] | None = None,
 ) -> list[Family]:
     """Measures collectives at every count on every group of ranks; all ranks of MPI's world call it.
+
+    With ``says`` only plans are candidates for which it has a name, as those that a library's file can express.
 
     The families have their cells on rank 0 only.
     """
@@ -163,9 +169,10 @@ def tune(
     for name in collectives:
         names = None
         if world.rank == 0:
-            names = _core.worthwhile(name, machine, counts, sorted({ranks for ranks, _ in placed}), candidates)
+            most = candidates if says is None else _ALL
+            names = _core.worthwhile(name, machine, counts, sorted({ranks for ranks, _ in placed}), most)
         for (ranks, per_node), chosen in placed.items():
-            plans = None if names is None else _plans(name, machine, ranks, counts, names)
+            plans = None if names is None else _plans(name, machine, ranks, counts, names, candidates, says)
             cells = measured[name, ranks, per_node] = []
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
             for cell in _measure(mpi, group, name, per_node, counts, plans, rounds):
@@ -185,14 +192,31 @@ def tune(
 
 
 def _plans(
-    collective: str, machine: Machine, ranks: int, counts: Sequence[int], names: list[list[str]]
+    collective: str,
+    machine: Machine,
+    ranks: int,
+    counts: Sequence[int],
+    names: list[list[str]],
+    most: int,
+    says: Callable[[Plan], str | None] | None,
 ) -> list[list[Plan]]:
-    """For each count the algorithms that serve it."""
-    made = [
-        [_core.propose(collective, machine, ranks, count, name) for name in of]
-        for count, of in zip(counts, names, strict=True)
-    ]
-    return [[plan for plan in plans if plan is not None] for plans in made]
+    """For each count the algorithms that serve it; with ``says`` the first ``most`` that have names of their own."""
+
+    def proposed(count: int, of: list[str]) -> Iterator[Plan]:
+        said: set[str | None] = {None}
+        for name in of:
+            plan = _core.propose(collective, machine, ranks, count, name)
+            if plan is None:
+                continue
+            if says is not None:
+                called = says(plan)
+                if called in said:
+                    continue
+                said.add(called)
+            yield plan
+
+    limit = None if says is None else most
+    return [list(islice(proposed(count, of), limit)) for count, of in zip(counts, names, strict=True)]
 
 
 def _measure(

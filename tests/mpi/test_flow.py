@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.mpi import exports
 
 from ..python.conftest import call, json_of
 from ..python.test_mpi import MPICH, OPEN_MPI, YIELD
@@ -97,6 +98,29 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
         else:
             assert table == tuned
             assert "cannot say this table" in told["refused"]
+
+
+def test_what_is_tuned_for_a_library_can_be_said_there(tmp_path: Path) -> None:
+    tuned = tmp_path / "t.plan"
+    options = ["--machine", "archer", "-o", str(tuned), "--sizes", "8,64KiB", "--rounds", "2", "--candidates", "4"]
+    decided = ranks_json(2, "tune", "allreduce,broadcast", *options, "--for", "openmpi-rules")
+    says = exports.says("openmpi-rules")
+    for cell in decided["cells"]:
+        contenders = [c for c in cell["contenders"] if c["algorithm"] != "library"]
+        assert contenders
+        made = [
+            un.plan(
+                cell["collective"], "archer", shape=2, bytes=cell["bytes"], algorithm=c["algorithm"], params=c["params"]
+            )
+            for c in contenders
+        ]
+        called = [says(plan) for plan in made]
+        assert None not in called
+        # One schedule is not measured twice.
+        assert len(set(called)) == len(called)
+    if any(row["algorithm"] != "library" for row in decided["table"]):
+        told = un.export(tuned, "openmpi-rules", tmp_path / "t.rules")
+        assert told["left"] == []
 
 
 @pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])

@@ -170,3 +170,51 @@ def test_every_format_has_its_section() -> None:
         assert f"## `{unit['name']}`" in page, unit
         assert unit["summary"]
         assert unit["reference"]
+
+
+def plan_of(ranks: int, algorithm: str, **params: str) -> un.Plan:
+    return un.plan("allreduce", "archer", shape=ranks, elements=48, algorithm=algorithm, params=params or None)
+
+
+def test_rows_are_written_by_the_name_of_an_equal_schedule(tmp_path: Path) -> None:
+    rows = [
+        ring(ranks=2, last_bytes=99, algorithm="recursive-multiplying", params={"schedule": "a2"}),
+        ring(ranks=2, first_bytes=100, last_bytes=199, algorithm="elimination"),
+        ring(ranks=4, last_bytes=99, algorithm="elimination"),
+        ring(ranks=4, first_bytes=100, last_bytes=199, algorithm="recursive-multiplying", params={"schedule": "a4"}),
+        ring(ranks=4, first_bytes=200),
+    ]
+    made = un.export(table(tmp_path, *rows), "openmpi-rules", tmp_path / "t.rules")
+    assert made["written"] == [0, 1, 4]
+    assert made["rows"] == 3
+    assert "\n2 2\n0 3 0 0\n200 0 0 0\n" in made["text"].replace("\n100 3 0 0", "")
+    assert "on 2 ranks elimination makes the schedule of recursive-doubling" in made["notes"]
+    assert [line.split(", ")[-1] for line in made["left"]] == [
+        "elimination: it has no counterpart there",
+        "recursive-multiplying schedule=a4: it has no counterpart there",
+    ]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("entry", un.algorithms("allreduce"), ids=lambda entry: entry["name"])
+def test_algorithms_of_one_schedule_prove_alike(entry: dict[str, Any], ranks: int) -> None:
+    from unisono.mpi.equal_schedules import other_names
+
+    row = ring(ranks=ranks, last_bytes=4096, algorithm=entry["name"], params={})
+    others = other_names(row)
+    assert entry["name"] not in others
+    for name in others:
+        one, other = plan_of(ranks, entry["name"]).schedule.verify(), plan_of(ranks, name).schedule.verify()
+        assert one.expression_class == other.expression_class
+        # What one is called, the other is.
+        assert entry["name"] in other_names({**row, "algorithm": name})
+    if ranks == 2 and entry["name"] in ("recursive-doubling", "elimination"):
+        assert {"recursive-doubling", "elimination"} - {entry["name"]} <= set(others)
+
+
+def test_rows_without_an_effect_are_no_evidence(tmp_path: Path) -> None:
+    rows = [ring(ranks=2, last_bytes=4095, algorithm="swing"), ring(ranks=2, first_bytes=4096, last_bytes=8191)]
+    named = table(tmp_path, *rows)
+    report = json_of("export", named, "--format", "openmpi-rules", "-o", str(tmp_path / "t.rules"))
+    assert report["checked"].count("allreduce of") == 1
+    assert "allreduce of 4096 bytes" in report["checked"] or "allreduce of 4099" in report["checked"]

@@ -18,6 +18,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--shapes": ("--shapes", "4"),
     "--ranks": ("--ranks", "4"),
     "--rounds": ("--rounds", "7"),
+    "--shard": ("--shard", "1/2"),
     "--nodes": ("--nodes", "1"),
     "--subset": ("--subset", "0"),
     "--fail": ("--fail", "0-1"),
@@ -131,7 +132,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "sweep a subset": (
         ("sweep", "allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3", "--elements", "16"),
-        {*_PLANNED, "--fail", "--model", "--algorithms", "--baseline", "--plot", "-o"},
+        {*_PLANNED, "--fail", "--model", "--algorithms", "--baseline", "--jobs", "--plot", "-o"},
     ),
     # The option of another tool's program is a source itself.
     "list workloads": (("workload",), {"--from"}),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyTuple};
 use unisono_algorithms::Means;
 use unisono_base::narrow;
 use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer, network::Network};
@@ -77,6 +77,9 @@ impl Machine {
     }
 }
 
+/// The description as text, its name, the sides of a shape, and the nodes that take part.
+type Pickled = (String, String, Option<Vec<u32>>, Option<Vec<u32>>);
+
 #[pymethods]
 impl Machine {
     #[staticmethod]
@@ -97,6 +100,32 @@ impl Machine {
         let named = |name: &str| files.as_ref()?.get(name).cloned();
         let description = detached(py, || Description::from_toml_with(text, origin, &named))?.map_err(input)?;
         Self::new(description, convert::shape(shape)?)
+    }
+
+    /// What pickle calls to make the same machine, in another process too.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
+        let (sides, nodes) = match &self.part {
+            Part::All => (None, None),
+            Part::Shape(shape) => (Some(shape.dims().to_vec()), None),
+            Part::Nodes(nodes) => (None, Some(nodes.clone())),
+            Part::Places(_) => return Err(input("a machine with places of its own cannot be sent to another process")),
+        };
+        let make = py.get_type::<Self>().getattr("unpickled")?;
+        Ok((make, (self.description.to_toml(), self.name().to_owned(), sides, nodes)))
+    }
+
+    /// The machine that [`Machine::__reduce__`] took apart.
+    #[staticmethod]
+    fn unpickled(
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        sides: Option<Vec<u32>>,
+        nodes: Option<Vec<u32>>,
+    ) -> PyResult<Self> {
+        let sides = sides.map(|sides| PyTuple::new(py, sides)).transpose()?;
+        let whole = Self::from_toml(py, text, name, sides.as_ref().map(|sides| sides.as_any()), None)?;
+        if nodes.is_some() { whole.sized(None, nodes) } else { Ok(whole) }
     }
 
     /// The same machine with this number of nodes, and only some of them taking part.

@@ -6,10 +6,12 @@ standard error.
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,37 +20,24 @@ from click.shell_completion import shell_complete
 from unisono import __version__
 from unisono.base import interrupts
 from unisono.base.limits import note_large_work
-from unisono.cli import _failures
+from unisono.cli import _failures, _jobs
+from unisono.cli._examples import EXAMPLES, UNDER_MPI
 
-__all__ = ["COMMANDS", "NAMES", "command", "main", "program"]
+__all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 
-#: The commands. Each is a module of its own, imported when it is first asked for.
-NAMES = (
-    "algorithms",
-    "allocate",
-    "bench",
-    "bound",
-    "calibrate",
-    "compare",
-    "discover",
-    "doctor",
-    "emit",
-    "export",
-    "import",
-    "machines",
-    "plan",
-    "reproduce",
-    "run",
-    "schedule",
-    "show",
-    "simulate",
-    "sweep",
-    "topology",
-    "traffic",
-    "tune",
-    "verify",
-    "workload",
-)
+#: The commands by what they are for. Each is a module of its own, imported when it is first asked for.
+GROUPS = {
+    "Plan, prove and simulate": (
+        "plan", "bound", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
+        "algorithms", "machines",
+    ),
+    "MPI programs": ("calibrate", "tune", "bench", "run", "export"),
+    "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),
+    "Programs of tasks": ("discover",),
+    "Unisono itself": ("doctor", "reproduce"),
+}  # fmt: skip
+#: All of them, sorted.
+NAMES = tuple(sorted(name for group in GROUPS.values() for name in group))
 #: The variable by which a shell asks for completions, as click names it.
 _COMPLETE = "_UNISONO_COMPLETE"
 #: The same as what click runs; asking for it imports all.
@@ -61,7 +50,23 @@ def command(name: str) -> click.Command:
     word = f"{name}_" if iskeyword(name) else name
     with interrupts.importing():
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
+    if found.epilog is None:
+        found.epilog = _examples(name)
     return found
+
+
+def _examples(name: str) -> str:
+    before = "mpiexec -n 4 unisono" if name in UNDER_MPI else "unisono"
+    # The mark keeps click from joining the lines.
+    return "\n".join(["\b", "Examples:", *(f"  {before} {line}" for line in EXAMPLES[name])])
+
+
+def _summary(name: str) -> str:
+    """The first line of the help of a command, from its file: importing all commands takes most of a second."""
+    word = f"{name}_" if iskeyword(name) else name
+    text = Path(__file__).with_name(f"{word}.py").read_text(encoding="utf-8")
+    found = re.search(rf'^def {word}\(.*?^    """(.*?)(?:"""|\n)', text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
 
 
 def __getattr__(name: str) -> Any:
@@ -76,6 +81,11 @@ class _Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return command(cmd_name) if cmd_name in NAMES else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, _summary(name)) for name in names], col_max=14)
 
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -104,7 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = program.invoke(context)
         sys.stdout.flush()
     except BaseException as failure:
-        return _failures.report(failure)
+        code = _failures.report(failure)
+        # Threads may still compute what nobody waits for.
+        return _jobs.end(code) if arguments is None else code
     finally:
         note_large_work(None)
     return code if isinstance(code, int) else 0

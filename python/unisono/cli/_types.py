@@ -154,6 +154,24 @@ class Nodes(click.ParamType[list[int]]):
         return nodes
 
 
+class Shard(click.ParamType[tuple[int, int]]):
+    """``2/8``: the second of eight."""
+
+    name = "I/N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """The number of the shard, from 1 on, and of all shards."""
+        if isinstance(value, tuple):
+            return value
+        first, slash, last = value.partition("/")
+        if not slash:
+            self.fail(f"'{value}' is not a shard; accepted is I/N, as in 2/8", param, ctx)
+        shard = _whole(self, first, param, ctx), _whole(self, last, param, ctx)
+        if not 1 <= shard[0] <= shard[1]:
+            self.fail(f"'{value}' is not a shard; accepted is I/N with I from 1 to N", param, ctx)
+        return shard
+
+
 class Names(click.ParamType[list[str]]):
     """``star,chain,tree``."""
 

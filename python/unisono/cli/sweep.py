@@ -8,6 +8,7 @@ import unisono
 from unisono.base.files import check_writable, write
 from unisono.base.letters import letters
 from unisono.base.reports import SweepPoint
+from unisono.cli._jobs import cores, pool
 from unisono.cli._options import (
     data_options,
     json_option,
@@ -17,12 +18,13 @@ from unisono.cli._options import (
     site_options,
     swept_model_option,
 )
-from unisono.cli._output import params_text, print_json, print_lines, print_table, progress, time_of, unit_of
+from unisono.cli._output import json_text, params_text, print_json, print_lines, print_table, progress, time_of, unit_of
 from unisono.cli._sources import SUBSET, refuse_unused
-from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes
+from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes, Shard
+from unisono.planning.shards import part_of
 from unisono.tables import sweep_csv
 
-__all__ = ["sweep"]
+__all__ = ["report", "sweep"]
 
 _WIDEST = 16
 
@@ -48,7 +50,15 @@ _WIDEST = 16
 @data_options
 @root_option
 @swept_model_option
-@click.option("-o", "--output", metavar="FILE.csv", help="Write every point as CSV.")
+@click.option(
+    "-o", "--output", metavar="FILE.csv", help="Write every point as CSV; with --shard, a part for 'unisono merge'."
+)
+@click.option(
+    "--shard", type=Shard(), help="Compute only every Nth point, from the Ith on, for jobs that share a sweep."
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", default=cores(), help="Points at the same time [all cores]."
+)
 @click.option("--plot", metavar="FILE.png", help="Draw the map of winners and speed-ups.")
 @json_option
 @limit_options
@@ -63,10 +73,14 @@ def sweep(
     named: tuple[str, ...],
     output: str | None,
     plot: str | None,
+    shard: tuple[int, int] | None,
+    jobs: int,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Finds the best algorithm for COLLECTIVE at every shape and length, and its speed-up over a baseline."""
+    if shard is not None and (output is None or plot is not None):
+        raise click.UsageError("--shard writes a part for 'unisono merge': name it with -o, and draw what is merged")
     if subset is not None:
         refuse_unused(SUBSET)
     elif shapes is None:
@@ -74,16 +88,42 @@ def sweep(
     for path in filter(None, (output, plot)):
         check_writable(path)
     params = dict(options.pop("param")) or None
-    with progress(f"sweep of {collective}") as on_point:
+    with progress(f"sweep of {collective}") as on_point, pool(jobs) as executor:
         points = unisono.sweep(
             collective,
             unisono.machine(machine, nodes=nodes, subset=subset, failed=fail),
             shapes=shapes,
             algorithms=[*(listed or []), *named] or None,
             params=params,
+            shard=shard,
+            executor=executor,
             progress=on_point,
             **options,
         )
+    if shard is not None:
+        assert output is not None
+        lengths = len(options["elements"])
+        total = lengths * (1 if shapes is None else len(shapes))
+        study = {"collective": collective, "machine": machine, "lengths": lengths, "total": total}
+        write(output, json_text(part_of(study, shard, points)))
+        if as_json:
+            print_json({**study, "shard": list(shard), "points": points, "files": [output]})
+        else:
+            print_lines(f"wrote {output}: {len(points)} points, shard {shard[0]} of {shard[1]}")
+        return
+    report(collective, machine, points, len(options["elements"]), output, plot, as_json)
+
+
+def report(
+    collective: str,
+    machine: str,
+    points: list[SweepPoint],
+    lengths: int,
+    output: str | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Writes the files of a whole sweep and prints it."""
     if output is not None:
         write(output, sweep_csv(points))
     if plot is not None:
@@ -94,7 +134,7 @@ def sweep(
     if as_json:
         print_json({"collective": collective, "machine": machine, "points": points, "files": _written(output, plot)})
         return
-    _print(points, len(options["elements"]))
+    _print(points, lengths)
     for path in _written(output, plot):
         print_lines(f"wrote {path}")
 

@@ -1,5 +1,6 @@
 """`unisono tune`: a plan file by measurement, under mpiexec."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from unisono.cli._types import MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED
+from unisono.mpi.exports import FORMATS, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import import_mpi, together
 from unisono.tuning import LIBRARY, Cell, groups, rows_of
@@ -21,6 +23,11 @@ from unisono.tuning import tune as measure
 
 __all__ = ["tune"]
 
+_Says = Callable[[unisono.Plan], str | None] | None
+#: The library for MPI programs of Unisono, which runs every schedule.
+PRELOAD = "preload"
+#: Formats of libraries that run the ranks that are measured.
+OF_MPI = [name for name in FORMATS if not name.startswith("nccl")]
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
 
@@ -38,6 +45,14 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 @click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure at, in bytes.")
 @click.option("--candidates", type=int, default=3, show_default=True, metavar="N", help="Proposals a size.")
 @click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Interleaved rounds a size.")
+@click.option(
+    "--for",
+    "target",
+    type=click.Choice([PRELOAD, *OF_MPI]),
+    default=PRELOAD,
+    show_default=True,
+    help="Measure only what a file of this format can express, for 'unisono export'; preload: everything.",
+)
 @click.option("-o", "--output", metavar="T.plan", required=True, help="The plan file to write.")
 @json_option
 def tune(
@@ -48,6 +63,7 @@ def tune(
     sizes: str,
     candidates: int,
     rounds: int,
+    target: str,
     output: str,
     as_json: bool,
 ) -> int:
@@ -55,7 +71,7 @@ def tune(
     mpi = import_mpi()
     world = mpi.COMM_WORLD
 
-    def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None]:
+    def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None, _Says]:
         asked = list(dict.fromkeys(map(names.collective, collectives.split(","))))
         wrong = next((name for name in asked if name not in MEASURED), None)
         if wrong is not None:
@@ -73,14 +89,15 @@ def tune(
             raise InputError("--ranks has 1; one rank has nothing to tune")
         limits = whole_numbers(per_node, "--per-node", world.size) if per_node else None
         where = of_ranks(machine, world.size, "tuning is for")
-        return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits
+        expressible = None if target == PRELOAD else says(target)
+        return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, expressible
 
-    kinds, where, counts, wanted, limits = together(world, checked)
+    kinds, where, counts, wanted, limits, expressible = together(world, checked)
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
     with progress("tuning") as on_cell:
-        families = measure(mpi, world, kinds, where, counts, (placed, limits), candidates, rounds, on_cell)
+        families = measure(mpi, world, kinds, where, counts, (placed, limits), candidates, rounds, on_cell, expressible)
     if world.rank != 0:
         return 0
     measured = [family for family in families if family.cells]

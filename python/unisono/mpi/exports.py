@@ -1,16 +1,18 @@
 """Decision tables as files of other libraries, and proof that a library took them in."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from unisono import _core
-from unisono._core import InputError
+from unisono._core import InputError, Plan, UnsupportedError
 from unisono.base.files import read_bytes, write
 from unisono.mpi import installations
+from unisono.mpi.equal_schedules import other_names
 from unisono.planning.decision_tables import read_table
 
-__all__ = ["FORMATS", "export", "export_table", "loading", "shown"]
+__all__ = ["FORMATS", "export", "export_table", "loading", "says", "shown"]
 
 #: The names of all formats.
 FORMATS = tuple(row["name"] for row in _core.tunings())
@@ -24,7 +26,10 @@ _STATIC = "names, ranges and completeness checked"
 def export_table(
     table: str | os.PathLike[str], target: str, library: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """A decision table for a library: ``{text, load, notes, left, rows}``.
+    """A decision table for a library: ``{text, load, notes, left, rows, written}``.
+
+    A row whose algorithm the library does not know is written by the name of one that makes the same schedule, with a
+    note. ``written`` are the rows that the file has, by their position in the table.
 
     ``library`` is the ``libmpi.so`` of the MPICH that is to read the file, or its table in JSON; without it an
     installed one is looked for.
@@ -35,13 +40,68 @@ def export_table(
 
     """
     rows = read_table(table)
-    image = None
-    if target == "mpich-json":
-        found = Path(library) if library is not None else installations.mpich_image()
-        if found is None:
-            raise InputError("no MPICH was found, whose table the file must hold; name its libmpi.so.12 with --library")
-        image = read_bytes(found, MOST_LIBRARY_BYTES)
-    return _core.export_table(rows, target, image)
+    image = _image(target, library)
+    said, notes, written = [], [], []
+    for at, row in enumerate(rows):
+        name = _said_as(row, target, image)
+        if name is not None:
+            written.append(at)
+            if name != row["algorithm"]:
+                notes.append(f"on {row['ranks']} ranks {_algorithm(row)} makes the schedule of {name}")
+                row = {**row, "algorithm": name, "params": {}}
+        said.append(row)
+    made = _core.export_table(said, target, image)
+    return {**made, "notes": [*dict.fromkeys(notes), *made["notes"]], "written": written}
+
+
+def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
+    """The library whose table a file must hold, for formats that need one."""
+    if target != "mpich-json":
+        return None
+    found = Path(library) if library is not None else installations.mpich_image()
+    if found is None:
+        raise InputError("no MPICH was found, whose table the file must hold; name its libmpi.so.12 with --library")
+    return read_bytes(found, MOST_LIBRARY_BYTES)
+
+
+def says(target: str) -> Callable[[Plan], str | None]:
+    """The algorithm by which a file of that format says a plan at its size; None where it cannot.
+
+    Raises:
+        InputError: no such format, or the library whose table it needs was not found.
+
+    """
+    if target not in FORMATS:
+        raise InputError(f"'{target}' is not a format of tuning files; accepted are {', '.join(FORMATS)}")
+    image = _image(target, None)
+
+    def of(plan: Plan) -> str | None:
+        about = plan.report()
+        size = about["bytes"]
+        row: dict[str, Any] = {"per_node": None, "class": None, "first_bytes": size, "last_bytes": size}
+        row |= {"collective": about["collective"], "ranks": about["ranks"]}
+        row |= {"algorithm": about["algorithm"], "params": about["params"]}
+        return _said_as(row, target, image)
+
+    return of
+
+
+def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> str | None:
+    """The algorithm by which a format says a row: its own, or one of the same schedule; None where it cannot."""
+    if row["algorithm"] == "library":
+        return None
+    own: tuple[str, dict[str, str]] = (row["algorithm"], row["params"])
+    for name, params in (own, *((name, {}) for name in other_names(row))):
+        try:
+            _core.export_table([{**row, "algorithm": name, "params": params}], target, image)
+        except UnsupportedError:
+            continue
+        return name
+    return None
+
+
+def _algorithm(row: dict[str, Any]) -> str:
+    return " ".join([row["algorithm"], *(f"{name}={value}" for name, value in row["params"].items())])
 
 
 def loading(load: list[str], file: str | os.PathLike[str]) -> list[str]:
@@ -93,7 +153,7 @@ def export(
     file: str | os.PathLike[str],
     library: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Writes a decision table as the file of a library; returns ``{text, load, notes, left, rows}``.
+    """Writes a decision table as the file of a library; returns ``{text, load, notes, left, rows, written}``.
 
     Raises:
         InputError: as :func:`export_table`, or the file cannot be written.

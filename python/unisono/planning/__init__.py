@@ -7,7 +7,7 @@ from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.plan_files import load_plans, save_plans
 from unisono.planning.plans import bounds, plan
 from unisono.planning.programs import read_workload, step
-from unisono.planning.sweeps import sweep
+from unisono.planning.sweeps import merge_shards, sweep
 from unisono.planning.workloads import workload
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "emit_files",
     "import_schedule",
     "load_plans",
+    "merge_shards",
     "plan",
     "read_workload",
     "save_plans",

@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import SupportsIndex
+from concurrent.futures import Executor
+from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base import names
-from unisono.base.inputs import Root, checked_count, checked_root, items
+from unisono.base.inputs import Root, checked_count, checked_root, is_whole, items
 from unisono.base.messages import shown
 from unisono.base.reports import SweepPoint
 from unisono.machines.descriptions import Shape, with_shape
 
-__all__ = ["sweep"]
+__all__ = ["merge_shards", "sweep"]
 
 
 def sweep(
@@ -28,6 +29,8 @@ def sweep(
     root: Root = 0,
     params: dict[str, str] | None = None,
     model: str | None = None,
+    shard: tuple[int, int] | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[SweepPoint]:
     """One point for each shape and length, lengths running fastest.
@@ -38,6 +41,10 @@ def sweep(
     ``cycles``, ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a machine without cycles. Among ranks
     each algorithm counts at the best of its candidate parameters.
     ``progress`` is called with the number of points done and of all points.
+
+    With ``shard=(i, n)`` only every nth point is computed, from the ith on (1 to n), so that n jobs share a sweep;
+    :func:`merge_shards` joins their points. An ``executor`` computes points at the same time: threads of
+    ``concurrent.futures``, processes, MPI ranks of mpi4py, or workers of Dask. The points are the same.
 
     Raises:
         InputError: a name, size, shape or root that does not exist, or nothing to sweep over.
@@ -56,21 +63,65 @@ def sweep(
     chosen = None if asked is None else [names.algorithm(name) for name in asked]
     against = None if baseline is None else names.algorithm(baseline)
     counts = [checked_count(count) for count in lengths]
-    points: list[SweepPoint] = []
-    total = len(listed) * len(counts)
+    first, step = _checked_shard(shard)
+    total = len(range(first, len(listed) * len(counts), step))
+    # Before lists of points are made, which may be long.
     _core.admit_sweep(total, 0)
-    done = expected = 0
-    for shape in listed:
-        sized = with_shape(machine, shape)
-        for index, count in enumerate(counts):
-            point = _core.sweep_point(kind, sized, count, chosen, against, of, how, checked_root(root), params, model)
-            points.append(point)
-            steps = _core.steps_counted()
-            done += steps
-            # The first point of a shape gives the estimate for the others; longer vectors may need more.
-            if index == 0 or done > expected:
-                expected = done + steps * (len(counts) - index - 1)
-                _core.admit_sweep(total, expected)
-            if progress is not None:
-                progress(len(points), total)
+    sized = [with_shape(machine, shape) for shape in listed]
+    asked_points = [(one, count) for one in sized for count in counts][first::step]
+    calls = [
+        (kind, one, count, chosen, against, of, how, checked_root(root), params, model) for one, count in asked_points
+    ]
+    points: list[SweepPoint] = []
+    spent = expected = 0
+    before: Machine | None = None
+    made = map(_point, calls) if executor is None else executor.map(_point, calls)
+    for (one, _), (point, steps) in zip(asked_points, made, strict=True):
+        points.append(point)
+        spent += steps
+        # The first point of a shape gives the estimate for the others; longer vectors may need more.
+        if one is not before or spent > expected:
+            expected = spent + steps * sum(other is one for other, _ in asked_points[len(points) :])
+            _core.admit_sweep(total, expected)
+        before = one
+        if progress is not None:
+            progress(len(points), total)
     return points
+
+
+def _point(call: tuple[Any, ...]) -> tuple[SweepPoint, int]:
+    """A point, and the steps that it took; executors call it, in other processes too."""
+    return _core.sweep_point(*call), _core.steps_counted()
+
+
+def _checked_shard(shard: tuple[int, int] | None) -> tuple[int, int]:
+    """The index of the first point of a shard, and the distance to the next one.
+
+    Raises:
+        InputError: it is no shard.
+
+    """
+    if shard is None:
+        return 0, 1
+    message = f"the shard is {shown(shard)}; accepted is (i, n) with 1 <= i <= n, the ith of n"
+    parts = items(shard, message)
+    if len(parts) != 2 or not all(map(is_whole, parts)) or not 1 <= parts[0] <= parts[1]:
+        raise InputError(message)
+    return int(parts[0]) - 1, int(parts[1])
+
+
+def merge_shards(shards: Sequence[Sequence[SweepPoint]]) -> list[SweepPoint]:
+    """The points of a sweep from those of all its shards, in the order of the shards.
+
+    Raises:
+        InputError: the numbers of points are not those of shards of one sweep.
+
+    """
+    total = sum(map(len, shards))
+    for at, points in enumerate(shards):
+        expected = len(range(at, total, len(shards)))
+        if len(points) != expected:
+            raise InputError(
+                f"shard {at + 1} of {len(shards)} has {len(points)} points, and {expected} of {total} are its own"
+            )
+    return [shards[at % len(shards)][at // len(shards)] for at in range(total)]

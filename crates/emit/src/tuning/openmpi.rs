@@ -106,6 +106,9 @@ fn one_way(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     plain(&params.iter().filter(|p| **p != ("ways".to_owned(), "1".to_owned())).cloned().collect::<Vec<_>>(), ranks)
 }
 
+/// Bytes of a segment of `pipelined-chain` where its parameter is not given.
+pub const DEFAULT_SEGMENT: u32 = 8192;
+
 /// The length of a segment in bytes.
 fn segment(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params {
@@ -113,8 +116,8 @@ fn segment(params: &[(String, String)], _: u32) -> Result<Settings, String> {
             Ok(bytes) if bytes > 0 => Ok(vec![("segment", bytes.to_string())]),
             _ => Err(format!("its parameter segment={value} is no number of bytes")),
         },
-        // The whole vector at once, here and there.
-        [] => Ok(Settings::new()),
+        // There a segment of 0 bytes is the whole vector.
+        [] => Ok(vec![("segment", DEFAULT_SEGMENT.to_string())]),
         [(name, value), ..] => Err(format!("its parameter {name}={value} cannot be said")),
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
+use unisono_algorithms::ALGORITHMS;
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::tuning::{Export, LibraryTable, TUNINGS};
 
@@ -234,6 +235,10 @@ fn what_has_no_counterpart_is_said() {
     assert!(export.text.contains("\n0 3 0 8192\n100 0 0 0\n"), "{}", export.text);
     assert!(export.notes.iter().any(|n| n.contains("does not commute")));
     assert!(write("openmpi-json", &table(rows)).unwrap().text.contains("\"alg\": \"pipeline\", \"seg_size\": 8192"));
+    let unnamed = write("openmpi-rules", &table(vec![row(Kind::Broadcast, 4, 0, 99, "pipelined-chain")])).unwrap();
+    assert!(unnamed.text.contains("\n0 3 0 8192\n"), "{}", unnamed.text);
+    let chain = ALGORITHMS.iter().find(|a| a.name() == "pipelined-chain").unwrap();
+    assert!(chain.info().params.iter().any(|p| p.values.contains("(default: 8192)")));
     let none = write("ucc", &table(vec![row(Kind::Allreduce, 4, 0, 1024, "elimination")])).unwrap_err();
     assert_eq!(
         none,

@@ -1,0 +1,55 @@
+"""Algorithms that make one schedule under several names, as recursive multiplying by 2 and recursive doubling do."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from unisono._core import InputError, UnsupportedError, algorithms
+from unisono.planning.plans import plan
+
+__all__ = ["other_names"]
+
+#: More ranks than this have few schedules of several names, and comparing them takes long.
+MOST_RANKS = 64
+#: The longest vector that schedules are compared at; segments of longer ones repeat.
+_MOST_BYTES = 1 << 20
+#: What a schedule says beside its streams and instructions.
+_ABOUT = ("origin ", "phases ")
+_PHASE = re.compile(r"^(\s*i\d+) p\d+", re.MULTILINE)
+
+
+def other_names(row: Mapping[str, Any]) -> list[str]:
+    """The algorithms without parameters that make the schedules of a row of a decision table, at both ends of it."""
+    if row["algorithm"] == "library" or row["ranks"] > MOST_RANKS:
+        return []
+    width = 4 * row["ranks"]
+    last = _MOST_BYTES if row["last_bytes"] is None else min(row["last_bytes"], _MOST_BYTES)
+    lengths = {max(length // width, 1) * row["ranks"] for length in (min(row["first_bytes"], _MOST_BYTES), last)}
+    params = tuple(sorted(row["params"].items()))
+    own = [_text(row["collective"], row["ranks"], length, row["algorithm"], params) for length in lengths]
+    if None in own:
+        return []
+    names = [entry["name"] for entry in algorithms(row["collective"]) if entry["name"] != row["algorithm"]]
+    return [
+        name
+        for name in names
+        if all(
+            _text(row["collective"], row["ranks"], length, name, ()) == text
+            for length, text in zip(lengths, own, strict=True)
+        )
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _text(
+    collective: str, ranks: int, elements: int, algorithm: str, params: tuple[tuple[str, str], ...]
+) -> str | None:
+    """Streams and instructions of a schedule; None where there is none."""
+    try:
+        made = plan(collective, "archer", shape=ranks, elements=elements, algorithm=algorithm, params=dict(params))
+        lines = made.schedule.to_text().split("\n")
+    except (InputError, UnsupportedError):
+        return None
+    # The machine, which is the same for all, follows the instructions.
+    return _PHASE.sub(r"\1", "\n".join(line for line in lines if not line.startswith((*_ABOUT, "|"))))

@@ -1,0 +1,125 @@
+"""Sweeps in shards and on executors give the points of one job; machines go to other processes whole."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+
+from .conftest import PROGRAM, call, json_of
+
+SWEEP = ["sweep", "allreduce", "--machine", "archer", "--shapes", "4,8,12", "--elements", "1,64,4096,65536"]
+
+
+def points(**options: Any) -> list[Any]:
+    return [*un.sweep("allreduce", "archer", shapes=[4, 8, 12], elements=[1, 64, 4096, 65536], **options)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 12, 13])
+def test_shards_are_merged_to_what_one_job_makes(count: int, tmp_path: Path) -> None:
+    whole = json_of(*SWEEP, "-o", str(tmp_path / "whole.csv"))
+    parts = [str(tmp_path / f"{at}.json") for at in range(1, count + 1)]
+    for at, part in enumerate(parts, 1):
+        ran = call(*SWEEP, "--shard", f"{at}/{count}", "-o", part)
+        assert ran.code == 0, ran.err
+    merged = json_of("merge", *reversed(parts), "-o", str(tmp_path / "merged.csv"))
+    assert merged["points"] == whole["points"]
+    assert (tmp_path / "merged.csv").read_text() == (tmp_path / "whole.csv").read_text()
+    assert un.merge_shards([points(shard=(at, count)) for at in range(1, count + 1)]) == points()
+
+
+def test_what_is_printed_is_the_same(tmp_path: Path) -> None:
+    parts = [str(tmp_path / f"{at}.json") for at in (1, 2)]
+    for at, part in enumerate(parts, 1):
+        call(*SWEEP, "--shard", f"{at}/2", "-o", part)
+    assert call("merge", *parts).out == call(*SWEEP).out == call(*SWEEP, "--jobs", "1").out
+
+
+def test_executors_make_the_same_points() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        assert points(executor=threads) == points()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert points(executor=processes) == points()
+
+
+MACHINES = [
+    *((preset["name"], {}) for preset in un.machine_presets()),
+    ("dgx-h100-x8", {"nodes": 3}), ("piuma", {"nodes": 8, "subset": [0, 2, 5]}), ("archer", {"shape": 9}),
+    ("hx2mesh-small", {"failed": ["0-1"]}), ("hx2mesh-small", {"shape": "8x8"}), ("wse2", {"shape": "4x5"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), MACHINES, ids=str)
+def test_machines_are_pickled_whole(name: str, options: dict[str, Any]) -> None:
+    machine = un.machine(name, **options)
+    again = pickle.loads(pickle.dumps(machine))
+    assert again.describe() == machine.describe()
+    assert (again.name, again.shape, repr(again)) == (machine.name, machine.shape, repr(machine))
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda parts: parts[:1], "of 2 shards these are missing: 2"),
+        (lambda parts: [parts[0], parts[0]], "is shard 1 of 2, which another file is too"),
+        (lambda parts: [parts[0], {**parts[1], "machine": "wse2"}], "a part of another sweep"),
+        (lambda parts: [parts[0], {**parts[1], "shard": [2, 3]}], "a part of another sweep"),
+        (lambda parts: [parts[0], {**parts[1], "points": parts[1]["points"][1:]}], "shard 2 of 2 has 5 points"),
+        (lambda parts: [parts[0], {**parts[1], "points": [{}]}], "is a damaged part"),
+        (lambda parts: [parts[0], {**parts[1], "shard": [3, 2]}], "is a damaged part"),
+        (lambda parts: [{"points": []}], "is no part of a sweep"),
+    ],
+)
+def test_wrong_parts_are_refused(damage: Any, reason: str, tmp_path: Path) -> None:
+    made = []
+    for at in (1, 2):
+        part = tmp_path / f"{at}.json"
+        call(*SWEEP, "--shard", f"{at}/2", "-o", str(part))
+        made.append(json.loads(part.read_text()))
+    paths = []
+    for at, contents in enumerate(damage(made)):
+        path = tmp_path / f"damaged-{at}.json"
+        path.write_text(json.dumps(contents))
+        paths.append(str(path))
+    ran = call("merge", *paths)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert reason in ran.err
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0"])
+def test_wrong_shards_are_refused(shard: str, tmp_path: Path) -> None:
+    ran = call(*SWEEP, "--shard", shard, "-o", str(tmp_path / "p.json"))
+    assert ran.code == 2
+    assert "is not a shard" in ran.err or "not a whole number" in ran.err
+    assert call(*SWEEP, "--shard", "1/2").code == 2
+    with pytest.raises(un.InputError, match="the shard is"):
+        points(shard=(2, 1))
+
+
+def test_an_interrupt_ends_work_on_several_cores() -> None:
+    long = [
+        "sweep",
+        "allreduce",
+        "--machine",
+        "archer",
+        "--shapes",
+        "2000..64000",
+        "--elements",
+        "1..1048576",
+        "--jobs",
+        "2",
+    ]
+    process = subprocess.Popen([PROGRAM, *long], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.decode().strip().splitlines()[-1] == "error: interrupted"
