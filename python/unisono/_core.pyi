@@ -536,6 +536,7 @@ def plan(
     params: dict[str, str] | None = None,
     model: str | None = None,
     places: list[int] | None = None,
+    target: str | None = None,
 ) -> Plan: ...
 def encode_plan(
     rows: list[tuple[Plan | Schedule | tuple[str, int], int, int | None, int | None]], unlike_bits: bool = False

@@ -32,11 +32,51 @@ def test_csl_of_a_file(tmp_path: Path) -> None:
 
 def test_what_csl_cannot_say_is_refused_with_the_reason(tmp_path: Path) -> None:
     out = tmp_path / "csl"
-    ran = call("emit", "reduce", *REDUCE, "--algorithm", "kd-tree", "--format", "csl", "-o", str(out), "--json")
+    ran = call("emit", "reduce", *REDUCE, "--op", "min", "--format", "csl", "-o", str(out), "--json")
     assert ran.code == 1
     assert "csl cannot express this schedule" in ran.json["refused"]
+    assert "operator min on f32" in ran.json["refused"]
     assert ran.json["files"] == []
     assert not out.exists()
+    ran = call("plan", "reduce", *REDUCE, "--op", "min", "--for", "csl")
+    assert ran.code != 0
+    assert "operator min on f32" in ran.err
+
+
+@pytest.mark.parametrize("collective", ["reduce", "allreduce"])
+@pytest.mark.parametrize("elements", [1, 16, 256, 4096])
+def test_the_planners_choice_for_csl_is_simulated_and_emitted(tmp_path: Path, collective: str, elements: int) -> None:
+    where = ["--machine", "wse2", "--shape", "16x16", "--elements", str(elements)]
+    file = str(tmp_path / "p.sched")
+    report = json_of("plan", collective, *where, "--for", "csl", "-o", file)
+    assert report["target"] == "csl"
+    first, *others = report["candidates"]
+    assert first["expressible"] is True
+    assert report["predicted"]["cycles"] == first["cycles"]
+    assert all(c["refused"] is None for c in [first, *others] if c["expressible"] is not False)
+    # The file has the form of the plan: the same prediction, a right result, and a project without control wavelets.
+    again = un.load(file)
+    assert again.predict()["cycles"] == pytest.approx(report["predicted"]["cycles"])
+    assert un.simulate(again).result_correct
+    for name, text in un.emit_files(again, "csl").items():
+        assert isinstance(text, str)
+        assert ".control" not in text, name
+
+
+def test_a_plan_for_csl_has_chunks_and_marks_candidates() -> None:
+    plan = un.plan("reduce", "wse2", shape=(16, 16), elements=256, algorithm="kd-tree", target="csl")
+    assert plan.params["chunk"] == "8"
+    assert [c["expressible"] for c in plan.candidates] == [True]
+    asked = un.plan("reduce", "wse2", shape=(16, 16), elements=256, params={"chunk": "4"}, target="csl")
+    assert asked.params["chunk"] == "4"
+    plain = un.plan("reduce", "wse2", shape=(16, 16), elements=256)
+    assert {c["expressible"] for c in plain.candidates} == {None}
+    ran = call("plan", "reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--for", "csl")
+    assert ran.code == 0, ran.err
+    assert "for csl" in ran.out
+    ran = call("plan", "reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--for", "cls")
+    assert ran.code == 2
+    assert "'cls' is not a format; accepted are astra-sim, chakra, csl" in ran.err
 
 
 def test_wrong_input(tmp_path: Path) -> None:

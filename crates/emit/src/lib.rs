@@ -14,7 +14,7 @@ pub mod registers;
 pub mod tuning;
 
 use unisono_collective::{Dtype, Operator};
-use unisono_lower::{File, VerifiedFile, wafer::LowerError};
+use unisono_lower::{File, Placement, VerifiedFile, wafer::LowerError};
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,31 @@ pub trait Emitter: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// The files, or why there are none. What was written is checked before it is handed out.
+
+    /// Values of parameters that algorithms take for this target, where the user gives no others.
+    fn params(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The placement in which the target has a schedule, if it is another one than the file's. The emitted code, its
+    /// simulation and its predicted time are those of this placement.
+    ///
+    /// # Errors
+    /// The reason why the target has none.
+    fn adapt(&self, _file: &File) -> Result<Option<Placement>, Refused> {
+        Ok(None)
+    }
+
+    /// Returns whether the target can express a schedule, without writing files where that takes long.
+    ///
+    /// # Errors
+    /// The reason why it cannot.
+    fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
+        self.emit(proven).map(drop)
+    }
+
+    /// The files, or why there are none. What was written is checked before it is handed out. An emitter that adapts
+    /// placements adapts this one too.
     ///
     /// # Errors
     /// The reason why the target cannot express the schedule.

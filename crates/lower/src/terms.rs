@@ -39,6 +39,9 @@ pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
+    /// Cycles of the slowest way if every PE takes its children one after the other, where the algorithm states them. The
+    /// model `links` takes them for its own.
+    pub in_turn: Option<f64>,
     /// What the algorithm chose for itself, in a few words.
     pub note: Option<String>,
 }
@@ -51,7 +54,7 @@ pub struct Estimate {
 
 impl Phase {
     pub fn new(name: &str, terms: Terms) -> Self {
-        Self { name: name.to_owned(), terms, sharper: None, note: None }
+        Self { name: name.to_owned(), terms, sharper: None, in_turn: None, note: None }
     }
 }
 

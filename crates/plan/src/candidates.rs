@@ -7,9 +7,10 @@ use unisono_base::{
     limits::{self, OverLimit},
 };
 use unisono_cost::Time;
+use unisono_emit::Emitter;
 use unisono_lower::{Estimate, Placed};
 
-use crate::{PlanError, Problem, Target};
+use crate::{PlanError, Problem, Target, expressible::suited};
 
 /// Where a time comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -105,9 +106,15 @@ pub(crate) const TIMING: &str = "the timing of candidates";
 ///
 /// # Errors
 /// No candidate; any other error of one of them.
-pub(crate) fn rank(problem: &Problem, wanted: &Params) -> Result<Vec<Timed>, PlanError> {
+pub(crate) fn rank(problem: &Problem, wanted: &Params, emitter: Option<&dyn Emitter>) -> Result<Vec<Timed>, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let mut listed: Vec<_> = target.candidates(c, wanted).into_iter().enumerate().collect();
+    if let Some(emitter) = emitter {
+        let case = target.case(c);
+        for (_, (algorithm, params)) in &mut listed {
+            *params = suited(emitter, &case, *algorithm, std::mem::take(params));
+        }
+    }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
     for (at, (algorithm, params)) in listed {

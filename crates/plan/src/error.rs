@@ -62,6 +62,10 @@ pub enum PlanError {
     Part { part: String, machine: String, accepted: &'static str },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]
     RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
+    #[error("'{found}' is not a format; accepted are {accepted}")]
+    Format { found: String, accepted: String },
+    #[error("{reason}")]
+    NotExpressible { reason: String },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
     NoCandidate { kind: String, shape: String, machine: String, hint: String },
     #[error("{} has no time by {model}: {message}", named(algorithm))]
@@ -81,6 +85,7 @@ impl PlanError {
         matches!(
             self,
             Self::NoCandidate { .. }
+                | Self::NotExpressible { .. }
                 | Self::NoPrediction { .. }
                 | Self::NotForMpi { .. }
                 | Self::NotOffered { .. }

@@ -9,6 +9,7 @@
 mod bound_certificate;
 mod candidates;
 mod error;
+mod expressible;
 mod forests;
 mod plan;
 mod problem;
@@ -25,8 +26,9 @@ pub mod workload;
 pub use bound_certificate::{BoundCertificate, BoundProof};
 pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;
+pub use expressible::{Expressible, emitter};
 pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
-pub use plan::{Plan, plan};
+pub use plan::{Plan, plan, plan_for};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use run::{Checked, Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate};

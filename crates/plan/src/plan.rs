@@ -4,20 +4,26 @@ use std::sync::OnceLock;
 
 use unisono_algorithms::{Means, Params};
 use unisono_base::limits::counted;
+use unisono_emit::Emitter;
 use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
     PlanError, Problem, Timed,
     candidates::{rank, time_and_spare},
+    expressible::{self, Expressible, mark, suited},
     stored::store_best,
     targets::kind_of,
 };
 
 pub struct Plan {
     pub problem: Problem,
-    /// Best first; never empty.
+    /// Best first; never empty. Those that the target of emitted code cannot express come last.
     pub candidates: Vec<Timed>,
+    /// The target of emitted code that the plan is for.
+    pub emitter: Option<&'static dyn Emitter>,
+    /// Whether that target can express each candidate.
+    pub expressible: Vec<Expressible>,
     built: OnceLock<Result<Placed, PlanError>>,
 }
 
@@ -26,17 +32,40 @@ pub struct Plan {
 /// # Errors
 /// Unknown names or parameters, cases that are not supported.
 pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
+    plan_for(problem, algorithm, params, None)
+}
+
+/// Ranks candidates in the form that a target of emitted code has, and chooses the best that it can express.
+///
+/// # Errors
+/// As [`plan`]; the target can express no candidate.
+pub fn plan_for(
+    problem: Problem,
+    algorithm: Option<&str>,
+    params: &Params,
+    emitter: Option<&'static dyn Emitter>,
+) -> Result<Plan, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let candidates = match algorithm {
         Some(name) => {
-            let (algorithm, params) = target.resolve(c, name, params)?;
+            let (algorithm, mut params) = target.resolve(c, name, params)?;
+            if let Some(emitter) = emitter {
+                params = suited(emitter, &target.case(c), algorithm, params);
+            }
             let mut one = [time_and_spare(&problem, algorithm, &params)?];
             target.simulate_best(c, &mut one)?;
             Vec::from(one)
         }
-        None => rank(&problem, params)?,
+        None => rank(&problem, params, emitter.map(|e| e as &dyn Emitter))?,
     };
-    Ok(Plan { problem, candidates, built: OnceLock::new() })
+    let (candidates, expressible) = match emitter {
+        Some(emitter) => mark(&problem, emitter, candidates)?,
+        None => {
+            let unmarked = vec![None; candidates.len()];
+            (candidates, unmarked)
+        }
+    };
+    Ok(Plan { problem, candidates, emitter, expressible, built: OnceLock::new() })
 }
 
 impl Plan {
@@ -50,7 +79,13 @@ impl Plan {
     /// It is larger than its tables can hold.
     pub fn built(&self) -> Result<&Placed, PlanError> {
         let build = || {
-            let mut built = self.problem.target.build(self.problem.collective, self.best())?;
+            let mut built = match self.emitter {
+                None => self.problem.target.build(self.problem.collective, self.best())?,
+                Some(emitter) => {
+                    let File { schedule, placement, .. } = expressible::built(&self.problem, emitter, self.best())?;
+                    Placed { schedule, placement }
+                }
+            };
             built.schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
             Ok(built)
         };

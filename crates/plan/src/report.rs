@@ -8,7 +8,7 @@ use unisono_algorithms::Params;
 use unisono_cost::{Bound, Time, tightest};
 use unisono_lower::{File, Terms};
 
-use crate::{Plan, PlanError, Problem, TimeSource, Timed};
+use crate::{Expressible, Plan, PlanError, Problem, TimeSource, Timed};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PhaseReport {
@@ -55,6 +55,10 @@ pub struct CandidateReport {
     pub seconds: f64,
     pub ratio: Option<f64>,
     pub source: TimeSource,
+    /// Whether the target of emitted code can express it; `None` without a target, and where that was not found out.
+    pub expressible: Option<bool>,
+    /// The reason why the target cannot.
+    pub refused: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -71,6 +75,8 @@ pub struct PlanReport {
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
     pub model: &'static str,
+    /// The target of emitted code that the plan is for.
+    pub target: Option<&'static str>,
     /// Whether inputs, outputs and scratch memory fit the memory of a PE; `None` where PEs have no such limit.
     pub fits_sram: Option<bool>,
     pub predicted: Prediction,
@@ -98,13 +104,15 @@ impl Plan {
         let (target, c, best) = (&self.problem.target, &self.problem.collective, self.best());
         let bound = tightest(&self.problem.cost());
         let least = bound.map(|(_, time)| time);
-        let candidate = |t: &Timed| CandidateReport {
+        let candidate = |(t, mark): (&Timed, &Expressible)| CandidateReport {
             algorithm: t.algorithm.name(),
             params: map(&t.params),
             cycles: t.time.cycles,
             seconds: t.time.seconds,
             ratio: ratio(t, least),
             source: t.source,
+            expressible: mark.as_ref().map(Result::is_ok),
+            refused: mark.as_ref().and_then(|m| m.clone().err()),
         };
         let details = target.details(self)?;
         let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
@@ -121,12 +129,13 @@ impl Plan {
             algorithm: best.algorithm.name(),
             params: map(&best.params),
             model: target.model(),
+            target: self.emitter.map(|e| e.name()),
             fits_sram: details.fits_sram,
             predicted,
             lower_bound: bound.map(bound_report),
             ratio: ratio(best, least),
             note: details.note,
-            candidates: self.candidates.iter().map(candidate).collect(),
+            candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
         })
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::Kind;
 use unisono_plan::{
-    BoundCertificate, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, plan as plan_of,
+    BoundCertificate, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, emitter, plan_for,
     sweep_point as point_of,
 };
 
@@ -129,7 +129,7 @@ impl Plan {
 }
 
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn plan(
     py: Python<'_>,
@@ -143,11 +143,13 @@ pub fn plan(
     params: Option<&Bound<'_, PyDict>>,
     model: Option<&str>,
     places: Option<Vec<u32>>,
+    target: Option<&str>,
 ) -> PyResult<Plan> {
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
     let made = detached(py, || {
-        Plan::new(Arc::new(plan_of(Problem::new(&request.asked(machine, model))?, algorithm, &params)?))
+        let emitter = target.map(emitter).transpose()?;
+        Plan::new(Arc::new(plan_for(Problem::new(&request.asked(machine, model))?, algorithm, &params, emitter)?))
     })?;
     made.map_err(plan_error)
 }

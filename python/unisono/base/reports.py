@@ -132,6 +132,10 @@ class Candidate(TypedDict):
     seconds: float
     ratio: float | None
     source: str
+    #: Whether the target of emitted code can express it; None without a target, and where that was not found out.
+    expressible: bool | None
+    #: The reason why the target cannot.
+    refused: str | None
 
 
 class PlanReport(TypedDict):
@@ -149,6 +153,8 @@ class PlanReport(TypedDict):
     algorithm: str
     params: dict[str, str]
     model: str
+    #: The target of emitted code that the plan is for.
+    target: str | None
     fits_sram: bool | None
     predicted: PredictedTime
     lower_bound: Bound | None

@@ -41,6 +41,7 @@ class Request:
     nodes: int | None = None
     subset: list[int] | None = None
     fail: tuple[str, ...] = ()
+    target: str | None = None
 
     def count(self) -> int:
         """Elements asked for."""
@@ -67,13 +68,23 @@ class Request:
                 algorithm=self.algorithm,
                 params=dict(self.param) or None,
                 model=self.model,
+                target=self.target,
             )
 
 
-def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: str, *, runs: bool = False) -> Schedule:
+def schedule_of(
+    what: str,
+    machine: str | None,
+    options: dict[str, Any],
+    verb: str,
+    *,
+    runs: bool = False,
+    target: str | None = None,
+) -> Schedule:
     """The schedule in the file of that name, or the one planned for the collective of that name.
 
     A command that ``runs`` the schedule of a file may take a model for it; what else a file has no use for is refused.
+    A plan is for ``target``, a format of emitted code.
     """
     # A barrier has no size, so a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
@@ -82,7 +93,7 @@ def schedule_of(what: str, machine: str | None, options: dict[str, Any], verb: s
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must say where")
         refuse_unused(COLLECTIVE)
-        return Request(collective=what, machine=machine, **options).plan().schedule
+        return Request(collective=what, machine=machine, target=target, **options).plan().schedule
     if not exists(what):
         raise InputError(
             f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
@@ -269,8 +280,22 @@ algorithm_options = _stack(
     model_option,
 )
 
+target_option = click.option(
+    "--for",
+    "target",
+    metavar="FORMAT",
+    help="Plan what this format of 'unisono emit', such as csl, can express, in the form that it has there.",
+)
+
 plan_options = _stack(
-    machine_option, shape_options, size_options, data_options, root_option, algorithm_options, json_option
+    machine_option,
+    shape_options,
+    size_options,
+    data_options,
+    root_option,
+    algorithm_options,
+    target_option,
+    json_option,
 )
 _machine_and_plan_options = (
     click.option(

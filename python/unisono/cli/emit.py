@@ -8,7 +8,7 @@ from unisono import UnsupportedError, emit_files
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import one_of, print_json, print_lines, working
-from unisono.planning.emission import FORMATS, check_target, write_target
+from unisono.planning.emission import FORMATS, PLANNED_FORMATS, check_target, write_target
 
 __all__ = ["emit"]
 
@@ -28,11 +28,15 @@ __all__ = ["emit"]
 def emit(file_or_collective: str, machine: str | None, target: str, output: str, as_json: bool, **options: Any) -> int:
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
     check_target(output)
-    schedule = schedule_of(file_or_collective, machine, options, "emit")
+    planned_for = target if target in PLANNED_FORMATS else None
     try:
+        schedule = schedule_of(file_or_collective, machine, options, "emit", target=planned_for)
         with working("emitting"):
             files = emit_files(schedule, target)
     except UnsupportedError as refused:
+        # Other reasons why there is no plan are errors of the request.
+        if not str(refused).startswith(f"{target} cannot express"):
+            raise
         if as_json:
             print_json({"files": [], "target": target, "refused": str(refused)})
         return say(str(refused), NO)

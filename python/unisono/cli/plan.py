@@ -164,7 +164,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     elif predicted["terms"] is not None:
         print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
-    print_candidates(report["candidates"], candidates)
+    print_candidates(report["candidates"], candidates, report["target"])
 
 
 def _numbers(terms: Mapping[str, Any]) -> list[str]:
@@ -177,8 +177,10 @@ def _print_phases(phases: list[Phase]) -> None:
     print_lines(*(f"{phase['name']}: {phase['note']}" for phase in phases if phase["note"]), "")
 
 
-def print_candidates(candidates: list[Candidate], limit: int | None) -> None:
-    """Prints a table of candidates, best first."""
+def print_candidates(candidates: list[Candidate], limit: int | None, target: str | None = None) -> None:
+    """Prints a table of candidates, best first; for a target, with a column that says which it can express."""
+    marks = [f"for {target}"] if target is not None else []
+    answers = {True: "yes", False: "no", None: "-"}
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     rows = [
         [
@@ -187,10 +189,14 @@ def print_candidates(candidates: list[Candidate], limit: int | None) -> None:
             *(number(candidate["cycles"]) for _ in cycles),
             microseconds(candidate["seconds"]),
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
+            *(answers[candidate["expressible"]] for _ in marks),
         ]
         for candidate in candidates[:limit]
     ]
     right = [*cycles, "µs", "ratio"]
-    print_table(["candidate", "parameters", *right], rows, right=right)
+    print_table(["candidate", "parameters", *right, *marks], rows, right=right)
+    refused = next((c for c in candidates if c["refused"] is not None), None)
+    if refused is not None:
+        print_lines(f"{refused['algorithm']} {params_text(refused['params'])}: {refused['refused']}")
     if limit is not None and len(candidates) > limit:
         print_lines(f"and {len(candidates) - limit} more: --all")

@@ -12,6 +12,7 @@ from unisono.base.reports import Diagnostic
 __all__ = [
     "FORMATS",
     "IMPORTED_FORMATS",
+    "PLANNED_FORMATS",
     "check_registers",
     "check_target",
     "emit",
@@ -22,6 +23,8 @@ __all__ = [
 
 #: The names of all targets, and of all formats that are read.
 FORMATS = tuple(row["name"] for row in _core.emitters())
+#: Formats that have schedules in another form than the machine, so that a plan for them may choose another algorithm.
+PLANNED_FORMATS = ("csl",)
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 

@@ -26,6 +26,7 @@ def plan(
     algorithm: str | None = None,
     params: dict[str, str] | None = None,
     model: str | None = None,
+    target: str | None = None,
 ) -> Plan:
     """The best schedule of a collective by the machine's model, beside every candidate.
 
@@ -34,15 +35,20 @@ def plan(
     parameters; without it, ``params`` leave only candidates that have them. ``model`` is one of the machine's; with
     ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
 
+    With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form that this
+    format has, and the best one is the best that it can express. Each candidate's ``expressible`` is then True or
+    False, with the reason in ``refused``, or None if it was not found out.
+
     Raises:
         InputError: a name, size, shape or root that does not exist.
-        UnsupportedError: the algorithm does not support this case.
+        UnsupportedError: the algorithm does not support this case, or the target can express no candidate.
 
     """
     kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
     count = element_count(elements, bytes, of, kind)
     only = None if algorithm is None else names.algorithm(algorithm)
-    return _core.plan(kind, with_shape(machine, shape), count, of, how, checked_root(root), only, params, model)
+    on, at = with_shape(machine, shape), checked_root(root)
+    return _core.plan(kind, on, count, of, how, at, only, params, model, target=target)
 
 
 def bounds(

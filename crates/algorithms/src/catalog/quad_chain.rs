@@ -49,8 +49,8 @@ impl Algorithm for QuadChain {
         build(case, &trees(case), chunk(INFO.name, params)?)
     }
 
-    fn profile(&self, case: &Case, _: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case))))
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        Some(Profile::Terms(estimate(case, &trees(case), chunk(INFO.name, params).ok()?)))
     }
 
     fn size(&self, case: &Case, _: &Params) -> Size {

@@ -95,7 +95,7 @@ impl Algorithm for QuadTwoPhase {
     }
 
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?)))
+        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?, chunk(INFO.name, params).ok()?)))
     }
 
     fn size(&self, case: &Case, _: &Params) -> Size {

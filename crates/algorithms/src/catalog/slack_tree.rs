@@ -286,7 +286,7 @@ impl Algorithm for SlackTree {
     }
 
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?)))
+        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?, chunk(INFO.name, params).ok()?)))
     }
 
     fn size(&self, case: &Case, params: &Params) -> Size {
@@ -374,7 +374,7 @@ mod tests {
             for tree in grown(grid, 0, 2, 2) {
                 let children = tree.children_by_arrival(grid, 5);
                 let parent = |pe: u32| tree.0[pe as usize];
-                let (ready, ..) = tree.latency(&children, 5, |pe| grid.distance(pe, parent(pe)));
+                let (ready, ..) = tree.latency(&children, 5, |pe| grid.distance(pe, parent(pe)), 1);
                 assert!(ready < 2 * side + 70, "{ready} cycles on {grid}");
             }
         }

@@ -77,7 +77,7 @@ impl Algorithm for Snake {
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
         let c = case.collective;
         let sides = line_case(&Chain, case, c.ranks, position(case.grid(), c.root), params).ok()?;
-        Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case.wavelets())] }))
+        Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case)] }))
     }
 
     /// On a line it is the chain.

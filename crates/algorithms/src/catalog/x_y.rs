@@ -61,7 +61,7 @@ pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
     {
         let tree = line_param("x-y", param, DEFAULT, &[], params).ok()?;
         if pes > 1 {
-            phases.push(reduce_estimate(name, tree, &line_case(tree, case, pes, at, params).ok()?, case.wavelets()));
+            phases.push(reduce_estimate(name, tree, &line_case(tree, case, pes, at, params).ok()?, case));
         }
     }
     Some(Estimate { phases })

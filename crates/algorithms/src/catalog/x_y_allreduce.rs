@@ -149,7 +149,7 @@ impl Algorithm for XYAllreduce {
             }
             let tree = tree(axis, params).ok()?;
             let sides = line_case(tree, case, pes, 0, params).ok()?;
-            phases.push(reduce_estimate(axis.tree[0], tree, &sides, case.wavelets()));
+            phases.push(reduce_estimate(axis.tree[0], tree, &sides, case));
             phases.push(Phase::new(axis.tree[1], flood_terms(Grid::new(1, pes), 0, case.wavelets())));
         }
         Some(Profile::Terms(Estimate { phases }))

@@ -15,11 +15,21 @@ pub fn estimate_steps(case: &Case, trees: u32) -> u128 {
     A_PE * u128::from(trees) * u128::from(case.grid().count())
 }
 
+/// Cycles that a chunk takes from a PE's way to its parent, one for a chunk of one element.
+fn chunk_cycles(chunk: u32, trees: u32) -> u32 {
+    let more = u64::from(chunk.saturating_sub(1)) * u64::from(2 * trees - 1) / u64::from(trees);
+    u32::try_from(more + 1).unwrap_or(u32::MAX)
+}
+
 /// The terms, with the time of the way that is in fact the slowest: near PEs may be many messages away and far ones few, so
 /// the farthest hops and the most messages need not be those of one way. T is the time of the root's first element, and then
 /// what the busiest PE needs for all others. Where few links carry more than that, their streams are not all there at the
 /// same time: half of what is beyond counts, as simulations up to 256 x 256 say.
-pub fn estimate(case: &Case, trees: &[Tree]) -> Estimate {
+///
+/// A PE that takes chunks of c elements has c elements of each child except the last before it sends. They take c cycles
+/// of a datapath that the lanes of the other trees want too; with T trees they get it in 1 - 1/T of these cycles, as
+/// simulations say, so each level waits (c - 1) (2 - 1/T) cycles longer for such a child.
+pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let pes: usize = narrow(case.grid().count());
     let ways = Ways::of(case, trees);
     let (mut links, mut work, mut received, mut sent) = (vec![0; pes * 4], vec![0; pes], vec![0; pes], vec![0; pes]);
@@ -40,7 +50,8 @@ pub fn estimate(case: &Case, trees: &[Tree]) -> Estimate {
         }
         let children = tree.children_by_arrival(case.grid(), depth_cycles(case));
         work.iter_mut().zip(&children).for_each(|(w, c)| *w += wavelets * (c.len() as u64).max(1));
-        let (ready, far, deep) = tree.latency(&children, depth_cycles(case), |pe| hops[pe as usize]);
+        let waits = chunk_cycles(chunk.min(share.len), narrow(trees.len()));
+        let (ready, far, deep) = tree.latency(&children, depth_cycles(case), |pe| hops[pe as usize], waits);
         (first, distance, depth) = (first.max(ready), distance.max(far), depth.max(deep));
     }
     let most = |of: &[u64]| of.iter().copied().max().unwrap_or(0) as f64;

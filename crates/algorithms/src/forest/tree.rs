@@ -47,21 +47,28 @@ impl Tree {
             let own = &mut children[pe as usize];
             let arrival = |child: u32| ready[child as usize] + grid.distance(child, pe) + depth_cycles - 1;
             own.sort_by_key(|&child| (arrival(child), child));
-            ready[pe as usize] = first_out(own.iter().map(|&child| arrival(child)));
+            ready[pe as usize] = first_out(own.iter().map(|&child| arrival(child)), 1);
         }
         children
     }
 
     /// Along the slowest way to the root, each the most there is: cycles to the end of the first element, hops, messages.
-    /// `children` are in the order in which PEs take them, and `hops` are those of the edge to a PE's parent.
-    pub fn latency(&self, children: &[Vec<u32>], depth_cycles: u32, hops: impl Fn(u32) -> u32) -> (u32, u32, u32) {
+    /// `children` are in the order in which PEs take them, which takes `chunk` cycles for each except the last, and `hops` are
+    /// those of the edge to a PE's parent.
+    pub fn latency(
+        &self,
+        children: &[Vec<u32>],
+        depth_cycles: u32,
+        hops: impl Fn(u32) -> u32,
+        chunk: u32,
+    ) -> (u32, u32, u32) {
         let mut at: Vec<(u32, u32, u32)> = vec![(0, 0, 0); self.0.len()];
         let mut last = (0, 0, 0);
         for pe in self.downward(children).into_iter().rev() {
             poll();
             let own = || children[pe as usize].iter().map(|&child| (at[child as usize], hops(child)));
             last = (
-                first_out(own().map(|((ready, ..), hops)| ready + hops + depth_cycles - 1)),
+                first_out(own().map(|((ready, ..), hops)| ready + hops + depth_cycles - 1), chunk),
                 own().map(|((_, far, _), hops)| far + hops).max().unwrap_or(0),
                 own().map(|((.., deep), _)| deep + 1).max().unwrap_or(0),
             );
@@ -71,7 +78,10 @@ impl Tree {
     }
 }
 
-/// When a PE has sent its first element: an operation for each child, or one if it only sends.
-fn first_out(arrivals: impl Iterator<Item = u32>) -> u32 {
-    arrivals.fold(0, |done, arrival| done.max(arrival) + 1).max(1)
+/// When a PE has sent its first element: an operation for its last child, or one if it only sends, after `chunk` for each
+/// other child.
+fn first_out(arrivals: impl ExactSizeIterator<Item = u32>, chunk: u32) -> u32 {
+    let last = arrivals.len().saturating_sub(1);
+    let taken = |n| if n == last { 1 } else { chunk };
+    arrivals.enumerate().fold(0, |done: u32, (n, arrival)| done.max(arrival).saturating_add(taken(n))).max(1)
 }

@@ -60,10 +60,12 @@ pub fn line_case(
     tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles(), &mine)
 }
 
-/// One phase of a reduce over `sides`.
-pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, wavelets: u64) -> Phase {
+/// One phase of a reduce over `sides`, for the vector of `case`.
+pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, case: &Case) -> Phase {
+    let wavelets = case.wavelets();
     let (sharper, note) = (tree.sharper(sides, wavelets), tree.note(sides));
-    Phase { sharper, note, ..Phase::new(name, sides.terms(wavelets)) }
+    let in_turn = sides.in_turn(wavelets, case.depth_cycles());
+    Phase { sharper, note, in_turn, ..Phase::new(name, sides.terms(wavelets)) }
 }
 
 /// Makes an algorithm of a tree.
@@ -102,7 +104,7 @@ impl<T: LineTree> Algorithm for Line<T> {
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
         let c = case.collective;
         let sides = line_case(&self.0, case, c.ranks, c.root, params).ok()?;
-        Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &self.0, &sides, case.wavelets())] }))
+        Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &self.0, &sides, case)] }))
     }
 
     fn line_tree(&self) -> Option<&dyn LineTree> {

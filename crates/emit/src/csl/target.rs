@@ -3,6 +3,8 @@
 //! All are parameters, because not all are in the public text. `code_bytes` is an estimate: no size of compiled code is
 //! public, one third party plans with 38 KiB of data in the 48 KiB of a PE.
 
+use unisono_lower::wafer::Needs;
+
 /// What a project may use. Ids stand in the order in which they are handed out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
@@ -32,6 +34,8 @@ pub struct SdkTarget {
     pub code_bytes: u64,
     /// The task that a control wavelet names; 31 is none.
     pub control_task: u32,
+    /// The placements from which programs are emitted.
+    pub needs: Needs,
 }
 
 impl SdkTarget {
@@ -51,6 +55,7 @@ impl SdkTarget {
         sram_bytes: 48 * 1024,
         code_bytes: 10 * 1024,
         control_task: 31,
+        needs: Needs { chunk: 8 },
     };
 
     /// Payload of a control wavelet with the one command "advance the switch", not handed to any PE: command in bits 22

@@ -1,6 +1,9 @@
 //! CSL as a registered emitter: lowered, written, read back and checked.
 
-use unisono_lower::{Placement, VerifiedFile, wafer::lower};
+use unisono_lower::{
+    File, GridPlacement, OnGrid, Placement, VerifiedFile,
+    wafer::{WaferProgram, lower},
+};
 use unisono_machine::Wafer;
 
 use super::{Project, SdkTarget, check, emit, normalised, read};
@@ -9,6 +12,29 @@ use crate::{Emitter, Files, Refused};
 pub struct Csl;
 
 const NAME: &str = "csl";
+const TARGET: SdkTarget = SdkTarget::WSE2_SDK_1_0;
+
+/// The wafer of a file and its placement there.
+fn on_wafer(file: &File) -> Result<(&Wafer, &GridPlacement), Refused> {
+    let refused = |reason: String| Refused { target: NAME, reason };
+    let machine = file.machine.as_ref();
+    let machine = machine.ok_or_else(|| refused("it has no machine; place it on a wafer".to_owned()))?;
+    let wafer = machine.get::<Wafer>().ok_or_else(|| refused(format!("{} is not a wafer", machine.name())))?;
+    let placement = file.placement.as_ref().and_then(Placement::grid);
+    Ok((wafer, placement.ok_or_else(|| refused("it has no placement; place it on a wafer".to_owned()))?))
+}
+
+fn adapted(file: &File, placement: &GridPlacement) -> Result<GridPlacement, Refused> {
+    let placed = OnGrid { schedule: &file.schedule, placement };
+    TARGET.needs.adapt(placed).map_err(|e| Refused::lowering(NAME, &e))
+}
+
+/// The wafer program that is emitted for a file.
+fn program(proven: &VerifiedFile) -> Result<WaferProgram, Refused> {
+    let (wafer, placement) = on_wafer(proven.file())?;
+    let placement = adapted(proven.file(), placement)?;
+    lower(proven.verified(), &placement, wafer).map_err(|e| Refused::lowering(NAME, &e))
+}
 
 impl Emitter for Csl {
     fn name(&self) -> &'static str {
@@ -23,20 +49,23 @@ impl Emitter for Csl {
         "docs/csl.md"
     }
 
+    /// The chunk of [`SdkTarget::needs`], so that models time what is emitted.
+    fn params(&self) -> &'static [(&'static str, &'static str)] {
+        &[("chunk", "8")]
+    }
+
+    fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {
+        let (_, placement) = on_wafer(file)?;
+        let adapted = adapted(file, placement)?;
+        Ok((adapted != *placement).then_some(Placement::Grid(adapted)))
+    }
+
+    fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
+        super::write::accepts(&program(proven)?, &TARGET)
+    }
+
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
-        let file = proven.file();
-        let refused = |reason: String| Err(Refused { target: NAME, reason });
-        let Some(machine) = &file.machine else {
-            return refused("it has no machine; place it on a wafer".to_owned());
-        };
-        let Some(wafer) = machine.get::<Wafer>() else {
-            return refused(format!("{} is not a wafer", machine.name()));
-        };
-        let Some(placement) = file.placement.as_ref().and_then(Placement::grid) else {
-            return refused("it has no placement; place it on a wafer".to_owned());
-        };
-        let program = lower(proven.verified(), placement, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
-        let target = SdkTarget::WSE2_SDK_1_0;
+        let (program, target) = (program(proven)?, TARGET);
         let files = emit(&program, &target)?;
         // What does not read back to the same program, or breaks a rule of the language, is a fault of this emitter: it
         // is refused rather than handed to a compiler.

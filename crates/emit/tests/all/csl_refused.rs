@@ -4,6 +4,7 @@ use crate::common;
 
 use common::*;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_emit::csl;
 use unisono_lower::wafer::{End, PeProgram, Port, Position, Step, WaferProgram};
 use unisono_machine::Grid;
 
@@ -18,6 +19,12 @@ fn with_step(step: Step) -> WaferProgram {
         threads: vec![vec![step]],
         ..PeProgram::default()
     })
+}
+
+/// Emits an operation, and reads it back; nothing sends what it receives.
+fn round_trip_of(step: Step) {
+    let program = with_step(step);
+    assert!(csl::read(&emit(&program)).unwrap() == csl::normalised(&program));
 }
 
 fn with_positions(positions: &[Position]) -> WaferProgram {
@@ -106,9 +113,18 @@ fn operations() {
     check(&with_step(step(4, &[End::In(0), End::In(4), End::In(8)], End::Out(0))), "3 sources");
     check(&with_step(step(4, &[], End::Out(0))), "0 sources");
     check(&with_step(step(4, &[fabric(0), fabric(0)], End::Out(0))), "both sources are color 0");
-    let mut chunked = step(4, &[fabric(0), fabric(1)], End::Out(0));
-    chunked.0.chunk = 4;
-    check(&with_step(chunked), "in chunks of 4 elements");
+    let in_turns = |sources: &[End]| {
+        let mut chunked = step(4, sources, End::Out(0));
+        chunked.0.chunk = 4;
+        chunked
+    };
+    round_trip_of(in_turns(&[fabric(0), fabric(1)]));
+    round_trip_of(in_turns(&[End::In(0), fabric(0), fabric(1), fabric(2)]));
+    check(&with_step(in_turns(&[fabric(0), fabric(1), End::In(0)])), "memory behind a fabric source");
+    check(&with_step(in_turns(&[End::In(0), fabric(1), fabric(1)])), "both sources are color 1");
+    let mut switching = in_turns(&[End::In(0), fabric(0), fabric(1)]);
+    (switching.2, switching.0.advance) = (vec![fabric(2)], Some(2));
+    check(&with_step(switching), "an operation in turns that switches a color");
     check(&with_step(step(0, &[End::In(0)], End::Out(0))), "0 elements");
     check(&with_step(step(65, &[End::In(0)], End::Out(0))), "input[0..65], but input has 64");
     check(&with_step(step(4, &[End::In(0)], End::Tmp(0))), "scratch[0..4], but scratch has 0");

@@ -187,12 +187,15 @@ impl OnWafer {
         let Ok((algorithm, params)) = resolve(name, &case, &given) else { return Ok(None) };
         limits::admit(TIMING, 0, algorithm.size(&case, &params).profile_steps)?;
         let Some(Profile::Terms(estimate)) = algorithm.profile(&case, &params) else { return Ok(None) };
-        if estimate.phases.iter().all(|phase| phase.sharper.is_none()) {
+        if estimate.phases.iter().all(|phase| phase.sharper.is_none() && phase.in_turn.is_none()) {
             return Ok(None);
         }
         let mut again = build(algorithm, &case, &params)?;
         again.schedule.set_origin(schedule.origin());
-        let same = again.schedule == *schedule && again.grid().is_some_and(|grid| grid.placement == placed.placement);
+        // Colors and the pace of leaves, which a target of emitted code may change, do not enter the terms.
+        let timed = |p: &GridPlacement| GridPlacement { colors: Vec::new(), pace: 1, ..p.clone() };
+        let same = again.schedule == *schedule
+            && again.grid().is_some_and(|grid| timed(grid.placement) == timed(placed.placement));
         Ok(same.then_some(estimate))
     }
 

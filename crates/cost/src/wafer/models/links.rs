@@ -1,9 +1,13 @@
 //! T = max(c, l) + L + (2 T_R + 1) D, with l the largest load of a directed link and c the most element operations of
 //! a PE (an n-source combine costs max(1, n - 1) an element; a PE that only sends works too).
 //!
+//! Where an algorithm states the way of its vectors through PEs that take their children one after the other, that time
+//! stands in place of the formula, or the largest link load if that is more.
+//!
 //! It replaces the averages of Eq. 1 by the places that are in fact the slowest, and counts the distance beside both.
 
-use unisono_lower::Terms;
+use unisono_base::Cycles;
+use unisono_lower::{Phase, Terms};
 
 use super::Model;
 
@@ -25,5 +29,15 @@ impl Model for Links {
     fn beside_depth(&self, t: &Terms) -> f64 {
         // Work without a message is a copy in memory, which no term of the paper counts either.
         if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }
+    }
+
+    fn phase(&self, phase: &Phase, depth_cycles: f64) -> Cycles {
+        match (phase.sharper, phase.in_turn) {
+            (None, Some(in_turn)) => Cycles(in_turn.max(phase.terms.max_link_load + depth_cycles)),
+            (sharper, _) => {
+                let beside = sharper.map_or_else(|| self.beside_depth(&phase.terms), |s| s.cycles_beside_depth);
+                Cycles(beside + depth_cycles * phase.terms.depth)
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A task as a thread: a choice by the number of the step to start, with waits, signals and the end.
 
 use super::{
-    threads::{Notes, Run, Step, activated, is_unblock, run},
+    threads::{Move, Notes, Run, Step, activated, is_unblock, moved, run},
     tree::{Expr, Stmt, StmtKind},
 };
 
@@ -12,6 +12,9 @@ pub struct Thread {
     pub signals: Vec<(u64, u32)>,
     pub ends: bool,
 }
+
+/// The first step and the rounds of a loop that a step ends, if it ends one.
+type EndOf = Option<(usize, u64)>;
 
 impl Thread {
     pub fn read(&mut self, body: &[Stmt]) -> Result<(), String> {
@@ -80,16 +83,13 @@ impl Thread {
             }
             _ => (Vec::new(), body),
         };
-        let [first, rest @ ..] = body else {
-            return Err(format!("step {n} is empty"));
-        };
-        if first.kind != set(&format!("step_{t}"), n + 1) {
-            return Err(format!("step {n} does not go on to step {}", n + 1));
-        }
+        let (end_of, rest) = self.next(body, n)?;
         let mut notes = Notes::default();
         let mut found: Option<Run> = None;
+        let mut moves: Vec<Move> = Vec::new();
         for s in rest {
             match (&s.kind, &mut found) {
+                (kind, Some(_)) if moved(kind).is_some() => moves.extend(moved(kind)),
                 (StmtKind::Note(note), None) => notes.take(note)?,
                 (StmtKind::Do(e), None) => found = Some(run(s.line, e, &mut notes)?),
                 // An operation in memory ends before the task does, which activates itself.
@@ -100,8 +100,37 @@ impl Thread {
             }
         }
         let run = found.ok_or_else(|| format!("step {n} has no operation"))?;
-        self.steps.push(Step { run, waits });
+        self.steps.push(Step { run, waits, moves, end_of });
         Ok(())
+    }
+
+    /// Takes off `step_t = n + 1;`, or the end of a loop: `round_t += 1;`, then `if (round_t < rounds) { step_t = first; }
+    /// else { round_t = 0; step_t = n + 1; }`.
+    fn next<'a>(&self, body: &'a [Stmt], n: u64) -> Result<(EndOf, &'a [Stmt]), String> {
+        let t = self.number;
+        let (step, round) = (format!("step_{t}"), format!("round_{t}"));
+        let on = set(&step, n + 1);
+        let count = StmtKind::Assign { name: round.clone(), operator: "+=", value: Expr::Int(1) };
+        let wrong = || format!("step {n} does not go on to step {}", n + 1);
+        match body {
+            [] => Err(format!("step {n} is empty")),
+            [first, rest @ ..] if first.kind == on => Ok((None, rest)),
+            [first, Stmt { kind: StmtKind::If { arms, otherwise }, .. }, rest @ ..] if first.kind == count => {
+                let ([(condition, again)], [clear, last]) = (&arms[..], &otherwise[..]) else { return Err(wrong()) };
+                let Expr::Binary(left, "<", rounds) = condition else { return Err(wrong()) };
+                let [Stmt { kind: StmtKind::Assign { name, operator: "=", value }, .. }] = &again[..] else {
+                    return Err(wrong());
+                };
+                let first = value.int().filter(|&first| *name == step && first <= n);
+                let (Some(first), Some(rounds)) = (first, rounds.int()) else { return Err(wrong()) };
+                if left.name() != Some(&round) || clear.kind != set(&round, 0) || last.kind != on {
+                    return Err(wrong());
+                }
+                let first = usize::try_from(first).map_err(|_| wrong())?;
+                Ok((Some((first, rounds)), rest))
+            }
+            _ => Err(wrong()),
+        }
     }
 }
 

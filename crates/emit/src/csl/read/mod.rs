@@ -1,5 +1,6 @@
 //! Reads an emitted project: words, tree, the layout with its loops unrolled, the program files, the wafer program.
 
+mod assembly;
 mod code;
 mod config;
 mod expression;

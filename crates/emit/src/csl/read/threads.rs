@@ -28,6 +28,33 @@ pub struct Run {
 pub struct Step {
     pub run: Run,
     pub waits: Vec<(u32, u64)>,
+    pub moves: Vec<Move>,
+    /// The step ends a loop over chunks: its first step, and how often it runs.
+    pub end_of: Option<(usize, u64)>,
+}
+
+/// A descriptor that moves on by so many elements after a step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Move {
+    pub descriptor: String,
+    pub elements: u64,
+}
+
+impl Step {
+    pub fn new(run: Run) -> Self {
+        Self { run, waits: Vec::new(), moves: Vec::new(), end_of: None }
+    }
+}
+
+/// `d = @increment_dsd_offset(d, 8, f32);`
+pub fn moved(s: &StmtKind) -> Option<Move> {
+    let StmtKind::Assign { name, operator: "=", value } = s else { return None };
+    match value.call("@increment_dsd_offset")? {
+        [Expr::Name(same), Expr::Int(elements), Expr::Name(_)] if same == name => {
+            Some(Move { descriptor: name.clone(), elements: *elements })
+        }
+        _ => None,
+    }
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -44,7 +71,7 @@ pub struct Threads {
 }
 
 /// Operations that a file may hold with its loops unrolled.
-const MOST_STEPS: usize = 1 << 20;
+pub const MOST_STEPS: usize = 1 << 20;
 
 #[derive(Default)]
 pub struct Bodies<'a> {
@@ -170,6 +197,16 @@ impl Sequence {
                 StmtKind::Note(note) => self.notes.take(note).map_err(at)?,
                 StmtKind::For { range, body, .. } => {
                     let rounds = range_of(range).ok_or_else(|| at("a loop goes over `@range(u16, ..)`".to_owned()))?;
+                    let first = self.steps.len();
+                    if body.iter().any(|s| moved(&s.kind).is_some()) {
+                        self.read(body)?;
+                        let last = self.steps[first..].last_mut();
+                        match last.filter(|s| s.end_of.is_none()) {
+                            Some(last) => last.end_of = Some((first, rounds.size_hint().0 as u64)),
+                            _ => return Err(at("a loop over chunks of no operations, or in another".to_owned())),
+                        }
+                        continue;
+                    }
                     for _ in rounds {
                         let before = self.steps.len();
                         self.read(body)?;
@@ -181,8 +218,12 @@ impl Sequence {
                 StmtKind::Do(e) if is_unblock(e) => self.ends = true,
                 StmtKind::Do(e) => {
                     let run = run(s.line, e, &mut self.notes).map_err(at)?;
-                    self.steps.push(Step { run, waits: Vec::new() });
+                    self.steps.push(Step::new(run));
                 }
+                _ if moved(&s.kind).is_some() => match self.steps.last_mut() {
+                    Some(step) => step.moves.extend(moved(&s.kind)),
+                    None => return Err(at("a descriptor moves before an operation".to_owned())),
+                },
                 _ => return Err(at("`compute` has operations and loops of them".to_owned())),
             }
         }

@@ -78,6 +78,8 @@ pub fn readme(plan: &Plan, target: &SdkTarget) -> String {
     let switched = plan.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1);
     let again = if switched {
         "Switches end in another position than they started in: load again before a second run."
+    } else if plan.classes.iter().any(|c| c.key.partials().iter().any(|&n| n > 0)) {
+        "The counters and descriptors of chunks are not set back: load again before a second run."
     } else if !plan.tasks.is_empty() {
         "The counters of the threads are not set back: load again before a second run."
     } else {

@@ -4,7 +4,7 @@ use unisono_base::narrow;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{ColorRoute, End, Op, WaferProgram};
 
-use crate::csl::SdkTarget;
+use crate::csl::{SdkTarget, normal::in_turns};
 
 type Check = Result<(), String>;
 
@@ -19,7 +19,7 @@ pub fn check(program: &WaferProgram, target: &SdkTarget) -> Check {
         }
         colors_once(program.routes(pe)).map_err(at)?;
         for op in program.threads(pe).flat_map(|t| program.thread_ops(t)) {
-            operation(program, pe, op).map_err(at)?;
+            operation(program, pe, op, target).map_err(at)?;
         }
     }
     Ok(())
@@ -80,12 +80,17 @@ pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
 fn memory(program: &WaferProgram, pe: usize, target: &SdkTarget) -> Check {
     let (input, output) = vectors(&program.collective, narrow(pe));
     let scratch = program.scratch_elements(pe);
-    let elements = u64::from(input) + u64::from(output) + u64::from(scratch);
+    let partial = |op: usize| {
+        let o = program.op(op);
+        if in_turns(program.sources(op), o.chunk) { u64::from(o.chunk.min(o.len)) } else { 0 }
+    };
+    let partials = program.threads(pe).map(|t| program.thread_ops(t).map(partial).max().unwrap_or(0));
+    let elements = u64::from(input) + u64::from(output) + u64::from(scratch) + partials.sum::<u64>();
     let bytes = target.data_bytes(elements);
     let limit = target.sram_bytes.saturating_sub(target.code_bytes);
     if bytes > limit {
         return Err(format!(
-            "input, output and scratch memory take {bytes} bytes; {limit} of the {} remain beside the code",
+            "input, output, scratch memory and sums of chunks take {bytes} bytes; {limit} of the {} remain beside the code",
             target.sram_bytes
         ));
     }
@@ -143,7 +148,7 @@ fn positions(route: &ColorRoute, target: &SdkTarget) -> Check {
     Ok(())
 }
 
-fn operation(program: &WaferProgram, pe: usize, op: usize) -> Check {
+fn operation(program: &WaferProgram, pe: usize, op: usize, target: &SdkTarget) -> Check {
     let o = program.op(op);
     let (sources, sinks) = (program.sources(op), program.sinks(op));
     if o.len == 0 {
@@ -155,8 +160,8 @@ fn operation(program: &WaferProgram, pe: usize, op: usize) -> Check {
             sinks.len()
         ));
     }
-    operands(o, sources)?;
-    if sources.len() == 2 {
+    operands(o, sources, target)?;
+    if sources.len() > 1 {
         builtin(&program.collective)?;
     }
     if o.pace > 1 {
@@ -172,28 +177,39 @@ fn operation(program: &WaferProgram, pe: usize, op: usize) -> Check {
     Ok(())
 }
 
-fn operands(o: &Op, sources: &[End]) -> Check {
-    let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
-    match sources {
-        [_] => Ok(()),
-        [End::Fabric(a), End::Fabric(b)] if a == b => {
-            Err(format!("both sources are color {a}; a color has one input queue"))
-        }
-        [End::Fabric(_), End::Fabric(_)] if o.chunk != 1 => Err(format!(
-            "two fabric sources in chunks of {} elements; a vector operation takes one of each in turn",
-            o.chunk
-        )),
-        [_, _] => Ok(()),
-        _ if fabric > 1 && o.chunk >= o.len && o.len > 1 => Err(format!(
-            "{} sources, {fabric} of them from the fabric, vector after vector; a vector operation has 2 sources: combine one at a time, through memory",
-            sources.len()
-        )),
-        _ if fabric > 1 => Err(format!(
-            "an element-wise chunk: {} sources, {fabric} of them from the fabric, combined element by element; a vector operation has 2 sources",
-            sources.len()
-        )),
-        _ => Err(format!("an operation with {} sources; a vector operation has 1 or 2", sources.len())),
+fn operands(o: &Op, sources: &[End], target: &SdkTarget) -> Check {
+    let fabric = |s: &&End| matches!(s, End::Fabric(_));
+    let several = sources.iter().filter(fabric).count() > 1;
+    if let Some(End::Fabric(c)) =
+        (1..sources.len()).find(|&n| fabric(&&sources[n]) && sources[..n].contains(&sources[n])).map(|n| sources[n])
+    {
+        return Err(format!("both sources are color {c}; a color has one input queue"));
     }
+    match sources {
+        _ if in_turns(sources, o.chunk) => {}
+        [_] | [_, _] => return Ok(()),
+        _ => return Err(format!("an operation with {} sources; a vector operation has 1 or 2", sources.len())),
+    }
+    if o.chunk < 2 && o.len > 1 {
+        return Err(format!(
+            "an element-wise chunk: {} sources, {} of them from the fabric, combined element by element; take chunks of 2 or more in \
+             turns; a vector operation has 2 sources",
+            sources.len(),
+            sources.iter().filter(fabric).count()
+        ));
+    }
+    if !sources[1..].iter().all(|s| fabric(&s)) || !several {
+        return Err(
+            "an operation in turns with memory behind a fabric source; only the first source is memory".to_owned()
+        );
+    }
+    if o.chunk.min(o.len) > target.extent {
+        return Err(format!("chunks of {} elements; a vector operation has at most {}", o.chunk, target.extent));
+    }
+    if o.advance.is_some() || o.control.is_some() {
+        return Err("an operation in turns that switches a color; only one vector operation may".to_owned());
+    }
+    Ok(())
 }
 
 fn switching(o: &Op, sink: End) -> Check {

@@ -8,6 +8,7 @@ mod plan;
 mod queues;
 mod ranges;
 mod steps;
+mod turns;
 
 use unisono_lower::wafer::WaferProgram;
 
@@ -24,14 +25,26 @@ pub type Files = Vec<(String, String)>;
 /// Said at the head of every file that is emitted.
 const NOT_COMPILED: &str = "Written for Cerebras SDK 1.0 and the WSE-2. It was not compiled with the vendor's SDK.";
 
+/// Whether a wafer program has a CSL project.
+///
+/// # Errors
+/// As [`emit`].
+pub fn accepts(program: &WaferProgram, target: &SdkTarget) -> Result<(), Refused> {
+    plan(program, target).map(drop)
+}
+
+fn plan(program: &WaferProgram, target: &SdkTarget) -> Result<Plan, Refused> {
+    let refused = |reason| Refused { target: "csl", reason };
+    limits::check(program, target).map_err(refused)?;
+    Plan::new(program, target).map_err(refused)
+}
+
 /// The CSL project of a wafer program.
 ///
 /// # Errors
 /// What the target cannot express, with the number found and the limit.
 pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
-    let refused = |reason| Refused { target: "csl", reason };
-    limits::check(program, target).map_err(refused)?;
-    let plan = Plan::new(program, target).map_err(refused)?;
+    let plan = plan(program, target)?;
     let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target))];
     for (number, class) in plan.classes.iter().enumerate() {
         files.push((plan::file_name(number), pe::print(&plan, class, target)));

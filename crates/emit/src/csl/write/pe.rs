@@ -2,15 +2,16 @@
 //!
 //! One thread: its vector operations run one after the other in `compute`. Several: each is a task that starts one
 //! asynchronous operation, which activates the task again when it ends; `step_N` is the next operation to start,
-//! `done_N` how many have ended where others wait for that, `running` how many threads are left. Tasks do not interrupt
-//! each other, so these need no lock.
+//! `done_N` how many have ended where others wait for that, `round_N` counts the chunks of an operation in turns, and
+//! `running` how many threads are left. Tasks do not interrupt each other, so these need no lock. An operation takes the
+//! value that a descriptor has when it starts, so a descriptor may move on while the operation runs.
 
 use std::fmt::Write;
 
 use super::{
     NOT_COMPILED,
     plan::{Class, Operation, Plan},
-    steps::{self, Step},
+    steps::{self, Loop, Step},
 };
 use crate::csl::SdkTarget;
 
@@ -19,7 +20,8 @@ pub fn print(plan: &Plan, class: &Class, target: &SdkTarget) -> String {
     let threads: Vec<Vec<Step>> = key
         .threads
         .iter()
-        .map(|t| t.iter().enumerate().flat_map(|(n, o)| steps::of(plan, n, o, target)).collect())
+        .enumerate()
+        .map(|(t, ops)| ops.iter().enumerate().flat_map(|(n, o)| steps::of(plan, t, n, o, target)).collect())
         .collect();
     let mut text = format!(
         "// The program of {} of the {} PEs of a {} of {} {} on a grid of {} rows and columns.\n// {NOT_COMPILED}\n\n",
@@ -33,7 +35,7 @@ pub fn print(plan: &Plan, class: &Class, target: &SdkTarget) -> String {
     declarations(&mut text, plan, class, target);
     descriptors(&mut text, class, &threads);
     if let [] | [_] = &threads[..] {
-        sequence(&mut text, key.threads.first().map_or(&[], |t| t), threads.first());
+        sequence(&mut text, plan, key.threads.first().map_or(&[], |t| t), threads.first());
     } else {
         tasks(&mut text, plan, class, &threads);
     }
@@ -58,6 +60,9 @@ fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &SdkTarge
     if key.scratch > 0 {
         put!(text, "var scratch = @zeros([{}]{dtype});\n", key.scratch);
     }
+    for (t, partial) in key.partials().into_iter().enumerate().filter(|p| p.1 > 0) {
+        put!(text, "var partial_{t} = @zeros([{partial}]{dtype});\n");
+    }
     put!(text, "var input_ptr: [*]{dtype} = &input;\n");
     put!(text, "var output_ptr: [*]{dtype} = &output;\n");
     if key.threads.iter().flatten().any(|o| o.control) {
@@ -80,9 +85,9 @@ fn descriptors(text: &mut String, class: &Class, threads: &[Vec<Step>]) {
         text.push('\n');
     }
     let mut seen = rustc_hash::FxHashSet::default();
-    for (name, value) in threads.iter().flatten().flat_map(|s| &s.descriptors) {
-        if seen.insert(name) {
-            put!(text, "const {name} = {value};\n");
+    for d in threads.iter().flatten().flat_map(|s| &s.descriptors) {
+        if seen.insert(&d.name) {
+            put!(text, "{} {} = {};\n", if d.moves { "var" } else { "const" }, d.name, d.value);
         }
     }
     if !class.key.threads.is_empty() {
@@ -91,7 +96,7 @@ fn descriptors(text: &mut String, class: &Class, threads: &[Vec<Step>]) {
 }
 
 /// One thread, with equal operations in a row as a loop.
-fn sequence(text: &mut String, operations: &[Operation], steps: Option<&Vec<Step>>) {
+fn sequence(text: &mut String, plan: &Plan, operations: &[Operation], steps: Option<&Vec<Step>>) {
     text.push_str("fn compute() void {\n");
     let steps = steps.map_or(&[][..], |s| s);
     let groups: Vec<&[Step]> = steps.chunk_by(|a, b| a.operation == b.operation).collect();
@@ -99,7 +104,9 @@ fn sequence(text: &mut String, operations: &[Operation], steps: Option<&Vec<Step
     let mut at = 0;
     while at < groups.len() {
         let operation = &operations[at];
-        let same = operations[at..].iter().take_while(|o| *o == operation).count();
+        // Descriptors that move do so once.
+        let repeated = || operations[at..].iter().take_while(|o| *o == operation).count();
+        let same = if operation.in_turns() { 1 } else { repeated() };
         if operation.phase != phase {
             phase = operation.phase;
             put!(text, "  //~ phase {phase}\n");
@@ -108,11 +115,22 @@ fn sequence(text: &mut String, operations: &[Operation], steps: Option<&Vec<Step
         if same > 1 {
             put!(text, "  for (@range(u16, {same})) |n| {{\n");
         }
-        for step in groups[at] {
+        // The loop over chunks, if there is one, is all steps up to its end.
+        let chunks = groups[at].iter().find_map(|s| s.end_of.as_ref());
+        let length = chunks.map_or(0, |l| l.length);
+        if let Some(l) = chunks {
+            put!(text, "{indent}for (@range(u16, {})) |k| {{\n", l.rounds);
+        }
+        for (n, step) in groups[at].iter().enumerate() {
+            let indent = if n < length { format!("{indent}  ") } else { indent.to_owned() };
             if step.more {
                 put!(text, "{indent}//~ more\n");
             }
             put!(text, "{indent}{}({});\n", step.builtin, step.operands.join(", "));
+            if let Some(l) = &step.end_of {
+                move_on(text, plan, l, &indent);
+                put!(text, "{}}}\n", &indent[2..]);
+            }
         }
         if same > 1 {
             text.push_str("  }\n");
@@ -122,13 +140,23 @@ fn sequence(text: &mut String, operations: &[Operation], steps: Option<&Vec<Step
     text.push_str("  sys_mod.unblock_cmd_stream();\n}\n\n");
 }
 
+/// Moves the descriptors of a loop on by a chunk.
+fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
+    for name in &l.moved {
+        put!(text, "{indent}{name} = @increment_dsd_offset({name}, {}, {});\n", l.chunk, plan.collective.dtype);
+    }
+}
+
 fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>]) {
     let waits = steps::Waits::new(&class.key, threads);
     put!(text, "var running: u16 = {};\n", threads.len());
-    for t in 0..threads.len() {
+    for (t, steps) in threads.iter().enumerate() {
         let id = plan.tasks.get(t).copied().unwrap_or_default();
         put!(text, "const thread_{t}_id: local_task_id = @get_local_task_id({id});\n");
         put!(text, "var step_{t}: u16 = 0;\n");
+        if steps.iter().any(|s| s.end_of.is_some()) {
+            put!(text, "var round_{t}: u16 = 0;\n");
+        }
         if waits.is_awaited(t) {
             put!(text, "var done_{t}: u16 = 0;\n");
         }
@@ -141,7 +169,7 @@ fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>]) {
         for (n, step) in steps.iter().enumerate() {
             put!(text, "if (step_{t} == {n}) {{\n");
             signal(text, &waits, t, n);
-            start(text, t, n, step, waits.of(t, n));
+            start(text, plan, t, n, step, waits.of(t, n));
             text.push_str("  } else ");
         }
         text.push_str("{\n");
@@ -170,14 +198,20 @@ fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
     text.push_str("    }\n");
 }
 
-fn start(text: &mut String, t: usize, n: usize, step: &Step, waits: &[(usize, usize)]) {
+fn start(text: &mut String, plan: &Plan, t: usize, n: usize, step: &Step, waits: &[(usize, usize)]) {
     let indent = if waits.is_empty() { "    " } else { "      " };
     if !waits.is_empty() {
         let unmet: Vec<String> = waits.iter().map(|(t, n)| format!("done_{t} < {n}")).collect();
         put!(text, "    if ({}) {{\n", unmet.join(" or "));
         put!(text, "      waiting_{t} = true;\n    }} else {{\n");
     }
-    put!(text, "{indent}step_{t} = {};\n", n + 1);
+    if let Some(l) = &step.end_of {
+        put!(text, "{indent}round_{t} += 1;\n{indent}if (round_{t} < {}) {{\n", l.rounds);
+        put!(text, "{indent}  step_{t} = {};\n{indent}}} else {{\n", n + 1 - l.length);
+        put!(text, "{indent}  round_{t} = 0;\n{indent}  step_{t} = {};\n{indent}}}\n", n + 1);
+    } else {
+        put!(text, "{indent}step_{t} = {};\n", n + 1);
+    }
     if step.phase != 0 {
         put!(text, "{indent}//~ phase {}\n", step.phase);
     }
@@ -189,6 +223,9 @@ fn start(text: &mut String, t: usize, n: usize, step: &Step, waits: &[(usize, us
         put!(text, "{indent}{}({operands}, .{{ .async = true, .activate = thread_{t}_id }});\n", step.builtin);
     } else {
         put!(text, "{indent}{}({operands});\n{indent}@activate(thread_{t}_id);\n", step.builtin);
+    }
+    if let Some(l) = &step.end_of {
+        move_on(text, plan, l, indent);
     }
     if !waits.is_empty() {
         text.push_str("    }\n");

@@ -8,7 +8,10 @@ use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
 use unisono_machine::Grid;
 
 use super::{limits, queues::Queues};
-use crate::csl::{SdkTarget, normal::normalised_pe};
+use crate::csl::{
+    SdkTarget,
+    normal::{in_turns, normalised_pe},
+};
 
 /// What one program file holds. Colors of operations are numbers of parameters, in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -22,15 +25,37 @@ pub struct ClassKey {
     pub waits: Vec<(u32, u32)>,
 }
 
-/// An operation that the target has: one sink, one or two sources.
+impl ClassKey {
+    /// Elements of the memory that each thread keeps for the sums of its operations in turns.
+    pub fn partials(&self) -> Vec<u32> {
+        let chunk = |o: &Operation| if o.in_turns() { o.chunk.clamp(1, o.len) } else { 0 };
+        self.threads.iter().map(|ops| ops.iter().map(chunk).max().unwrap_or(0)).collect()
+    }
+}
+
+/// An operation that the target has: one sink, one or two sources; or several in turns.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Operation {
     pub len: u32,
+    pub chunk: u32,
     pub phase: u16,
     pub sources: Vec<End>,
     pub sink: End,
     pub advance: bool,
     pub control: bool,
+}
+
+impl Operation {
+    /// Several fabric sources are taken chunk by chunk; see [`super::turns`].
+    pub fn in_turns(&self) -> bool {
+        in_turns(&self.sources, self.chunk)
+    }
+
+    /// The sources that the first of its vector operations takes.
+    pub fn first_taken(&self) -> usize {
+        let alone = self.chunk > 1 && matches!(self.sources[..], [End::Fabric(_), End::Fabric(_), ..]);
+        if alone { 1 } else { self.sources.len().min(2) }
+    }
 }
 
 pub struct Class {
@@ -141,6 +166,7 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
         .map(|thread| {
             let operations = thread.into_iter().map(|(op, sources, sinks)| Operation {
                 len: op.len,
+                chunk: op.chunk,
                 phase: op.phase,
                 sources: sources.into_iter().map(&mut local).collect(),
                 // Limits were checked: there is exactly one sink.

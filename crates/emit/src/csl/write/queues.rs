@@ -31,10 +31,12 @@ impl Queues {
                 let together = (0..ops.len()).filter(|&b| order.may_meet(a, b));
                 for b in together {
                     no_color_twice(op, ops[b])?;
-                    if let (Some(c), End::Fabric(sent)) = (receives_only(op), ops[b].sink) {
-                        names_thread[c] = true;
-                        if let Some(q) = queues.output[usize::from(sent)] {
-                            avoid[c] |= 1 << q;
+                    if let End::Fabric(sent) = ops[b].sink {
+                        for c in name_threads(op) {
+                            names_thread[c] = true;
+                            if let Some(q) = queues.output[usize::from(sent)] {
+                                avoid[c] |= 1 << q;
+                            }
                         }
                     }
                 }
@@ -113,12 +115,18 @@ fn sent(ops: &[&Operation]) -> usize {
     distinct(ops.iter().flat_map(|o| fabric(std::slice::from_ref(&o.sink)))).len()
 }
 
-/// The color whose input queue names the microthread.
-fn receives_only(op: &Operation) -> Option<usize> {
-    match op.sink {
-        End::Fabric(_) => None,
-        _ => fabric(&op.sources).next(),
+/// The colors whose input queues name the microthreads of an operation: in turns, those of all vector operations that
+/// write memory.
+fn name_threads(op: &Operation) -> Vec<usize> {
+    let sends = matches!(op.sink, End::Fabric(_));
+    if !op.in_turns() {
+        return if sends { Vec::new() } else { fabric(&op.sources).take(1).collect() };
     }
+    let to_memory = op.sources.len() - usize::from(sends);
+    let first = op.first_taken();
+    // Of two sources that one vector operation takes, the first from the fabric counts.
+    let named = fabric(&op.sources[..first]).take(1).collect::<Vec<_>>();
+    named.into_iter().chain(fabric(&op.sources[first..to_memory.max(first)])).collect()
 }
 
 fn no_color_twice(a: &Operation, b: &Operation) -> Result<(), String> {

@@ -6,6 +6,7 @@ use unisono_lower::wafer::End;
 use super::{
     limits,
     plan::{ClassKey, Operation, Plan},
+    turns,
 };
 use crate::csl::SdkTarget;
 
@@ -15,21 +16,41 @@ pub struct Step {
     pub phase: u16,
     pub builtin: &'static str,
     pub operands: Vec<String>,
-    /// Names and values of the operands' descriptors.
-    pub descriptors: Vec<(String, String)>,
+    pub descriptors: Vec<Descriptor>,
     /// Goes on with the operation of the step before.
     pub more: bool,
     pub fabric: bool,
+    /// The step ends this loop.
+    pub end_of: Option<Loop>,
 }
 
-pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
+/// An operand as it is declared.
+pub struct Descriptor {
+    pub name: String,
+    pub value: String,
+    /// It is a variable, which a loop moves on.
+    pub moves: bool,
+}
+
+/// The last `length` steps, so many times; each time these descriptors move on by a chunk of elements.
+pub struct Loop {
+    pub length: usize,
+    pub rounds: u32,
+    pub chunk: u32,
+    pub moved: Vec<String>,
+}
+
+pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
+    if o.in_turns() {
+        return turns::of(plan, thread, operation, o);
+    }
     let mut steps = Vec::new();
     let mut at = 0;
     while at < o.len {
         let len = (o.len - at).min(target.extent.max(1));
         let last = at + len == o.len;
-        let mut descriptors = vec![descriptor(o.sink, at, len, true, o.advance && last)];
-        let sources = o.sources.iter().map(|&s| descriptor(s, at, len, false, false));
+        let mut descriptors = vec![descriptor(o.sink, len, at, true, o.advance && last)];
+        let sources = o.sources.iter().map(|&s| descriptor(s, len, at, false, false));
         descriptors.extend(sources);
         steps.push(Step {
             operation,
@@ -39,10 +60,11 @@ pub fn of(plan: &Plan, operation: usize, o: &Operation, target: &SdkTarget) -> V
             } else {
                 combine_builtin(&plan.collective)
             },
-            operands: descriptors.iter().map(|d| d.0.clone()).collect(),
+            operands: descriptors.iter().map(|d| d.name.clone()).collect(),
             descriptors,
             more: at > 0,
             fabric: o.sources.iter().chain([&o.sink]).any(|e| matches!(e, End::Fabric(_))),
+            end_of: None,
         });
         at += len;
     }
@@ -57,12 +79,13 @@ pub fn move_builtin(dtype: Dtype) -> &'static str {
     if dtype == Dtype::F32 { "@fmovs" } else { "@mov32" }
 }
 
-fn combine_builtin(c: &Collective) -> &'static str {
+pub fn combine_builtin(c: &Collective) -> &'static str {
     // Limits were checked before.
     limits::builtin(c).unwrap_or("@fadds")
 }
 
-fn descriptor(end: End, skip: u32, len: u32, sink: bool, advance: bool) -> (String, String) {
+/// The operand for `len` elements of an end, without its first `skip`; a sink may advance its color after the last one.
+pub fn descriptor(end: End, len: u32, skip: u32, sink: bool, advance: bool) -> Descriptor {
     let c = match end {
         End::Fabric(c) => c,
         End::In(start) => return slice("input", start + skip, len),
@@ -77,32 +100,35 @@ fn descriptor(end: End, skip: u32, len: u32, sink: bool, advance: bool) -> (Stri
         }
     };
     let value = format!("@get_dsd({kind}, .{{ .extent = {len}, .fabric_color = c{c}, .{queue}_c{c}{field} }})");
-    (name, value)
+    Descriptor { name, value, moves: false }
 }
 
-fn slice(array: &str, start: u32, len: u32) -> (String, String) {
+fn slice(array: &str, start: u32, len: u32) -> Descriptor {
     let index = if start == 0 { "i".to_owned() } else { format!("i + {start}") };
-    (
-        format!("{array}_{start}_{len}"),
-        format!("@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{len}}} -> {array}[{index}] }})"),
-    )
+    Descriptor {
+        name: format!("{array}_{start}_{len}"),
+        value: format!("@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{len}}} -> {array}[{index}] }})"),
+        moves: false,
+    }
 }
 
 /// Behind the data on the same queue, so that it cannot overtake them.
 fn control(operation: usize, phase: u16, c: u8) -> Step {
-    let name = format!("control_c{c}");
+    let fixed = |name: &str, value: String| Descriptor { name: name.to_owned(), value, moves: false };
     let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();
     let out = format!(
         "@get_dsd(fabout_dsd, .{{ .extent = 1, .fabric_color = c{c}, .output_queue = oq_c{c}, .control = true }})"
     );
+    let descriptors = vec![fixed(&format!("control_c{c}"), out), fixed("advance_0_1", word)];
     Step {
         operation,
         phase,
         builtin: "@mov32",
-        operands: vec![name.clone(), "advance_0_1".to_owned()],
-        descriptors: vec![(name, out), ("advance_0_1".to_owned(), word)],
+        operands: descriptors.iter().map(|d| d.name.clone()).collect(),
+        descriptors,
         more: false,
         fabric: true,
+        end_of: None,
     }
 }
 

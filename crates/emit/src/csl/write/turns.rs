@@ -1,0 +1,92 @@
+//! Operations that take several fabric sources in turns of a chunk, as vector operations of two sources.
+//!
+//! Of each chunk the first operation writes memory of its thread, `partial_T`, from the first two sources, each next one adds
+//! a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose end the descriptors of
+//! the operation's own vectors move on by a chunk; a shorter last chunk follows. Two sources from the fabric at the start
+//! are taken one after the other, as the fabric simulator takes them.
+
+use unisono_lower::wafer::End;
+
+use super::{
+    plan::{Operation, Plan},
+    steps::{Descriptor, Loop, Step, combine_builtin, descriptor, move_builtin},
+};
+
+/// The vector operations of an operation in turns, which has at least two sources from the fabric.
+pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation) -> Vec<Step> {
+    let chunk = o.chunk.clamp(1, o.len);
+    let (rounds, rest) = (o.len / chunk, o.len % chunk);
+    let mut steps = round(plan, thread, operation, o, (0, chunk), rounds > 1);
+    if rounds > 1 {
+        let mut moved: Vec<String> = Vec::new();
+        for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
+            if !moved.contains(&d.name) {
+                moved.push(d.name.clone());
+            }
+        }
+        let length = steps.len();
+        if let Some(last) = steps.last_mut() {
+            last.end_of = Some(Loop { length, rounds, chunk, moved });
+        }
+    }
+    if rest > 0 {
+        let mut last = round(plan, thread, operation, o, (rounds * chunk, rest), false);
+        last.iter_mut().take(1).for_each(|s| s.more = true);
+        steps.extend(last);
+    }
+    steps
+}
+
+/// The steps of one chunk of elements, `(first, count)`.
+fn round(
+    plan: &Plan,
+    thread: usize,
+    operation: usize,
+    o: &Operation,
+    (first, len): (u32, u32),
+    moves: bool,
+) -> Vec<Step> {
+    let partial = || Descriptor {
+        name: format!("partial_{thread}_{len}"),
+        value: format!("@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{len}}} -> partial_{thread}[i] }})"),
+        moves: false,
+    };
+    let end = |end: End, sink: bool| {
+        let d = descriptor(end, len, first, sink, false);
+        if moves && !matches!(end, End::Fabric(_)) {
+            Descriptor { name: format!("{}_moving_{thread}_{operation}", d.name), moves: true, ..d }
+        } else {
+            d
+        }
+    };
+    // The sources that the first step takes.
+    let start = o.first_taken();
+    let mut steps = Vec::new();
+    let mut taken = 0;
+    while taken < o.sources.len() {
+        let until = if taken == 0 { start } else { taken + 1 };
+        let sink = if until == o.sources.len() { end(o.sink, true) } else { partial() };
+        let mut descriptors = vec![sink];
+        if taken > 0 {
+            descriptors.push(partial());
+        }
+        descriptors.extend(o.sources[taken..until].iter().map(|&s| end(s, false)));
+        let builtin = if descriptors.len() == 2 {
+            move_builtin(plan.collective.dtype)
+        } else {
+            combine_builtin(&plan.collective)
+        };
+        steps.push(Step {
+            operation,
+            phase: o.phase,
+            builtin,
+            operands: descriptors.iter().map(|d| d.name.clone()).collect(),
+            descriptors,
+            more: false,
+            fabric: true,
+            end_of: None,
+        });
+        taken = until;
+    }
+    steps
+}

@@ -1,0 +1,119 @@
+//! The layout: which PE runs which file with which colors, and the routes of its router.
+
+use std::collections::BTreeMap;
+
+use super::syntax::{Expr, Stmt};
+
+/// West, east, south, north, ramp.
+pub const PORTS: [&str; 5] = ["WEST", "EAST", "SOUTH", "NORTH", "RAMP"];
+pub const RAMP: usize = 4;
+
+/// The ports of one position.
+#[derive(Clone, Debug, Default)]
+pub struct Position {
+    pub rx: Vec<usize>,
+    pub tx: Vec<usize>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Tile {
+    pub file: String,
+    /// The fabric's color of each parameter.
+    pub colors: BTreeMap<String, u64>,
+    pub routes: BTreeMap<u64, Vec<Position>>,
+}
+
+#[derive(Default)]
+pub struct Layout {
+    pub width: u64,
+    pub height: u64,
+    pub tiles: Vec<Tile>,
+    colors: BTreeMap<String, u64>,
+    values: BTreeMap<String, u64>,
+}
+
+pub fn read(statements: &[Stmt]) -> Layout {
+    let mut layout = Layout::default();
+    for s in statements {
+        match s {
+            Stmt::Let(name, Expr::Call(call, of)) if call == "@get_color" => {
+                layout.colors.insert(name.clone(), of[0].int());
+            }
+            Stmt::Block(_, body) => layout.run(body),
+            _ => {}
+        }
+    }
+    layout
+}
+
+impl Layout {
+    fn number(&self, e: &Expr) -> u64 {
+        match e {
+            Expr::Int(n) => *n,
+            other => self.values[other.name()],
+        }
+    }
+
+    fn run(&mut self, body: &[Stmt]) {
+        for s in body {
+            match s {
+                Stmt::For(Expr::Call(_, range), name, body) => {
+                    let n = |i: usize| range[i].int();
+                    let (start, end, step) = if range.len() == 2 { (0, n(1), 1) } else { (n(1), n(2), n(3)) };
+                    for value in (start..end).step_by(step as usize) {
+                        self.values.insert(name.clone(), value);
+                        self.run(body);
+                    }
+                }
+                Stmt::Do(Expr::Call(name, arguments)) => self.call(name, arguments),
+                _ => panic!("{s:?} in the layout"),
+            }
+        }
+    }
+
+    fn call(&mut self, name: &str, arguments: &[Expr]) {
+        if name == "@set_rectangle" {
+            (self.width, self.height) = (arguments[0].int(), arguments[1].int());
+            self.tiles = vec![Tile::default(); (self.width * self.height) as usize];
+            return;
+        }
+        if name == "@export_name" {
+            return;
+        }
+        let at = (self.number(&arguments[1]) * self.width + self.number(&arguments[0])) as usize;
+        if name == "@set_tile_code" {
+            let (Expr::Text(file), Expr::Fields(fields)) = (&arguments[2], &arguments[3]) else { panic!() };
+            let colors = fields.iter().filter(|f| f.0 != "memcpy_params");
+            let colors = colors.map(|(name, value)| (name.clone(), self.colors[value.name()])).collect();
+            let tile = &mut self.tiles[at];
+            assert!(tile.file.is_empty(), "two programs for one PE");
+            (tile.file, tile.colors) = (file.clone(), colors);
+            return;
+        }
+        assert_eq!(name, "@set_color_config");
+        let (color, config) = (self.colors[arguments[2].name()], &arguments[3]);
+        let routes = config.field("routes").unwrap();
+        let mut now = Position { rx: ports(routes.field("rx").unwrap()), tx: ports(routes.field("tx").unwrap()) };
+        let mut positions = vec![now.clone()];
+        for n in 1..4 {
+            let next = config.field("switches").and_then(|s| s.field(&format!("pos{n}")));
+            let Some(next) = next else { break };
+            if let Some(rx) = next.field("rx") {
+                now.rx = ports(rx);
+            }
+            if let Some(tx) = next.field("tx") {
+                now.tx = ports(tx);
+            }
+            positions.push(now.clone());
+        }
+        assert!(self.tiles[at].routes.insert(color, positions).is_none(), "two routes of one color");
+    }
+}
+
+fn ports(e: &Expr) -> Vec<usize> {
+    let port = |e: &Expr| PORTS.iter().position(|p| *p == e.name()).unwrap();
+    match e {
+        Expr::List(all) => all.iter().map(port).collect(),
+        one => vec![port(one)],
+    }
+}

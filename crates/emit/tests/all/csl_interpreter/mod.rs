@@ -1,0 +1,136 @@
+//! An interpreter of emitted projects, written from the rules of the language and of the fabric (`docs/csl.md`), with data.
+//!
+//! It shares no code with the emitter and its reader. Each PE runs its tasks and vector operations, an element at a time;
+//! wavelets move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled. It stops a
+//! program that breaks a rule: two operations that run together on one queue or microthread, a wavelet that nothing
+//! takes, a PE that does not end.
+
+mod layout;
+mod pe;
+mod syntax;
+
+use std::collections::VecDeque;
+
+use layout::{Layout, Position, RAMP};
+use pe::Pe;
+use unisono_emit::csl::Files;
+
+/// Wavelets that wait at a router, for each color and input.
+const DEPTH: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Wavelet {
+    /// An element, and whether the sender's own router advances behind it.
+    Data(f32, bool),
+    Control,
+}
+
+/// One color at one router.
+struct Router {
+    color: u64,
+    positions: Vec<Position>,
+    at: usize,
+    waiting: [VecDeque<Wavelet>; 5],
+    /// Wavelets for the PE.
+    arrived: VecDeque<f32>,
+}
+
+/// Runs a project on inputs, and returns the outputs of all PEs, row by row.
+pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
+    let text = |name: &str| &files.iter().find(|f| f.0 == name).unwrap().1;
+    let layout = layout::read(&syntax::parse(text("layout.csl")));
+    let mut programs = std::collections::BTreeMap::new();
+    for tile in &layout.tiles {
+        programs.entry(tile.file.clone()).or_insert_with(|| syntax::parse(text(&tile.file)));
+    }
+    let mut routers: Vec<Vec<Router>> = Vec::new();
+    let mut pes: Vec<Pe> = Vec::new();
+    for (tile, input) in layout.tiles.iter().zip(inputs) {
+        let router = |(&color, positions): (&u64, &Vec<Position>)| Router {
+            color,
+            positions: positions.clone(),
+            at: 0,
+            waiting: Default::default(),
+            arrived: VecDeque::new(),
+        };
+        routers.push(tile.routes.iter().map(router).collect());
+        pes.push(Pe::new(&programs[&tile.file], &tile.colors, input));
+    }
+    loop {
+        let mut moved = false;
+        for (pe, routers) in pes.iter_mut().zip(&mut routers) {
+            moved |= pe.turn(routers);
+        }
+        for pe in 0..routers.len() {
+            for n in 0..routers[pe].len() {
+                moved |= pass(&layout, &mut routers, pe, n);
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    for (n, (pe, routers)) in pes.iter().zip(&routers).enumerate() {
+        assert_eq!(pe.ended, 1, "PE {n} of {}x{} let the host go on {} times", layout.height, layout.width, pe.ended);
+        for r in routers {
+            assert!(r.arrived.is_empty(), "PE {n} leaves wavelets of color {}", r.color);
+            assert!(r.waiting.iter().all(VecDeque::is_empty), "wavelets of color {} wait at PE {n}", r.color);
+        }
+    }
+    pes.into_iter().map(Pe::output).collect()
+}
+
+/// Passes a wavelet of one color on, if one waits and has room.
+fn pass(layout: &Layout, routers: &mut [Vec<Router>], pe: usize, n: usize) -> bool {
+    let r = &routers[pe][n];
+    let position = r.positions[r.at].clone();
+    let Some(&port) = position.rx.iter().find(|&&p| !r.waiting[p].is_empty()) else { return false };
+    let wavelet = r.waiting[port][0];
+    let width = layout.width as usize;
+    let mut there = Vec::new();
+    for &to in &position.tx {
+        if to == RAMP {
+            if r.arrived.len() >= DEPTH {
+                return false;
+            }
+            continue;
+        }
+        let next = [pe.wrapping_sub(1), pe + 1, pe + width, pe.wrapping_sub(width)][to];
+        let inside = match to {
+            0 => !pe.is_multiple_of(width),
+            1 => pe % width + 1 < width,
+            _ => next < routers.len(),
+        };
+        assert!(inside, "a wavelet leaves the rectangle at PE {pe}");
+        let opposite = [1, 0, 3, 2][to];
+        let at = routers[next].iter().position(|o| o.color == r.color);
+        let at = at.unwrap_or_else(|| panic!("no route of color {} at PE {next}", r.color));
+        if routers[next][at].waiting[opposite].len() >= DEPTH {
+            return false;
+        }
+        there.push((next, at, opposite));
+    }
+    for (next, at, from) in there {
+        // Only the sender's own router advances behind an element.
+        let passed = match wavelet {
+            Wavelet::Data(value, _) => Wavelet::Data(value, false),
+            Wavelet::Control => Wavelet::Control,
+        };
+        routers[next][at].waiting[from].push_back(passed);
+    }
+    let r = &mut routers[pe][n];
+    r.waiting[port].pop_front();
+    let advances = match wavelet {
+        Wavelet::Data(value, advances) => {
+            if position.tx.contains(&RAMP) {
+                r.arrived.push_back(value);
+            }
+            advances
+        }
+        Wavelet::Control => true,
+    };
+    if advances {
+        r.at = (r.at + 1).min(r.positions.len() - 1);
+    }
+    true
+}

@@ -1,0 +1,324 @@
+//! One PE: its memory, tasks and vector operations.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{
+    DEPTH, Router, Wavelet,
+    layout::RAMP,
+    syntax::{Expr, Stmt},
+};
+
+#[derive(Clone, Debug)]
+enum Value {
+    Number(u64),
+    Queue { input: bool, id: u64 },
+    Task(u64),
+    Dsd(Dsd),
+    Other,
+}
+
+#[derive(Clone, Debug)]
+enum Dsd {
+    Memory { array: String, start: u64, extent: u64 },
+    In { color: u64, queue: u64, extent: u64 },
+    Out { color: u64, queue: u64, extent: u64, control: bool, advance: bool },
+}
+
+impl Dsd {
+    fn extent(&self) -> u64 {
+        match self {
+            Dsd::Memory { extent, .. } | Dsd::In { extent, .. } | Dsd::Out { extent, .. } => *extent,
+        }
+    }
+}
+
+/// A vector operation that runs.
+struct Operation {
+    builtin: String,
+    operands: Vec<Dsd>,
+    done: u64,
+    /// The task that its end activates; none of an operation that `compute` waits for.
+    activates: Option<u64>,
+}
+
+impl Operation {
+    /// Queues, and the microthread if it has one of its own.
+    fn held(&self) -> (Vec<(bool, u64)>, Option<u64>) {
+        let queue = |d: &Dsd| match d {
+            Dsd::In { queue, .. } => Some((true, *queue)),
+            Dsd::Out { queue, .. } => Some((false, *queue)),
+            Dsd::Memory { .. } => None,
+        };
+        let held: Vec<_> = self.operands.iter().filter_map(queue).collect();
+        let thread = self.activates.and(held.iter().find(|q| !q.0).or(held.first())).map(|q| q.1);
+        (held, thread)
+    }
+}
+
+pub struct Pe {
+    values: BTreeMap<String, Value>,
+    arrays: BTreeMap<String, Vec<f32>>,
+    tasks: BTreeMap<u64, Vec<Stmt>>,
+    /// Rest of `compute`, loops unrolled.
+    sequence: VecDeque<Stmt>,
+    active: VecDeque<u64>,
+    running: Vec<Operation>,
+    pub ended: u32,
+}
+
+impl Pe {
+    pub fn new(program: &[Stmt], colors: &BTreeMap<String, u64>, input: &[f32]) -> Self {
+        let values = colors.iter().map(|(name, color)| (name.clone(), Value::Number(*color))).collect();
+        let mut pe = Self {
+            values,
+            arrays: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            sequence: VecDeque::new(),
+            active: VecDeque::new(),
+            running: Vec::new(),
+            ended: 0,
+        };
+        let mut bodies = BTreeMap::new();
+        for s in program {
+            match s {
+                Stmt::Let(name, value) => pe.declare(name, value),
+                Stmt::Block(name, body) if name == "compute" => pe.sequence = unrolled(body),
+                Stmt::Block(name, body) if name == "comptime" => pe.bind(body, &bodies),
+                Stmt::Block(name, body) => drop(bodies.insert(name.clone(), body.clone())),
+                _ => {}
+            }
+        }
+        let vector = pe.arrays.get_mut("input").unwrap();
+        vector[..input.len()].copy_from_slice(input);
+        pe
+    }
+
+    pub fn output(mut self) -> Vec<f32> {
+        self.arrays.remove("output").unwrap()
+    }
+
+    fn declare(&mut self, name: &str, value: &Expr) {
+        let made = match value {
+            Expr::Int(n) => Value::Number(*n),
+            Expr::Name(flag) if flag == "false" => Value::Number(0),
+            Expr::Call(call, of) => match call.as_str() {
+                "@zeros" | "@constants" => {
+                    let Expr::Array(n) = of[0] else { panic!() };
+                    self.arrays.insert(name.to_owned(), vec![0.0; n as usize]);
+                    Value::Other
+                }
+                "@get_input_queue" => Value::Queue { input: true, id: of[0].int() },
+                "@get_output_queue" => Value::Queue { input: false, id: of[0].int() },
+                "@get_local_task_id" => Value::Task(of[0].int()),
+                "@get_dsd" => Value::Dsd(self.dsd(&of[0], &of[1])),
+                _ => Value::Other,
+            },
+            _ => Value::Other,
+        };
+        assert!(self.values.insert(name.to_owned(), made).is_none(), "`{name}` twice");
+    }
+
+    fn dsd(&self, kind: &Expr, fields: &Expr) -> Dsd {
+        if let Some(Expr::Access(extent, array, start)) = fields.field("tensor_access") {
+            return Dsd::Memory { array: array.clone(), start: *start, extent: *extent };
+        }
+        let input = kind.name() == "fabin_dsd";
+        let queue = fields.field(if input { "input_queue" } else { "output_queue" }).unwrap();
+        let Value::Queue { input: is_input, id } = self.values[queue.name()] else { panic!() };
+        assert_eq!(input, is_input);
+        let on = |name: &str| fields.field(name).is_some();
+        let (color, extent) =
+            (self.number(fields.field("fabric_color").unwrap()), fields.field("extent").unwrap().int());
+        if input {
+            return Dsd::In { color, queue: id, extent };
+        }
+        Dsd::Out { color, queue: id, extent, control: on("control"), advance: on("advance_switch") }
+    }
+
+    fn bind(&mut self, body: &[Stmt], bodies: &BTreeMap<String, Vec<Stmt>>) {
+        for s in body {
+            if let Stmt::Do(Expr::Call(call, of)) = s
+                && call == "@bind_local_task"
+            {
+                let id = self.task(&of[1]);
+                assert!(self.tasks.insert(id, bodies[of[0].name()].clone()).is_none(), "two tasks with id {id}");
+            }
+        }
+    }
+
+    fn number(&self, e: &Expr) -> u64 {
+        match e {
+            Expr::Int(n) => *n,
+            Expr::Name(name) if name == "true" => 1,
+            Expr::Name(name) if name == "false" => 0,
+            Expr::Name(name) => match self.values[name] {
+                Value::Number(n) => n,
+                ref other => panic!("{name} is {other:?}"),
+            },
+            Expr::Less(a, b) => u64::from(self.number(a) < self.number(b)),
+            Expr::Equal(a, b) => u64::from(self.number(a) == self.number(b)),
+            Expr::Or(a, b) => self.number(a) | self.number(b),
+            other => panic!("{other:?} is no number"),
+        }
+    }
+
+    fn task(&self, e: &Expr) -> u64 {
+        match self.values[e.name()] {
+            Value::Task(id) => id,
+            ref other => panic!("{other:?} is no task"),
+        }
+    }
+
+    /// Whether something was done: a task, a statement of `compute`, or an element of an operation.
+    pub fn turn(&mut self, routers: &mut [Router]) -> bool {
+        let mut moved = false;
+        if let Some(id) = self.active.pop_front() {
+            let body = self.tasks[&id].clone();
+            self.statements(&body);
+            moved = true;
+        }
+        // `compute` waits for an operation that activates nothing.
+        while !self.running.iter().any(|o| o.activates.is_none())
+            && let Some(s) = self.sequence.pop_front()
+        {
+            self.statements(&[s]);
+            moved = true;
+        }
+        let mut n = 0;
+        while n < self.running.len() {
+            moved |= self.element(n, routers);
+            let o = &self.running[n];
+            if o.done == o.operands[0].extent() {
+                let ended = self.running.remove(n);
+                self.active.extend(ended.activates);
+            } else {
+                n += 1;
+            }
+        }
+        moved
+    }
+
+    fn statements(&mut self, body: &[Stmt]) {
+        for s in body {
+            match s {
+                Stmt::Assign(name, operator, value) => {
+                    let now = match (operator.as_str(), value) {
+                        ("=", Expr::Call(call, of)) => {
+                            assert_eq!(call, "@increment_dsd_offset");
+                            let Value::Dsd(Dsd::Memory { array, start, extent }) = self.values[of[0].name()].clone()
+                            else {
+                                panic!()
+                            };
+                            Value::Dsd(Dsd::Memory { array, start: start + of[1].int(), extent })
+                        }
+                        ("=", value) => Value::Number(self.number(value)),
+                        ("+=", value) => Value::Number(self.number(&Expr::Name(name.clone())) + self.number(value)),
+                        (_, value) => Value::Number(self.number(&Expr::Name(name.clone())) - self.number(value)),
+                    };
+                    self.values.insert(name.clone(), now);
+                }
+                Stmt::If(arms, last) => {
+                    let arm = arms.iter().find(|a| self.number(&a.0) == 1);
+                    self.statements(arm.map_or(last, |a| &a.1));
+                }
+                Stmt::Do(Expr::Call(call, of)) => self.call(call, of),
+                _ => panic!("{s:?} in a program"),
+            }
+        }
+    }
+
+    fn call(&mut self, call: &str, of: &[Expr]) {
+        match call {
+            "@activate" => {
+                let id = self.task(&of[0]);
+                assert!(!self.active.contains(&id), "a task is activated twice at once");
+                self.active.push_back(id);
+            }
+            "sys_mod.unblock_cmd_stream" => self.ended += 1,
+            _ => {
+                let names = of.iter().filter(|e| matches!(e, Expr::Name(_)));
+                let operand = |e: &Expr| match &self.values[e.name()] {
+                    Value::Dsd(dsd) => dsd.clone(),
+                    other => panic!("{other:?} is no operand"),
+                };
+                let operands: Vec<Dsd> = names.map(operand).collect();
+                assert!(operands.iter().all(|o| o.extent() == operands[0].extent()), "operands of unequal length");
+                let activates = of.last().and_then(|o| o.field("activate")).map(|e| self.task(e));
+                let all_memory = operands.iter().all(|o| matches!(o, Dsd::Memory { .. }));
+                let new = Operation { builtin: call.to_owned(), operands, done: 0, activates };
+                let (queues, thread) = new.held();
+                for other in &self.running {
+                    let (theirs, their_thread) = other.held();
+                    assert!(queues.iter().all(|q| !theirs.contains(q)), "two operations on one queue");
+                    assert!(thread.is_none() || thread != their_thread, "two operations on one microthread");
+                }
+                self.running.push(new);
+                if all_memory {
+                    // In memory an operation ends before the next statement.
+                    let at = self.running.len() - 1;
+                    while self.running[at].done < self.running[at].operands[0].extent() {
+                        self.element(at, &mut []);
+                    }
+                    self.running.pop();
+                }
+            }
+        }
+    }
+
+    /// The next element of an operation, if all its operands have or take one.
+    fn element(&mut self, n: usize, routers: &mut [Router]) -> bool {
+        let o = &mut self.running[n];
+        let find = |color: u64, routers: &[Router]| routers.iter().position(|r| r.color == color).unwrap();
+        for operand in &o.operands {
+            let ready = match operand {
+                Dsd::In { color, .. } => !routers[find(*color, routers)].arrived.is_empty(),
+                Dsd::Out { color, .. } => routers[find(*color, routers)].waiting[RAMP].len() < DEPTH,
+                Dsd::Memory { .. } => true,
+            };
+            if !ready {
+                return false;
+            }
+        }
+        let mut values = Vec::new();
+        for source in &o.operands[1..] {
+            values.push(match source {
+                Dsd::In { color, .. } => routers[find(*color, routers)].arrived.pop_front().unwrap(),
+                Dsd::Memory { array, start, .. } => self.arrays[array][(start + o.done) as usize],
+                Dsd::Out { .. } => panic!("an output as a source"),
+            });
+        }
+        let value = match (o.builtin.as_str(), &values[..]) {
+            ("@fmovs" | "@mov32", [a]) => *a,
+            ("@fadds", [a, b]) => a + b,
+            ("@fmaxs", [a, b]) => a.max(*b),
+            ("@fmuls", [a, b]) => a * b,
+            (other, _) => panic!("{other} of {} sources", values.len()),
+        };
+        match &o.operands[0] {
+            Dsd::Memory { array, start, .. } => {
+                self.arrays.get_mut(array).unwrap()[(start + o.done) as usize] = value;
+            }
+            Dsd::Out { color, extent, control, advance, .. } => {
+                let last = o.done + 1 == *extent;
+                let wavelet = if *control { Wavelet::Control } else { Wavelet::Data(value, *advance && last) };
+                routers[find(*color, routers)].waiting[RAMP].push_back(wavelet);
+            }
+            Dsd::In { .. } => panic!("an input as a destination"),
+        }
+        o.done += 1;
+        true
+    }
+}
+
+fn unrolled(body: &[Stmt]) -> VecDeque<Stmt> {
+    let mut all = VecDeque::new();
+    for s in body {
+        match s {
+            Stmt::For(Expr::Call(_, range), _, body) => {
+                (0..range[1].int()).for_each(|_| all.extend(unrolled(body)));
+            }
+            other => all.push_back(other.clone()),
+        }
+    }
+    all
+}

@@ -1,0 +1,131 @@
+//! Emitted projects, run by an interpreter of CSL, have the results of plain arithmetic, for every algorithm; and no project
+//! sends control wavelets.
+
+use crate::{
+    common::{TARGET, round_trip},
+    csl_interpreter,
+};
+
+use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_emit::csl::Files;
+use unisono_lower::wafer::lower;
+use unisono_machine::{Grid, Machine, Wafer};
+use unisono_schedule::verify::{Method, Verified};
+
+/// The project of an algorithm for a case, if it supports the case and wafers have the colors.
+fn project(algorithm: &dyn Algorithm, c: Collective, grid: Grid, params: &Params) -> Option<Files> {
+    let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
+    let case = Case::on_grid(c, grid, 5.0);
+    algorithm.supports(&case, params).ok()?;
+    let placed = algorithm.build(&case, params).unwrap();
+    let adapted = TARGET.needs.adapt(placed.grid().unwrap()).unwrap();
+    let proven = Verified::of(&placed.schedule, Method::Auto).unwrap();
+    Some(round_trip(&lower(&proven, &adapted, &wafer).unwrap()))
+}
+
+/// Small whole numbers, whose sums are exact.
+fn value(rank: usize, element: u32) -> f32 {
+    ((7 * rank + 3 * element as usize) % 11) as f32
+}
+
+fn check(files: &Files, c: &Collective) {
+    let ranks = c.ranks as usize;
+    let inputs: Vec<Vec<f32>> = (0..ranks).map(|r| (0..c.input_len(r as u32)).map(|e| value(r, e)).collect()).collect();
+    let outputs = csl_interpreter::run(files, &inputs);
+    for (rank, output) in outputs.iter().enumerate().filter(|(r, _)| c.output_len(*r as u32) > 0) {
+        for e in 0..c.elements {
+            let wanted = match c.kind {
+                Kind::Reduce | Kind::Allreduce => (0..ranks).map(|r| value(r, e)).sum(),
+                _ => value(c.root as usize, e),
+            };
+            assert_eq!(output[e as usize], wanted, "element {e} at PE {rank} of {} on {ranks} PEs", c.kind);
+        }
+    }
+}
+
+fn collective(kind: Kind, grid: Grid, elements: u64, root: u32) -> Collective {
+    Collective::new(kind, grid.count() as u32, elements, root.into(), Operator::Sum, Dtype::F32).unwrap()
+}
+
+#[test]
+fn every_algorithm_makes_right_sums_without_control_wavelets() {
+    let mut ran = 0;
+    for &algorithm in ALGORITHMS {
+        for kind in [Kind::Reduce, Kind::Allreduce, Kind::Broadcast] {
+            if !algorithm.info().collectives.contains(&kind) {
+                continue;
+            }
+            for (rows, cols) in [(1, 2), (1, 7), (1, 24), (6, 1), (4, 4), (7, 5), (2, 9)] {
+                let grid = Grid::new(rows, cols);
+                for (root, elements) in [(0, 24), (grid.count() as u32 / 2, 37), (grid.count() as u32 - 1, 1)] {
+                    let c = collective(kind, grid, elements, root);
+                    let Some(files) = project(algorithm, c, grid, &Params::new()) else { continue };
+                    assert!(files.iter().all(|f| !f.1.contains(".control")), "{}", algorithm.name());
+                    check(&files, &c);
+                    ran += 1;
+                }
+            }
+        }
+    }
+    assert!(ran > 150, "{ran} projects");
+}
+
+/// Chunks that end with a shorter one, chunks of the length and beyond, and one element.
+#[test]
+fn chunks_of_any_length_make_right_sums() {
+    let kd = unisono_algorithms::find("kd-tree").unwrap();
+    let grid = Grid::new(5, 6);
+    for trees in ["2", "4"] {
+        for chunk in ["2", "3", "8", "40"] {
+            for elements in [1, 2, 5, 16, 61] {
+                let c = collective(Kind::Reduce, grid, elements, 0);
+                let params = Params::new().with("trees", trees).with("chunk", chunk);
+                check(&project(kd, c, grid, &params).unwrap(), &c);
+            }
+        }
+    }
+}
+
+/// The choices on grids up to 32x32; larger ones run by name, `-- --ignored`, in a minute.
+#[test]
+fn the_planners_choices_make_right_sums() {
+    run_choices(&[
+        ("kd-tree", 16, 256, &[("trees", "2")]),
+        ("kd-tree", 16, 256, &[("trees", "4")]),
+        ("quad-chain", 16, 512, &[]),
+        ("quad-two-phase", 16, 256, &[]),
+        ("slack-tree", 16, 16, &[("trees", "3"), ("children", "3")]),
+        ("kd-tree", 32, 64, &[("trees", "2")]),
+    ]);
+}
+
+#[test]
+#[ignore = "a minute"]
+fn choices_on_large_grids_make_right_sums() {
+    run_choices(&[
+        ("kd-tree", 16, 4096, &[("trees", "2")]),
+        ("quad-chain", 16, 4096, &[]),
+        ("kd-tree", 64, 256, &[("trees", "2")]),
+        ("kd-tree", 64, 16, &[("trees", "4")]),
+    ]);
+}
+
+/// Algorithm, side of the grid, elements, parameters.
+type Choice<'a> = (&'a str, u32, u64, &'a [(&'a str, &'a str)]);
+
+fn run_choices(cases: &[Choice]) {
+    for &(name, side, elements, given) in cases {
+        let params = given.iter().fold(Params::new(), |p, (k, v)| p.with(k, v));
+        let grid = Grid::new(side, side);
+        for kind in [Kind::Reduce, Kind::Allreduce] {
+            let c = collective(kind, grid, elements, 0);
+            let (algorithm, params) = if kind == Kind::Reduce {
+                (unisono_algorithms::find(name).unwrap(), params.clone())
+            } else {
+                (unisono_algorithms::find("reduce-broadcast").unwrap(), params.clone().with("reduce", name))
+            };
+            check(&project(algorithm, c, grid, &params).unwrap(), &c);
+        }
+    }
+}

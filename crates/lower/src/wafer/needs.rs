@@ -1,0 +1,182 @@
+//! What a target of emitted code needs of a placement: the same schedule, on routes and in an order that the target has.
+//!
+//! * Several fabric sources of one instruction are taken in chunks, as no vector operation has three sources.
+//! * Leaves are not paced, as a vector operation runs as fast as the datapath.
+//! * No control wavelet is sent: routers switch only where their own PE has sent its last wavelet (`advance`), and a
+//!   switch changes where wavelets come from or where they go, not both.
+//!
+//! The last need is met by colors. The streams of one color that one PE receives from one side are a *group*. Two groups
+//! conflict where they meet at a router that would have to switch otherwise between them. Each color of the placement is
+//! split into as few colors as a greedy coloring of its groups takes, in the order of their turns. Streams without a color
+//! of the placement never share a color with another one at a router, and keep that.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use unisono_base::{Diagnostics, InstrId, StreamId, interrupt::check, narrow};
+use unisono_schedule::{Flow, Operand, Schedule, topological};
+
+use super::{
+    lower::LowerError,
+    program::{Port, Position},
+    way::{Way, ways},
+};
+use crate::{ANY_COLOR, GridPlacement, OnGrid};
+
+/// The needs of a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Needs {
+    /// Elements that are taken from one of several fabric sources before the next, where the placement takes one.
+    pub chunk: u32,
+}
+
+/// One stream at one router.
+struct Visit {
+    pe: u32,
+    color: u8,
+    turn: u32,
+    group: u32,
+    /// The PE of the router sends the stream.
+    own: bool,
+    position: Position,
+}
+
+impl Needs {
+    /// The placement that meets the needs: the given one, where it does.
+    ///
+    /// # Errors
+    /// A schedule or placement that is wrong; more colors than a placement can number.
+    pub fn adapt(&self, placed: OnGrid) -> Result<GridPlacement, LowerError> {
+        let mut placement = placed.placement.clone();
+        placement.pace = 1;
+        if placement.chunk == 1 && needs_chunks(placed.schedule) {
+            placement.chunk = self.chunk;
+        }
+        if !placement.colors.is_empty() {
+            placement.colors = split(placed)?;
+        }
+        Ok(placement)
+    }
+}
+
+/// Whether an instruction has three sources or more, several of them streams.
+fn needs_chunks(schedule: &Schedule) -> bool {
+    (0..schedule.instr_count()).map(InstrId::new).any(|id| {
+        let sources = schedule.sources(id);
+        sources.len() > 2 && sources.iter().filter(|s| matches!(s, Operand::Stream(_))).count() > 1
+    })
+}
+
+/// The colors of a placement without those that would need control wavelets.
+fn split(placed: OnGrid) -> Result<Vec<u8>, LowerError> {
+    let schedule = placed.schedule;
+    let groups = Groups::new(placed)?;
+    let mut conflicts = vec![BTreeSet::new(); groups.count];
+    for at in groups.visits.chunk_by(|a, b| (a.pe, a.color) == (b.pe, b.color)) {
+        check();
+        // Streams of one group in one position, the last of them.
+        let runs: Vec<&Visit> =
+            at.chunk_by(|a, b| (a.group, a.position) == (b.group, b.position)).filter_map(<[Visit]>::last).collect();
+        for (n, later) in runs.iter().enumerate() {
+            for earlier in &runs[..n] {
+                if earlier.group != later.group && !may_follow(earlier, later) {
+                    conflicts[earlier.group as usize].insert(later.group);
+                    conflicts[later.group as usize].insert(earlier.group);
+                }
+            }
+        }
+    }
+    // Of each group its place among the colors that its color is split into; groups come in the order of their turns.
+    let mut share = vec![0u32; groups.count];
+    for group in 0..groups.count {
+        let taken: BTreeSet<u32> =
+            conflicts[group].range(..narrow::<u32>(group)).map(|&other| share[other as usize]).collect();
+        share[group] = (0..).find(|c| !taken.contains(c)).unwrap_or(0);
+    }
+    let mut used: BTreeSet<(u8, u32)> = BTreeSet::new();
+    let of = |stream: StreamId| {
+        let group = groups.of[stream.index()]?;
+        Some((placed.placement.color(stream)?, share[group as usize]))
+    };
+    used.extend(schedule.all_streams().filter_map(of));
+    let numbers: FxHashMap<(u8, u32), usize> = used.into_iter().enumerate().map(|(n, c)| (c, n)).collect();
+    if numbers.len() >= usize::from(ANY_COLOR) {
+        return Err(LowerError::TooMany {
+            what: "colors",
+            place: " without control wavelets".to_owned(),
+            found: numbers.len(),
+            most: usize::from(ANY_COLOR) - 1,
+        });
+    }
+    let number = |stream| of(stream).and_then(|c| numbers.get(&c)).map_or(ANY_COLOR, |&n| narrow(n));
+    Ok(schedule.all_streams().map(number).collect())
+}
+
+/// Whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to which the
+/// sender of `earlier` advances it.
+fn may_follow(earlier: &Visit, later: &Visit) -> bool {
+    let (a, b) = (earlier.position, later.position);
+    match (a.rx == b.rx, a.tx == b.tx) {
+        (true, true) => true,
+        (false, false) => false,
+        (false, true) => earlier.own,
+        (true, false) => earlier.own && b.tx.count() == 1,
+    }
+}
+
+struct Groups {
+    /// The group of each stream that has a color of the placement.
+    of: Vec<Option<u32>>,
+    count: usize,
+    /// By router, color and turn.
+    visits: Vec<Visit>,
+}
+
+impl Groups {
+    fn new(placed: OnGrid) -> Result<Self, LowerError> {
+        let schedule = placed.schedule;
+        let wrong = |found: Diagnostics| found.into_vec().first().map(|d| LowerError::Wrong(d.to_string()));
+        let mut found = Diagnostics::default();
+        let flow = Flow::new(schedule, &mut found);
+        placed.placement.check(schedule, &mut found);
+        if let Some(e) = wrong(found) {
+            return Err(e);
+        }
+        let mut found = Diagnostics::default();
+        let order = topological(schedule, &flow, &mut found);
+        if let Some(e) = wrong(found) {
+            return Err(e);
+        }
+        let mut rank = vec![0u32; schedule.instr_count()];
+        for (at, id) in order.iter().enumerate() {
+            rank[id.index()] = narrow(at);
+        }
+        let turn = |s: StreamId| flow.readers(s).iter().map(|p| rank[p.instr.index()]).min().unwrap_or(u32::MAX);
+        let mut streams: Vec<StreamId> =
+            schedule.all_streams().filter(|&s| placed.placement.color(s).is_some()).collect();
+        streams.sort_unstable_by_key(|&s| (turn(s), s));
+        // A color with a PE that receives on it, and the port there.
+        let mut numbers: FxHashMap<(u8, u32, Option<Port>), u32> = FxHashMap::default();
+        let mut all = Self { of: vec![None; schedule.stream_count()], count: 0, visits: Vec::new() };
+        let mut way: Vec<Way> = Vec::new();
+        for stream in streams {
+            check();
+            let Some(color) = placed.placement.color(stream) else { continue };
+            ways(placed, stream, &mut way);
+            let sinks = schedule.stream_sinks(stream);
+            let last = sinks.last().map_or(u32::MAX, |n| n.0);
+            let from = way.iter().find(|w| w.pe == last).and_then(|w| w.position.rx.iter().next());
+            // Floods are groups of their own: they differ by their source.
+            let key = if sinks.len() == 1 { last } else { u32::MAX - schedule.stream(stream).source.0 };
+            let next = narrow::<u32>(numbers.len());
+            let group = *numbers.entry((color, key, from)).or_insert(next);
+            all.of[stream.index()] = Some(group);
+            let (turn, source) = (turn(stream), schedule.stream(stream).source.0);
+            let visit = |w: &Way| Visit { pe: w.pe, color, turn, group, own: w.pe == source, position: w.position };
+            all.visits.extend(way.iter().map(visit));
+        }
+        all.count = numbers.len();
+        all.visits.sort_by_key(|v| (v.pe, v.color, v.turn));
+        Ok(all)
+    }
+}

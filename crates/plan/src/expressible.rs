@@ -1,0 +1,100 @@
+//! Plans for a target of emitted code: candidates in the form that the target has, and which of them it can express.
+
+use unisono_algorithms::{Algorithm, Case, Params, resolve};
+use unisono_base::interrupt;
+use unisono_emit::{EMITTERS, Emitter};
+use unisono_lower::{File, Placed, VerifiedFile};
+use unisono_schedule::verify::Method;
+
+use crate::{PlanError, Problem, Timed};
+
+/// Instructions of all schedules that are built to find out whether the target can express them, once one is found that it
+/// can; other candidates stay unmarked.
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+
+/// Whether the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
+pub type Expressible = Option<Result<(), String>>;
+
+/// The emitter with a name.
+///
+/// # Errors
+/// There is none; the message lists those there are.
+pub fn emitter(name: &str) -> Result<&'static dyn Emitter, PlanError> {
+    EMITTERS.iter().copied().find(|e| e.name() == name).ok_or_else(|| PlanError::Format {
+        found: name.to_owned(),
+        accepted: EMITTERS.iter().map(|e| e.name()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The parameters of a candidate for a target: those of the candidate, and the target's where the algorithm has them.
+pub(crate) fn suited(emitter: &dyn Emitter, case: &Case, algorithm: &dyn Algorithm, params: Params) -> Params {
+    emitter.params().iter().fold(params, |params, (name, value)| {
+        if params.get(name).is_some() {
+            return params;
+        }
+        match resolve(algorithm.name(), case, &params.clone().with(name, value)) {
+            Ok((same, merged)) if same.name() == algorithm.name() => merged,
+            _ => params,
+        }
+    })
+}
+
+/// Sorts candidates that the target cannot express behind the others, which keep their order, and marks all of them.
+///
+/// # Errors
+/// The target can express none of them, with the reason for the first.
+pub(crate) fn mark(
+    problem: &Problem,
+    emitter: &dyn Emitter,
+    timed: Vec<Timed>,
+) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    let (mut found, mut spent) = (false, 0);
+    for candidate in timed {
+        interrupt::check();
+        if found && spent >= MOST_INSTRUCTIONS {
+            first.push((candidate, None));
+            continue;
+        }
+        let file = built(problem, emitter, &candidate);
+        let answer = file.and_then(|file| {
+            spent += file.schedule.instr_count();
+            accepts(emitter, &file, &candidate)
+        });
+        match answer {
+            Ok(()) => {
+                found = true;
+                first.push((candidate, Some(Ok(()))));
+            }
+            Err(PlanError::NotExpressible { reason }) => last.push((candidate, Some(Err(reason)))),
+            // What is too large to build is not found out.
+            Err(PlanError::OverLimit(_)) => last.push((candidate, None)),
+            Err(e) => return Err(e),
+        }
+    }
+    if !found {
+        let reason = last.iter().find_map(|(_, mark)| mark.clone()?.err());
+        return Err(PlanError::NotExpressible {
+            reason: reason.unwrap_or_else(|| "no candidate could be built".into()),
+        });
+    }
+    first.extend(last);
+    Ok(first.into_iter().unzip())
+}
+
+fn accepts(emitter: &dyn Emitter, file: &File, candidate: &Timed) -> Result<(), PlanError> {
+    let proven = VerifiedFile::new(file, Method::Auto).map_err(|proof| PlanError::NotProved {
+        algorithm: candidate.algorithm.name().to_owned(),
+        message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
+    })?;
+    emitter.accepts(&proven).map_err(|e| PlanError::NotExpressible { reason: e.to_string() })
+}
+
+/// The schedule of a candidate in the placement that the target has.
+pub(crate) fn built(problem: &Problem, emitter: &dyn Emitter, candidate: &Timed) -> Result<File, PlanError> {
+    let Placed { schedule, placement } = problem.target.build(problem.collective, candidate)?;
+    let mut file = File { schedule, placement, machine: Some(problem.target.machine()) };
+    let adapted = emitter.adapt(&file).map_err(|e| PlanError::NotExpressible { reason: e.to_string() })?;
+    file.placement = adapted.or(file.placement);
+    Ok(file)
+}
