@@ -51,7 +51,13 @@ def test_a_plan_is_proved_and_converted(plan: Path, tmp_path: Path) -> None:
     found = json_of("verify", str(plan))
     assert (found["complete"], found["deadlock_free"], found["race_free"]) == (True, True, True)
     assert found["diagnostics"] == []
-    assert "proved: the plan of" in call("verify", str(plan), "--bytes", "1MiB").out
+    assert (found["relaunch"], found["keeps_input"], found["sizes"]) == (True, None, "all")
+    ran = call("verify", str(plan), "--bytes", "1MiB", "--processors", "1")
+    assert "proved: the plan of" in ran.out
+    assert (
+        "safe to launch again  yes\nkeeps its input       in place\nsizes                 the one asked for\n"
+        in ran.out
+    )
     back = json_of("import", str(plan), "--format", "mscclpp", "-o", str(tmp_path / "a.sched"), "--elements", "96")
     assert (back["collective"], back["elements"], back["nodes"]) == ("allgather", 96, 2)
     assert un.load(plan).verify().holds
@@ -88,6 +94,29 @@ def test_faults_are_shown_with_a_trace(
     assert f"  1. {first['trace'][0]}\n" in ran.out
     trusted = un.check_gpu_plan(path, trust_relaxed=True)
     assert bool(trusted["diagnostics"]) == (last != ("rlxsignal", "rlxwait"))
+
+
+def test_a_plan_of_packets_is_launched_again(tmp_path: Path) -> None:
+    path = tmp_path / "packets.json"
+    made = allgather()
+    made["protocol"] = "LL"
+    for gpu, plan in enumerate(made["gpus"]):
+        plan["scratch_chunks"] = 1
+        plan["remote_buffers"][0]["type"] = "s"
+        own, there = {"type": "o", "index": gpu, "size": 1}, {"buffer_id": 0, "index": 0, "size": 1}
+        theirs = {"type": "o", "index": 1 - gpu, "size": 1}
+        put = {"name": "ppkt", "src_buff": [own], "dst_buff": [there], "channel_type": "memory"}
+        read = {"name": "upkt", "src_buff": [{"type": "s", "index": 0, "size": 1}], "dst_buff": [theirs]}
+        plan["threadblocks"][0]["ops"] = [put, read]
+    for double in (True, False):
+        made["use_double_scratch_buffer"] = double
+        path.write_text(json.dumps(made))
+        found = un.check_gpu_plan(path)
+        assert (found["complete"], found["race_free"], found["relaunch"]) == (True, True, double)
+        assert {one["code"] for one in found["diagnostics"]} == (set() if double else {"relaunch"})
+    ran = call("verify", str(path))
+    assert (ran.code, "safe to launch again  no\n" in ran.out) == (1, True)
+    assert "(ppkt) of launch 2 writes packets of gpu 0 over those that " in ran.out
 
 
 def test_damaged_plans_are_refused_with_the_path(plan: Path) -> None:

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use unisono_emit::{
     Asked,
-    mscclpp::{self, Options},
+    mscclpp::{self, Options, PROCESSORS},
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 
 /// The result of the check of an execution plan of MSCCL++, with all faults; `origin` names the file in errors.
 #[pyfunction]
-#[pyo3(signature = (text, origin = "file", elements = None, dtype = None, trust_relaxed = false, method = "auto"))]
+#[pyo3(signature = (text, origin = "file", elements = None, dtype = None, trust_relaxed = false, method = "auto", processors = PROCESSORS))]
 pub fn check_plan<'py>(
     py: Python<'py>,
     text: &str,
@@ -22,13 +22,14 @@ pub fn check_plan<'py>(
     dtype: Option<&str>,
     trust_relaxed: bool,
     method: &str,
+    processors: u32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let asked = Asked {
         elements: elements.map(|n| convert::count("elements", n)).transpose()?,
         dtype: dtype.map(str::parse).transpose().map_err(input)?,
         ..Asked::default()
     };
-    let options = Options { trust_relaxed, method: method.parse().map_err(input)? };
+    let options = Options { trust_relaxed, method: method.parse().map_err(input)?, processors };
     let checked = detached(py, || mscclpp::check(text, &asked, options))?;
     to_python(py, &checked.map_err(|e| input(format!("{origin}: {e}")))?)
 }

@@ -251,12 +251,19 @@ class GpuPlanFinding(Diagnostic):
 
 
 class GpuPlanProof(TypedDict):
-    """``unisono verify --json`` of a plan for GPUs: the keys of a proof, and findings with thread block and trace."""
+    """``unisono verify --json`` of a plan for GPUs: the keys of a proof, and findings with thread block and trace.
+
+    ``relaunch`` is whether launches may follow each other at once; ``keeps_input`` is null in place; ``sizes`` is
+    ``all``, ``tried`` or ``one``.
+    """
 
     complete: bool | None
     deadlock_free: bool | None
     race_free: bool | None
     repeatable: bool | None
+    relaunch: bool | None
+    keeps_input: bool | None
+    sizes: str | None
     method: str
     error_probability: float | None
     seed: str | None

@@ -10,6 +10,13 @@ __all__ = ["verify_plan"]
 
 _SHOWN = 8
 _SAID = {True: "yes", False: "no", None: "not proved"}
+_INPUT = {True: "yes", False: "no: a second launch starts with another input", None: "in place"}
+_SIZES = {
+    "all": "all that the runtime accepts",
+    "tried": "many tried, not proved for all",
+    "one": "the one asked for",
+    None: "not proved",
+}
 
 
 def verify_plan(
@@ -20,13 +27,14 @@ def verify_plan(
     as_json: bool,
     *,
     trust_relaxed: bool,
+    processors: int | None,
 ) -> int:
     """Checks the plan and prints what was proved, and each fault with the shortest run that shows it."""
     elements, in_bytes = size
     if elements is not None or in_bytes is not None:
         elements = element_count(elements, in_bytes, dtype or "f32", "verify")
     with working("checking"):
-        found = check_gpu_plan(path, elements, dtype, trust_relaxed=trust_relaxed, method=method)
+        found = check_gpu_plan(path, elements, dtype, trust_relaxed=trust_relaxed, method=method, processors=processors)
     if as_json:
         print_json(found)
     else:
@@ -43,6 +51,9 @@ def _print(path: str, found: GpuPlanProof) -> None:
             ("deadlock-free", _SAID[found["deadlock_free"]]),
             ("race-free", _SAID[found["race_free"]]),
             ("repeatable", _SAID[found["repeatable"]]),
+            ("safe to launch again", _SAID[found["relaunch"]]),
+            ("keeps its input", _INPUT[found["keeps_input"]]),
+            ("sizes", _SIZES[found["sizes"]]),
             ("method", found["method"]),
         ]
     )

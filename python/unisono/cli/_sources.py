@@ -91,7 +91,10 @@ GPU_PLAN = (
         "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
     ),
 )
-NOT_A_GPU_PLAN = (Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
+NOT_A_GPU_PLAN = (
+    Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),
+    Unused(("processors",), "is for plans for GPUs; drop it"),
+)
 #: A subset of the nodes of a machine.
 SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one already; drop one of them"),)
 #: The list of all inputs that the command knows.

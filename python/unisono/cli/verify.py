@@ -48,6 +48,11 @@ _LISTED = 16
 @click.option(
     "--trust-relaxed", is_flag=True, help="Of a plan for GPUs: let relaxed signals order writes too [reads only]."
 )
+@click.option(
+    "--processors",
+    type=click.IntRange(1, 4096),
+    help="Of a plan for GPUs: processors of a GPU, each of which runs a thread block (default: 108, an A100).",
+)
 @json_option
 @limit_options
 def verify(
@@ -58,6 +63,7 @@ def verify(
     certificate: str | None,
     check: str | None,
     trust_relaxed: bool,
+    processors: int | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -70,7 +76,8 @@ def verify(
     if file_or_collective is not None and is_gpu_plan(file_or_collective):
         refuse_unused(GPU_PLAN)
         size = options["elements"], options["bytes"]
-        return verify_plan(file_or_collective, size, options["dtype"], method, as_json, trust_relaxed=trust_relaxed)
+        checks: dict[str, Any] = {"trust_relaxed": trust_relaxed, "processors": processors}
+        return verify_plan(file_or_collective, size, options["dtype"], method, as_json, **checks)
     refuse_unused(NOT_A_GPU_PLAN)
     if file_or_collective is None:
         return _check_bound(certificate, machine, options, as_json)

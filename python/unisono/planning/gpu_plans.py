@@ -17,18 +17,21 @@ def check_gpu_plan(
     *,
     trust_relaxed: bool = False,
     method: str = "auto",
+    processors: int | None = None,
 ) -> GpuPlanProof:
     """Checks an execution plan of MSCCL++ (JSON), and returns all its faults, each with the shortest run that shows it.
 
     The plan is proved at the size of its chunks, or with the ``elements`` of ``dtype`` that are given. With
-    ``trust_relaxed``, relaxed signals order writes too.
+    ``trust_relaxed``, relaxed signals order writes too. A GPU has as many ``processors`` as an A100
+    (108), unless stated.
 
     Raises:
         InputError: the file is not a plan; the message names the path inside the file.
         OSError: it cannot be read.
 
     """
-    return _core.check_plan(read_text(path), title(path), elements, dtype, trust_relaxed, method)
+    stated = {} if processors is None else {"processors": processors}
+    return _core.check_plan(read_text(path), title(path), elements, dtype, trust_relaxed, method, **stated)
 
 
 def is_gpu_plan(path: str | os.PathLike[str]) -> bool:

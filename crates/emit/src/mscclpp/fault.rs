@@ -11,6 +11,8 @@ pub struct Place {
     pub block: u32,
     pub op: u32,
     pub inner: Option<(u32, u32)>,
+    /// The launch, where several are looked at.
+    pub launch: Option<u32>,
     pub name: Name,
 }
 
@@ -18,9 +20,10 @@ impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "gpus[{}].threadblocks[{}].ops[{}]", self.gpu, self.block, self.op)?;
         match self.inner {
-            Some((inner, iteration)) => write!(f, ".ops[{inner}] ({}, iteration {iteration})", self.name),
-            None => write!(f, " ({})", self.name),
+            Some((inner, iteration)) => write!(f, ".ops[{inner}] ({}, iteration {iteration})", self.name)?,
+            None => write!(f, " ({})", self.name)?,
         }
+        self.launch.map_or(Ok(()), |launch| write!(f, " of launch {launch}"))
     }
 }
 

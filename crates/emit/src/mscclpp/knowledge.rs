@@ -10,7 +10,8 @@
 //! * **entered**: GPUs whose kernel has started.
 //!
 //! The access of a put on a port channel is complete for those who wait for a later signal on that channel, and for the
-//! thread block after a flush of it.
+//! thread block after a flush of it. Later means by the same thread, or after the threads met: the n-th put, the n-th
+//! signal and the n-th flush of an operation have thread n.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -81,6 +82,33 @@ pub struct History {
     pub ends: Vec<Known>,
 }
 
+/// The puts of a thread block on a port channel. Each is pushed by a thread of its own, so only the puts from before the
+/// threads met last, and those of the same thread, are certainly before a signal or a flush.
+#[derive(Default)]
+struct Pending {
+    pushed: Set,
+    /// Thread and event, since the threads met last.
+    latest: Vec<(u32, usize)>,
+}
+
+impl Pending {
+    /// Adds the puts that a signal or a flush of a thread comes after.
+    fn complete(&self, thread: u32, known: &mut Known) {
+        for set in [&mut known.strong, &mut known.weak] {
+            let set = Rc::make_mut(set);
+            set.join(&self.pushed);
+            self.latest.iter().filter(|put| put.0 == thread).for_each(|put| set.insert(put.1));
+        }
+    }
+}
+
+/// The threads of a block have met: all its puts have been pushed.
+fn pushed(pending: &mut BTreeMap<(usize, u32), Pending>, block: usize) {
+    for puts in pending.range_mut((block, 0)..=(block, u32::MAX)).map(|(_, puts)| puts) {
+        puts.latest.drain(..).for_each(|put| puts.pushed.insert(put.1));
+    }
+}
+
 #[derive(Default)]
 struct BlockState {
     known: Known,
@@ -113,7 +141,7 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
         })
         .collect();
     let mut carried: FxHashMap<(At, usize), (Known, bool)> = FxHashMap::default();
-    let mut pending: BTreeMap<(usize, u32), Set> = BTreeMap::new();
+    let mut pending: BTreeMap<(usize, u32), Pending> = BTreeMap::new();
     let mut writers: FxHashMap<(u32, u32), usize> = FxHashMap::default();
     let mut barrier: Vec<usize> = Vec::new();
     for &at in &run.order {
@@ -121,9 +149,13 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
         let (block, gpu) = (at.0, program.blocks[at.0].gpu);
         for (n, act) in program.step(at).acts.iter().enumerate() {
             match act {
-                Act::Sync => meet(&mut blocks[block], &made.events),
+                Act::Sync => {
+                    meet(&mut blocks[block], &made.events);
+                    pushed(&mut pending, block);
+                }
                 Act::Barrier { blocks: count, .. } => {
                     meet(&mut blocks[block], &made.events);
+                    pushed(&mut pending, block);
                     barrier.push(block);
                     if barrier.len() == *count as usize {
                         let mut all = Known::default();
@@ -131,11 +163,10 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                         barrier.drain(..).for_each(|b| blocks[b].known = all.clone());
                     }
                 }
-                Act::Signal { end, relaxed } => {
+                Act::Signal { end, relaxed, thread } => {
                     let mut known = blocks[block].known.clone();
                     if let Some(puts) = pending.get(&(block, *end)) {
-                        Rc::make_mut(&mut known.strong).join(puts);
-                        Rc::make_mut(&mut known.weak).join(puts);
+                        puts.complete(*thread, &mut known);
                     }
                     carried.insert((at, n), (known, *relaxed && !trust_relaxed));
                 }
@@ -151,11 +182,9 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                         blocks[block].brought.join(&known);
                     }
                 }
-                Act::Flush { end } => {
+                Act::Flush { end, thread } => {
                     if let Some(puts) = pending.get(&(block, *end)) {
-                        let brought = &mut blocks[block].brought;
-                        Rc::make_mut(&mut brought.strong).join(puts);
-                        Rc::make_mut(&mut brought.weak).join(puts);
+                        puts.complete(*thread, &mut blocks[block].brought);
                     }
                 }
                 Act::Move(m) => {
@@ -179,7 +208,7 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                             writers.insert((to.gpu, to.start), id);
                         }
                         match m.port {
-                            Some(end) => pending.entry((block, end)).or_default().insert(id),
+                            Some((end, thread)) => pending.entry((block, end)).or_default().latest.push((thread, id)),
                             None => blocks[block].own.push(id),
                         }
                         made.events.push(Event { at, reads, writes, known });

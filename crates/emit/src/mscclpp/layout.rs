@@ -3,7 +3,7 @@
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 
 use super::{
-    plan::{Name, Op, Plan, Protocol},
+    plan::{Name, Plan, Protocol},
     program::{Space, Span},
 };
 use crate::{Asked, ImportError};
@@ -28,8 +28,10 @@ pub struct Layout {
     /// Grains of a chunk, and elements of a grain.
     pub grains: u32,
     pub elements: u32,
-    /// Bytes of a grain, if the size was asked for; otherwise a grain is a pipeline's unit.
+    /// Bytes of a grain, if the size was asked for.
     grain_bytes: Option<u64>,
+    /// Bytes and grains of the unit of pipelines that the others are multiples of, if the size is open.
+    unit: (u64, u32),
     /// Chunks of input, output, scratch memory and packets of each GPU.
     chunks: Vec<[u64; 4]>,
     /// The peers of each GPU's port channels.
@@ -38,13 +40,20 @@ pub struct Layout {
     is_ll: bool,
 }
 
+/// Grains of a chunk, and of the smallest unit of pipelines.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Scale {
+    pub grains: u32,
+    pub unit: u32,
+}
+
 impl Layout {
-    /// The layout for the elements asked for, or for the fewest that each thread block of a group and each iteration of
+    /// The layout for the elements asked for or for a scale, or for the fewest elements asked for, or for the fewest that each thread block of a group and each iteration of
     /// a pipeline has one of.
     ///
     /// # Errors
     /// Sizes that do not fit the collective or each other.
-    pub fn new(plan: &Plan, asked: &Asked) -> Result<Self, ImportError> {
+    pub fn new(plan: &Plan, asked: &Asked, scale: Option<Scale>) -> Result<Self, ImportError> {
         let fail = |message: String| ImportError::new(0, message);
         let ranks = u32::try_from(plan.gpus.len()).ok().filter(|&n| n > 0 && n <= 1 << 16);
         let ranks = ranks.ok_or_else(|| fail(format!("gpus: {} GPUs; accepted are 1 to 65536", plan.gpus.len())))?;
@@ -67,7 +76,7 @@ impl Layout {
                 let fits = |n: u64| u32::try_from(n).map_err(|_| fail(format!("{n} elements in a chunk are too many")));
                 (fits(each / scale)?, fits(scale)?, Some(scale * dtype.bytes()))
             }
-            _ => (natural_grains(plan), 1, None),
+            _ => (scale.map_or_else(|| natural_grains(plan), |s| s.grains), 1, None),
         };
         let collective = match (kind, per_rank) {
             (Some(kind), Some(chunks)) => {
@@ -93,11 +102,17 @@ impl Layout {
         }
         let peers = |gpu: &super::plan::Gpu| {
             let ports = gpu.channels.iter().filter(|c| c.channel_type == super::plan::ChannelType::Port);
-            ports.flat_map(|c| c.connected_to.clone()).collect()
+            ports.flat_map(|c| c.peers().to_vec()).collect()
         };
         let port_peers = plan.gpus.iter().map(peers).collect();
         let in_place = kind.filter(|_| plan.inplace);
-        Ok(Self { collective, grains, elements, grain_bytes, chunks, port_peers, in_place, is_ll })
+        let unit = (unit_bytes(plan), scale.map_or(1, |s| s.unit));
+        Ok(Self { collective, grains, elements, grain_bytes, unit, chunks, port_peers, in_place, is_ll })
+    }
+
+    /// Bytes of a chunk, if the size was asked for.
+    pub fn chunk_bytes(&self) -> Option<u64> {
+        Some(self.grain_bytes? * u64::from(self.grains))
     }
 
     pub fn in_place(&self) -> Option<Kind> {
@@ -142,7 +157,8 @@ impl Layout {
 
     /// Grains of a pipeline's unit.
     pub fn unit(&self, bytes: u64) -> u32 {
-        self.grain_bytes.map_or(1, |grain| u32::try_from((bytes / grain).max(1)).unwrap_or(u32::MAX))
+        let (of, grains) = self.grain_bytes.map_or((self.unit.0, u64::from(self.unit.1)), |grain| (grain, 1));
+        u32::try_from((bytes / of).saturating_mul(grains).max(1)).unwrap_or(u32::MAX)
     }
 
     /// The span with input and output as one memory where the plan runs in place.
@@ -181,26 +197,27 @@ fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     u32::try_from(chunks).map_err(|_| ImportError::new(0, format!("{chunks} chunks are too many")))
 }
 
-/// Grains with which every thread block of a group has some, and every pipeline two iterations.
-fn natural_grains(plan: &Plan) -> u32 {
-    fn all(ops: &[Op]) -> Box<dyn Iterator<Item = &Op> + '_> {
-        Box::new(ops.iter().flat_map(|op| std::iter::once(op).chain(all(&op.ops))))
-    }
-    let ops = || plan.gpus.iter().flat_map(|g| &g.threadblocks).flat_map(|b| all(&b.ops));
-    let mut grains = 1;
-    for op in ops() {
-        let size = op.tbg_info.map_or(1, |g| g.tbg_size.clamp(1, GRAINS));
-        grains = lcm(grains, size).min(GRAINS);
-    }
-    if ops().any(|op| op.name == Name::Pipeline) { 2 * grains } else { grains }
+/// The size that the units of all pipelines are multiples of.
+pub fn unit_bytes(plan: &Plan) -> u64 {
+    plan.ops().filter_map(|op| op.iter_context).map(|i| i.unit_size).fold(0, gcd).max(1)
 }
 
-fn lcm(a: u32, b: u32) -> u32 {
-    let gcd = |mut a: u32, mut b: u32| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    a / gcd(a, b) * b
+/// The size of a group that the sizes of all groups divide, as far as it is moderate.
+pub fn group_size(plan: &Plan) -> u32 {
+    let sizes = plan.ops().filter_map(|op| op.tbg_info).map(|group| u64::from(group.tbg_size.clamp(1, GRAINS)));
+    let all = sizes.fold(1, |all, size| (all / gcd(all, size) * size).min(GRAINS.into()));
+    u32::try_from(all).unwrap_or(GRAINS)
+}
+
+/// Grains with which every thread block of a group has some, and every pipeline two iterations.
+fn natural_grains(plan: &Plan) -> u32 {
+    let grains = group_size(plan);
+    if plan.ops().any(|op| op.name == Name::Pipeline) { 2 * grains } else { grains }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }

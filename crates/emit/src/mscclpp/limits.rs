@@ -22,8 +22,8 @@ pub const OP_SEMAPHORES: usize = 16;
 /// Threads of a thread block.
 const THREADS: u32 = 1024;
 
-/// Everything in a plan that the runtime does not hold or does otherwise.
-pub fn check(plan: &Plan) -> Vec<Fault> {
+/// Everything in a plan that the runtime does not hold or does otherwise, on GPUs with that many processors.
+pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
     let mut faults = Vec::new();
     if plan.buffer_alignment == 0 || !plan.buffer_alignment.is_multiple_of(16) {
         let message = format!(
@@ -42,7 +42,12 @@ pub fn check(plan: &Plan) -> Vec<Fault> {
         let message = format!("num_threads_per_block is {}; a GPU starts 1 to {THREADS}", plan.num_threads_per_block);
         faults.push(Fault::of_plan("limit", message));
     }
+    if plan.min_message_size.is_some_and(|size| i32::try_from(size).is_err()) {
+        let message = "min_message_size is more than 2147483647, and the loader reads it as a number of 32 bits";
+        faults.push(Fault::of_plan("limit", message.to_owned()));
+    }
     for gpu in &plan.gpus {
+        resident(gpu, processors, &mut faults);
         in_place(plan, gpu, &mut faults);
         if let Some(value) = gpu.semaphores.iter().map(|s| s.init_value).find(|&value| value > i32::MAX as u32) {
             let message =
@@ -57,6 +62,7 @@ pub fn check(plan: &Plan) -> Vec<Fault> {
                     block: block.id,
                     op: u32::try_from(n).unwrap_or(u32::MAX),
                     inner: None,
+                    launch: None,
                     name: op.name,
                 };
                 std::iter::once(op).chain(&op.ops).for_each(|op| {
@@ -85,6 +91,25 @@ fn thread_block(gpu: u32, block: &ThreadBlock, faults: &mut Vec<Fault>) {
         over(channels, CHANNELS, &format!("{name} channels"));
         let refs = block.remote_buffer_refs.iter().filter(|r| r.access_channel_type == kind);
         over(refs.map(|r| r.remote_buffer_ids.len()).sum(), CHANNELS, &format!("remote buffers of {name} channels"));
+    }
+}
+
+/// A GPU runs a thread block of a plan on a processor of its own. More thread blocks than processors may not run at once, so
+/// one that waits can keep the other one from its processor.
+fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
+    let waits = |name: Name| {
+        let is = matches!(name, Name::Wait | Name::Rlxwait | Name::SemAcquire | Name::Barrier);
+        is || (name.has_packets() && !matches!(name, Name::Ppkt | Name::Cpkt))
+    };
+    let mut ops = gpu.threadblocks.iter().flat_map(|b| &b.ops).flat_map(|op| std::iter::once(op).chain(&op.ops));
+    let count = gpu.threadblocks.len();
+    if count > processors as usize && ops.any(|op| waits(op.name)) {
+        let message = format!(
+            "gpu {} has {count} thread blocks that have to run at once, and {processors} processors; use fewer, or state \
+             the processors of your GPU",
+            gpu.id
+        );
+        faults.push(Fault::of_gpu("limit", gpu.id, message));
     }
 }
 

@@ -6,7 +6,7 @@
 //! | `signal`, `wait`; `rlxsignal`, `rlxwait` | on each channel of `channel_ids`; the relaxed ones order no writes |
 //! | `sem_acquire`, `sem_release` | on each semaphore of `semaphore_ids` |
 //! | `flush` | on the first `dst_buff.len()` channels: the loader counts channels by destinations |
-//! | `put` | `dst[i] = src[i]`, remote; on a port channel after the operation, in no order with other puts |
+//! | `put` | `dst[i] = src[i]`, remote; on a port channel by thread `i`, after the operation, in no order with other puts |
 //! | `pws`; `pwsf` | `put` on port channels, then a signal; then a flush |
 //! | `get` | `dst[i] = src[i]`, with a remote source |
 //! | `copy`; `cpkt`, `upkt` | `dst[0] = src[0]`; to packets, from packets |
@@ -18,10 +18,12 @@
 //! | `recpkt`, `recspkt` | the same, where `dst[1]` are packets here and `dst[2..]` remote packets |
 //! | `glres` | the switch adds the buffers of its group, and multicasts the sum to them |
 //! | `gstore`; `gstorepkt` | the switch multicasts a local buffer; packets to packets |
-//! | `pipeline` | its operations, again for each unit of `num_chunks` chunks |
+//! | `pipeline` | its operations, again for each unit of `num_chunks` chunks; those with packets move the whole slice each time |
 //!
 //! Each reduction adds, whatever `reduce_op` says, since the loader does not read it. Source: microsoft/mscclpp,
 //! `src/core/include/execution_kernel.hpp` and `src/core/executor/execution_plan.cc` at commit 1f5f065d.
+
+use unisono_base::narrow;
 
 use super::{
     plan::{Buffer, Name, Op, Slice},
@@ -37,16 +39,30 @@ type Result<T> = std::result::Result<T, String>;
 /// A reference that leads nowhere, or operands that do not fit the operation.
 pub fn acts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
     let ends = || op.channel_ids.iter().map(|&id| at.end(op, id)).collect::<Result<Vec<_>>>();
-    let relaxed = matches!(op.name, Name::Rlxsignal | Name::Rlxwait);
+    // A port channel has one kind of signals.
+    let relaxed = matches!(op.name, Name::Rlxsignal | Name::Rlxwait) && !at.is_port(op)?;
+    let has_none =
+        matches!(op.name, Name::Nop | Name::Barrier | Name::Signal | Name::Rlxsignal | Name::Wait | Name::Rlxwait)
+            || matches!(op.name, Name::SemAcquire | Name::SemRelease);
+    if has_none && !(op.src_buff.is_empty() && op.dst_buff.is_empty()) {
+        return Err(format!("{} has no buffers, and the loader reads those that it is given", op.name));
+    }
+    if op.name == Name::Flush {
+        op.dst_buff.iter().try_for_each(|slice| at.remote(op, slice, false).map(drop))?;
+    }
     Ok(match op.name {
         Name::Nop => vec![Act::Sync],
         Name::Barrier => vec![Act::Barrier {
             id: op.barrier_id.ok_or("barrier_id is missing")?,
             blocks: op.num_threadblocks.ok_or("num_threadblocks is missing")?,
         }],
-        Name::Signal | Name::Rlxsignal => ends()?.into_iter().map(|end| Act::Signal { end, relaxed }).collect(),
+        Name::Signal | Name::Rlxsignal => {
+            (0..).zip(ends()?).map(|(thread, end)| Act::Signal { end, relaxed, thread }).collect()
+        }
         Name::Wait | Name::Rlxwait => ends()?.into_iter().map(|end| Act::Wait { end, relaxed }).collect(),
-        Name::Flush => ends()?.into_iter().take(op.dst_buff.len()).map(|end| Act::Flush { end }).collect(),
+        Name::Flush => {
+            (0..).zip(ends()?).take(op.dst_buff.len()).map(|(thread, end)| Act::Flush { end, thread }).collect()
+        }
         Name::SemAcquire => at.semaphores(op)?.map(Act::Acquire).collect(),
         Name::SemRelease => at.semaphores(op)?.map(Act::Release).collect(),
         Name::Pipeline => return Err("a pipeline is inside a pipeline, which the runtime does not run".to_owned()),
@@ -127,11 +143,12 @@ fn puts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
         let source = if one_source { &op.src_buff[0] } else { &op.src_buff[n] };
         let read = if one_source { at.packets(op, source)? } else { at.local(op, source)? };
         let write = at.remote(op, sink, packets)?;
-        let port = if is_port { Some(at.port_end(op, n, write.gpu)?) } else { None };
+        let thread = narrow::<u32>(n);
+        let port = if is_port { Some((at.port_end(op, n, write.gpu)?, thread)) } else { None };
         acts.push(Act::Move(Move { reads: vec![read], writes: vec![write], port, by_switch: false }));
         let signals = matches!(op.name, Name::Pws | Name::Pwsf);
-        acts.extend(port.filter(|_| signals).map(|end| Act::Signal { end, relaxed: false }));
-        acts.extend(port.filter(|_| op.name == Name::Pwsf).map(|end| Act::Flush { end }));
+        acts.extend(port.filter(|_| signals).map(|(end, thread)| Act::Signal { end, relaxed: false, thread }));
+        acts.extend(port.filter(|_| op.name == Name::Pwsf).map(|(end, thread)| Act::Flush { end, thread }));
     }
     Ok(acts)
 }

@@ -1,15 +1,19 @@
 //! Execution plans of MSCCL++ (JSON): read, checked without data and as a schedule, and imported.
 //!
-//! The checks come in this order: references and sizes ([`resolve`], [`layout`]), what the runtime holds ([`limits`]), a
-//! run without data for deadlocks and unmatched signals ([`run`]), the order of all accesses for races ([`knowledge`],
-//! [`race`]), and the proof of the schedule ([`import`]) for its contents.
+//! The checks come in this order: references and sizes ([`connect`], [`resolve`], [`layout`]), what the runtime holds
+//! ([`limits`], [`bytes`]), a run without data for deadlocks and unmatched signals ([`run`]), the order of all accesses for races ([`knowledge`],
+//! [`race`]), the proof of the schedule ([`import`]) for its contents, several launches ([`launches`]), and the same at
+//! other sizes ([`sizes`]).
 
 mod assemble;
+mod bytes;
+mod connect;
 mod emit;
 mod export;
 mod fault;
 mod import;
 mod knowledge;
+mod launches;
 mod layout;
 mod limits;
 mod meaning;
@@ -18,8 +22,10 @@ mod program;
 mod race;
 mod resolve;
 mod run;
+mod sizes;
 mod stuck;
 mod unit;
 
 pub use fault::Fault;
-pub use unit::{Checked, MscclPp, Options, check, is_plan};
+pub use sizes::Sizes;
+pub use unit::{Checked, MscclPp, Options, PROCESSORS, check, is_plan};

@@ -9,11 +9,15 @@ use crate::ImportError;
 
 #[derive(Deserialize, Clone, Debug)]
 pub struct Plan {
-    #[serde(default)]
     pub name: String,
     pub collective: String,
     pub protocol: Protocol,
     pub inplace: bool,
+    #[serde(default)]
+    pub reuse_resources: bool,
+    /// Each second launch uses the second half of scratch memory.
+    #[serde(default)]
+    pub use_double_scratch_buffer: bool,
     #[serde(default = "default_alignment")]
     pub buffer_alignment: u32,
     #[serde(default = "default_threads")]
@@ -31,11 +35,19 @@ fn default_alignment() -> u32 {
     16
 }
 
+/// The loader compares the name with `LL`, and takes each other one for `Simple`.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(from = "String")]
 pub enum Protocol {
     Simple,
     /// Packets of data with flags.
     LL,
+}
+
+impl From<String> for Protocol {
+    fn from(name: String) -> Self {
+        if name == "LL" { Self::LL } else { Self::Simple }
+    }
 }
 
 #[derive(Deserialize, Clone, Debug)]
@@ -45,9 +57,7 @@ pub struct Gpu {
     pub output_chunks: u32,
     pub scratch_chunks: u32,
     pub threadblocks: Vec<ThreadBlock>,
-    #[serde(default)]
     pub channels: Vec<Channels>,
-    #[serde(default)]
     pub remote_buffers: Vec<RemoteBuffer>,
     #[serde(default)]
     pub semaphores: Vec<Semaphore>,
@@ -72,19 +82,20 @@ pub enum Buffer {
     Scratch,
 }
 
-/// Memory and port channels have a peer each, and switch channels a buffer and a group of GPUs each.
+/// Memory and port channels have a peer each, and switch channels a buffer and a group of GPUs each. The loader reads the
+/// peers or the groups of each entry, so they are there even if they are empty.
 #[derive(Deserialize, Clone, Debug)]
 pub struct Channels {
     pub channel_type: ChannelType,
-    #[serde(default)]
-    pub connected_to: Vec<u32>,
+    pub connected_to: Option<Vec<u32>>,
     pub buffer_type: Option<Buffer>,
-    #[serde(default)]
-    pub rank_groups: Vec<RankGroup>,
+    pub rank_groups: Option<Vec<RankGroup>>,
 }
 
 #[derive(Deserialize, Clone, Debug)]
 pub struct RankGroup {
+    #[serde(rename = "size")]
+    pub _size: u32,
     pub ranks: Vec<u32>,
 }
 
@@ -105,7 +116,6 @@ pub struct Semaphore {
 pub struct ThreadBlock {
     pub id: u32,
     pub ops: Vec<Op>,
-    #[serde(default)]
     pub channels: Vec<ChannelIds>,
     #[serde(default)]
     pub remote_buffer_refs: Vec<RemoteBufferIds>,
@@ -181,6 +191,57 @@ pub enum Name {
     SemAcquire,
     #[serde(rename = "sem_release")]
     SemRelease,
+}
+
+impl Channels {
+    pub fn peers(&self) -> &[u32] {
+        self.connected_to.as_deref().unwrap_or_default()
+    }
+
+    pub fn groups(&self) -> &[RankGroup] {
+        self.rank_groups.as_deref().unwrap_or_default()
+    }
+}
+
+impl Name {
+    /// Whether the kernel moves packets, which always are a whole slice, also in a pipeline.
+    pub fn has_packets(self) -> bool {
+        matches!(
+            self,
+            Self::Ppkt
+                | Self::Rppkt
+                | Self::Respkt
+                | Self::Cpkt
+                | Self::Upkt
+                | Self::Repkt
+                | Self::Recpkt
+                | Self::Recspkt
+                | Self::Gstorepkt
+        )
+    }
+
+    pub fn reduces(self) -> bool {
+        matches!(
+            self,
+            Self::Re
+                | Self::Res
+                | Self::Rre
+                | Self::Rres
+                | Self::Respkt
+                | Self::Repkt
+                | Self::Recpkt
+                | Self::Recspkt
+                | Self::Glres
+        )
+    }
+}
+
+impl Plan {
+    /// All operations, those inside pipelines included.
+    pub fn ops(&self) -> impl Iterator<Item = &Op> {
+        let all = self.gpus.iter().flat_map(|gpu| &gpu.threadblocks).flat_map(|block| &block.ops);
+        all.flat_map(|op| std::iter::once(op).chain(&op.ops))
+    }
 }
 
 impl std::fmt::Display for Name {

@@ -55,8 +55,8 @@ impl Span {
 pub struct Move {
     pub reads: Vec<Span>,
     pub writes: Vec<Span>,
-    /// The port channel that carries it out after the operation has been issued.
-    pub port: Option<u32>,
+    /// The port channel that carries it out after the operation has been issued, and the thread that asks for it.
+    pub port: Option<(u32, u32)>,
     /// Whether a switch reduces the reads, if there are several, and multicasts the result.
     pub by_switch: bool,
 }
@@ -81,9 +81,11 @@ pub enum Act {
         id: u32,
         blocks: u32,
     },
+    /// By the thread `thread`, as all that concerns channels.
     Signal {
         end: u32,
         relaxed: bool,
+        thread: u32,
     },
     Wait {
         end: u32,
@@ -91,6 +93,7 @@ pub enum Act {
     },
     Flush {
         end: u32,
+        thread: u32,
     },
     Acquire(u32),
     Release(u32),

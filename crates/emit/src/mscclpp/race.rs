@@ -108,7 +108,7 @@ impl Races<'_> {
             return;
         }
         let message = format!("{}, and {}; nothing orders the two", self.describe(b), self.describe(a));
-        let mut trace = self.before(&[first, second]);
+        let mut trace = before(self.program, self.run, &[first, second]);
         trace.push(self.describe(a));
         trace.push(format!("{} before that is over", self.describe(b)));
         let place = self.program.step(second).place;
@@ -148,7 +148,7 @@ impl Races<'_> {
             "{} without a wait for a signal of gpu {gpu}, whose kernel may not have started and whose memory may be in use",
             self.describe(a)
         );
-        let mut trace = self.before(&[at]);
+        let mut trace = before(self.program, self.run, &[at]);
         trace.push(format!("{} while gpu {gpu} has not started", self.describe(a)));
         self.faults.push(Fault::at("entry", &place, message).with_trace(trace));
     }
@@ -165,7 +165,7 @@ impl Races<'_> {
         }
         let why = if a.writes { "what it writes may come after that" } else { "it may read what comes after that" };
         let message = format!("{}, and nothing tells gpu {gpu} before its kernel ends; {why}", self.describe(a));
-        let mut trace = self.before(&[at]);
+        let mut trace = before(self.program, self.run, &[at]);
         trace.push(format!("{}, and is not over", self.describe(a)));
         trace.push(format!("gpu {gpu} runs all its operations, and its kernel ends"));
         let place = self.program.step(at).place;
@@ -194,30 +194,30 @@ impl Races<'_> {
             }
         }
     }
+}
 
-    /// The operations that come before some steps in every run: for each thread block up to which one.
-    fn before(&self, steps: &[At]) -> Vec<String> {
-        let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut open: Vec<At> = Vec::new();
-        let earlier = |at: At| {
-            let own = at.1.checked_sub(1).map(|step| (at.0, step));
-            own.into_iter().chain(self.run.after.get(&at).into_iter().flatten().copied())
-        };
-        steps.iter().for_each(|&at| open.extend(earlier(at)));
-        while let Some(at) = open.pop() {
-            limits::spend("the trace", 4);
-            let from = reached.get(&at.0).map_or(0, |&r| r + 1);
-            for step in from..=at.1 {
-                open.extend(self.run.after.get(&(at.0, step)).into_iter().flatten().copied());
-            }
-            let reach = reached.entry(at.0).or_insert(at.1);
-            *reach = (*reach).max(at.1);
+/// The operations that come before some steps in every run: for each thread block up to which one.
+pub fn before(program: &Program, run: &Run, steps: &[At]) -> Vec<String> {
+    let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut open: Vec<At> = Vec::new();
+    let earlier = |at: At| {
+        let own = at.1.checked_sub(1).map(|step| (at.0, step));
+        own.into_iter().chain(run.after.get(&at).into_iter().flatten().copied())
+    };
+    steps.iter().for_each(|&at| open.extend(earlier(at)));
+    while let Some(at) = open.pop() {
+        limits::spend("the trace", 4);
+        let from = reached.get(&at.0).map_or(0, |&r| r + 1);
+        for step in from..=at.1 {
+            open.extend(run.after.get(&(at.0, step)).into_iter().flatten().copied());
         }
-        let line = |(&block, &step): (&usize, &usize)| {
-            let b = &self.program.blocks[block];
-            let place = b.steps[step].place;
-            format!("gpus[{}].threadblocks[{}] runs its operations up to {place}", b.gpu, b.id)
-        };
-        reached.iter().map(line).collect()
+        let reach = reached.entry(at.0).or_insert(at.1);
+        *reach = (*reach).max(at.1);
     }
+    let line = |(&block, &step): (&usize, &usize)| {
+        let b = &program.blocks[block];
+        let place = b.steps[step].place;
+        format!("gpus[{}].threadblocks[{}] runs its operations up to {place}", b.gpu, b.id)
+    };
+    reached.iter().map(line).collect()
 }

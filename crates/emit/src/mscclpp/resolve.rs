@@ -1,15 +1,14 @@
 //! Resolves the references of a plan: channels to pairs of ends, buffers to spans of memory, pipelines to iterations.
 
-use std::collections::BTreeMap;
-
 use unisono_base::{interrupt::poll, limits, narrow};
 
 use super::{
+    connect::{Firsts, Switches, ends, references, switches},
     fault::{Fault, Place},
     layout::Layout,
     meaning,
     plan::{Buffer, ChannelType, Gpu, Name, Op, Plan, Slice, ThreadBlock},
-    program::{Act, Block, End, Program, Space, Span, Step},
+    program::{Act, Block, Program, Space, Span, Step},
 };
 use crate::ImportError;
 
@@ -22,10 +21,12 @@ pub struct Resolver<'a> {
     gpu: &'a Gpu,
     block: &'a ThreadBlock,
     /// The first end of each GPU's memory channels, and of its port channels.
-    firsts: &'a BTreeMap<(u32, bool), (u32, u32)>,
+    firsts: &'a Firsts,
     first_semaphore: u32,
     /// The grains of each operation's slices that this iteration covers.
     window: Option<(u32, u32)>,
+    /// The GPUs of each switch channel of each GPU, with the buffers that they have bound to it.
+    switches: &'a Switches,
     /// Slices outside of their buffers.
     outside: std::cell::RefCell<Vec<(&'static str, String)>>,
 }
@@ -129,26 +130,14 @@ impl Resolver<'_> {
     pub fn switched(&self, slice: &Slice, op: &Op, packets: bool) -> Result<Vec<Span>, String> {
         let id = slice.switch_channel_id.ok_or_else(|| format!("{} has a \"switch_channel_id\"", op.name))?;
         let global = self.local_id(op, ChannelType::Switch, id)?;
-        let switches = self.gpu.channels.iter().filter(|c| c.channel_type == ChannelType::Switch);
-        let mut groups = switches.flat_map(|c| c.rank_groups.iter().map(|g| (c.buffer_type, g)));
-        let Some((buffer, group)) = groups.nth(global as usize) else {
+        let Some(group) = self.switches[self.gpu.id as usize].get(global as usize) else {
             return Err(format!("switch channel {global} of gpu {} is not there", self.gpu.id));
         };
-        let buffer = buffer.ok_or("a switch channel has a buffer_type")?;
-        let space = if packets { Space::Packets } else { meaning::space(buffer) };
-        if packets && buffer != Buffer::Scratch {
+        if packets && group.iter().any(|&(_, buffer)| buffer != Buffer::Scratch) {
             return Err("packets behind a switch are in scratch memory".to_owned());
         }
-        let mut ranks = group.ranks.clone();
-        ranks.sort_unstable();
-        ranks.dedup();
-        if ranks.len() != group.ranks.len() || ranks.is_empty() {
-            return Err(format!("the group of switch channel {global} names no GPU, or one of them twice"));
-        }
-        if let Some(rank) = ranks.iter().find(|&&r| r as usize >= self.layout.port_peers.len()) {
-            return Err(format!("the group of switch channel {global} names gpu {rank}, which is not there"));
-        }
-        Ok(ranks.into_iter().map(|rank| self.span(op, rank, space, slice)).collect())
+        let space = |buffer| if packets { Space::Packets } else { meaning::space(buffer) };
+        Ok(group.iter().map(|&(rank, buffer)| self.span(op, rank, space(buffer), slice)).collect())
     }
 
     fn span(&self, op: &Op, gpu: u32, space: Space, slice: &Slice) -> Span {
@@ -161,7 +150,7 @@ impl Resolver<'_> {
         let (tb, size) = op.tbg_info.map_or((0, 1), |g| (g.tb_id, g.tbg_size));
         let all = slice.size * l.grains;
         let (mut from, mut to) = (l.share(all, tb, size), l.share(all, tb + 1, size));
-        if let Some((at, unit)) = self.window {
+        if let Some((at, unit)) = self.window.filter(|_| !op.name.has_packets()) {
             if at > to - from {
                 let message = format!("the pipeline goes beyond the {} grains of its slice", to - from);
                 self.outside.borrow_mut().push(("limit", message));
@@ -179,8 +168,10 @@ impl Resolver<'_> {
 /// One sentence with the path inside the file.
 pub fn resolve(plan: &Plan, layout: &Layout) -> Result<(Program, Vec<Fault>), ImportError> {
     let (ends, firsts) = ends(plan)?;
+    references(plan)?;
+    let (switches, unpaired) = switches(plan)?;
     let mut program = Program { gpus: narrow(plan.gpus.len()), blocks: Vec::new(), ends, semaphores: Vec::new() };
-    let (mut faults, mut steps) = (Vec::new(), 0);
+    let (mut faults, mut steps) = (unpaired, 0);
     for (g, gpu) in plan.gpus.iter().enumerate() {
         let first_semaphore = narrow(program.semaphores.len());
         let values = gpu.semaphores.iter().enumerate();
@@ -199,11 +190,13 @@ pub fn resolve(plan: &Plan, layout: &Layout) -> Result<(Program, Vec<Fault>), Im
                 firsts: &firsts,
                 first_semaphore,
                 window: None,
+                switches: &switches,
                 outside: std::cell::RefCell::default(),
             };
             let mut made = Block { gpu: gpu.id, id: block.id, steps: Vec::new() };
             for (n, op) in block.ops.iter().enumerate() {
-                let place = Place { gpu: gpu.id, block: block.id, op: narrow(n), inner: None, name: op.name };
+                let place =
+                    Place { gpu: gpu.id, block: block.id, op: narrow(n), inner: None, launch: None, name: op.name };
                 let mut add = |op: &Op, place: Place, at: &Resolver<'_>| {
                     poll();
                     let path = format!("gpus[{g}].threadblocks[{b}].ops[{n}]");
@@ -279,42 +272,4 @@ fn check_lengths(acts: &[Act]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-type Firsts = BTreeMap<(u32, bool), (u32, u32)>;
-
-/// The ends of all memory and port channels. The `k`-th channel of a type from one GPU to another is paired with the
-/// `k`-th channel of that type in the other direction, as the executor connects them.
-fn ends(plan: &Plan) -> Result<(Vec<End>, Firsts), ImportError> {
-    let (mut ends, mut firsts) = (Vec::new(), Firsts::new());
-    for (g, gpu) in plan.gpus.iter().enumerate() {
-        let path = format!("gpus[{g}]");
-        if gpu.id as usize != g {
-            return Err(ImportError::new(0, format!("{path}.id: {} is not {g}, its place", gpu.id)));
-        }
-        for is_port in [false, true] {
-            let kind = if is_port { ChannelType::Port } else { ChannelType::Memory };
-            let first = narrow(ends.len());
-            let peers = gpu.channels.iter().filter(|c| c.channel_type == kind).flat_map(|c| &c.connected_to);
-            for (n, &peer) in peers.enumerate() {
-                if peer as usize >= plan.gpus.len() || peer == gpu.id {
-                    let message = format!(
-                        "{path}.channels: a channel is connected to gpu {peer}, which is no other GPU of the plan"
-                    );
-                    return Err(ImportError::new(0, message));
-                }
-                ends.push(End { gpu: gpu.id, peer_gpu: peer, index: narrow(n), is_port, peer: None });
-            }
-            firsts.insert((gpu.id, is_port), (first, narrow::<u32>(ends.len()) - first));
-        }
-    }
-    let mut of_pair: BTreeMap<(u32, u32, bool), Vec<u32>> = BTreeMap::new();
-    for (n, end) in ends.iter().enumerate() {
-        of_pair.entry((end.gpu, end.peer_gpu, end.is_port)).or_default().push(narrow(n));
-    }
-    for (&(gpu, peer, is_port), mine) in &of_pair {
-        let theirs = of_pair.get(&(peer, gpu, is_port)).map_or(&[][..], Vec::as_slice);
-        mine.iter().zip(theirs).for_each(|(&a, &b)| ends[a as usize].peer = Some(b));
-    }
-    Ok((ends, firsts))
 }

@@ -26,8 +26,8 @@ pub struct Run {
     /// The signal that each wait takes, by the step and the place of the wait among its effects; the same for
     /// semaphores, whose initial values have no step.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
-    /// Whether all thread blocks end, in every run.
-    pub ends: bool,
+    /// Whether all thread blocks end, in every run; none if the order of runs is open.
+    pub ends: Option<bool>,
     pub faults: Vec<Fault>,
 }
 
@@ -63,7 +63,7 @@ pub fn run(program: &Program) -> Run {
             order: Vec::new(),
             after: FxHashMap::default(),
             taken: FxHashMap::default(),
-            ends: false,
+            ends: None,
             faults: Vec::new(),
         },
     };
@@ -216,9 +216,10 @@ impl State<'_> {
         if self.done.iter().zip(&self.program.blocks).any(|(&done, block)| done < block.steps.len()) {
             let fault = super::stuck::fault(self.program, &self.done, &self.signals, &self.waits, &self.releases);
             self.run.faults.push(fault);
+            self.run.ends = Some(false);
             return self.run;
         }
-        self.run.ends = true;
+        self.run.ends = Some(true);
         for (n, end) in self.program.ends.iter().enumerate() {
             let waits = end.peer.map_or(0, |peer| self.waits[peer as usize]);
             if let Some(&(at, _)) = self.signals[n].get(waits) {

@@ -1,6 +1,7 @@
 //! The check of a plan, and the importer.
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
+use unisono_collective::Operator;
 use unisono_lower::File;
 use unisono_schedule::{
     Schedule,
@@ -8,16 +9,19 @@ use unisono_schedule::{
 };
 
 use super::{
+    bytes,
     fault::Fault,
     import::{Imported, import},
     knowledge::history,
-    layout::{COLLECTIVES, Layout},
+    launches,
+    layout::{COLLECTIVES, Layout, Scale},
     limits,
-    plan::{Op, Plan, read},
-    program::Program,
+    plan::{Plan, read},
+    program::{Program, Space},
     race::races,
     resolve::resolve,
     run::{Run, run},
+    sizes::{self, Sizes},
 };
 use crate::{Asked, ImportError, Importer};
 
@@ -26,21 +30,38 @@ pub struct MscclPp;
 pub const NAME: &str = "mscclpp";
 pub const REFERENCE: &str = "docs/gpu-plans.md; microsoft/mscclpp";
 
+/// Processors of a GPU: those of an A100, the fewest of the GPUs that the runtime is made for. An H100 has 132.
+pub const PROCESSORS: u32 = 108;
+
 /// How strictly a plan is checked.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Relaxed signals order writes too, as they do on GPUs whose stores arrive in order.
     pub trust_relaxed: bool,
     pub method: Method,
+    /// Processors of a GPU.
+    pub processors: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { trust_relaxed: false, method: Method::default(), processors: PROCESSORS }
+    }
 }
 
 /// The result of the check of a plan. A value is null where the checks before it found faults.
 #[derive(Serialize, Debug)]
 pub struct Checked {
     pub complete: Option<bool>,
-    pub deadlock_free: bool,
+    pub deadlock_free: Option<bool>,
     pub race_free: Option<bool>,
     pub repeatable: Option<bool>,
+    /// Whether launches may follow each other without a wait of all GPUs in between.
+    pub relaunch: Option<bool>,
+    /// Whether the input is as before; null in place.
+    pub keeps_input: Option<bool>,
+    /// The sizes for which all this holds.
+    pub sizes: Option<Sizes>,
     pub method: &'static str,
     pub error_probability: Option<f64>,
     pub seed: Option<unisono_schedule::verify::Seed>,
@@ -69,15 +90,17 @@ pub fn is_plan(text: &str) -> bool {
 /// One sentence with the path inside the file, if it is no plan.
 pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, ImportError> {
     let plan = read(text)?;
-    let natural = Sized::new(&plan, &Asked { elements: None, ..*asked })?;
-    let mut faults = limits::check(&plan);
+    let natural = Sized::new(&plan, &Asked { elements: None, ..*asked }, None)?;
+    let mut faults = limits::check(&plan, options.processors);
     faults.extend(natural.faults.iter().cloned());
-    let in_range = natural.faults.is_empty();
     let mut checked = Checked {
         complete: None,
         deadlock_free: natural.run.ends,
         race_free: None,
         repeatable: None,
+        relaunch: None,
+        keeps_input: natural.keeps_input(),
+        sizes: None,
         method: "exact",
         error_probability: None,
         seed: None,
@@ -86,54 +109,105 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
         diagnostics: Vec::new(),
         schedule: None,
     };
-    faults.extend(natural.run.faults.iter().cloned());
-    if in_range && checked.deadlock_free {
-        let found = natural.races(options)?;
-        checked.race_free = Some(!natural.run.faults.iter().chain(&found).any(|f| f.code == "race"));
-        let ordered = natural.run.faults.is_empty() && found.is_empty();
-        faults.extend(found);
-        if ordered {
-            let sized = if asked.elements.is_some() { Sized::new(&plan, asked)? } else { natural };
-            faults.extend(sized.faults.iter().chain(&sized.run.faults).cloned());
-            checked.deadlock_free = sized.run.ends;
-            if !sized.run.ends {
-                checked.diagnostics = faults;
-                return Ok(checked);
-            }
-            if asked.elements.is_some() && depends_on_size(&plan) {
-                let found = sized.races(options)?;
-                checked.race_free = Some(!found.iter().any(|f| f.code == "race"));
-                faults.extend(found);
-            }
-            if let Some(imported) = sized.import(&plan)? {
-                let proof = verify(&imported.schedule, options.method);
-                faults.extend(contents(&sized, &imported, &proof));
-                checked.complete = Some(proof.complete);
-                checked.repeatable = Some(proof.repeatable);
-                (checked.method, checked.error_probability, checked.seed) =
-                    (proof.method, proof.error_probability, proof.seed);
-                checked.expression_class = proof.expression_class;
-                checked.schedule = Some(imported.schedule);
-            } else {
-                let names: Vec<_> = COLLECTIVES.iter().map(|(name, _)| *name).collect();
-                let collective: String = plan.collective.chars().take(40).collect();
-                let message = format!(
-                    "what '{collective}' has to end with is not known, so the contents are not proved; known are {}",
-                    names.join(", ")
-                );
-                faults.push(Fault::of_plan("collective", message));
-            }
+    let found = natural.ordered(options)?;
+    checked.race_free = found.as_ref().map(|found| !found.iter().any(|f| f.code == "race"));
+    let is_ordered = found.as_ref().is_some_and(Vec::is_empty);
+    faults.extend(found.unwrap_or_else(|| natural.run.faults.clone()));
+    if is_ordered {
+        let again = launches::faults(&plan, &natural.program, &natural.layout, options.trust_relaxed)?;
+        checked.relaunch = Some(again.is_empty());
+        faults.extend(again);
+        let sized = if asked.elements.is_some() { Sized::new(&plan, asked, None)? } else { natural };
+        let of_size = bytes::check(&plan, &sized.layout, asked.dtype);
+        if asked.elements.is_none() || of_size.is_empty() {
+            faults.extend(checked.prove(&plan, &sized, asked, options)?);
         }
+        faults.extend(of_size);
+    } else {
+        faults.extend(bytes::check(&plan, &natural.layout, asked.dtype));
     }
     checked.diagnostics = faults;
     Ok(checked)
 }
 
-/// Whether accesses meet in another way at another size: shares of thread blocks of a group, and units of pipelines.
-fn depends_on_size(plan: &Plan) -> bool {
-    let ops = plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks).flat_map(|block| &block.ops);
-    let is_shared = |op: &Op| op.tbg_info.is_some_and(|group| group.tbg_size > 1);
-    { ops }.any(|op| op.iter_context.is_some() || std::iter::once(op).chain(&op.ops).any(is_shared))
+impl Checked {
+    /// Proves an ordered plan at the size asked for, or at all sizes that make a difference, and returns the findings.
+    fn prove(
+        &mut self,
+        plan: &Plan,
+        sized: &Sized,
+        asked: &Asked,
+        options: Options,
+    ) -> Result<Vec<Fault>, ImportError> {
+        let mut faults = Vec::new();
+        if asked.elements.is_some() {
+            self.sizes = Some(Sizes::One);
+            self.deadlock_free = sized.run.ends;
+            faults.extend(sized.faults.iter().cloned());
+            let found = if sizes::others(plan).0.is_empty() { Some(Vec::new()) } else { sized.ordered(options)? };
+            self.race_free = found.as_ref().map(|found| !found.iter().any(|f| f.code == "race"));
+            let ends = found.is_some();
+            faults.extend(found.unwrap_or_else(|| sized.run.faults.clone()));
+            if !ends {
+                return Ok(faults);
+            }
+        }
+        let Some(imported) = sized.import(plan)? else {
+            let names: Vec<_> = COLLECTIVES.iter().map(|(name, _)| *name).collect();
+            let collective: String = plan.collective.chars().take(40).collect();
+            let message = format!(
+                "the result of '{collective}' is not known, so the contents are not proved; known are {}",
+                names.join(", ")
+            );
+            faults.push(Fault::of_plan("collective", message));
+            return Ok(faults);
+        };
+        let proof = verify(&imported.schedule, options.method);
+        faults.extend(contents(sized, &imported, &proof));
+        self.complete = Some(proof.complete);
+        self.repeatable = Some(proof.repeatable);
+        (self.method, self.error_probability, self.seed) = (proof.method, proof.error_probability, proof.seed);
+        self.expression_class = proof.expression_class;
+        self.schedule = Some(imported.schedule);
+        if asked.elements.is_none() && faults.is_empty() {
+            let (scales, sizes) = sizes::others(plan);
+            self.sizes = Some(sizes);
+            for scale in scales {
+                let found = at_scale(plan, asked, options, scale)?;
+                if !found.is_empty() {
+                    self.sizes = None;
+                    faults.extend(found);
+                    break;
+                }
+            }
+        }
+        Ok(faults)
+    }
+}
+
+/// The findings at one more size, each with the size.
+fn at_scale(plan: &Plan, asked: &Asked, options: Options, scale: Scale) -> Result<Vec<Fault>, ImportError> {
+    let has_pipelines = plan.ops().any(|op| op.iter_context.is_some());
+    let sized = match Sized::new(plan, asked, Some(scale)) {
+        // Pipelines are tried at the sizes that memory holds.
+        Err(_) if has_pipelines => return Ok(Vec::new()),
+        sized => sized?,
+    };
+    let mut faults = sized.faults.clone();
+    faults.extend(sized.ordered(options)?.unwrap_or_else(|| sized.run.faults.clone()));
+    if faults.is_empty()
+        && let Some(imported) = sized.import(plan)?
+    {
+        faults = contents(&sized, &imported, &verify(&imported.schedule, options.method));
+    }
+    let Scale { grains, unit } = scale;
+    let size = if has_pipelines {
+        format!("where chunks and the smallest unit_size are as {grains} to {unit}")
+    } else {
+        format!("where a chunk has {}", u64::from(grains) * u64::from(plan.buffer_alignment)) + " bytes"
+    };
+    let told = faults.into_iter().map(|fault| Fault { message: format!("{}, {size}", fault.message), ..fault });
+    Ok(told.collect())
 }
 
 /// A plan at one size, and its run.
@@ -145,8 +219,8 @@ struct Sized {
 }
 
 impl Sized {
-    fn new(plan: &Plan, asked: &Asked) -> Result<Self, ImportError> {
-        let layout = Layout::new(plan, asked)?;
+    fn new(plan: &Plan, asked: &Asked, scale: Option<Scale>) -> Result<Self, ImportError> {
+        let layout = Layout::new(plan, asked, scale)?;
         let (program, faults) = resolve(plan, &layout)?;
         let run = run(&program);
         Ok(Self { layout, program, faults, run })
@@ -158,6 +232,22 @@ impl Sized {
         Ok(races(&self.program, &self.layout, &self.run, &history))
     }
 
+    /// The findings about the order of accesses; none if the run did not end or slices are outside of their buffers.
+    fn ordered(&self, options: Options) -> Result<Option<Vec<Fault>>, ImportError> {
+        if self.run.ends != Some(true) || !self.faults.is_empty() {
+            return Ok(None);
+        }
+        let mut found = self.run.faults.clone();
+        found.extend(self.races(options)?);
+        Ok(Some(found))
+    }
+
+    /// Whether no operation writes the input; none in place.
+    fn keeps_input(&self) -> Option<bool> {
+        let writes = || self.program.moves().flat_map(|(_, m)| &m.writes).any(|s| s.space == Space::Input);
+        self.layout.in_place().is_none().then(|| !writes())
+    }
+
     fn import(&self, plan: &Plan) -> Result<Option<Imported>, ImportError> {
         let Some(collective) = self.layout.collective else { return Ok(None) };
         let imported = import(&self.program, &self.layout, collective, &self.run, &plan.name);
@@ -165,8 +255,7 @@ impl Sized {
     }
 
     fn scratch_bytes_max(&self) -> u64 {
-        let most =
-            (0..self.program.gpus).map(|gpu| u64::from(self.layout.len(gpu, super::program::Space::Scratch))).max();
+        let most = (0..self.program.gpus).map(|gpu| u64::from(self.layout.len(gpu, Space::Scratch))).max();
         let bytes = self.layout.collective.map_or(4, |c| c.dtype.bytes());
         most.unwrap_or(0) * u64::from(self.layout.elements) * bytes
     }
@@ -200,17 +289,25 @@ impl Importer for MscclPp {
         REFERENCE
     }
 
-    /// Refuses plans whose order is not given: a schedule has one.
+    /// Refuses plans whose order is not given: a schedule has one. It is run once, so launches and processors do not count.
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
         let plan = read(text)?;
-        let natural = Sized::new(&plan, &Asked { elements: None, ..*asked })?;
-        let mut faults = limits::check(&plan);
+        let operator = asked.operator.filter(|&operator| operator != Operator::Sum);
+        if let Some(operator) = operator.filter(|_| plan.ops().any(|op| op.name.reduces())) {
+            return Err(ImportError::new(
+                0,
+                format!("the runtime adds, and the operator asked for is {operator}; use sum"),
+            ));
+        }
+        let natural = Sized::new(&plan, &Asked { elements: None, ..*asked }, None)?;
+        let mut faults = limits::check(&plan, u32::MAX);
         faults.extend(natural.faults.iter().cloned());
         faults.extend(natural.run.faults.iter().cloned());
         if faults.is_empty() {
             faults = natural.races(Options { trust_relaxed: true, ..Options::default() })?;
         }
-        let sized = if asked.elements.is_some() && faults.is_empty() { Sized::new(&plan, asked)? } else { natural };
+        let is_sized = asked.elements.is_some() && faults.is_empty();
+        let sized = if is_sized { Sized::new(&plan, asked, None)? } else { natural };
         if let Some(fault) = faults.iter().chain(&sized.faults).chain(&sized.run.faults).next() {
             let message = format!("{}: {}; `unisono verify` shows all faults", fault.code, fault.message);
             return Err(ImportError::new(0, message));

@@ -2,16 +2,20 @@
 //!
 //! A thread block begins its operations in order. An operation that moves data leaves one transfer for each grain, which
 //! completes at any later time that the random choice takes, unless the thread block meets first (`nop`, `barrier`).
-//! A put on a port channel completes before a later signal on the channel, or a flush. A relaxed signal is taken as a
-//! strong one. A packet is there once it has been written. A GPU starts and ends at any time that the random choice
-//! takes: before it starts and after it ends, its memory holds what others may not touch.
+//! A put on a port channel completes before a signal on the channel or a flush, if these are of the same thread or after
+//! the thread block met. A relaxed signal is taken as a
+//! strong one. A packet is there once it has been written in the launch of its reader. A GPU starts and ends each launch
+//! at any time that the random choice takes: before it starts and after it ends, its input and output hold what others may
+//! not touch. Scratch memory, packets, signals and semaphores stay as they are from launch to launch.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
-/// What a GPU ends with, by buffer; or the reason why the run did not end.
-pub type Outcome = Result<Vec<BTreeMap<char, Vec<u64>>>, String>;
+type Buffers = BTreeMap<char, Vec<u64>>;
+
+/// What each GPU ends each launch with, by buffer; or the reason why the run did not end.
+pub type Outcome = Result<Vec<Vec<Buffers>>, String>;
 
 type Place = (usize, char, usize);
 
@@ -20,7 +24,9 @@ struct Transfer {
     block: usize,
     reads: Vec<Place>,
     writes: Vec<Place>,
-    port: Option<usize>,
+    /// The end of a port channel, with the thread and how often the thread block had met.
+    port: Option<(usize, usize, usize)>,
+    launch: usize,
 }
 
 /// A random number below `n`.
@@ -42,13 +48,16 @@ struct Block {
     at: usize,
     waiting: Vec<usize>,
     arrived: bool,
+    /// How often its threads have met.
+    met: usize,
 }
 
 struct Machine<'a> {
     plan: &'a Value,
     grains: usize,
     memory: Vec<BTreeMap<char, Vec<u64>>>,
-    packets: Vec<Vec<Option<u64>>>,
+    /// Launch and value.
+    packets: Vec<Vec<Option<(usize, u64)>>>,
     blocks: Vec<Block>,
     flying: Vec<Transfer>,
     /// Signals that a port channel delivers after the transfers before them.
@@ -58,9 +67,10 @@ struct Machine<'a> {
     semaphores: BTreeMap<(usize, usize), i64>,
     numbered: Vec<usize>,
     next: usize,
-    /// The memory of each GPU before it starts, and what it ends with.
-    fresh: Vec<Option<BTreeMap<char, Vec<u64>>>>,
-    ended: Vec<Option<BTreeMap<char, Vec<u64>>>>,
+    /// The memory of each GPU before it starts each launch, last launch first, and what it has ended with.
+    fresh: Vec<Vec<Buffers>>,
+    ended: Vec<Vec<Buffers>>,
+    running: Vec<bool>,
 }
 
 fn number(v: &Value, key: &str) -> usize {
@@ -76,16 +86,22 @@ fn numbers(v: &Value, key: &str) -> Vec<usize> {
 }
 
 /// Runs a plan whose chunks have `grains` grains, with one element a grain.
-pub fn run(plan: &Value, grains: usize, input: impl Fn(usize, usize) -> u64, dice: &mut Dice) -> Outcome {
-    let mut m = Machine::new(plan, grains, input);
+pub fn run(
+    plan: &Value,
+    grains: usize,
+    launches: usize,
+    input: impl Fn(usize, usize, usize) -> u64,
+    dice: &mut Dice,
+) -> Outcome {
+    let mut m = Machine::new(plan, grains, launches, input);
     loop {
         let can: Vec<usize> = (0..m.blocks.len()).filter(|&b| m.ready(b)).collect();
         let landing: Vec<usize> = (0..m.flying.len()).filter(|&t| m.lands(t)).collect();
         let queue: Vec<usize> =
             (0..m.queued.len()).filter(|&q| m.queued[q].1.iter().all(|t| !m.numbered.contains(t))).collect();
         let gpus = 0..m.memory.len();
-        let waiting: Vec<usize> = gpus.clone().filter(|&g| m.fresh[g].is_some()).collect();
-        let over: Vec<usize> = gpus.filter(|&g| m.fresh[g].is_none() && m.ended[g].is_none() && m.is_over(g)).collect();
+        let waiting: Vec<usize> = gpus.clone().filter(|&g| !m.running[g] && !m.fresh[g].is_empty()).collect();
+        let over: Vec<usize> = gpus.filter(|&g| m.running[g] && m.is_over(g)).collect();
         let choices = can.len() + landing.len() + queue.len();
         let all = choices + waiting.len() + over.len();
         if all == 0 {
@@ -95,8 +111,7 @@ pub fn run(plan: &Value, grains: usize, input: impl Fn(usize, usize) -> u64, dic
         if pick >= choices + waiting.len() {
             m.end_gpu(over[pick - choices - waiting.len()]);
         } else if pick >= choices {
-            let gpu = waiting[pick - choices];
-            m.memory[gpu] = m.fresh[gpu].take().unwrap();
+            m.start_gpu(waiting[pick - choices]);
         } else if pick < can.len() {
             m.step(can[pick])?;
         } else if pick < can.len() + landing.len() {
@@ -108,30 +123,35 @@ pub fn run(plan: &Value, grains: usize, input: impl Fn(usize, usize) -> u64, dic
     match m.blocks.iter().find(|b| b.at < b.ops.len()) {
         Some(b) => Err(format!("gpu {} is stuck at operation {}", b.gpu, b.at)),
         None if m.count.iter().any(|&c| c > 0) => Err("signals are left over".to_owned()),
-        None => Ok(m.ended.into_iter().map(Option::unwrap_or_default).collect()),
+        None if m.ended.iter().any(|e| e.len() < launches) => Err("a kernel does not end".to_owned()),
+        None => Ok((0..launches).map(|l| m.ended.iter().map(|e| e[l].clone()).collect()).collect()),
     }
 }
 
 impl<'a> Machine<'a> {
-    fn new(plan: &'a Value, grains: usize, input: impl Fn(usize, usize) -> u64) -> Self {
+    fn new(plan: &'a Value, grains: usize, launches: usize, input: impl Fn(usize, usize, usize) -> u64) -> Self {
         let gpus = list(plan, "gpus");
         let (mut memory, mut packets, mut blocks, mut ends) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut semaphores = BTreeMap::new();
         let (in_place, collective) = (plan["inplace"] == true, plan["collective"].as_str().unwrap());
+        let halves = if plan["use_double_scratch_buffer"] == true { 2 } else { 1 };
         for (g, gpu) in gpus.iter().enumerate() {
             let length = |key| number(gpu, key) * grains;
-            let mut buffers = BTreeMap::new();
-            let data: Vec<u64> = (0..length("input_chunks")).map(|k| input(g, k)).collect();
-            let mut output = vec![u64::MAX; length("output_chunks")];
-            if in_place && collective != "reducescatter" {
-                let shift = if collective == "allgather" { g * data.len() } else { 0 };
-                output[shift..shift + data.len()].copy_from_slice(&data);
+            let given = |launch: usize| {
+                let data: Vec<u64> = (0..length("input_chunks")).map(|k| input(launch, g, k)).collect();
+                let mut output = vec![u64::MAX; length("output_chunks")];
+                if in_place && collective != "reducescatter" {
+                    let shift = if collective == "allgather" { g * data.len() } else { 0 };
+                    output[shift..shift + data.len()].copy_from_slice(&data);
+                }
+                Buffers::from([('i', data), ('o', output)])
+            };
+            let mut all: Vec<Buffers> = (0..launches).rev().map(given).collect();
+            if let Some(first) = all.last_mut() {
+                first.insert('s', vec![u64::MAX; 2 * halves * length("scratch_chunks")]);
             }
-            buffers.insert('i', data);
-            buffers.insert('o', output);
-            buffers.insert('s', vec![u64::MAX; 2 * length("scratch_chunks")]);
-            memory.push(buffers);
-            packets.push(vec![None; length("scratch_chunks")]);
+            memory.push(all);
+            packets.push(vec![None; halves * length("scratch_chunks")]);
             for (n, s) in list(gpu, "semaphores").iter().enumerate() {
                 semaphores.insert((g, n), s["init_value"].as_i64().unwrap());
             }
@@ -160,7 +180,16 @@ impl<'a> Machine<'a> {
                 };
                 let channels = by("channels", "channel_type", "channel_ids");
                 let remote = by("remote_buffer_refs", "access_channel_type", "remote_buffer_ids");
-                blocks.push(Block { gpu: g, ops, channels, remote, at: 0, waiting: Vec::new(), arrived: false });
+                blocks.push(Block {
+                    gpu: g,
+                    ops,
+                    channels,
+                    remote,
+                    at: 0,
+                    waiting: Vec::new(),
+                    arrived: false,
+                    met: 0,
+                });
             }
         }
         for n in 0..ends.len() {
@@ -171,9 +200,11 @@ impl<'a> Machine<'a> {
         }
         let count = vec![0; ends.len()];
         let (flying, queued, numbered) = (Vec::new(), VecDeque::new(), Vec::new());
-        let unused = |m: &BTreeMap<char, Vec<u64>>| m.iter().map(|(&b, v)| (b, vec![u64::MAX - 7; v.len()])).collect();
-        let ended = vec![None; memory.len()];
-        let fresh = memory.iter().cloned().map(Some).collect();
+        let unused = |all: &Vec<Buffers>| -> Buffers {
+            all.last().into_iter().flatten().map(|(&b, v)| (b, vec![u64::MAX - 7; v.len()])).collect()
+        };
+        let (ended, running) = (vec![Vec::new(); memory.len()], vec![false; memory.len()]);
+        let fresh = memory.clone();
         let memory = memory.iter().map(unused).collect();
         let next = 0;
         Self {
@@ -191,6 +222,7 @@ impl<'a> Machine<'a> {
             next,
             fresh,
             ended,
+            running,
         }
     }
 
@@ -200,10 +232,32 @@ impl<'a> Machine<'a> {
         self.blocks.iter().all(done) && self.flying.iter().all(|t| self.blocks[t.block].gpu != gpu || t.port.is_some())
     }
 
-    /// The kernel of a GPU ends, and its program changes all its memory.
+    /// The kernel of a GPU ends, and its program changes its input and output.
     fn end_gpu(&mut self, gpu: usize) {
-        self.ended[gpu] = Some(self.memory[gpu].clone());
-        self.memory[gpu].values_mut().for_each(|v| v.fill(u64::MAX - 9));
+        self.running[gpu] = false;
+        self.ended[gpu].push(self.memory[gpu].clone());
+        let given = self.memory[gpu].iter_mut().filter(|(buffer, _)| **buffer != 's');
+        given.for_each(|(_, v)| v.fill(u64::MAX - 9));
+    }
+
+    /// The kernel of a GPU starts with what its program has written.
+    fn start_gpu(&mut self, gpu: usize) {
+        self.running[gpu] = true;
+        let given = self.fresh[gpu].pop().unwrap();
+        self.memory[gpu].extend(given);
+        for block in self.blocks.iter_mut().filter(|b| b.gpu == gpu) {
+            (block.at, block.met) = (0, block.met + 1);
+        }
+    }
+
+    /// The launch that a GPU is in, from 1.
+    fn launch(&self, gpu: usize) -> usize {
+        self.ended[gpu].len() + 1
+    }
+
+    /// Whether a GPU uses the second half of scratch memory.
+    fn is_shifted(&self, gpu: usize) -> bool {
+        self.plan["use_double_scratch_buffer"] == true && self.launch(gpu).is_multiple_of(2)
     }
 
     fn end(&self, b: usize, kind: &str, local: usize) -> usize {
@@ -222,7 +276,7 @@ impl<'a> Machine<'a> {
     /// Whether the next operation of a block can begin.
     fn ready(&self, b: usize) -> bool {
         let block = &self.blocks[b];
-        let Some((op, _)) = block.ops.get(block.at).filter(|_| self.fresh[block.gpu].is_none()) else { return false };
+        let Some((op, _)) = block.ops.get(block.at).filter(|_| self.running[block.gpu]) else { return false };
         let mine = || self.flying.iter().all(|t| t.block != b || t.port.is_some());
         let flushed = || self.is_flushed(block);
         match op["name"].as_str().unwrap() {
@@ -244,18 +298,19 @@ impl<'a> Machine<'a> {
     }
 
     fn lands(&self, t: usize) -> bool {
-        let there = |p: &Place| p.1 != 'p' || self.packets[p.0].get(p.2).is_some_and(Option::is_some);
-        self.flying[t].reads.iter().all(there)
+        let launch = self.flying[t].launch;
+        let is_written = |p: &Place| self.packets[p.0].get(p.2).is_some_and(|p| p.is_some_and(|p| p.0 == launch));
+        self.flying[t].reads.iter().all(|p| p.1 != 'p' || is_written(p))
     }
 
     fn land(&mut self, t: usize) {
         let transfer = self.flying.remove(t);
         self.numbered.remove(t);
-        let read = |p: &Place| if p.1 == 'p' { self.packets[p.0][p.2].unwrap() } else { self.memory[p.0][&p.1][p.2] };
+        let read = |p: &Place| if p.1 == 'p' { self.packets[p.0][p.2].unwrap().1 } else { self.memory[p.0][&p.1][p.2] };
         let value = transfer.reads.iter().map(read).fold(0, u64::wrapping_add);
         for (gpu, buffer, at) in transfer.writes {
             if buffer == 'p' {
-                self.packets[gpu][at] = Some(value);
+                self.packets[gpu][at] = Some((transfer.launch, value));
             } else {
                 self.memory[gpu].get_mut(&buffer).unwrap()[at] = value;
             }
@@ -272,15 +327,15 @@ impl<'a> Machine<'a> {
             let here = |x: &Block| x.gpu == gpu && x.arrived && number(&x.ops[x.at].0, "barrier_id") == id;
             if self.blocks.iter().filter(|x| here(x)).count() == number(&op, "num_threadblocks") {
                 for x in self.blocks.iter_mut().filter(|x| here(x)) {
-                    (x.arrived, x.at) = (false, x.at + 1);
+                    (x.arrived, x.at, x.met) = (false, x.at + 1, x.met + 1);
                 }
             }
             return Ok(());
         }
         match name.as_str() {
             "signal" | "rlxsignal" => {
-                for end in self.ends_of(b, &op) {
-                    self.signal(b, end)?;
+                for (thread, end) in self.ends_of(b, &op).into_iter().enumerate() {
+                    self.signal(b, end, thread)?;
                 }
             }
             "wait" | "rlxwait" => self.ends_of(b, &op).into_iter().for_each(|e| self.count[e] -= 1),
@@ -289,17 +344,30 @@ impl<'a> Machine<'a> {
                     *self.semaphores.get_mut(&(gpu, s)).unwrap() += if name == "sem_release" { 1 } else { -1 };
                 }
             }
-            "nop" | "flush" => {}
+            "nop" => self.blocks[b].met += 1,
+            "flush" => {
+                for (thread, end) in self.ends_of(b, &op).into_iter().take(list(&op, "dst_buff").len()).enumerate() {
+                    let before = self.before(b, end, thread);
+                    self.blocks[b].waiting.extend(before);
+                }
+            }
             _ => self.issue(b, &op, &name, window)?,
         }
         self.blocks[b].at += 1;
         Ok(())
     }
 
-    fn signal(&mut self, b: usize, end: usize) -> Result<(), String> {
+    /// The puts of a thread block on a port channel that come before what a thread does on it.
+    fn before(&self, b: usize, end: usize, thread: usize) -> Vec<usize> {
+        let met = self.blocks[b].met;
+        let is_before =
+            |t: &Transfer| t.block == b && t.port.is_some_and(|p| p.0 == end && (p.1 == thread || p.2 < met));
+        self.flying.iter().zip(&self.numbered).filter(|(t, _)| is_before(t)).map(|(_, &n)| n).collect()
+    }
+
+    fn signal(&mut self, b: usize, end: usize, thread: usize) -> Result<(), String> {
         let peer = self.ends[end].3.ok_or("a signal goes nowhere")?;
-        let first = self.flying.iter().zip(&self.numbered);
-        let before = first.filter(|(t, _)| t.block == b && t.port == Some(end)).map(|(_, &n)| n).collect();
+        let before = self.before(b, end, thread);
         if self.ends[end].1 {
             self.queued.push_back((peer, before));
         } else {
@@ -343,11 +411,19 @@ impl<'a> Machine<'a> {
         };
         let share = |n: usize| (0..n).map(|k| all / of + usize::from(k < all % of)).sum::<usize>();
         let (mut from, mut to) = (share(tb), share(tb + 1));
-        if let Some((at, unit)) = window {
+        // Operations with packets move the whole slice at each turn of a pipeline.
+        if let Some((at, unit)) = window.filter(|_| !op["name"].as_str().unwrap().ends_with("pkt")) {
             from += at;
             to = to.min(from + unit);
         }
-        let first = number(slice, "index") * self.grains;
+        let half = number(&self.plan["gpus"][gpus[0]], "scratch_chunks") * self.grains;
+        let is_local = gpus == [block.gpu] && slice["type"].is_string() && op["channel_type"] != "port";
+        let shift = match (self.is_shifted(block.gpu), packets, buffer == 's' && is_local) {
+            (true, true, _) => half,
+            (true, _, true) => 2 * half,
+            _ => 0,
+        };
+        let first = number(slice, "index") * self.grains + shift;
         (from..to)
             .map(|k| gpus.iter().map(|&g| self.alias(g, if packets { 'p' } else { buffer }, first + k)).collect())
             .collect()
@@ -378,20 +454,21 @@ impl<'a> Machine<'a> {
         let outs: Vec<_> = dst.iter().enumerate().map(|(n, s)| p(s, packet_out(n))).collect();
         let port = op["channel_type"] == "port";
         let pairwise = matches!(name, "put" | "pws" | "pwsf" | "ppkt" | "get");
+        let launch = self.launch(self.blocks[b].gpu);
         let mut made = Vec::new();
         if pairwise || name == "rppkt" {
             for (n, out) in outs.iter().enumerate() {
-                let end = port.then(|| self.ends_of(b, op)[n]);
+                let end = port.then(|| (self.ends_of(b, op)[n], n, self.blocks[b].met));
                 for (k, writes) in out.iter().enumerate() {
                     let reads = ins[if pairwise { n } else { 0 }][k].clone();
-                    made.push((end, Transfer { block: b, reads, writes: writes.clone(), port: end }));
+                    made.push((end, Transfer { block: b, reads, writes: writes.clone(), port: end, launch }));
                 }
             }
         } else {
             for k in 0..outs.first().map_or(0, Vec::len) {
                 let reads = ins.iter().flat_map(|i| i[k].clone()).collect();
                 let writes = outs.iter().flat_map(|o| o[k].clone()).collect();
-                made.push((None, Transfer { block: b, reads, writes, port: None }));
+                made.push((None, Transfer { block: b, reads, writes, port: None, launch }));
             }
         }
         let ends: Vec<usize> = if matches!(name, "pws" | "pwsf") { self.ends_of(b, op) } else { Vec::new() };
@@ -403,8 +480,8 @@ impl<'a> Machine<'a> {
             }
             self.next += 1;
         }
-        for end in ends {
-            self.signal(b, end)?;
+        for (thread, end) in ends.into_iter().enumerate() {
+            self.signal(b, end, thread)?;
         }
         Ok(())
     }

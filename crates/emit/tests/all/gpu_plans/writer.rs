@@ -34,6 +34,7 @@ impl Writer {
                 "threadblocks": (0..blocks).map(block).collect::<Vec<_>>(), "channels": [], "remote_buffers": [], "semaphores": []})
         };
         let plan = json!({"name": "test", "collective": collective, "protocol": protocol, "inplace": in_place,
+            "use_double_scratch_buffer": protocol == "LL", "max_message_size": 1 << 26,
             "gpus": (0..gpus).map(gpu).collect::<Vec<_>>()});
         Self { plan }
     }

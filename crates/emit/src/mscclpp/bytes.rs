@@ -1,0 +1,82 @@
+//! The limits of the runtime that depend on the size of a message.
+//!
+//! Source: microsoft/mscclpp, `src/core/executor/execution_plan.cc` (`checkMessageSize`, 32-bit offsets) and
+//! `src/core/include/execution_kernel.hpp` (16-bit turns of a pipeline, types of reductions) at commit 1f5f065d.
+
+use unisono_collective::Dtype;
+
+use super::{fault::Fault, layout::Layout, plan::Plan};
+
+/// Bytes of a buffer that the kernels address.
+const BUFFER: u64 = u32::MAX as u64;
+/// Turns of a pipeline that the kernels count.
+const TURNS: u64 = u16::MAX as u64;
+
+/// Everything that the runtime does not do at the size asked for, or otherwise at the largest size that it accepts.
+pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let wide = dtype.filter(|dtype| matches!(dtype, Dtype::F64 | Dtype::I64));
+    if let Some(dtype) = wide.filter(|_| plan.ops().any(|op| op.name.reduces())) {
+        let message = format!("the runtime has no reductions of {dtype}; it has f16, bf16, f32 and i32");
+        faults.push(Fault::of_plan("limit", message));
+    }
+    let Some(gpu) = plan.gpus.first() else { return faults };
+    let message_chunks = u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks });
+    let widest = u64::from(gpu.input_chunks.max(gpu.output_chunks)).max(1);
+    let alignment = u64::from(plan.buffer_alignment).max(1);
+    let chunk = match layout.chunk_bytes() {
+        Some(chunk) => {
+            faults.extend(asked(plan, chunk, message_chunks, widest, alignment));
+            chunk
+        }
+        None => {
+            let most = plan.max_message_size.unwrap_or(u64::MAX) / message_chunks.max(1);
+            most.min(BUFFER / widest) / alignment * alignment
+        }
+    };
+    faults.extend(turns(plan, chunk, message_chunks, layout.chunk_bytes().is_none()));
+    faults
+}
+
+/// The size asked for is one that the loader accepts and whose offsets fit.
+fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u64) -> Option<Fault> {
+    let size = chunk.saturating_mul(message_chunks);
+    let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size.unwrap_or(u64::MAX));
+    let message = if !chunk.is_multiple_of(alignment) {
+        format!("a chunk has {chunk} bytes; the loader accepts multiples of buffer_alignment, which is {alignment}")
+    } else if !(least..=most).contains(&size) {
+        format!("a message of {size} bytes is not between min_message_size and max_message_size ({least} to {most})")
+    } else if chunk.saturating_mul(widest) > BUFFER {
+        format!("a buffer has {} bytes; the runtime counts offsets in 32 bits", chunk.saturating_mul(widest))
+    } else {
+        return None;
+    };
+    Some(Fault::of_plan("limit", message))
+}
+
+/// The pipelines whose turns the runtime cannot count.
+fn turns(plan: &Plan, chunk: u64, message_chunks: u64, is_largest: bool) -> Option<Fault> {
+    for gpu in &plan.gpus {
+        for block in &gpu.threadblocks {
+            for (n, op) in block.ops.iter().enumerate() {
+                let Some(context) = op.iter_context.filter(|c| c.unit_size > 0 && c.num_chunks > 0) else { continue };
+                let turns = u64::from(context.num_chunks).saturating_mul(chunk).div_ceil(context.unit_size);
+                if turns <= TURNS {
+                    continue;
+                }
+                let holds = TURNS.saturating_mul(context.unit_size) / u64::from(context.num_chunks);
+                let size = holds.saturating_mul(message_chunks);
+                let advice = if is_largest {
+                    format!("the largest message that is accepted; set max_message_size to at most {size}")
+                } else {
+                    format!("this message; the largest has {size} bytes")
+                };
+                let message =
+                    format!("the pipeline takes {turns} turns, and the runtime counts to {TURNS}, for {advice}");
+                let of_gpu = Fault::of_gpu("limit", gpu.id, message);
+                return Some(Fault { threadblock: Some(block.id), instruction: u32::try_from(n).ok(), ..of_gpu });
+            }
+        }
+    }
+    None
+}

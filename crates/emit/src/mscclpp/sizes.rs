@@ -1,0 +1,80 @@
+//! The sizes of a chunk at which a plan is checked.
+//!
+//! Without groups of thread blocks and pipelines, all slices grow with the chunk, so one size stands for all.
+//!
+//! With groups, a share begins at `i * (n / s) + min(i, n % s)` of `n` grains for the `i`-th of `s` thread blocks, which is
+//! at most `s / 4` grains after `i * n / s`. Two such places at different fractions of a chunk are `n / L` grains apart or
+//! more, where the sizes of all groups divide `L`. From `n = L * s / 2` on, they keep their order; two places at the same
+//! fraction change their distance with `n % L` alone. So the sizes up to one `L` further stand for all.
+//!
+//! With pipelines, the number of turns and the last turn depend on the ratio of the chunk to the unit. Ratios on both sides
+//! of small multiples and fractions of each unit are tried; this is not a proof for all sizes.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::{
+    layout::{Scale, group_size, unit_bytes},
+    plan::Plan,
+};
+
+/// Sizes that are tried at most.
+const MOST: u32 = 160;
+/// Grains of a unit, so that chunks of halves and quarters of it can be tried.
+const UNIT: u32 = 4;
+/// Turns of a pipeline, and grains of a chunk, where units are unlike.
+const TURNS: u64 = 256;
+const GRAINS: u64 = 1 << 16;
+
+/// The sizes for which the result of a check holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sizes {
+    /// All that the runtime accepts.
+    All,
+    /// Those that were tried.
+    Tried,
+    /// The one that was asked for.
+    One,
+}
+
+/// The sizes besides the natural one, and the sizes for which they stand.
+pub fn others(plan: &Plan) -> (Vec<Scale>, Sizes) {
+    let group = group_size(plan);
+    let units = plan.ops().filter_map(|op| op.iter_context).map(|i| i.unit_size).max();
+    if units.is_none() {
+        if group == 1 {
+            return (Vec::new(), Sizes::All);
+        }
+        let widest = plan.ops().filter_map(|op| op.tbg_info).map(|g| g.tbg_size).max().unwrap_or(1);
+        let most = u64::from(group) * (u64::from(widest).div_ceil(2) + 1);
+        let sizes = if most <= u64::from(MOST) { Sizes::All } else { Sizes::Tried };
+        let upto = u32::try_from(most.min(MOST.into())).unwrap_or(MOST);
+        return ((1..=upto).map(|grains| Scale { grains, unit: 1 }).collect(), sizes);
+    }
+    let by_ratio = (1..=(2 * UNIT + 1).max(2 * group + 1).min(MOST / 2)).map(|grains| Scale { grains, unit: UNIT });
+    let mut scales: Vec<Scale> = by_ratio.chain(turns(plan).map(|grains| Scale { grains, unit: 1 })).collect();
+    scales.sort_unstable();
+    scales.dedup();
+    (scales, Sizes::Tried)
+}
+
+/// Grains of a chunk on both sides of those at which some pipeline takes a second or third turn, where the smallest unit that
+/// all units are multiples of has one.
+fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
+    let all: BTreeSet<(u64, u64)> = plan
+        .ops()
+        .filter_map(|op| op.iter_context)
+        .filter(|i| i.num_chunks > 0 && i.unit_size > 0)
+        .map(|i| (i.unit_size / unit_bytes(plan), i.num_chunks.into()))
+        .collect();
+    // Each packet is looked at alone, and each turn is written out.
+    let packets = plan.ops().any(|op| op.name.has_packets());
+    let shortest = all.iter().map(|&(unit, chunks)| unit / chunks).min().unwrap_or(1).max(1);
+    let most = if packets { u64::from(MOST) } else { (shortest * TURNS).min(GRAINS) };
+    let edges = all.into_iter().flat_map(|(unit, chunks)| [unit / chunks, 2 * unit / chunks]);
+    let sizes: BTreeSet<u64> =
+        edges.flat_map(|edge| [edge.saturating_sub(1), edge, edge + 1]).chain([1, 2, 3]).collect();
+    sizes.into_iter().filter(move |&n| n > 0 && n <= most).filter_map(|n| u32::try_from(n).ok())
+}

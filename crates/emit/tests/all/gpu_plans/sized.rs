@@ -1,0 +1,181 @@
+//! Sizes besides the natural one, limits that depend on the size, and what the loader reads.
+
+use serde_json::{Value, json};
+use unisono_collective::{Dtype, Operator};
+use unisono_emit::{
+    Asked, Importer,
+    mscclpp::{MscclPp, Options, Sizes, check},
+};
+
+use super::{
+    checked, codes, two,
+    writer::{Writer, all, local},
+};
+
+fn named(name: &str) -> Value {
+    all(2).into_iter().find(|(found, ..)| *found == name).unwrap().1
+}
+
+/// Groups of four and of two thread blocks, whose shares meet at the same places for multiples of four grains alone.
+fn groups() -> Value {
+    let mut w = Writer::new("allgather", "Simple", false, 2, 4, [2, 4, 2]);
+    w.meet(true);
+    for g in 0..2 {
+        let to = w.remote(g, 0, "memory", 1 - g, &local("o", 2 * g, 2));
+        w.op(g, 0, json!({"name": "put", "src_buff": [local("i", 0, 2)], "dst_buff": [to], "channel_type": "memory"}));
+        for b in 0..4 {
+            w.op(g, b, json!({"name": "copy", "src_buff": [local("i", 0, 2)], "dst_buff": [local("s", 0, 2)], "tbg_info": {"tb_id": b, "tbg_size": 4}}));
+            w.nop(g, b);
+            w.op(g, b, json!({"name": "copy", "src_buff": [local("s", b / 2, 1)], "dst_buff": [local("o", 2 * g + b / 2, 1)], "tbg_info": {"tb_id": b % 2, "tbg_size": 2}}));
+        }
+    }
+    w.meet(false);
+    w.plan
+}
+
+/// Puts in a pipeline, with a signal each turn, and a unit for each GPU.
+fn pipelines(units: [u64; 2]) -> Value {
+    let mut w = Writer::new("allgather", "Simple", true, 2, 1, [1, 2, 0]);
+    w.meet(true);
+    for g in 0..2 {
+        let to = w.remote(g, 0, "memory", 1 - g, &local("o", g, 1));
+        let channel = w.channel(g, 0, "memory", 1 - g);
+        let sync = |name: &str| json!({"name": name, "channel_ids": [channel], "channel_type": "memory"});
+        let put = json!({"name": "put", "src_buff": [local("o", g, 1)], "dst_buff": [to], "channel_type": "memory"});
+        let ops = [put, json!({"name": "nop"}), sync("signal"), sync("wait"), json!({"name": "nop"})];
+        w.op(g, 0, json!({"name": "pipeline", "iter_context": {"unit_size": units[g], "num_chunks": 1}, "ops": ops}));
+    }
+    w.plan
+}
+
+#[test]
+fn shares_and_units_are_checked_at_the_sizes_where_they_change() {
+    let found = checked(&groups()).unwrap();
+    assert_eq!((found.complete, found.sizes), (Some(true), None));
+    assert!(found.diagnostics.iter().all(|d| d.code == "race" && d.message.ends_with("where a chunk has 16 bytes")));
+    assert!(!found.diagnostics.is_empty());
+
+    assert_eq!(codes(&pipelines([4096, 4096])), Vec::<&str>::new());
+    for units in [[1024, 65536], [4096, 4112], [65536, 32768]] {
+        let found = checked(&pipelines(units)).unwrap();
+        assert!(found.diagnostics.iter().any(|d| d.code == "unmatched"), "{units:?}: {found:?}");
+    }
+    let sizes = |plan: &Value, elements| {
+        check(&plan.to_string(), &Asked { elements, ..Asked::default() }, Options::default()).unwrap().sizes
+    };
+    assert_eq!(sizes(&named("allgather"), None), Some(Sizes::All));
+    assert_eq!(sizes(&named("allgather group"), None), Some(Sizes::All));
+    assert_eq!(sizes(&named("alltoall pipeline"), None), Some(Sizes::Tried));
+    assert_eq!(sizes(&named("allgather group"), Some(96)), Some(Sizes::One));
+}
+
+#[test]
+fn a_reduction_of_packets_in_a_pipeline_adds_at_each_turn() {
+    let mut w = Writer::new("allreduce", "LL", false, 2, 1, [1, 1, 1]);
+    for g in 0..2 {
+        let to = w.remote(g, 0, "memory", 1 - g, &local("s", 0, 1));
+        w.op(g, 0, json!({"name": "copy", "src_buff": [local("i", 0, 1)], "dst_buff": [local("o", 0, 1)]}));
+        w.op(g, 0, json!({"name": "ppkt", "src_buff": [local("i", 0, 1)], "dst_buff": [to], "channel_type": "memory"}));
+        w.nop(g, 0);
+        let add =
+            json!({"name": "repkt", "src_buff": [local("o", 0, 1), local("s", 0, 1)], "dst_buff": [local("o", 0, 1)]});
+        let ops = [add, json!({"name": "nop"})];
+        w.op(g, 0, json!({"name": "pipeline", "iter_context": {"unit_size": 65536, "num_chunks": 1}, "ops": ops}));
+    }
+    assert!(codes(&w.plan).iter().all(|&code| code == "twice"));
+    assert!(!codes(&w.plan).is_empty());
+}
+
+#[test]
+fn limits_of_a_size_are_told() {
+    let limits = |plan: &Value, elements, dtype, processors| -> Vec<String> {
+        let options = Options { processors, ..Options::default() };
+        let asked = Asked { elements, dtype, ..Asked::default() };
+        let found = check(&plan.to_string(), &asked, options).unwrap();
+        found.diagnostics.into_iter().map(|d| d.message).collect()
+    };
+    let plan = named("allreduce reads");
+    assert_eq!(limits(&plan, Some(16), None, 8), Vec::<String>::new());
+    assert_eq!(
+        limits(&plan, Some(6), None, 8),
+        ["a chunk has 12 bytes; the loader accepts multiples of buffer_alignment, which is 16"]
+    );
+    assert_eq!(
+        limits(&plan, Some(64), Some(Dtype::F64), 8),
+        ["the runtime has no reductions of f64; it has f16, bf16, f32 and i32"]
+    );
+    assert_eq!(
+        limits(&plan, Some(1 << 25), None, 8),
+        ["a message of 134217728 bytes is not between min_message_size and max_message_size (0 to 67108864)"]
+    );
+    let mut small = pipelines([16, 16]);
+    assert_eq!(
+        limits(&small, None, None, 8)[0],
+        "the pipeline takes 2097152 turns, and the runtime counts to 65535, for the largest message that is accepted; \
+         set max_message_size to at most 2097120"
+    );
+    small["max_message_size"] = json!(2_097_120);
+    assert_eq!(limits(&small, None, None, 8), Vec::<String>::new());
+    let group = named("allgather group");
+    assert_eq!(limits(&group, None, None, 3), Vec::<String>::new());
+    assert_eq!(
+        limits(&group, None, None, 2)[0],
+        "gpu 0 has 3 thread blocks that have to run at once, and 2 processors; use fewer, or state the processors of \
+         your GPU"
+    );
+}
+
+#[test]
+fn the_file_is_read_as_the_loader_reads_it() {
+    let with = |edit: &dyn Fn(&mut Value)| {
+        let mut plan = two(false, true, true);
+        edit(&mut plan);
+        checked(&plan).map(|found| found.diagnostics.len())
+    };
+    assert_eq!(with(&|plan| plan["protocol"] = json!("simple")), Ok(0));
+    let error = |edit: &dyn Fn(&mut Value)| with(edit).unwrap_err();
+    assert!(error(&|plan| drop(plan.as_object_mut().unwrap().remove("name"))).contains("missing field `name`"));
+    let block = |plan: &mut Value| plan["gpus"][1]["threadblocks"][0].take();
+    let error_in = |edit: &dyn Fn(&mut Value)| {
+        error(&|plan| {
+            let mut changed = block(plan);
+            edit(&mut changed);
+            plan["gpus"][1]["threadblocks"][0] = changed;
+        })
+    };
+    assert_eq!(
+        error_in(&|block| block["channels"][0]["channel_ids"] = json!([0, 99])),
+        "gpus[1].threadblocks[0].channels: channel 99 is not there: gpu 1 has 1 of that type"
+    );
+    assert_eq!(
+        error_in(&|block| block["remote_buffer_refs"][0]["remote_buffer_ids"] = json!([0, 99])),
+        "gpus[1].threadblocks[0].remote_buffer_refs: remote buffer 99 is not there: gpu 1 has 1"
+    );
+    assert_eq!(
+        error_in(
+            &|block| block["ops"][0] = json!({"name": "nop", "src_buff": [{"buffer_id": 200, "index": 0, "size": 1}]})
+        ),
+        "gpus[1].threadblocks[0].ops[0]: nop has no buffers, and the loader reads those that it is given"
+    );
+    assert_eq!(
+        error(&|plan| drop(plan["gpus"][0]["channels"][0].as_object_mut().unwrap().remove("connected_to"))),
+        "gpus[0].channels[0]: missing field `connected_to`"
+    );
+    let asked = Asked { operator: Some(Operator::Max), ..Asked::default() };
+    let import = |name: &str| MscclPp.import(&named(name).to_string(), &asked).map(drop).map_err(|e| e.to_string());
+    assert_eq!(import("allreduce reads").unwrap_err(), "the runtime adds, and the operator asked for is max; use sum");
+    assert_eq!(import("allgather"), Ok(()));
+}
+
+#[test]
+fn the_order_of_shared_channels_is_open_rather_than_a_deadlock() {
+    let mut plan = two(false, true, true);
+    for gpu in 0..2 {
+        let mut block = plan["gpus"][gpu]["threadblocks"][0].clone();
+        block["id"] = json!(1);
+        plan["gpus"][gpu]["threadblocks"].as_array_mut().unwrap().push(block);
+    }
+    let found = checked(&plan).unwrap();
+    assert_eq!((found.deadlock_free, found.race_free), (None, None));
+    assert!(found.diagnostics.iter().all(|d| d.code == "shared"));
+}
