@@ -9,8 +9,8 @@
 //! the gap is time in which the host was late. It stays as compute before the kernel, because a faster network does not make the
 //! host faster.
 //!
-//! Sources: the keys are those of `torch/csrc/profiler/util.cpp` (`saveNcclMeta`) of PyTorch, which lists at most 30 ranks of a
-//! group, and of `distributedInfo`; the names of collectives are those of `ProcessGroupNCCL.cpp`.
+//! Sources: the metadata that PyTorch's profiler writes for NCCL, which lists at most 30 ranks of a group. Most keys were compared
+//! with PyTorch's code; `pg_config` and the names of collectives other than `_reduce_scatter_base` were not.
 
 mod events;
 mod rank;
