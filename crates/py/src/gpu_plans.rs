@@ -14,6 +14,7 @@ use crate::{
 /// The result of the check of an execution plan of MSCCL++, with all faults; `origin` names the file in errors.
 #[pyfunction]
 #[pyo3(signature = (text, origin = "file", elements = None, dtype = None, trust_relaxed = false, method = "auto", processors = PROCESSORS))]
+#[allow(clippy::too_many_arguments)]
 pub fn check_plan<'py>(
     py: Python<'py>,
     text: &str,
