@@ -91,6 +91,8 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
         raise InputError(f"'{title(path)}' is of no form that is known; known are {known}")
     try:
         facts, rows, text = form.read(name)
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        rows = [{column: row.get(column) for column in columns} for row in rows]
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, csv.Error):
         # JSON and CSV of other makers may begin like ours, and hold something else.
         raise InputError(f"'{title(path)}' begins like a {form.name}, and is damaged or something else") from None

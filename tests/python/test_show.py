@@ -97,6 +97,10 @@ def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None
         other.write_text(text)
         ran = call("show", str(other))
         assert (ran.code, ran.err.count("\n")) == (2, 1), text
+    # Rows need not have the same columns.
+    other.write_text('{"collective": 1, "machine": 2, "algorithm": 3, "candidates": [{"a": 1}, {"b": 2}]}')
+    assert json_of("show", str(other))["rows"] == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+    assert call("show", str(other)).code == 0
     cut = tmp_path / "cut.plan"
     cut.write_bytes(files["a.plan"].read_bytes()[:-3])
     assert call("show", str(cut)).code == 2

@@ -37,6 +37,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--seed": ("--seed", "5"),
     "--certificate": ("--certificate", "made.cert"),
     "--check": ("--check", "made.cert"),
+    "--processors": ("--processors", "132"),
     "--trust-relaxed": ("--trust-relaxed",),
     "--sim": ("--sim", "endpoint"),
     "--queue-depth": ("--queue-depth", "2"),
@@ -95,7 +96,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "verify a plan for GPUs": (
         ("verify", "pair.json"),
-        {"--elements", "--bytes", "--dtype", "--method", "--trust-relaxed"},
+        {"--elements", "--bytes", "--dtype", "--method", "--trust-relaxed", "--processors"},
     ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
     "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine", "--fail"}),

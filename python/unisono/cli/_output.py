@@ -75,8 +75,6 @@ def value_text(value: object) -> str:
             return ""
         case bool():
             return "yes" if value else "no"
-        case float():
-            return f"{value:.6g}"
         case list() | tuple():
             return ", ".join(map(value_text, value))
     first, *more = str(value).strip().split("\n")

@@ -27,8 +27,8 @@ fn chunk_cycles(chunk: u32, trees: u32) -> u32 {
 /// same time: half of what is beyond counts, as simulations up to 256 x 256 say.
 ///
 /// A PE that takes chunks of c elements has c elements of each child except the last before it sends. They take c cycles
-/// of a datapath that the lanes of the other trees want too; with T trees they get it in 1 - 1/T of these cycles, as
-/// simulations say, so each level waits (c - 1) (2 - 1/T) cycles longer for such a child.
+/// of a datapath that the lanes of the other trees want too. With T trees they are taken to get it in 1 - 1/T of these cycles,
+/// a factor chosen to fit two simulated trees on 64 x 64 PEs, so each level waits (c - 1) (2 - 1/T) cycles longer for such a child.
 pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let pes: usize = narrow(case.grid().count());
     let ways = Ways::of(case, trees);

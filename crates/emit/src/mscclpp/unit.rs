@@ -126,6 +126,13 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
     } else {
         faults.extend(bytes::check(&plan, &natural.layout, asked.dtype));
     }
+    if !faults.is_empty() {
+        checked.sizes = None;
+        checked.relaunch = checked.relaunch.filter(|_| !faults.iter().any(|fault| fault.code == "limit"));
+    }
+    if faults.iter().any(|fault| fault.code == "relaunch") {
+        checked.relaunch = Some(false);
+    }
     checked.diagnostics = faults;
     Ok(checked)
 }
@@ -150,6 +157,10 @@ impl Checked {
             faults.extend(found.unwrap_or_else(|| sized.run.faults.clone()));
             if !ends {
                 return Ok(faults);
+            }
+            if faults.is_empty() && !sizes::others(plan).0.is_empty() {
+                faults = launches::faults(plan, &sized.program, &sized.layout, options.trust_relaxed)?;
+                self.relaunch = Some(faults.is_empty());
             }
         }
         let Some(imported) = sized.import(plan)? else {
@@ -199,6 +210,9 @@ fn at_scale(plan: &Plan, asked: &Asked, options: Options, scale: Scale) -> Resul
         && let Some(imported) = sized.import(plan)?
     {
         faults = contents(&sized, &imported, &verify(&imported.schedule, options.method));
+    }
+    if faults.is_empty() {
+        faults = launches::faults(plan, &sized.program, &sized.layout, options.trust_relaxed)?;
     }
     let Scale { grains, unit } = scale;
     let size = if has_pipelines {

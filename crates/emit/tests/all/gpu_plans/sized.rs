@@ -37,13 +37,13 @@ fn groups() -> Value {
 fn pipelines(units: [u64; 2]) -> Value {
     let mut w = Writer::new("allgather", "Simple", true, 2, 1, [1, 2, 0]);
     w.meet(true);
-    for g in 0..2 {
+    for (g, unit) in units.into_iter().enumerate() {
         let to = w.remote(g, 0, "memory", 1 - g, &local("o", g, 1));
         let channel = w.channel(g, 0, "memory", 1 - g);
         let sync = |name: &str| json!({"name": name, "channel_ids": [channel], "channel_type": "memory"});
         let put = json!({"name": "put", "src_buff": [local("o", g, 1)], "dst_buff": [to], "channel_type": "memory"});
         let ops = [put, json!({"name": "nop"}), sync("signal"), sync("wait"), json!({"name": "nop"})];
-        w.op(g, 0, json!({"name": "pipeline", "iter_context": {"unit_size": units[g], "num_chunks": 1}, "ops": ops}));
+        w.op(g, 0, json!({"name": "pipeline", "iter_context": {"unit_size": unit, "num_chunks": 1}, "ops": ops}));
     }
     w.plan
 }
