@@ -126,7 +126,7 @@ def test_partitioned_transfers_that_never_start_stop_nobody(
 def test_communicators_by_the_thousand(compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int) -> None:
     """MPICH has room for 2,048 of them: planned calls make none of their own."""
     said = tmp_path / "report"
-    live, turns = 1200, 3000
+    live, turns = 1200, 1200
     options = ("--plan", str(plan(ranks)), "--report", str(said))
     done = run(ranks, compiled("many", abi), str(live), str(turns), options=options)
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
