@@ -40,6 +40,12 @@ def test_datatypes_have_the_widths_of_numpy(name: str) -> None:
         assert names.datatype("bfloat16") == name == "bf16"
 
 
+@pytest.mark.parametrize("word", [float, int, "float", "int", "long", np.dtype(">f8"), "f8", bool])
+def test_datatypes_of_which_c_and_numpy_disagree_are_refused(word: object) -> None:
+    with pytest.raises(un.InputError, match="datatype"):
+        names.datatype(word)
+
+
 @pytest.mark.parametrize("entry", un.algorithms(), ids=lambda entry: entry["name"])
 def test_algorithms_are_found_by_other_spellings(entry: dict[str, str]) -> None:
     assert names.algorithm(entry["name"].replace("-", "_").title()) == entry["name"]

@@ -75,6 +75,24 @@ def test_machines_are_pickled_whole(name: str, options: dict[str, Any]) -> None:
         (lambda parts: [parts[0], {**parts[1], "points": parts[1]["points"][1:]}], "shard 2 of 2 has 5 points"),
         (lambda parts: [parts[0], {**parts[1], "points": [{}]}], "is a damaged part"),
         (lambda parts: [parts[0], {**parts[1], "shard": [3, 2]}], "is a damaged part"),
+        (lambda parts: [parts[0], {**parts[1], "lengths": 0}], "is a damaged part"),
+        (lambda parts: [parts[0], {**parts[1], "lengths": "x"}], "is a damaged part"),
+        (lambda parts: [parts[0], {**parts[1], "total": 0}], "is a damaged part"),
+        (lambda parts: [parts[0], {**parts[1], "lengths": 5}], "is a damaged part"),
+        (lambda parts: [parts[0], {**parts[1], "collective": []}], "is a damaged part"),
+        *(
+            (
+                lambda parts, key=key, value=value: [{**parts[0], "points": [{**parts[0]["points"][0], key: value}]}],
+                "damaged",
+            )
+            for key, value in (
+                ("shape", 7),
+                ("seconds", "a"),
+                ("params", 3),
+                ("best", None),
+                ("seconds_by_algorithm", {"a": "b"}),
+            )
+        ),
         (lambda parts: [{"points": []}], "is no part of a sweep"),
     ],
 )
@@ -123,3 +141,27 @@ def test_an_interrupt_ends_work_on_several_cores() -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.decode().strip().splitlines()[-1] == "error: interrupted"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [["--dtype", "f64"], ["--op", "max"], ["--algorithms", "ring,swing"], ["--shapes", "4,8,16"],
+     ["--model", "hockney"], ["--elements", "1,2,3,4"], ["--baseline", "ring"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_parts_of_other_sweeps_are_told_apart(other: list[str], tmp_path: Path) -> None:
+    one, two = str(tmp_path / "1.json"), str(tmp_path / "2.json")
+    machine = tmp_path / "m.toml"
+    machine.write_text('name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n')
+    sweep = [str(machine) if word == "archer" else word for word in SWEEP]
+    assert call(*sweep, "--shard", "1/2", "-o", one).code == 0
+    changed = [*sweep]
+    if other[0] in changed:
+        changed[changed.index(other[0]) + 1] = other[1]
+    else:
+        changed += other
+    ran = call(*changed, "--shard", "2/2", "-o", two)
+    assert ran.code == 0, ran.err
+    merged = call("merge", one, two)
+    assert merged.code == 2
+    assert "is a part of another sweep" in merged.err

@@ -50,6 +50,7 @@ functions! {
     Allgather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Allgather";
     Allreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Allreduce";
     Alltoall: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Alltoall";
+    Cancel: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Cancel";
     Comm_call_errhandler: unsafe extern "C" fn(Comm, c_int) -> c_int, c"PMPI_Comm_call_errhandler";
     Comm_create_keyval: unsafe extern "C" fn(CopyAttribute, Attribute, *mut c_int, usize) -> c_int, c"PMPI_Comm_create_keyval";
     Comm_dup: unsafe extern "C" fn(Comm, *mut usize) -> c_int, c"PMPI_Comm_dup";

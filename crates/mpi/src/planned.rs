@@ -119,11 +119,14 @@ impl Planned {
     ///
     /// # Safety
     /// The call's input and output hold what its kind and count say, and do not overlap unless it is in place. After an
-    /// error that memory is never freed or used again.
+    /// error nothing is written there any more, but messages that were sent may still be read from it.
     pub unsafe fn run(&mut self, library: &Library, call: Call, entry: usize) -> Outcome {
         let Some(running) = self.begin(call, entry)? else { return Ok(()) };
         let (executor, mut port) = self.parts(library, &running);
-        executor.run(&running.blocks, &mut port)?;
+        if let Err(failed) = executor.run(&running.blocks, &mut port) {
+            executor.give_up(&mut port);
+            return Err(failed);
+        }
         self.running = None;
         Ok(())
     }
@@ -151,10 +154,14 @@ impl Planned {
         let (executor, mut port) = self.parts(library, &running);
         let mut moves = 0;
         let over = loop {
-            match executor.poll(&running.blocks, &mut port)? {
-                Progress::Moved => moves += 1,
-                Progress::Blocked => break false,
-                Progress::Finished => break true,
+            match executor.poll(&running.blocks, &mut port) {
+                Ok(Progress::Moved) => moves += 1,
+                Ok(Progress::Blocked) => break false,
+                Ok(Progress::Finished) => break true,
+                Err(failed) => {
+                    executor.give_up(&mut port);
+                    return Err(failed);
+                }
             }
         };
         self.moves += moves + u64::from(over);

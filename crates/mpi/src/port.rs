@@ -116,6 +116,17 @@ impl Transport for Port<'_> {
         self.is_whole(request, &status)
     }
 
+    fn give_up(&mut self, request: &mut Request) {
+        let (f, mut status) = (&self.library.functions, Status::EMPTY);
+        // SAFETY: the request is one of this run's that has not ended, and there is room for a status. A receive that is
+        // cancelled, or whose message is already coming, ends.
+        unsafe {
+            if (f.Cancel)(&raw mut request.handle) == 0 {
+                (f.Wait)(&raw mut request.handle, &raw mut status);
+            }
+        }
+    }
+
     #[inline]
     fn copy(&mut self, from: Slice, to: Slice) {
         let (source, target) = (self.address(from), self.address(to));

@@ -74,12 +74,19 @@ impl<R> Executor<R> {
         let wait = self.lanes.len() == 1;
         while self.advance(blocks, transport, wait)? != Progress::Finished {}
         for message in &mut self.departures {
+            message.has_ended(transport, true)?;
+        }
+        Ok(())
+    }
+
+    /// After an error: ends the receives under way, so that no message arrives in memory that the caller has back.
+    pub fn give_up<T: Transport<Request = R>>(&mut self, transport: &mut T) {
+        for message in &mut self.arrivals {
             if let Message::Active(request) = message {
-                transport.wait(request)?;
+                transport.give_up(request);
                 *message = Message::Ended;
             }
         }
-        Ok(())
     }
 
     /// Does what can be done without waiting; finished when all messages have ended too.
@@ -229,19 +236,17 @@ impl<R> Executor<R> {
 }
 
 impl<R> Message<R> {
+    /// A message whose request fails has ended: the message layer has freed the request.
     fn has_ended<T: Transport<Request = R>>(&mut self, transport: &mut T, wait: bool) -> Result<bool, T::Error> {
-        let ended = match self {
+        let found = match self {
             Message::Idle => return Ok(false),
             Message::Ended => return Ok(true),
-            Message::Active(request) if wait => {
-                transport.wait(request)?;
-                true
-            }
-            Message::Active(request) => transport.test(request)?,
+            Message::Active(request) if wait => transport.wait(request).map(|()| true),
+            Message::Active(request) => transport.test(request),
         };
-        if ended {
+        if !matches!(found, Ok(false)) {
             *self = Message::Ended;
         }
-        Ok(ended)
+        found
     }
 }

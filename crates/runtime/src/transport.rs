@@ -44,6 +44,9 @@ pub trait Transport {
     /// Those of the message layer.
     fn wait(&mut self, request: &mut Self::Request) -> Result<(), Self::Error>;
 
+    /// Ends a receive for good: afterwards nothing is written to its slice. It is not asked again.
+    fn give_up(&mut self, request: &mut Self::Request);
+
     fn copy(&mut self, from: Slice, to: Slice);
 
     /// `to = left op right`, element by element; `to` may be one of them.

@@ -13,14 +13,14 @@ from unisono.base.messages import shown
 
 __all__ = ["algorithm", "collective", "datatype", "did_you_mean", "named", "operator", "preset"]
 
-#: Other words for datatypes, of NumPy, C and machine learning.
+#: Other words for datatypes, of NumPy and machine learning; C and NumPy disagree about `float`, `int` and `long`.
 _DATATYPES = {
-    "float32": "f32", "float": "f32", "single": "f32", "fp32": "f32",
+    "float32": "f32", "single": "f32", "fp32": "f32",
     "float64": "f64", "double": "f64", "fp64": "f64",
     "float16": "f16", "half": "f16", "fp16": "f16",
     "bfloat16": "bf16",
-    "int32": "i32", "int": "i32",
-    "int64": "i64", "long": "i64",
+    "int32": "i32",
+    "int64": "i64",
 }  # fmt: skip
 #: Other words for operators, of NumPy, NCCL and C.
 _OPERATORS = {"add": "sum", "plus": "sum", "product": "prod", "mul": "prod", "minimum": "min", "maximum": "max"}
@@ -50,6 +50,10 @@ def datatype(name: object) -> str:
     """
     # The name of a scalar type of NumPy, or of a `numpy.dtype`.
     word = getattr(name, "__name__", None) if isinstance(name, type) else getattr(name, "name", None)
+    if getattr(name, "isnative", True) is False:
+        raise InputError(
+            f"the datatype is {shown(name)}, of another byte order than this machine's; accepted is its own"
+        )
     asked = word if isinstance(word, str) else name
     return _chosen("the datatype", asked, "a datatype", tuple(dtypes()), _DATATYPES)
 

@@ -12,7 +12,7 @@ _SHOWN = 8
 _SAID = {True: "yes", False: "no", None: "not proved"}
 _INPUT = {True: "yes", False: "no: a second launch starts with another input", None: "in place"}
 _SIZES = {
-    "all": "all that the runtime accepts",
+    "all": "all up to 4 GiB a buffer",
     "tried": "many tried, not proved for all",
     "one": "the one asked for",
     None: "not proved",

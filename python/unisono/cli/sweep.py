@@ -105,6 +105,11 @@ def sweep(
         lengths = len(options["elements"])
         total = lengths * (1 if shapes is None else len(shapes))
         study = {"collective": collective, "machine": machine, "lengths": lengths, "total": total}
+        # All that decides about the points, as text: parts of other sweeps are told apart by it.
+        where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)
+        study["asked"] = repr(
+            (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
+        )
         write(output, json_text(part_of(study, shard, points)))
         if as_json:
             print_json({**study, "shard": list(shard), "points": points, "files": [output]})

@@ -13,11 +13,11 @@ __all__ = ["merge_parts", "part_of"]
 
 _VERSION = 1
 #: What parts of one sweep have in common.
-_STUDY = ("collective", "machine", "lengths", "total")
+_STUDY = ("collective", "machine", "lengths", "total", "asked")
 
 
 def part_of(study: Mapping[str, Any], shard: tuple[int, int], points: Sequence[SweepPoint]) -> dict[str, Any]:
-    """The file of a shard: of the study ``collective``, ``machine``, ``lengths`` and ``total``, and the points."""
+    """The file of a shard: of the study what :data:`_STUDY` names, and the points."""
     return {"unisono_sweep": _VERSION, **study, "shard": list(shard), "points": list(points)}
 
 
@@ -59,15 +59,40 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     shard: Any = part.get("shard")
     points: Any = part.get("points")
     whole = isinstance(shard, list) and len(shard) == 2 and all(type(number) is int for number in shard)
-    keys = set(SweepPoint.__annotations__)
     if (
         not whole
         or not 1 <= shard[0] <= shard[1] <= 10**6
         or not isinstance(points, list)
-        or not all(isinstance(point, dict) and set(point) == keys for point in points)
-        or any(key not in part for key in _STUDY)
-        or type(part["total"]) is not int
-        or not 0 <= part["total"] <= 10**9
+        or not all(map(_is_point, points))
+        or not all(isinstance(part.get(key), str) for key in ("collective", "machine", "asked"))
+        or not all(type(part.get(key)) is int and 1 <= part[key] <= 10**9 for key in ("lengths", "total"))
+        or part["total"] % part["lengths"]
     ):
         raise InputError(f"'{title(path)}' is a damaged part of a sweep")
     return part
+
+
+def _is_point(point: Any) -> bool:
+    """Whether a value of JSON has the types of a point."""
+    if not isinstance(point, dict) or set(point) != set(SweepPoint.__annotations__):
+        return False
+    optional = ("cycles", "baseline_cycles", "baseline_seconds", "baseline_ratio")
+    named = [
+        point["seconds_by_algorithm"],
+        {} if point["cycles_by_algorithm"] is None else point["cycles_by_algorithm"],
+    ]
+    return (
+        isinstance(point["shape"], list)
+        and all(type(side) is int for side in point["shape"])
+        and type(point["elements"]) is int
+        and isinstance(point["best"], str)
+        and isinstance(point["params"], dict)
+        and (point["baseline"] is None or isinstance(point["baseline"], str))
+        and _is_number(point["seconds"])
+        and all(point[key] is None or _is_number(point[key]) for key in optional)
+        and all(isinstance(times, dict) and all(map(_is_number, times.values())) for times in named)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

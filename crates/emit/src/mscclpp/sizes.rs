@@ -31,7 +31,7 @@ const GRAINS: u64 = 1 << 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sizes {
-    /// All that the runtime accepts.
+    /// All whose buffers, of at most 4 GiB, the runtime addresses.
     All,
     /// Those that were tried.
     Tried,
@@ -41,6 +41,12 @@ pub enum Sizes {
 
 /// The sizes besides the natural one, and the sizes for which they stand.
 pub fn others(plan: &Plan) -> (Vec<Scale>, Sizes) {
+    let (scales, sizes) = to_try(plan);
+    // Where a message needs more than the scratch memory that the runtime sets aside, it uses that in a circle.
+    (scales, if plan.reuse_resources { Sizes::Tried } else { sizes })
+}
+
+fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     let group = group_size(plan);
     let units = plan.ops().filter_map(|op| op.iter_context).map(|i| i.unit_size).max();
     if units.is_none() {
