@@ -141,6 +141,27 @@ def _stack(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated
     return apply
 
 
+#: How a step of a program is timed.
+level_options = _stack(
+    click.option(
+        "--level",
+        type=click.Choice(["model", "flow", "packet"]),
+        default="model",
+        show_default=True,
+        help="The time of communication: by the model of plans, by flows on links, or packet by packet.",
+    ),
+    click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it."),
+)
+#: Rates of the accelerator, where the machine does not state them.
+rate_options = _stack(
+    click.option(
+        "--tflops", type=float, metavar="N", help="Of a program: 10^12 operations a second of an accelerator."
+    ),
+    click.option(
+        "--memory-gb-per-second", type=float, metavar="N", help="Of a program: 10^9 bytes a second of its memory."
+    ),
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 _MEMORY, _NO_LIMIT = "unisono.limit_memory", "unisono.no_limit"

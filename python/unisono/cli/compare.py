@@ -6,7 +6,7 @@ import unisono
 from unisono import InputError
 from unisono.base.files import check_writable, write
 from unisono.base.reports import ComparisonRow
-from unisono.cli._options import json_option, limit_options
+from unisono.cli._options import json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress
 from unisono.cli._types import Names
 
@@ -16,18 +16,8 @@ __all__ = ["compare"]
 @click.command()
 @click.argument("workloads", type=Names(), metavar="WORKLOAD[,WORKLOAD...]")
 @click.option("--machines", type=Names(), required=True, metavar="A,B,...", help="Presets or TOML files.")
-@click.option(
-    "--level",
-    type=click.Choice(["model", "flow", "packet"]),
-    default="model",
-    show_default=True,
-    help="The time of communication: by the model of plans, by flows on links, or packet by packet.",
-)
-@click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
-@click.option("--tflops", type=float, metavar="N", help="Of a program: 10^12 operations a second of an accelerator.")
-@click.option(
-    "--memory-gb-per-second", type=float, metavar="N", help="Of a program: 10^9 bytes a second of its memory."
-)
+@level_options
+@rate_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
 @json_option
 @limit_options

@@ -6,7 +6,7 @@ import unisono
 from unisono import training
 from unisono.base.files import check_writable, write
 from unisono.base.reports import WorkloadReport
-from unisono.cli._options import json_option, limit_options
+from unisono.cli._options import json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._programs import parse_changes, print_step
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, PROGRAM, refuse_unused
@@ -23,14 +23,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 @click.option(
     "--machine", type=MACHINE, metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file."
 )
-@click.option(
-    "--level",
-    type=click.Choice(["model", "flow", "packet"]),
-    default="model",
-    show_default=True,
-    help="The time of communication: by the model of plans, by flows on links, or packet by packet.",
-)
-@click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it.")
+@level_options
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
 @click.option(
     "--minibatch",
@@ -51,8 +44,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL.",
 )
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
-@click.option("--tflops", type=float, metavar="N", help="10^12 operations a second of an accelerator.")
-@click.option("--memory-gb-per-second", type=float, metavar="N", help="10^9 bytes a second of its memory.")
+@rate_options
 @click.option(
     "--what-if",
     multiple=True,
