@@ -6,11 +6,11 @@ files that git tracks, because maturin leaves out crates and data that only the 
 
 import filecmp
 import io
+import json
 import os
 import platform
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,8 @@ def _files() -> list[str]:
     except (OSError, subprocess.CalledProcessError):
         raise SystemExit("error: a source archive is made from a git checkout, and this folder is none") from None
     listed = [name for name in done.stdout.decode().split("\0") if name]
+    if "Cargo.toml" not in listed:
+        raise SystemExit("error: a source archive is made from a git checkout of Unisono, and this folder is none")
     return sorted(name for name in listed if (_ROOT / name).is_file())
 
 
@@ -128,11 +130,15 @@ def _build_library() -> None:
     _need_rust()
     if platform.system() != "Linux":
         return
+    # Cargo says where it puts the library, which its settings decide.
     command = ["cargo", "build", "--release", "--locked", "--package", "unisono-preload"]
-    done = subprocess.run(command, cwd=_ROOT, check=False, stdout=sys.stderr)
-    if done.returncode:
+    command.append("--message-format=json-render-diagnostics")
+    done = subprocess.run(command, cwd=_ROOT, check=False, stdout=subprocess.PIPE)
+    made = [name for line in done.stdout.splitlines() for name in json.loads(line).get("filenames", [])]
+    found = [Path(name) for name in made if Path(name).name == _LIBRARY]
+    if done.returncode or not found:
         raise SystemExit("error: the library for MPI programs was not built; the reason is above")
-    built = Path(os.environ.get("CARGO_TARGET_DIR") or _ROOT / "target") / "release" / _LIBRARY
+    built = found[-1]
     place = _ROOT / "python" / "unisono" / "_lib"
     place.mkdir(exist_ok=True)
     # Programs may be running with the library: it is replaced whole, and only where it differs.
