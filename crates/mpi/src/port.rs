@@ -118,12 +118,10 @@ impl Transport for Port<'_> {
 
     fn give_up(&mut self, request: &mut Request) {
         let (f, mut status) = (&self.library.functions, Status::EMPTY);
-        // SAFETY: the request is one of this run's that has not ended, and there is room for a status. A receive that is
-        // cancelled, or whose message is already coming, ends.
-        unsafe {
-            if (f.Cancel)(&raw mut request.handle) == 0 {
-                (f.Wait)(&raw mut request.handle, &raw mut status);
-            }
+        // SAFETY: the request is one of this run's that has not ended.
+        if unsafe { (f.Cancel)(&raw mut request.handle) } == 0 {
+            // SAFETY: a receive that is cancelled, or whose message is already coming, ends; there is room for a status.
+            unsafe { (f.Wait)(&raw mut request.handle, &raw mut status) };
         }
     }
 
