@@ -3,11 +3,11 @@
 import click
 
 import unisono
-from unisono import InputError
-from unisono.base.files import check_writable, write
+from unisono.base.files import write
 from unisono.base.reports import ComparisonRow
 from unisono.cli._options import json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress
+from unisono.cli._pictures import check_picture
 from unisono.cli._types import Names
 
 __all__ = ["compare"]
@@ -35,10 +35,7 @@ def compare(
 
     A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool.
     """
-    if plot is not None:
-        if not plot.endswith((".png", ".svg", ".pdf")):
-            raise InputError(f"'{plot}' is no name of a picture; accepted are names that end in .png, .svg or .pdf")
-        check_writable(plot)
+    check_picture(plot, "png", "svg", "pdf")
     with progress("comparing") as on_row:
         rows = unisono.compare(
             workloads,

@@ -26,6 +26,7 @@ from unisono.cli._output import (
     subject,
     working,
 )
+from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
 
 __all__ = ["plan", "print_candidates", "print_report"]
@@ -85,10 +86,7 @@ def plan(
         check_writable(certificate)
         if output is not None and os.path.realpath(output) == os.path.realpath(certificate):
             raise InputError(f"-o and --certificate both write '{output}'; name two files")
-    if plot is not None:
-        if not plot.endswith((".png", ".svg", ".pdf")):
-            raise InputError(f"'{plot}' is no name of a picture; accepted are names that end in .png, .svg or .pdf")
-        check_writable(plot)
+    check_picture(plot, "png", "svg", "pdf")
     made = Request(**options).plan()
     report = made.report()
     certified = None

@@ -6,10 +6,11 @@ import click
 
 import unisono
 from unisono import InputError, Machine
-from unisono.base.files import check_writable, write
+from unisono.base.files import write
 from unisono.cli._failures import NO
 from unisono.cli._options import fail_option, json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
+from unisono.cli._pictures import check_picture
 from unisono.machines import check_routing
 
 __all__ = ["topology"]
@@ -31,10 +32,7 @@ def topology(name: str | None, fail: tuple[str, ...], check: bool, plot: str | N
             raise InputError("say which network: a preset (see 'unisono machines') or a TOML file")
         _families(as_json)
         return 0
-    if plot is not None:
-        if not plot.endswith((".png", ".svg")):
-            raise InputError(f"'{plot}' is no name of a picture; accepted are names that end in .png or .svg")
-        check_writable(plot)
+    check_picture(plot, "png", "svg")
     machine = unisono.machine(name, failed=fail)
     facts = machine.topology
     if facts is None:

@@ -101,7 +101,7 @@ fn the_planners_choices_make_right_sums() {
 }
 
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a minute: the interpreter runs up to 4,096 PEs word by word; the_planners_choices_make_right_sums checks smaller grids"]
 fn choices_on_large_grids_make_right_sums() {
     run_choices(&[
         ("kd-tree", 16, 4096, &[("trees", "2")]),
