@@ -93,9 +93,20 @@ build: $(VENV)/.package ## the extension module, the library for MPI programs, a
 	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
 	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
 	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders
+	@$(MAKE) --no-print-directory $(PAGE)
+
+# The program of the pages that `unisono view` writes: two files, made by the Node.js of the environment.
+PAGE := python/unisono/_web/view.js
+web/node_modules/.stamp: web/package-lock.json $(VENV)/.tools
+	@cd web && env PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund --no-update-notifier
+	@touch $@
+$(PAGE): web/node_modules/.stamp web/package.json web/tsconfig.json web/vite.config.js $(wildcard web/src/*)
+	$(say) "building the program of the pages"
+	@cd web && env PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent build $(subst $(VENV)/,../$(VENV)/,$(HUSH))
+	@touch $@
 
 clean: ## removes what was built, .venv included
-	rm -rf $(VENV) $(MPICH) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib
+	rm -rf $(VENV) $(MPICH) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib python/unisono/_web web/node_modules
 	find python tests examples benches docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 prerequisites:

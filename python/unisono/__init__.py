@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from unisono.simulation import simulate as simulate
     from unisono.simulation import simulate_goal as simulate_goal
     from unisono.simulation import traffic as traffic
+    from unisono.viewing import view as view
 
 __all__, __getattr__ = lazy(__name__, globals())
 

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::{prelude::*, types::PyString};
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyString},
+};
 use unisono_collective::Dtype;
-use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
+use unisono_lower::{File, FileError, OnGrid, Placement, VerifiedFile, from_json, link_loads, parse, print, to_json};
 use unisono_plan::{Part, part_of, place, predict};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -230,6 +233,25 @@ impl Schedule {
         let digest: String = digest.extract()?;
         let made = detached(py, || certificate(self.inner(), repeatable, &digest))?;
         large(py, &made.map_err(|found| verify_error(py, &found))?)
+    }
+
+    /// `{source, target, elements}`, arrays of the directed links between neighbouring PEs that carry something; None where
+    /// the schedule is not on a wafer.
+    fn link_loads<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let grid = self.file.placement.as_ref().and_then(Placement::grid);
+        let Some(placed) = grid.map(|placement| OnGrid { schedule: self.inner(), placement }) else {
+            return Ok(None);
+        };
+        let found = placed.check();
+        if !found.is_empty() {
+            return Err(verify_error(py, &found));
+        }
+        let loads = detached(py, || link_loads(placed))?;
+        let dict = PyDict::new(py);
+        dict.set_item("source", PyArray1::from_iter(py, loads.iter().map(|l| l.from)))?;
+        dict.set_item("target", PyArray1::from_iter(py, loads.iter().map(|l| l.to)))?;
+        dict.set_item("elements", PyArray1::from_iter(py, loads.iter().map(|l| l.elements)))?;
+        Ok(Some(dict))
     }
 
     /// `{cycles, seconds, source, terms, phases}` by a model of the machine, where the schedule is placed; on a wafer from the

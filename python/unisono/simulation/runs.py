@@ -40,6 +40,11 @@ class Run:
         self._repeat = repeat
 
     @property
+    def simulation(self) -> Simulation:
+        """What the simulator answered, with the recorded operations."""
+        return self._simulation
+
+    @property
     def simulator(self) -> str:
         """``fabric``, ``endpoint``, ``network`` or ``collective-engine``."""
         return self._simulation.simulator
