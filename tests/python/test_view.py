@@ -6,23 +6,16 @@ With ``UNISONO_RECORD=1`` in the environment the picture of the documentation is
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import unisono as un
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from .conftest import ROOT, call, json_of
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-#: What keeps the browser from looking for hosts of its own.
-QUIET = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 #: A machine of each kind, and how its simulator times transfers.
 KINDS = (("wse2", (4, 4), "cycles"), ("archer", (8,), "ns"), ("hx2mesh-small", (4, 4), "ns"), ("piuma", None, "steps"))
 
@@ -165,17 +158,6 @@ def test_wrong_input_is_one_sentence(
 def test_large_schedules_say_why_they_are_not_drawn() -> None:
     schedule = un.plan("broadcast", un.machine("wse2", (70, 70)), elements=4).schedule
     assert "4900 nodes" in panel(un.view(schedule), "text")["text"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium is installed here (on Debian and Ubuntu the package chromium)")
-    with sync_playwright() as play:
-        made = play.chromium.launch(executable_path=found, args=QUIET)
-        yield made
-        made.close()
 
 
 @pytest.fixture
