@@ -255,3 +255,15 @@ def test_the_page_of_the_documentation(open_page: Any) -> None:
     assert page.locator(".moment").first.text_content() == f"{cycles / 2:g} cycles of {cycles} cycles"
     if os.environ.get("UNISONO_RECORD"):
         page.screenshot(path=ROOT / "docs" / "images" / "view.png")
+
+
+@pytest.mark.parametrize(("name", "shape"), [("wse2", (4, 4)), ("archer", (4,)), ("hx2mesh-small", (2, 2))])
+def test_notebooks_show_tables(name: str, shape: tuple[int, ...]) -> None:
+    plan = un.plan("allreduce", un.machine(name, shape), elements=16)
+    shown = plan._repr_html_()
+    assert all(row["algorithm"] in shown for row in plan.candidates[:12])
+    run = un.simulate(plan.schedule)
+    for subject in (plan, plan.schedule, plan.schedule.verify(), plan.schedule.machine, run):
+        text = subject._repr_html_()  # type: ignore[union-attr]
+        assert text.startswith("<table>")
+        assert text.count("<tr>") == text.count("</tr>") > 2

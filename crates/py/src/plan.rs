@@ -118,6 +118,11 @@ impl Plan {
         to_python(py, &self.report)
     }
 
+    /// What notebooks show: a table of HTML.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
+    }
+
     fn __repr__(&self) -> String {
         let predicted = &self.report.predicted;
         let time = match predicted.cycles {

@@ -297,6 +297,11 @@ impl Schedule {
         (self.inner().instr_count() as u64) << 32 | u64::from(self.ranks())
     }
 
+    /// What notebooks show: a table of HTML.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
+    }
+
     fn __repr__(&self) -> String {
         let c = self.inner().collective();
         let (ranks, instrs) = (c.ranks, self.inner().instr_count());
@@ -406,6 +411,11 @@ impl Proof {
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.proof)
+    }
+
+    /// What notebooks show: a table of HTML.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
     }
 
     fn __repr__(&self) -> String {
