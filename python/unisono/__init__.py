@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from unisono.planning import merge_shards as merge_shards
     from unisono.planning import plan as plan
     from unisono.planning import read_workload as read_workload
+    from unisono.planning import remove_algorithm as remove_algorithm
     from unisono.planning import save_plans as save_plans
     from unisono.planning import step as step
     from unisono.planning import sweep as sweep

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import unisono
 from playwright.sync_api import Browser, sync_playwright
 from unisono.cli import main
 
@@ -82,6 +83,16 @@ def spawn(tmp_path: Path) -> Spawn:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _registry() -> Iterator[None]:
+    """Algorithms that a test adds are gone after it: other tests are about all that there are."""
+    before = {about["name"] for about in unisono.algorithms()}
+    yield
+    for about in unisono.algorithms():
+        if about["name"] not in before:
+            unisono.remove_algorithm(about["name"])
 
 
 @pytest.fixture(scope="session")

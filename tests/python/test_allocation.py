@@ -61,7 +61,7 @@ def test_a_virtual_sub_mesh() -> None:
         (["--machine", "hx2mesh-small", "--jobs", "none.txt"], "none.txt"),
         (["--machine", "hx2mesh-small", "--jobs", "empty.txt"], "holds no job"),
         (["--machine", "hx2mesh-small", "--jobs", "words.txt"], "line 1: 'many' is no job"),
-        (["--machine", "hx2mesh-small", "--plot", "map.svg"], "does not end in .png"),
+        (["--machine", "hx2mesh-small", "--plot", "map.gif"], "end in .png, .svg or .pdf"),
         (["--machine", "torus2d-small"], "has no boards whose rows and columns join freely"),
         (["--machine", "wse2"], "has no boards"),
     ],

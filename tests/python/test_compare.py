@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import unisono as un
+from unisono.base.pictures import FORMS, Form
 from unisono.plots import comparisons
 
 from .conftest import ROOT, call, json_of
@@ -49,8 +50,8 @@ def test_programs_of_other_tools_are_compared(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("form", comparisons.FORMS)
-def test_pictures_have_their_form(form: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_pictures_have_their_form(form: Form) -> None:
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     rows = un.compare(["dlrm"], ["torus2d-small", "dgx-a100"])
     assert comparisons.draw(rows, form).startswith(begins[form])

@@ -142,7 +142,10 @@ def test_command_line_draws_both_forms_of_programs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "kind", "said"),
-    [("g.pdf", "commands", "accepted are names that end in .dot, .svg, .png"), ("no/g.dot", "commands", "no folder")],
+    [
+        ("g.gif", "commands", "accepted are names that end in .dot, .png, .svg, .pdf"),
+        ("no/g.dot", "commands", "no folder"),
+    ],
 )
 def test_wrong_files(tmp_path: Path, file: str, kind: str, said: str) -> None:
     program = tmp_path / "program.py"

@@ -33,7 +33,7 @@ _numbers = count()
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test has: algorithms stay for the rest of the process."""
+    """A name that no other test has."""
     return f"own-{next(_numbers)}"
 
 
@@ -134,17 +134,20 @@ def failing(case: un.AlgorithmCase) -> un.Schedule:
 )
 def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, name: str) -> None:
     un.algorithm(name, collectives=["scan"])(function)
-    try:
-        for chosen in (None, name):
-            with pytest.raises(un.InputError, match=f"(?s)'{name}' {words}"):
-                un.plan("scan", "archer", shape=4, elements=8, algorithm=chosen)
-    finally:
-        un.algorithm(name, collectives=["scan"])(unsupported)
+    for chosen in (None, name):
+        with pytest.raises(un.InputError, match=f"(?s)'{name}' {words}"):
+            un.plan("scan", "archer", shape=4, elements=8, algorithm=chosen)
 
 
-def unsupported(case: un.AlgorithmCase) -> un.Schedule:
-    """Takes the place of an algorithm that other tests must not meet."""
-    raise un.UnsupportedError("no case")
+def test_a_removed_algorithm_is_unknown(name: str) -> None:
+    un.algorithm(name, collectives=["allgather"])(ring)
+    plan = un.plan("allgather", "archer", shape=4, elements=8, algorithm=name)
+    un.remove_algorithm(name)
+    with pytest.raises(un.InputError, match="is not an algorithm"):
+        un.plan("allgather", "archer", shape=4, elements=8, algorithm=name)
+    with pytest.raises(un.InputError, match="was added"):
+        un.remove_algorithm("ring")
+    assert plan.schedule.verify().holds, "plans keep their algorithm"
 
 
 @pytest.mark.parametrize(

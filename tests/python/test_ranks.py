@@ -304,7 +304,7 @@ def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
         (("--noise", "normal:3"), "is no noise"),
         (("--late", "1,2,x"), "neither a file"),
         (("--late", "1,2,3"), "there are 4"),
-        (("--timeline", "x.gif"), "neither .png nor .svg"),
+        (("--timeline", "x.gif"), "none of .png, .svg and .pdf"),
         (("--L", "3"), "goes with --goal"),
         (("--queue-depth", "3"), "are a wafer's"),
         (("--sim", "fabric"), "of kind endpoint"),

@@ -160,7 +160,7 @@ def test_communication_costs_more_where_bandwidth_is_less() -> None:
         (["gpt-3-moe", "--machine", "torus2d-small"], "gpt-3-moe needs 1536 accelerators, and torus2d-small has 1024"),
         (["gpt-3", "--machine", "archer"], "archer is of kind endpoint; workloads run on machines of kind network"),
         (["gpt-3"], "say where it runs with --machine"),
-        (["gpt-3", "--machine", "torus2d-small", "--plot", "a.txt"], "ends in neither .png nor .svg"),
+        (["gpt-3", "--machine", "torus2d-small", "--plot", "a.txt"], "end in .png, .svg or .pdf"),
     ],
 )
 def test_mistakes_are_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:

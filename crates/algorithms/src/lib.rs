@@ -23,4 +23,4 @@ pub use catalog::ALGORITHMS;
 pub use compose::{find, resolve};
 pub use error::AlgorithmError;
 pub use params::Params;
-pub use registered::{algorithms, register};
+pub use registered::{algorithms, register, unregister};

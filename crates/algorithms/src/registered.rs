@@ -13,6 +13,14 @@ pub fn algorithms() -> Vec<&'static dyn Algorithm> {
     ALGORITHMS.iter().chain(own.iter()).copied().collect()
 }
 
+/// Removes an algorithm that was added; returns whether there was one of that name.
+pub fn unregister(name: &str) -> bool {
+    let mut own = OWN.write().unwrap_or_else(PoisonError::into_inner);
+    let before = own.len();
+    own.retain(|a| a.name() != name);
+    own.len() < before
+}
+
 /// Adds an algorithm for the rest of the process. It replaces one of the same name that was added before; plans that were
 /// made with that one keep it.
 ///

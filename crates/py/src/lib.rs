@@ -82,6 +82,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
     m.add_function(wrap_pyfunction!(own_algorithm::register_algorithm, m)?)?;
+    m.add_function(wrap_pyfunction!(own_algorithm::unregister_algorithm, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
     m.add_function(wrap_pyfunction!(plan::check_bound, m)?)?;

@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::{prelude::*, types::PyDict};
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Size, register};
+use unisono_algorithms::{
+    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Size, register, unregister,
+};
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{GridPlacement, Placed, Placement};
 use unisono_machine::Grid;
@@ -154,6 +156,12 @@ pub fn register_algorithm(
     let settings = |own: &Vec<(String, String)>| own.iter().fold(Params::new(), |all, (k, v)| all.with(k, v));
     let candidates = candidates.iter().map(settings).collect();
     register(Box::new(OwnAlgorithm { info, candidates, function, last: Mutex::new(None) })).map_err(input)
+}
+
+/// Removes an algorithm that was added; returns whether there was one of that name.
+#[pyfunction]
+pub fn unregister_algorithm(name: &str) -> bool {
+    unregister(name)
 }
 
 fn keep(text: String) -> &'static str {

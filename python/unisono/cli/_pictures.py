@@ -2,13 +2,14 @@
 
 from unisono import InputError
 from unisono.base.files import check_writable
+from unisono.base.pictures import FORMS
 from unisono.cli._output import one_of
 
 __all__ = ["check_picture"]
 
 
-def check_picture(path: str | None, *forms: str) -> None:
-    """Fails before long work where the picture cannot be written; ``forms`` are the endings that are accepted.
+def check_picture(path: str | None) -> None:
+    """Fails before long work where the picture cannot be written.
 
     Raises:
         InputError: the name has another ending, or cannot be a file.
@@ -16,7 +17,7 @@ def check_picture(path: str | None, *forms: str) -> None:
     """
     if path is None:
         return
-    endings = [f".{form}" for form in forms]
-    if not path.endswith(tuple(endings)):
+    endings = [f".{form}" for form in FORMS]
+    if not path.lower().endswith(tuple(endings)):
         raise InputError(f"'{path}' is no name of a picture; accepted are names that end in {one_of(endings)}")
     check_writable(path)

@@ -71,7 +71,9 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Among ranks: when each begins, nanoseconds: a list, or a file with a number a line.",
         ),
         click.option(
-            "--timeline", metavar="FILE.png|svg", help="Among ranks: draw the run, a row a rank, for at most 64 ranks."
+            "--timeline",
+            metavar="FILE.png|svg|pdf",
+            help="Among ranks: draw the run, a row a rank, for up to 64 ranks.",
         ),
     ]
     for option in reversed(added):

@@ -3,9 +3,11 @@
 import click
 
 import unisono
-from unisono.base.files import check_writable, write
+from unisono.base.files import write
+from unisono.base.pictures import form_of
 from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import print_fields, print_json, print_lines, working
+from unisono.cli._pictures import check_picture
 
 __all__ = ["allocate"]
 
@@ -29,24 +31,21 @@ __all__ = ["allocate"]
 )
 @click.option("--samples", type=int, default=1000, show_default=True, metavar="N", help="Samples of failures and jobs.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the samples.")
-@click.option("--plot", metavar="FILE.png", help="Draw which board each job of the first sample has.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw which board each job of the first sample has.")
 @json_option
 @limit_options
 def allocate(
     machine: str, jobs: str, fail: int, heuristic: str, samples: int, seed: int, plot: str | None, as_json: bool
 ) -> None:
     """Places jobs on boards, around boards that failed, and says how much of the machine they use."""
-    if plot is not None:
-        if not plot.endswith(".png"):
-            raise click.BadParameter(f"'{plot}' does not end in .png, and the drawing is a PNG", param_hint="--plot")
-        check_writable(plot)
+    check_picture(plot)
     with working("allocating"):
         report = unisono.allocate(machine, jobs, fail=fail, heuristic=heuristic, samples=samples, seed=seed)
     if plot is not None:
         # Imported here: drawing takes longer to load than everything else to run.
         from unisono.plots import allocations
 
-        write(plot, allocations.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}"))
+        write(plot, allocations.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}", form_of(plot)))
     if as_json:
         print_json({**report, "jobs": jobs, "files": [plot] if plot is not None else []})
         return

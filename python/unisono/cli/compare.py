@@ -4,6 +4,7 @@ import click
 
 import unisono
 from unisono.base.files import write
+from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._options import json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress
@@ -35,7 +36,7 @@ def compare(
 
     A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool.
     """
-    check_picture(plot, "png", "svg", "pdf")
+    check_picture(plot)
     with progress("comparing") as on_row:
         rows = unisono.compare(
             workloads,
@@ -50,7 +51,7 @@ def compare(
         # Imported here: drawing takes longer to load than everything else to run.
         from unisono.plots import comparisons
 
-        write(plot, comparisons.draw(rows, next(form for form in comparisons.FORMS if plot.endswith(form))))
+        write(plot, comparisons.draw(rows, form_of(plot)))
     if as_json:
         print_json({"level": level, "overlap": not no_overlap, "rows": rows, "files": [plot] if plot else []})
         return

@@ -26,7 +26,7 @@ __all__ = ["discover"]
 @click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Also predict what the communication takes there.")
 @click.option("--model", metavar="NAME", help="With a machine of ranks: by this model [the machine's].")
 @click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
-@click.option("--graph", metavar="FILE.dot|svg|png", help="Write what each rank does: for Graphviz, or a picture.")
+@click.option("--graph", metavar="FILE.dot|png|svg|pdf", help="Write what each rank does: for Graphviz, or a picture.")
 @click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
 @click.option(
     "--rounds",

@@ -10,6 +10,7 @@ import click
 from unisono import InputError, Plan, save_plans
 from unisono.base.files import check_writable, save, write
 from unisono.base.inputs import parse_bytes
+from unisono.base.pictures import form_of
 from unisono.base.reports import Candidate, Phase, PlanReport
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import (
@@ -86,7 +87,7 @@ def plan(
         check_writable(certificate)
         if output is not None and os.path.realpath(output) == os.path.realpath(certificate):
             raise InputError(f"-o and --certificate both write '{output}'; name two files")
-    check_picture(plot, "png", "svg", "pdf")
+    check_picture(plot)
     made = Request(**options).plan()
     report = made.report()
     certified = None
@@ -121,8 +122,7 @@ def _draw(made: Plan, path: str) -> None:
     # Imported here: drawing takes longer to load than everything else to run.
     from unisono.plots import forests
 
-    form = next(form for form in forests.FORMS if path.endswith(f".{form}"))
-    write(path, forests.draw(made, form))
+    write(path, forests.draw(made, form_of(path)))
     if made.algorithm != "forest":
         click.echo(f"{path} shows the predicted times of candidates, since {made.algorithm} is no forest", err=True)
     elif made.report()["ranks"] > 1 and not forests.fits(made.forest()):

@@ -7,6 +7,7 @@ import click
 import unisono
 from unisono.base.files import check_writable, write
 from unisono.base.letters import letters
+from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
 from unisono.cli._jobs import cores, pool
 from unisono.cli._options import (
@@ -19,6 +20,7 @@ from unisono.cli._options import (
     swept_model_option,
 )
 from unisono.cli._output import json_text, params_text, print_json, print_lines, print_table, progress, time_of, unit_of
+from unisono.cli._pictures import check_picture
 from unisono.cli._sources import SUBSET, refuse_unused
 from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes, Shard
 from unisono.planning.shards import part_of
@@ -59,7 +61,7 @@ _WIDEST = 16
 @click.option(
     "--jobs", type=click.IntRange(min=1), metavar="N", default=cores(), help="Points at the same time [all cores]."
 )
-@click.option("--plot", metavar="FILE.png", help="Draw the map of winners and speed-ups.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
 @json_option
 @limit_options
 def sweep(
@@ -85,8 +87,9 @@ def sweep(
         refuse_unused(SUBSET)
     elif shapes is None:
         raise click.UsageError("--shapes must say which parts of the machine to sweep, or --subset which nodes")
-    for path in filter(None, (output, plot)):
-        check_writable(path)
+    check_picture(plot)
+    if output is not None:
+        check_writable(output)
     params = dict(options.pop("param")) or None
     with progress(f"sweep of {collective}") as on_point, pool(jobs) as executor:
         points = unisono.sweep(
@@ -135,7 +138,8 @@ def report(
         # Imported here: drawing takes longer to load than everything else to run.
         from unisono import plots
 
-        write(plot, plots.speedup_map(points, f"{collective} on {machine}"))
+        nodes = "ranks" if points[0]["cycles"] is None else "PEs"
+        write(plot, plots.speedup_map(points, f"{collective} on {machine}", form=form_of(plot), nodes=nodes))
     if as_json:
         print_json({"collective": collective, "machine": machine, "points": points, "files": _written(output, plot)})
         return

@@ -7,6 +7,7 @@ import click
 import unisono
 from unisono import InputError, Machine
 from unisono.base.files import write
+from unisono.base.pictures import form_of
 from unisono.cli._failures import NO
 from unisono.cli._options import fail_option, json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
@@ -22,7 +23,7 @@ _SOLD_PORTS = 64
 @click.argument("name", required=False)
 @fail_option
 @click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
-@click.option("--plot", metavar="FILE.png|svg", help="Draw the network, or a part of it where it is large.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the network, or a part of it where it is large.")
 @json_option
 @limit_options
 def topology(name: str | None, fail: tuple[str, ...], check: bool, plot: str | None, as_json: bool) -> int:
@@ -32,7 +33,7 @@ def topology(name: str | None, fail: tuple[str, ...], check: bool, plot: str | N
             raise InputError("say which network: a preset (see 'unisono machines') or a TOML file")
         _families(as_json)
         return 0
-    check_picture(plot, "png", "svg")
+    check_picture(plot)
     machine = unisono.machine(name, failed=fail)
     facts = machine.topology
     if facts is None:
@@ -55,7 +56,7 @@ def _draw(machine: Machine, path: str) -> None:
     # Imported here: drawing takes longer to load than everything else to run.
     from unisono.networks import draw
 
-    write(path, draw(machine, "svg" if path.endswith(".svg") else "png"))
+    write(path, draw(machine, form_of(path)))
 
 
 def _families(as_json: bool) -> None:

@@ -6,10 +6,12 @@ import click
 
 import unisono
 from unisono import Traffic
-from unisono.base.files import check_writable, write
+from unisono.base.files import write
 from unisono.base.inputs import parse_bytes
+from unisono.base.pictures import form_of
 from unisono.cli._options import fail_option, json_option, limit_options, machine_option
 from unisono.cli._output import microseconds, params_text, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._pictures import check_picture
 from unisono.cli._types import ALGORITHM, Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
 
@@ -38,7 +40,7 @@ __all__ = ["traffic"]
     help=f"packet: every packet is simulated; flow: links are shared fairly [packet up to {MOST_BY_PACKETS}].",
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the permutation.")
-@click.option("--plot", metavar="FILE.png", help="Draw the bandwidth of the accelerators at each size.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bandwidth of the accelerators at each size.")
 @json_option
 @limit_options
 def traffic(
@@ -58,8 +60,7 @@ def traffic(
     An alltoall sends message k of accelerator r to (r + k) mod N, posted at once. A permutation is drawn by --seed, and
     goes in two messages. Planes are alike: one is simulated, with its part of every message.
     """
-    if plot is not None:
-        check_writable(plot)
+    check_picture(plot)
     network = unisono.machine(machine, failed=fail)
     lengths = [parse_bytes(size) for size in sizes]
     points: list[Traffic] = []
@@ -81,7 +82,7 @@ def traffic(
         # Imported here: drawing takes longer to load than everything else to run.
         from unisono.plots.bandwidths import bandwidths
 
-        write(plot, bandwidths(points))
+        write(plot, bandwidths(points, form_of(plot)))
     files = [] if plot is None else [plot]
     if as_json:
         reports = [point.report() for point in points]

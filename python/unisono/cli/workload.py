@@ -4,10 +4,12 @@ import click
 
 import unisono
 from unisono import training
-from unisono.base.files import check_writable, write
+from unisono.base.files import write
+from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
 from unisono.cli._options import json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
+from unisono.cli._pictures import check_picture
 from unisono.cli._programs import parse_changes, print_step
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, PROGRAM, refuse_unused
 from unisono.cli._types import MACHINE
@@ -36,7 +38,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     metavar="NAME",
     help="How gradients are reduced there: in-network [default], rabenseifner or recursive-doubling.",
 )
-@click.option("--plot", metavar="FILE.png|svg", help="Draw the iteration.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the iteration.")
 @click.option(
     "--from",
     "source",
@@ -77,7 +79,7 @@ def workload(
         if machine is None:
             raise click.UsageError("say where it runs with --machine")
         changes = [parse_changes(text) for text in what_if]
-        _check_plot(plot)
+        check_picture(plot)
         with working(f"timing {source}"):
             program = unisono.step(
                 source,
@@ -120,18 +122,11 @@ def workload(
         return
     if nodes is not None or minibatch is not None or algorithm is not None:
         raise click.UsageError("--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce")
-    _check_plot(plot)
+    check_picture(plot)
     with working(f"running {name}"):
         report = unisono.workload(name, machine, level=level, overlap=not no_overlap)
     _draw(report, plot)
     _report(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}", plot, as_json)
-
-
-def _check_plot(plot: str | None) -> None:
-    if plot is not None:
-        if not plot.endswith((".png", ".svg")):
-            raise click.BadParameter(f"'{plot}' ends in neither .png nor .svg", param_hint="--plot")
-        check_writable(plot)
 
 
 def _draw(report: WorkloadReport, plot: str | None) -> None:
@@ -139,7 +134,7 @@ def _draw(report: WorkloadReport, plot: str | None) -> None:
         # Imported here: drawing takes longer to load than everything else to run.
         from unisono.plots import workloads
 
-        write(plot, workloads.draw(report, plot[-3:]))
+        write(plot, workloads.draw(report, form_of(plot)))
 
 
 def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool) -> None:

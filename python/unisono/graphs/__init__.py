@@ -7,13 +7,14 @@ from typing import Any
 
 from unisono._core import InputError, Mapper
 from unisono.base.files import check_writable, write
+from unisono.base.pictures import FORMS, form_of
 from unisono.graphs import _commands, _tasks
 from unisono.graphs._tasks import Source
 
 __all__ = ["KINDS", "Source", "check_graph", "of_json", "write_graph"]
 
 KINDS = ("commands", "tasks")
-_FORMS = (".dot", ".svg", ".png")
+_FORMS = (".dot", *(f".{form}" for form in FORMS))
 
 
 def check_graph(file: str | os.PathLike[str], kind: str) -> None:
@@ -30,18 +31,18 @@ def write_graph(source: Source, file: str | os.PathLike[str], kind: str, title: 
     """Writes what each rank does (``commands``), or what tasks read of each other (``tasks``)."""
     check_graph(file, kind)
     nodes = "1 node" if source.nodes == 1 else f"{source.nodes} nodes"
-    write(file, _made(source, Path(file).suffix[1:], kind, f"{title}: {kind}, {nodes}, rules {source.rules}"))
+    write(file, _made(source, os.fspath(file), kind, f"{title}: {kind}, {nodes}, rules {source.rules}"))
 
 
-def _made(source: Source, form: str, kind: str, title: str) -> str | bytes:
-    if form == "dot":
+def _made(source: Source, file: str, kind: str, title: str) -> str | bytes:
+    if file.endswith(".dot"):
         return _commands.dot(source, title) if kind == "commands" else _tasks.dot(source, title)
     # Pictures alone need matplotlib.
     from unisono.graphs import _command_picture, _task_picture
 
     if kind == "commands":
-        return _command_picture.draw(source, title, form)
-    return _task_picture.draw(source, title, form)
+        return _command_picture.draw(source, title, form_of(file))
+    return _task_picture.draw(source, title, form_of(file))
 
 
 def of_json(program: dict[str, Any]) -> Callable[[Any], None]:

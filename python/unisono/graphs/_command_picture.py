@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch, PathPatch, Rectangle
 from matplotlib.path import Path
 
+from unisono.base.pictures import Form
 from unisono.graphs._commands import Command, CommandGraph, Place, command_graph
 from unisono.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.graphs._tasks import Source
@@ -20,8 +21,8 @@ _NAMES = {"execute": "kernel", "push": "push", "await": "await", "collective": "
 _WIDTH, _LANE = 1.75, 2.25
 
 
-def draw(source: Source, title: str, form: str = "png") -> bytes:
-    """The picture as a file of that form, ``png`` or ``svg``."""
+def draw(source: Source, title: str, form: Form = "png") -> bytes:
+    """The picture as a file of that form."""
     graph = command_graph(source, range(min(source.nodes, MOST_RANKS)))
     tasks = 1 + max((command.task for command in graph.commands.values()), default=0)
     shown = _first_tasks(graph, tasks)

@@ -1,14 +1,14 @@
 """The parts of all pictures of programs: colors, boxes, the sheet and its file."""
 
-import io
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
+
+from unisono.base.pictures import Form, encoded
 
 #: The colors of the timeline of a run: fill and edge.
 COLORS = {
@@ -20,7 +20,6 @@ COLORS = {
 WAIT, MESSAGE = "0.55", "#3b6fb6"
 #: Inches: the height of a box, and from row to row.
 HEIGHT, ROW = 0.36, 0.58
-_DPI = 150
 #: About the width of a letter of the title.
 _LETTER = 0.078
 
@@ -51,15 +50,10 @@ def left_out(shown: int, total: int, what: str) -> list[str]:
     return [] if shown >= total else [f"the first {shown} of {total} {what}"]
 
 
-def file(figure: Figure, title: str, parts: Sequence[str], handles: Sequence[Any], form: str) -> bytes:
+def file(figure: Figure, title: str, parts: Sequence[str], handles: Sequence[Any], form: Form) -> bytes:
     """The picture with its title, what it leaves out, and its legend."""
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
     wide = max(20, int(figure.get_figwidth() / _LETTER))
     lines = [title, *([f"shown: {', '.join(parts)}"] if parts else [])]
     figure.suptitle("\n".join(textwrap.fill(line, wide) for line in lines), fontsize=10)
-    written = io.BytesIO()
-    # No date, no version, no random names in the file: same input, same bytes.
-    metadata = {"Software": None} if form == "png" else {"Date": None, "Creator": None}
-    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
-        figure.savefig(written, format=form, metadata=metadata)
-    return written.getvalue()
+    return encoded(figure, form)

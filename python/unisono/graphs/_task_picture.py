@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch
 from matplotlib.path import Path
 
+from unisono.base.pictures import Form
 from unisono.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.graphs._tasks import P2P, Edge, Source, task_graph
 
@@ -17,7 +18,7 @@ MOST_TASKS = 24
 _HALF, _RIGHT, _LEFT = 0.95, 1.45, 0.22
 
 
-def draw(source: Source, title: str, form: str = "png") -> bytes:
+def draw(source: Source, title: str, form: Form = "png") -> bytes:
     """The picture as a file of that form, ``png`` or ``svg``: tasks in the order of submission."""
     graph = task_graph(source)
     shown = min(len(graph.tasks), MOST_TASKS)

@@ -4,9 +4,10 @@ Each family of topologies is drawn by one module of this folder.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from unisono._core import InputError, Machine
+from unisono.base.pictures import Form
 from unisono.networks import dragonfly, fattree, graph, hxmesh, hyperx, lattice
 from unisono.networks._canvas import Canvas
 
@@ -28,7 +29,7 @@ DRAWN: dict[str, Draw] = {
 }
 
 
-def draw(machine: Machine, form: Literal["png", "svg"] = "png") -> bytes:
+def draw(machine: Machine, form: Form = "png") -> bytes:
     """The picture of a network; the same machine gives the same bytes.
 
     Raises:

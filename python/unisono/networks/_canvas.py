@@ -1,15 +1,15 @@
 """The parts of all pictures of networks: accelerators, switches, boards, and cables by kind in colour."""
 
-import io
 from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any, Literal
 
-import matplotlib as mpl
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
+
+from unisono.base.pictures import Form, encoded
 
 Point = tuple[float, float]
 Kind = Literal["board", "dac", "aoc"]
@@ -24,7 +24,7 @@ _NAMES: dict[Kind, str] = {
     "aoc": "optical cable (AoC)",
 }
 _ACCELERATOR, _SWITCH, _BOARD = "#F0E442", "0.25", "0.94"
-_INCHES, _DPI = (4.5, 13.0), 150
+_INCHES = (4.5, 13.0)
 #: Half of the side of an accelerator.
 HALF = 0.3
 
@@ -78,7 +78,7 @@ class Canvas:
         self._texts.append((at, text, align, size, color))
         self._corners.append(at)
 
-    def picture(self, title: str, part: str, form: Literal["png", "svg"]) -> bytes:
+    def picture(self, title: str, part: str, form: Form) -> bytes:
         """The file."""
         (left, bottom), (right, top) = (tuple(map(side, zip(*self._corners, strict=True))) for side in (min, max))
         width, height = right - left + 1.2, top - bottom + 1.2
@@ -117,11 +117,7 @@ class Canvas:
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
         lines = [line for text in (title, part) for line in wrap(text, int(13 * inches))]
         figure.suptitle("\n".join(lines), fontsize=9)
-        file = io.BytesIO()
-        # No date, no version, no random names in the file: same input, same bytes.
-        with mpl.rc_context({"svg.hashsalt": "unisono", "savefig.dpi": _DPI}):
-            figure.savefig(file, format=form, metadata={"Software": None} if form == "png" else {"Date": None})
-        return file.getvalue()
+        return encoded(figure, form)
 
 
 def count(number: int, one: str) -> str:

@@ -4,7 +4,7 @@ from unisono.planning.certificates import check_bound
 from unisono.planning.comparison import compare
 from unisono.planning.emission import emit, emit_files, import_schedule
 from unisono.planning.gpu_plans import check_gpu_plan
-from unisono.planning.own_algorithms import AlgorithmCase, algorithm
+from unisono.planning.own_algorithms import AlgorithmCase, algorithm, remove_algorithm
 from unisono.planning.plan_files import load_plans, save_plans
 from unisono.planning.plans import bounds, plan
 from unisono.planning.programs import read_workload, step
@@ -25,6 +25,7 @@ __all__ = [
     "merge_shards",
     "plan",
     "read_workload",
+    "remove_algorithm",
     "save_plans",
     "step",
     "sweep",

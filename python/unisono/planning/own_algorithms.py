@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar
 
-from unisono._core import InputError, Schedule, ScheduleBuilder, register_algorithm
+from unisono._core import InputError, Schedule, ScheduleBuilder, register_algorithm, unregister_algorithm
 from unisono.base import names
 from unisono.base.messages import shown
 
-__all__ = ["AlgorithmCase", "algorithm"]
+__all__ = ["AlgorithmCase", "algorithm", "remove_algorithm"]
 
 #: Settings of the parameters that the planner ranks at most.
 _MOST_SETTINGS = 256
@@ -56,7 +56,7 @@ def algorithm(
     summary: str = "an algorithm of the user's own",
     reference: str = "",
 ) -> Callable[[_Function], _Function]:
-    """Adds a function that makes schedules to the registry of algorithms, for the rest of the process.
+    """Adds a function that makes schedules to the registry of algorithms, until :func:`remove_algorithm` removes it.
 
     The function takes an :class:`AlgorithmCase`, and one keyword for each parameter, as text; it returns a schedule.
     Where it has none for a case, it raises :class:`unisono.UnsupportedError`. ``on`` says where such schedules run:
@@ -77,6 +77,7 @@ def algorithm(
     ...     return b.build()
     >>> un.plan("allreduce", "archer", shape=4, elements=8, algorithm="to-zero-and-back").algorithm
     'to-zero-and-back'
+    >>> un.remove_algorithm("to-zero-and-back")
 
     Raises:
         InputError: a name that the registry has, or that is no name; a collective or a kind that does not exist.
@@ -120,3 +121,15 @@ def algorithm(
         return function
 
     return add
+
+
+def remove_algorithm(name: str) -> None:
+    """Removes an algorithm that :func:`algorithm` added.
+
+    Raises:
+        InputError: none of that name was added.
+
+    """
+    if not unregister_algorithm(names.named("the algorithm", name)):
+        raise InputError(f"no algorithm {shown(name)} was added")
+    names.forget_algorithms()

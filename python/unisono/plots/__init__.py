@@ -1,5 +1,5 @@
-"""Pictures of sweeps, runs, traffic, allocations and workloads, as PNG or SVG."""
+"""Pictures of sweeps, runs, traffic, allocations and workloads."""
 
-from unisono.plots.maps import Panel, curves, model_and_runs, optimality_maps, png, speedup_map
+from unisono.plots.maps import Panel, curves, model_and_runs, optimality_maps, speedup_map
 
-__all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "png", "speedup_map"]
+__all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "speedup_map"]

@@ -1,6 +1,5 @@
 """The mapping of jobs to boards, drawn."""
 
-import io
 from typing import Any
 
 import matplotlib as mpl
@@ -9,11 +8,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from unisono.base.pictures import Form, encoded
 from unisono.base.reports import AllocationReport, Job
 
 __all__ = ["mapping"]
 
-_DPI = 150
 #: Jobs beside each other differ; cividis-like greys are kept for what is no job.
 _COLORS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
 _FAILED, _IDLE = "#202020", "#ececec"
@@ -21,8 +20,8 @@ _FAILED, _IDLE = "#202020", "#ececec"
 _NUMBERED = 24
 
 
-def mapping(report: AllocationReport, title: str) -> bytes:
-    """The boards of the first sample of :func:`unisono.allocate` as PNG: one color a job.
+def mapping(report: AllocationReport, title: str, form: Form = "png") -> bytes:
+    """The boards of the first sample of :func:`unisono.allocate`: one color a job.
 
     Jobs are numbered by size where there is room. All boards of a job lie at the crossings of its rows and columns, so
     a job may be in several pieces.
@@ -59,9 +58,7 @@ def mapping(report: AllocationReport, title: str) -> bytes:
     handles = [Patch(facecolor=_FAILED, label="failed"), Patch(facecolor=_IDLE, edgecolor="#aaaaaa", label="idle")]
     handles.append(Patch(facecolor=_COLORS[0], label="a job (boards of one color; colors repeat)"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
-    return buffer.getvalue()
+    return encoded(figure, form)
 
 
 def _draw(axes: Axes, job: Job, color: Any, number: str) -> None:

@@ -1,11 +1,12 @@
-"""Pictures of what networks carry, as PNG."""
+"""Pictures of what networks carry."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from unisono.plots.maps import png
+from unisono.base.pictures import Form, encoded
 from unisono.simulation.network_traffic import Traffic
 
 __all__ = ["bandwidths"]
@@ -14,13 +15,15 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _COLOR = "#31688e"
 
 
-def bandwidths(points: Sequence[Traffic]) -> bytes:
+def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
     """The bandwidth of every accelerator at each size: how it is spread, its mean, and what the slowest one gets.
 
     The form of Figs. 11 to 14 of "HammingMesh": the width of a shape shows how many accelerators get that much.
     """
     first = points[0]
-    figure = Figure(figsize=(2.6 + 0.9 * len(points), 4.2), layout="constrained")
+    # One point leaves room for the title and the legend too.
+    width = max(2.6 + 0.9 * len(points), 5.6)
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
     axes = figure.subplots()
     at = np.arange(len(points))
     for x, point in zip(at, points, strict=True):
@@ -45,10 +48,11 @@ def bandwidths(points: Sequence[Traffic]) -> bytes:
     axes.set_ylabel("bandwidth of an accelerator, Gb/s")
     axes.set_ylim(0, 1.05 * max(most, *(float(point.rates.max()) * 8e-9 for point in points)))
     name = f"{first.pattern} {first.algorithm}" if first.algorithm else first.pattern
-    axes.set_title(f"{name} on {first.machine}, {first.accelerators} accelerators, by {first.level}s", fontsize=10)
+    title = f"{name} on {first.machine}, {first.accelerators} accelerators, by {first.level}s"
+    axes.set_title("\n".join(wrap(title, int(10 * width))), fontsize=10)
     axes.grid(axis="y", alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    return png(figure)
+    return encoded(figure, form)
 
 
 def _size(count: int) -> str:

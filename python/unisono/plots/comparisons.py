@@ -1,25 +1,21 @@
 """A picture of workloads on several machines."""
 
-import io
 from collections.abc import Sequence
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from unisono.base.pictures import Form, encoded
 from unisono.base.reports import ComparisonRow
 
-__all__ = ["FORMS", "draw"]
+__all__ = ["draw"]
 
-#: Endings of the names of pictures.
-FORMS = ("png", "svg", "pdf")
 _COMPUTE, _EXPOSED, _PRODUCT = "#3b6fb6", "#d1495b", "#6c757d"
-_DPI = 150
 
 
-def draw(rows: Sequence[ComparisonRow], form: str = "png") -> bytes:
+def draw(rows: Sequence[ComparisonRow], form: Form = "png") -> bytes:
     """A row of charts for each workload: the time of a step on each machine, and time times price of the network.
 
-    The second chart shows machines that state prices, relative to the best of them. ``form`` is one of :data:`FORMS`.
+    The second chart shows machines that state prices, relative to the best of them.
     """
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     most = max(sum(row["workload"] == name for row in rows) for name in workloads)
@@ -58,8 +54,4 @@ def draw(rows: Sequence[ComparisonRow], form: str = "png") -> bytes:
             axes.set_axisbelow(True)
     handles, names = charts[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    file = io.BytesIO()
-    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
-    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
-        figure.savefig(file, format=form, metadata=metadata[form])
-    return file.getvalue()
+    return encoded(figure, form)

@@ -1,11 +1,10 @@
 """Pictures of plans: the trees of a forest on its network, and the front of time by depth; else the candidates."""
 
-import io
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import cos, exp, hypot, log, pi, sin
 from textwrap import wrap
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -15,15 +14,13 @@ from matplotlib.patches import Circle, FancyArrowPatch, Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from unisono._core import Plan
+from unisono.base.pictures import Form, encoded
 from unisono.base.reports import ChunkTree, ForestTrees, Front, FrontPoint, PlanReport
 
-__all__ = ["FORMS", "MOST_DRAWN", "draw", "fits"]
+__all__ = ["MOST_DRAWN", "draw", "fits"]
 
-Form = Literal["png", "svg", "pdf"]
 Point = tuple[float, float]
 
-#: The forms of pictures, which are the ends of their names.
-FORMS: tuple[Form, ...] = ("png", "svg", "pdf")
 #: A network of more nodes is not drawn, since its labels would not be legible.
 MOST_DRAWN = 64
 #: Trees in a picture, where nodes are few and where they are many.
@@ -35,11 +32,6 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Of a logarithmic axis, those that need a label most first.
 _TICKS = (1, 10, 100, 1000, 2, 5, 20, 50, 200, 500, 1.5, 1.2, 3, 1.1, 7, 1.05, 1.02, 1.01, 1.3, 1.4, 4)
 _DPI = 130
-_METADATA: Mapping[Form, Mapping[str, None]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
 
 
 def fits(forest: ForestTrees) -> bool:
@@ -62,11 +54,7 @@ def draw(plan: Plan, form: Form = "png") -> bytes:
     else:
         figure = _candidates_figure(report)
     figure.suptitle("\n".join(wrap(title, int(11 * figure.get_figwidth()))), fontsize=11)
-    file = io.BytesIO()
-    # No date, no version, no random names in the file: same input, same bytes.
-    with mpl.rc_context({"svg.hashsalt": "unisono", "savefig.dpi": _DPI}):
-        figure.savefig(file, format=form, metadata=dict(_METADATA[form]))
-    return file.getvalue()
+    return encoded(figure, form, _DPI)
 
 
 def _forest_figure(forest: ForestTrees, front: Front, report: PlanReport) -> Figure:

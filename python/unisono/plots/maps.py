@@ -1,9 +1,8 @@
-"""Maps of what is best where, as PNG.
+"""Maps of what is best where, and curves.
 
 Colours are from cividis and viridis, which are distinguishable with any colour vision and in grey.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,21 +16,23 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from unisono.base.letters import letters
+from unisono.base.pictures import Form, encoded
 from unisono.base.reports import SweepPoint
 
-__all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "png", "speedup_map"]
+__all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "speedup_map"]
 
-_DPI = 150
 #: Above this many cells a map has no room for a letter in each.
 _LETTERED = 400
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def speedup_map(points: Sequence[SweepPoint], title: str, source: str = "") -> bytes:
+def speedup_map(
+    points: Sequence[SweepPoint], title: str, source: str = "", form: Form = "png", *, nodes: str = "PEs"
+) -> bytes:
     """The winners of a sweep over shapes (up) and lengths (right), coloured by their speed-up over the baseline.
 
-    Cells carry the winner's letter and the speed-up; lines part the regions. The sweep must be a full grid, as
-    :func:`unisono.sweep` gives it.
+    ``nodes`` is what the shapes count. Cells carry the winner's letter and the speed-up; lines part the regions. The
+    sweep must be a full grid, as :func:`unisono.sweep` gives it.
     """
     lengths = list(dict.fromkeys(point["elements"] for point in points))
     shapes = list(dict.fromkeys("x".join(map(str, point["shape"])) for point in points))
@@ -50,7 +51,7 @@ def speedup_map(points: Sequence[SweepPoint], title: str, source: str = "") -> b
     axes.set_xticks(range(len(lengths)), [_short(length) for length in lengths])
     axes.set_yticks(range(len(shapes)), shapes)
     axes.set_xlabel("vector length B (elements)")
-    axes.set_ylabel("PEs")
+    axes.set_ylabel(nodes)
     axes.set_title(title if not source else f"{title}\n{source}", fontsize=11)
     axes.tick_params(length=0)
     figure.colorbar(image, ax=axes, label=f"speed-up over {points[0]['baseline']}", pad=0.01)
@@ -58,11 +59,15 @@ def speedup_map(points: Sequence[SweepPoint], title: str, source: str = "") -> b
         Line2D([], [], linestyle="", marker=f"$\\mathdefault{{{mark}}}$", color="black") for mark in letter.values()
     ]
     figure.legend(handles, list(letter), loc="outside lower center", ncols=min(len(letter), 8), frameon=False)
-    return png(figure)
+    return encoded(figure, form)
 
 
 def optimality_maps(
-    ratios: dict[str, npt.NDArray[np.float64]], wavelets: Sequence[int], title: str, source: str = ""
+    ratios: dict[str, npt.NDArray[np.float64]],
+    wavelets: Sequence[int],
+    title: str,
+    source: str = "",
+    form: Form = "png",
 ) -> bytes:
     """Small multiples, one an algorithm: its time over the lower bound, for P = 2, 3, ... (up) and lengths (right).
 
@@ -88,7 +93,7 @@ def optimality_maps(
         ticks = [1, 1.5, 2, 3, 5, 10]
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
-    return png(figure)
+    return encoded(figure, form)
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class Panel:
     curves: Mapping[str, Sequence[tuple[float, float, float | None]]]
 
 
-def model_and_runs(panels: Sequence[Panel], title: str, source: str = "") -> bytes:
+def model_and_runs(panels: Sequence[Panel], title: str, source: str = "", form: Form = "png") -> bytes:
     """Plots side by side with logarithmic axes: predictions as lines, simulated runs as markers, one color a name."""
     figure = Figure(figsize=(4.4 * len(panels) + 0.4, 4.6), layout="constrained")
     names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
@@ -123,7 +128,7 @@ def model_and_runs(panels: Sequence[Panel], title: str, source: str = "") -> byt
     ]
     figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 8), frameon=False)
     figure.suptitle(f"{title}: lines by Eq. 1, markers simulated" + (f"\n{source}" if source else ""), fontsize=11)
-    return png(figure)
+    return encoded(figure, form)
 
 
 def curves(
@@ -135,6 +140,7 @@ def curves(
     *,
     log_x: bool = False,
     log_y: bool = False,
+    form: Form = "png",
 ) -> bytes:
     """Named curves in one plot, one color and marker each."""
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
@@ -153,7 +159,7 @@ def curves(
     axes.grid(color="0.9", linewidth=0.6)
     axes.set_title(title if not source else f"{title}\n{source}", fontsize=10)
     figure.legend(loc="outside lower center", ncols=min(len(named), 4), frameon=False, fontsize=8)
-    return png(figure)
+    return encoded(figure, form)
 
 
 def _write_cells(axes: Axes, winners: npt.NDArray[Any], gains: npt.NDArray[np.float64], middle: float) -> None:
@@ -181,17 +187,11 @@ def _ratio(value: float) -> str:
 
 
 def _short(count: int) -> str:
-    return f"{count // 1024}Ki" if count >= 1024 and count % 1024 == 0 else str(count)
+    for unit, name in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit}{name}"
+    return str(count)
 
 
 def _nan(value: float | None) -> float:
     return float("nan") if value is None else value
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as PNG."""
-    file = io.BytesIO()
-    # No date and no version in the file: same input, same bytes.
-    with mpl.rc_context({"savefig.dpi": _DPI}):
-        figure.savefig(file, format="png", metadata={"Software": None})
-    return file.getvalue()

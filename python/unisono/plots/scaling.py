@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from unisono.plots.maps import png
+from unisono.base.pictures import encoded
 
 __all__ = ["draw"]
 
@@ -38,4 +38,4 @@ def draw(rows: Sequence[Mapping[str, Any]], title: str) -> bytes:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     figure.suptitle(title, fontsize=11)
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return png(figure)
+    return encoded(figure)

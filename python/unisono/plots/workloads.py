@@ -1,21 +1,18 @@
 """A picture of one training iteration: compute above, communication below."""
 
-import io
-
-import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from unisono.base.pictures import Form, encoded
 from unisono.base.reports import WorkloadReport
 
 __all__ = ["draw"]
 
 _COMPUTE, _HIDDEN, _EXPOSED = "#3b6fb6", "#7fb069", "#d1495b"
-_DPI = 150
 
 
-def draw(report: WorkloadReport, kind: str = "png") -> bytes:
-    """The picture of what :func:`unisono.workload` gives, as a file of that kind, ``png`` or ``svg``."""
+def draw(report: WorkloadReport, form: Form = "png") -> bytes:
+    """The picture of what :func:`unisono.workload` gives."""
     figure = Figure(figsize=(11, 2.6), layout="constrained")
     axes = figure.subplots()
     computing = [(phase["begin"] * 1e3, phase["compute_seconds"] * 1e3) for phase in report["phases"]]
@@ -43,8 +40,4 @@ def draw(report: WorkloadReport, kind: str = "png") -> bytes:
     labels = [(_COMPUTE, "compute"), (_HIDDEN, "hidden communication"), (_EXPOSED, "exposed communication")]
     handles = [Patch(color=color, label=label) for color, label in labels]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
-    file = io.BytesIO()
-    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
-    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
-        figure.savefig(file, format=kind, metadata=metadata)
-    return file.getvalue()
+    return encoded(figure, form)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from unisono._core import InputError, Simulation, UnsupportedError
 from unisono.base.files import check_writable, file_name, title, write
 from unisono.base.html import facts_table
+from unisono.base.pictures import FORMS, form_of
 from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, operations_and_messages, sample
 
 __all__ = ["SAMPLED", "Metric", "Run", "check_outputs"]
@@ -128,7 +128,7 @@ class Run:
         write(path, TRACES[self.simulator](self._traced, self._simulation))
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Draws the run as PNG or SVG, by the ending of the path: a row a rank, a bar for what holds its CPU.
+        """Draws the run as PNG, SVG or PDF, by the ending of the path: a row a rank, a bar for what holds its CPU.
 
         Raises:
             InputError: there are more ranks than a picture has room for, or the path has another ending.
@@ -148,8 +148,9 @@ class Run:
                 "write a trace instead, which Perfetto opens"
             )
         self._record(range(len(finish)))
-        kind = Path(file_name(path)).suffix[1:].lower()
-        write(path, timelines.draw(*operations_and_messages(self._simulation), list(finish), self._traced.title, kind))
+        operations, messages = operations_and_messages(self._simulation)
+        form = form_of(file_name(path))
+        write(path, timelines.draw(operations, messages, list(finish), self._traced.title, form))
 
     def _record(self, pes: Sequence[int] | None) -> None:
         count = self._traced.nodes
@@ -190,8 +191,8 @@ def check_outputs(
             raise UnsupportedError(
                 f"runs of the simulator {simulator} have no timeline; those of {_listed(TIMELINES)} have one"
             )
-        if not file_name(timeline).lower().endswith((".png", ".svg")):
-            raise InputError(f"'{title(timeline)}' ends in neither .png nor .svg, and a timeline is one of these")
+        if not file_name(timeline).lower().endswith(tuple(f".{form}" for form in FORMS)):
+            raise InputError(f"'{title(timeline)}' ends in none of .png, .svg and .pdf, and a timeline is one of these")
         check_writable(timeline)
 
 

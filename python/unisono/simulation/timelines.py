@@ -1,14 +1,14 @@
 """A picture of a run among ranks: a row a rank, a bar for what holds its CPU, a line for each message."""
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+
+from unisono.base.pictures import Form, encoded
 
 __all__ = ["MOST_RANKS", "draw"]
 
@@ -17,7 +17,6 @@ MOST_RANKS = 64
 
 _BARS = {"send": "#3b6fb6", "receive": "#7fb069", "calc": "#d1495b", "reduce": "#d1495b"}
 _MESSAGE = "0.45"
-_DPI = 150
 
 
 def draw(
@@ -25,9 +24,9 @@ def draw(
     messages: Sequence[Mapping[str, Any]],
     finish_ns: Sequence[float],
     title: str,
-    kind: str = "png",
+    form: Form = "png",
 ) -> bytes:
-    """The picture as a file of that kind, ``png`` or ``svg``.
+    """The picture of a run.
 
     An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``start_ns`` and ``end_ns``; a message has
     ``source``, ``target``, ``sent_ns`` and ``arrived_ns``. Rank 0 is the uppermost row.
@@ -62,9 +61,4 @@ def draw(
         Line2D([], [], color="black", linewidth=1.4, label="rank is done"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
-    file = io.BytesIO()
-    # No date, no version and no random ids in the file: same input, same bytes.
-    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
-    with mpl.rc_context({"savefig.dpi": _DPI, "svg.hashsalt": "unisono"}):
-        figure.savefig(file, format=kind, metadata=metadata)
-    return file.getvalue()
+    return encoded(figure, form)

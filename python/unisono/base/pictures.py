@@ -1,0 +1,39 @@
+"""Files of pictures: the same figure gives the same bytes, in each of the forms."""
+
+import io
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FORMS", "Form", "encoded", "form_of"]
+
+Form = Literal["png", "svg", "pdf"]
+#: The forms of pictures, which are the endings of their names.
+FORMS: tuple[Form, ...] = ("png", "svg", "pdf")
+#: No date, no version and no program in the file.
+_METADATA: dict[Form, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+_DPI = 150
+
+
+def form_of(path: str) -> Form:
+    """The form of a file by its name, whose ending must be one of :data:`FORMS`."""
+    ending = path.lower().rpartition(".")[2]
+    assert ending in FORMS, path
+    return ending
+
+
+def encoded(figure: "Figure", form: Form = "png", dpi: int = _DPI) -> bytes:
+    """The figure as a file of that form; ``dpi`` is the resolution of a PNG."""
+    # Imported here: names of forms are checked long before anything is drawn.
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    # Without a salt an SVG has other ids each time.
+    with mpl.rc_context({"savefig.dpi": dpi, "svg.hashsalt": "unisono"}):
+        figure.savefig(file, format=form, metadata=dict(_METADATA[form]))
+    return file.getvalue()
