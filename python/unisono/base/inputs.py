@@ -4,15 +4,18 @@ Only values that cannot be handed to the extension module are checked here; it c
 """
 
 import operator
+import os
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex, TypeGuard
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, SupportsIndex, TypeGuard
 
-from unisono._core import InputError, dtypes
+from unisono._core import InputError, Machine, dtypes
 from unisono.base.messages import shown
 from unisono.base.names import datatype
 
 __all__ = [
+    "GraphLike",
+    "MachineLike",
     "Root",
     "checked_count",
     "checked_probability",
@@ -28,6 +31,25 @@ __all__ = [
 
 #: An index in row-major order, or a row and a column.
 Root = SupportsIndex | Sequence[SupportsIndex]
+
+
+class GraphLike(Protocol):
+    """An undirected graph as networkx has them."""
+
+    @property
+    def nodes(self) -> Any:
+        """The nodes; ``nodes(data=True)`` are pairs of a node and its data."""
+
+    @property
+    def edges(self) -> Any:
+        """The edges; ``edges(data=True)`` are triples of two nodes and the edge's data."""
+
+    def is_directed(self) -> bool:
+        """Whether edges go one way."""
+
+
+#: A machine: itself, the name of a preset, the path of a file, the keys of a file, or a graph.
+MachineLike = Machine | str | os.PathLike[str] | Mapping[str, Any] | GraphLike
 
 #: Bytes of a unit, by its name in small letters. A letter alone is a power of two, as in the tables of OSU and NCCL.
 _UNITS = {

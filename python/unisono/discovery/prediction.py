@@ -1,12 +1,12 @@
 """The time of a program's communication on a machine: its table and report."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError, Machine, Moved
+from unisono._core import InputError, Moved
+from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport, PredictedReports, PredictionReport, PricedOperation, TaskTime
 from unisono.machines.descriptions import with_shape
 
@@ -66,7 +66,7 @@ class Prediction:
 
 def predictions(
     found: Callable[[str], tuple[DiscoveryReport, Sequence[Moved]]],
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     nodes: SupportsIndex,
     rules: str,
     model: str | None,

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError, Machine
+from unisono._core import InputError
 from unisono.base.files import read_text
+from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import as_report, predictions, without_machine
 
@@ -19,7 +20,7 @@ def discover(
     nodes: SupportsIndex,
     rules: str = "full",
     *,
-    machine: Machine | str | os.PathLike[str] | None = None,
+    machine: MachineLike | None = None,
     model: str | None = None,
     simulate: bool = False,
 ) -> DiscoveryReport:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError, Machine
+from unisono._core import InputError
 from unisono.base.files import read_text, title
-from unisono.base.inputs import checked_seed, items, whole
+from unisono.base.inputs import MachineLike, checked_seed, items, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import AllocationReport
@@ -20,7 +20,7 @@ TRACE = "alibaba"
 
 
 def allocate(
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     jobs: str | os.PathLike[str] | Iterable[SupportsIndex | str] = TRACE,
     *,
     fail: SupportsIndex = 0,
@@ -58,7 +58,7 @@ def allocate(
 
 
 def submesh(
-    machine: Machine | str | os.PathLike[str], rows: Iterable[SupportsIndex], columns: Iterable[SupportsIndex]
+    machine: MachineLike, rows: Iterable[SupportsIndex], columns: Iterable[SupportsIndex]
 ) -> tuple[list[int], tuple[int, int]]:
     """The accelerators of a virtual sub-mesh, the boards at those rows and columns, and how they lie.
 

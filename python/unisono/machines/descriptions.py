@@ -1,15 +1,16 @@
 """Machines by the name of a preset, or from a TOML file."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from unisono._core import InputError, Machine, machine_presets, parse_shape, require_offer
 from unisono.base import names
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
-from unisono.base.inputs import is_whole, items, whole
+from unisono.base.inputs import MachineLike, is_whole, items, whole
 from unisono.base.messages import shown
+from unisono.machines.graphs import is_graph, of_graph
 
 __all__ = ["Shape", "machine", "of_ranks", "shape_of", "with_shape"]
 
@@ -33,7 +34,7 @@ def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
 
 
 def machine(
-    name: str | os.PathLike[str],
+    name: MachineLike,
     shape: Shape | None = None,
     *,
     nodes: SupportsIndex | None = None,
@@ -41,6 +42,9 @@ def machine(
     failed: Iterable[SupportsIndex | str] | None = None,
 ) -> Machine:
     """The machine of that name: a preset such as ``"wse2"``, or the path of a TOML file.
+
+    A dictionary with the keys of such a file is a machine too, and so is a graph of networkx: a node with
+    ``switch=True`` is a switch, all others are accelerators; an edge may have ``gbps``, ``ns`` and ``count``.
 
     ``shape`` chooses or replaces the machine's size, where its kind has one. A machine whose switches reduce has so
     many ``nodes``, of which those of ``subset`` take part (all by default). On a network ``failed`` lists links and
@@ -82,9 +86,18 @@ def _node(what: str, value: SupportsIndex) -> int:
     return number
 
 
-def _machine(name: str | os.PathLike[str], sides: tuple[int, ...] | None) -> Machine:
+def _machine(name: Any, sides: tuple[int, ...] | None) -> Machine:
+    if isinstance(name, Machine):
+        return with_shape(name, sides)
+    if isinstance(name, Mapping):
+        return _described(name, sides)
+    if is_graph(name):
+        return with_shape(of_graph(name), sides)
     if not isinstance(name, str | os.PathLike):
-        raise InputError(f"{shown(name)} is not a machine; accepted are the name of a preset, a path and a Machine")
+        raise InputError(
+            f"{shown(name)} is not a machine; accepted are the name of a preset, a path, a Machine, a graph of "
+            "networkx, and a dictionary with the keys of a machine file"
+        )
     text = file_name(name)
     presets = [preset["name"] for preset in machine_presets()]
     looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)
@@ -102,6 +115,20 @@ def _machine(name: str | os.PathLike[str], sides: tuple[int, ...] | None) -> Mac
         raise InputError(f"the machine file '{title(text)}' does not exist; the presets are {', '.join(presets)}")
     description = read_text(text, MOST_DESCRIPTION_BYTES)
     return Machine.from_toml(description, title(text), sides, _named_files(description, Path(text).parent))
+
+
+def _described(keys: Mapping[str, Any], sides: tuple[int, ...] | None) -> Machine:
+    """The machine of a description in Python, as ``Machine.describe()`` gives it and files hold it."""
+    # Imported here: most machines are presets.
+    import tomli_w
+
+    # TOML has no None: a key without a value is left out.
+    given = {key: value for key, value in keys.items() if value is not None}
+    try:
+        text = tomli_w.dumps(given)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the dictionary of a machine has a value that no machine file has: {error}") from None
+    return Machine.from_toml(text, shown(keys.get("name", "machine")), sides, {})
 
 
 def _named_files(description: str, folder: Path) -> dict[str, str]:
@@ -124,7 +151,7 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
     return {named: read_inside(folder, named, "the file of the cables of the topology,")}
 
 
-def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape | None) -> Machine:
+def with_shape(machine_or_name: MachineLike, shape: Shape | None) -> Machine:
     """That machine at that shape; a machine that is ready is used as it is where no shape is asked for.
 
     Raises:
@@ -138,7 +165,7 @@ def with_shape(machine_or_name: Machine | str | os.PathLike[str], shape: Shape |
     return Machine.from_toml(machine_or_name.to_toml(), machine_or_name.name, shape_of(shape))
 
 
-def of_ranks(machine_or_name: Machine | str | os.PathLike[str], ranks: int, purpose: str) -> Machine:
+def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:
     """That machine with so many ranks, if they send each other messages; ``purpose`` begins the reason that it must.
 
     Raises:

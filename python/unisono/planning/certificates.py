@@ -4,15 +4,16 @@ import os
 from pathlib import Path
 
 from unisono import _core
-from unisono._core import InputError, Machine
+from unisono._core import InputError
 from unisono.base.files import check_regular, title
+from unisono.base.inputs import MachineLike
 from unisono.base.reports import BoundProof
 from unisono.machines.descriptions import with_shape
 
 __all__ = ["check_bound"]
 
 
-def check_bound(certificate: str | os.PathLike[str], machine: Machine | str | os.PathLike[str]) -> BoundProof:
+def check_bound(certificate: str | os.PathLike[str], machine: MachineLike) -> BoundProof:
     """Computes a bound from the prices in a file and the links of a machine.
 
     Neither the solver of linear programs nor any cut or schedule is used. The answer ``holds`` where the prices prove

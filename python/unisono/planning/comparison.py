@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from unisono import training
 from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, workload_presets
 from unisono.base.files import exists, file_name, title
-from unisono.base.inputs import items
+from unisono.base.inputs import MachineLike, items
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean
 from unisono.base.reports import ComparisonRow, WorkloadReport
@@ -19,7 +19,7 @@ __all__ = ["compare"]
 
 def compare(
     workloads: Iterable[str | os.PathLike[str] | WorkloadGraph],
-    machines: Iterable[Machine | str | os.PathLike[str]],
+    machines: Iterable[MachineLike],
     *,
     level: str = "model",
     overlap: bool = True,

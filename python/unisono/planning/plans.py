@@ -1,12 +1,11 @@
 """Plans and bounds for one collective on one machine."""
 
-import os
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import Machine, Plan
+from unisono._core import Plan
 from unisono.base import names
-from unisono.base.inputs import Root, checked_root, element_count
+from unisono.base.inputs import MachineLike, Root, checked_root, element_count
 from unisono.base.reports import Bound
 from unisono.machines.descriptions import Shape, with_shape
 
@@ -15,7 +14,7 @@ __all__ = ["bounds", "plan"]
 
 def plan(
     collective: str,
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     *,
     shape: Shape | None = None,
     elements: SupportsIndex | None = None,
@@ -53,7 +52,7 @@ def plan(
 
 def bounds(
     collective: str,
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     *,
     shape: Shape | None = None,
     elements: SupportsIndex | None = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, read_bytes, read_text, title
-from unisono.base.inputs import finite
+from unisono.base.inputs import MachineLike, finite
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import StepReport
@@ -53,7 +53,7 @@ def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> Work
 
 def step(
     program: WorkloadGraph | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     *,
     overlap: bool = True,
     strict: bool = False,

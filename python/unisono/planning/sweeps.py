@@ -1,6 +1,5 @@
 """The best algorithm at every point of a grid of shapes and lengths."""
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any, SupportsIndex
@@ -8,7 +7,7 @@ from typing import Any, SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base import names
-from unisono.base.inputs import Root, checked_count, checked_root, is_whole, items
+from unisono.base.inputs import MachineLike, Root, checked_count, checked_root, is_whole, items
 from unisono.base.messages import shown
 from unisono.base.reports import SweepPoint
 from unisono.machines.descriptions import Shape, with_shape
@@ -18,7 +17,7 @@ __all__ = ["merge_shards", "sweep"]
 
 def sweep(
     collective: str,
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     *,
     elements: Iterable[SupportsIndex],
     shapes: Iterable[Shape] | None = None,

@@ -6,7 +6,7 @@ from typing import SupportsIndex
 from unisono import _core, training
 from unisono._core import InputError, Machine, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
-from unisono.base.inputs import whole
+from unisono.base.inputs import MachineLike, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import WorkloadReport
@@ -17,7 +17,7 @@ __all__ = ["workload"]
 
 def workload(
     name: str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     *,
     level: str = "model",
     overlap: bool = True,
@@ -61,5 +61,5 @@ def workload(
     return _core.workload(title(text), read, _machine(machine), named("level", level), overlap)
 
 
-def _machine(machine: Machine | str | os.PathLike[str]) -> Machine:
+def _machine(machine: MachineLike) -> Machine:
     return machine if isinstance(machine, Machine) else machine_of(machine)

@@ -1,12 +1,11 @@
 """Collectives timed as on hardware, where PEs have no common clock, on the simulated fabric of a wafer."""
 
-import os
 from dataclasses import dataclass
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError, Machine, Schedule
-from unisono.base.inputs import checked_probability, checked_seed, whole
+from unisono._core import InputError, Schedule
+from unisono.base.inputs import MachineLike, checked_probability, checked_seed, whole
 from unisono.base.messages import shown
 from unisono.machines.descriptions import with_shape
 
@@ -39,7 +38,7 @@ class Measurement:
 
 def measure(
     schedule: Schedule,
-    machine: Machine | str | os.PathLike[str] | None = None,
+    machine: MachineLike | None = None,
     *,
     queue_depth: int | None = None,
     noop_probability: float = 0.0,

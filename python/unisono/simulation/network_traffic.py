@@ -1,6 +1,5 @@
 """Traffic on networks: alltoall, permutation and allreduce, by packets or by flows."""
 
-import os
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
@@ -8,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono import _core
-from unisono._core import InputError, Machine, Simulation
-from unisono.base.inputs import checked_seed, parse_bytes, whole
+from unisono._core import InputError, Simulation
+from unisono.base.inputs import MachineLike, checked_seed, parse_bytes, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import TrafficReport
@@ -94,7 +93,7 @@ class Traffic:
 
 def traffic(
     pattern: str,
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     *,
     bytes: SupportsIndex | str,
     algorithm: str | None = None,

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError, Machine, Schedule, Simulation
+from unisono._core import InputError, Schedule, Simulation
 from unisono.base.files import check_regular, file_name, title
-from unisono.base.inputs import checked_probability, checked_seed, finite, items, whole
+from unisono.base.inputs import MachineLike, checked_probability, checked_seed, finite, items, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.machines import with_shape
@@ -27,7 +27,7 @@ Noise = tuple[str, float] | tuple[str, float, float]
 
 def simulate(
     schedule: Schedule,
-    machine: Machine | str | os.PathLike[str] | None = None,
+    machine: MachineLike | None = None,
     *,
     queue_depth: int | None = None,
     noop_probability: float = 0.0,
@@ -92,7 +92,7 @@ def simulate(
 def simulate_goal(
     path: str | os.PathLike[str],
     *,
-    machine: Machine | str | os.PathLike[str] | None = None,
+    machine: MachineLike | None = None,
     L: int | None = None,  # noqa: N803 - the field's own names
     o: int | None = None,
     g: int | None = None,

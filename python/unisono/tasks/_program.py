@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Machine, Mapper, Moved
+from unisono._core import Discovery, InputError, Mapper, Moved
+from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
@@ -72,7 +73,7 @@ class Program:
 
     def __init__(
         self,
-        machine: Machine | str | os.PathLike[str] | None = None,
+        machine: MachineLike | None = None,
         plan: str | os.PathLike[str] | None = None,
         *,
         trace: str | os.PathLike[str] | None = None,
@@ -249,7 +250,7 @@ class Program:
         nodes: int,
         rules: str = "full",
         *,
-        machine: Machine | str | os.PathLike[str] | None = None,
+        machine: MachineLike | None = None,
         model: str | None = None,
         simulate: bool = False,
     ) -> Explanation:
@@ -270,7 +271,7 @@ class Program:
 
     def scaling(
         self,
-        machine: Machine | str | os.PathLike[str],
+        machine: MachineLike,
         nodes: Iterable[int] = NODES,
         *,
         kernels: Mapping[str, float] | None = None,

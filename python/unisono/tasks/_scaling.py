@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unisono._core import Discovery, InputError, Machine, UnsupportedError
+from unisono._core import Discovery, InputError, UnsupportedError
 from unisono.base.files import check_writable, write
+from unisono.base.inputs import MachineLike
 
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
@@ -76,7 +77,7 @@ class Scaling:
 def scaling(
     program: "Program",
     nodes: Iterable[int],
-    machine: Machine | str | os.PathLike[str],
+    machine: MachineLike,
     kernels: Mapping[str, float] | None,
     model: str | None,
     simulate: bool,

@@ -42,7 +42,10 @@ struct Keys {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "edges must be pairs of nodes, as in [[0, 8], [1, 8]], or text with a line for each cable, as in '0 8 gbps=900'"
+)]
 enum Listed {
     Text(String),
     Pairs(Vec<[u32; 2]>),

@@ -1,0 +1,85 @@
+"""Machines from values of Python: dictionaries with the keys of a file, and graphs of networkx."""
+
+from typing import Any
+
+import networkx as nx
+import pytest
+import unisono as un
+
+
+@pytest.mark.parametrize("preset", ["archer", "hx2mesh-small", "wse2", "piuma", "dgx-h100"])
+def test_what_a_machine_describes_is_the_machine(preset: str) -> None:
+    shape = {"wse2": (4, 4), "archer": (4,)}.get(preset)
+    where = un.machine(preset, shape)
+    again = un.machine(where.describe(), shape)
+    assert again.describe() == where.describe()
+    plans = [un.plan("allreduce", machine, elements=8).predicted for machine in (where, again)]
+    assert plans[0] == plans[1]
+
+
+def test_a_dictionary_is_a_machine_where_a_name_is() -> None:
+    keys = {"name": "pair", "kind": "endpoint", "model": "hockney", "alpha_ns": 1000, "beta_ns_per_byte": 1.0}
+    plan = un.plan("broadcast", keys, shape=2, elements=25)
+    assert plan.predicted["seconds"] == pytest.approx(1.1e-6)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, "kind"),
+        ({"kind": "endpoint", "model": object()}, "no machine file has"),
+        ({"kind": "endpoint", "model": "hockney", "alpha_ns": "much"}, "alpha_ns"),
+        (
+            un.machine("torus2d-small").describe()
+            | {"topology": {"name": "graph", "accelerators": 2, "edges": [[0, 1, 900]]}},
+            "edges must be pairs of nodes",
+        ),
+    ],
+)
+def test_wrong_dictionaries_are_one_sentence(keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(un.InputError, match=words) as error:
+        un.machine(keys)
+    assert "\n" not in str(error.value)
+    assert "untagged" not in str(error.value)
+
+
+def star() -> Any:
+    """Two fast accelerators and a slow one around a switch, which is named first."""
+    graph = nx.Graph(name="star")
+    graph.add_node("hub", switch=True)
+    for name, gbps in (("a", 800), ("b", 800), ("c", 400)):
+        graph.add_edge("hub", name, gbps=gbps, ns=100)
+    return graph
+
+
+def test_a_graph_is_a_network() -> None:
+    where = un.machine(star())
+    assert (where.name, where.kind, where.shape) == ("star", "network", (3,))
+    facts = where.topology
+    assert facts is not None
+    assert (facts["accelerators"], facts["plane"]["switches"]) == (3, 1)
+    plan = un.plan("allgather", star(), bytes="8MiB")
+    # The slow accelerator takes in the blocks of the two others.
+    assert plan.bound["seconds"] >= 2 * 8 * 2**20 / 50e9
+    assert un.simulate(plan.schedule).seconds >= plan.bound["seconds"]
+
+
+@pytest.mark.parametrize("graph", [nx.cycle_graph(5), nx.hypercube_graph(3), nx.complete_graph(4)])
+def test_graphs_of_networkx_have_their_diameter(graph: Any) -> None:
+    where = un.machine(graph)
+    assert where.topology is not None
+    assert where.topology["diameter"] == nx.diameter(graph)
+
+
+def test_wrong_graphs_are_one_sentence() -> None:
+    only = nx.Graph()
+    only.add_node("s", switch=True)
+    slow = nx.Graph()
+    slow.add_edge(0, 1, gbps="fast")
+    cases = ((only, "no accelerator"), (slow, "'fast', which is no number"), (nx.DiGraph([(0, 1)]), "directed"))
+    for graph, words in cases:
+        with pytest.raises(un.InputError, match=words):
+            un.machine(graph)
+    apart = nx.Graph([(0, 1), (2, 3)])
+    with pytest.raises(un.InputError):
+        un.plan("allreduce", apart, elements=4)
