@@ -2,7 +2,7 @@
 //!
 //! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins when
 //! its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on all classes that
-//! take part at the same time. A message between a pair holds a machine that sends and the ports over which it leaves, and then,
+//! take part at the same time. A message between a pair is done when it has left, and what waits for its begin goes on when it is posted. It holds a machine that sends and the ports over which it leaves, and then,
 //! after its latency, the ports over which it arrives, whether its receiver waits for it or not. A queue in program order, and
 //! one queue for everything, send one message at a time.
 
@@ -141,6 +141,9 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             Work::Receive { .. } => self.receive(class, node, now),
             Work::Collective(_) | Work::Permute { .. } => self.meet(class, node, now),
             Work::Compute(_) | Work::Send { .. } => {
+                if !work.is_compute() && self.are_posted() {
+                    self.events.push(Reverse((key(now), Event::Begun(class, node))));
+                }
                 let queue = queue_of(&work, self.overlap);
                 self.classes[class].queues[queue].ready.push(Reverse((key(now), node)));
             }
@@ -202,10 +205,20 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             }
         }
         of.times[node as usize] = time;
-        if !of.waiting[1].of(node).is_empty() && !matches!(work, Work::Receive { .. }) {
+        let has_begun = match work {
+            Work::Receive { .. } => true,
+            Work::Send { .. } => self.are_posted(),
+            _ => false,
+        };
+        if !has_begun && !self.classes[class].waiting[1].of(node).is_empty() {
             self.events.push(Reverse((key(time.begin), Event::Begun(class, node))));
         }
         self.events.push(Reverse((key(time.end), Event::Done(class, node))));
+    }
+
+    /// Whether messages are posted when they are ready, and wait for machines that send afterwards.
+    fn are_posted(&self) -> bool {
+        !self.sends_one && self.messages.are_posted()
     }
 
     /// A class comes to a communication, which begins when all have come and their queues are free.

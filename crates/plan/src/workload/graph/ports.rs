@@ -21,6 +21,11 @@ pub trait Messages {
         None
     }
 
+    /// Whether a message begins when it is ready, also while the machines that send are busy.
+    fn are_posted(&self) -> bool {
+        false
+    }
+
     /// The number of messages that a rank sends at a time; `None` where only its links limit it.
     fn machines(&self) -> Option<u32> {
         Some(1)

@@ -84,6 +84,11 @@ impl Messages for PricedMessages<'_> {
         self.prices.ports.get(&(*class.ranks.first()?, to))
     }
 
+    /// On a network, hosts hand messages to an interface.
+    fn are_posted(&self) -> bool {
+        self.prices.shared.is_some()
+    }
+
     fn machines(&self) -> Option<u32> {
         self.prices.shared.as_ref().map_or(Some(1), SharedNetwork::send_machines)
     }

@@ -77,16 +77,18 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The times of the nodes of a rank. A send ends when its message has left.
+    /// The times of the nodes of a rank. A send takes from the moment when its sender works on it until it has left.
     fn times(&self, rank: u32) -> Vec<Interval> {
         let class = self.occurrences.class_of[rank as usize];
-        let mut left = self.hosts.left.iter().skip(self.tasks.first_leaving(rank));
+        let mut sent = self.hosts.sent.iter().skip(self.tasks.first_leaving(rank));
         let nodes = self.graph.classes[class].nodes.iter().enumerate();
         let time = |(number, node): (usize, &unisono_workload::WorkNode)| {
             let [_, end] = self.tasks.watched(rank, class, number, node.work.is_compute());
-            let mut end = self.hosts.watched[end];
-            if let Work::Send { .. } = node.work {
-                end = end.max(left.next().copied().unwrap_or(end));
+            let end = self.hosts.watched[end];
+            if let Work::Send { .. } = node.work
+                && let Some(&[begin, left]) = sent.next()
+            {
+                return Interval { begin: seconds_of(begin), end: seconds_of(left) };
             }
             let begin = match (&node.work, self.occurrences.of[class][number]) {
                 (Work::Compute(_), _) | (_, None) => end.saturating_sub(self.tasks.ticks(rank, class, number)),

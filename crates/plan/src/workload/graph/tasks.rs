@@ -34,7 +34,7 @@ pub struct ProgramTasks {
     pub places: Vec<u32>,
     /// Of each rank and each node: the end of compute; the begin and the end of communication.
     pub watch: Vec<TaskId>,
-    /// The sends of messages between pairs, of each rank in the order of its nodes.
+    /// The sends of messages between pairs, of each rank in the order of its nodes. They are done when they have left.
     pub leaving: Vec<TaskId>,
     /// The first watched task of each rank, and its first message that leaves.
     first: Vec<[usize; 2]>,
@@ -245,6 +245,8 @@ impl Shared<'_> {
             {
                 b.requires(begin, made[before][1]);
             }
+            // A node that waits for the begin of a send waits until it is posted.
+            let mut started = begin;
             let end = match (node.work, occurrences[number]) {
                 (Work::Permute { bytes, receivers }, Some(occurrence)) => {
                     self.permute(b, rank, bytes, receivers, self.tags[&occurrence].1, begin)
@@ -253,6 +255,7 @@ impl Shared<'_> {
                 (Work::Send { to, bytes, tag }, _) => {
                     let [sent, end] = message(b, Task::send(to, bytes, self.of_pairs[&tag]), begin);
                     tasks.leaving.push(sent);
+                    started = sent;
                     end
                 }
                 (Work::Receive { from, bytes, tag }, _) => {
@@ -263,7 +266,7 @@ impl Shared<'_> {
             if computes == 0 {
                 tasks.watch.push(end);
             }
-            made.push([begin, end]);
+            made.push([started, end]);
             last[computes] = Some(number);
         }
     }
@@ -331,8 +334,7 @@ fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
     if made.switches.is_empty() { group.into() } else { [group, &made.switches].concat().into() }
 }
 
-/// Adds one end of a message between a pair; returns its task, and the one that is done with it. A send is done when the
-/// message is posted.
+/// Adds one end of a message between a pair; returns its task, and the one that is done with it.
 fn message(b: &mut Builder, task: Task, begin: TaskId) -> [TaskId; 2] {
     let task = b.task(task.on(COMMUNICATES, 0));
     b.requires(task, begin);
