@@ -305,8 +305,7 @@ fn taking_part(graph: &WorkloadGraph, class_of: &[usize], (groups, table): (bool
             takes[class_of[rank as usize]] = true;
         }
     } else {
-        let pairs = (0_u32..).zip(&graph.receivers[table as usize]).filter(|(from, to)| from != *to);
-        for rank in pairs.flat_map(|(from, &to)| [from, to]) {
+        for rank in graph.pairs(table).flat_map(|(from, to)| [from, to]) {
             takes[class_of[rank as usize]] = true;
         }
     }

@@ -14,7 +14,7 @@ use super::{
     occurrences::{Occurrence, Occurrences},
     report::{Timed, computed_seconds},
     reported::reported,
-    tasks::{ProgramTasks, program_tasks, senders},
+    tasks::{ProgramTasks, Scheduled, program_tasks},
 };
 use crate::RunError;
 
@@ -31,7 +31,9 @@ pub(super) fn simulate(
 ) -> Result<Timed, RunError> {
     let graph = prices.graph();
     let occurrences = Occurrences::new(graph);
-    let tasks = program_tasks(prices, rows, &occurrences, overlap, &seconds)?;
+    let engines = |place| prices.engines(place);
+    let on = Scheduled { graph, chosen: prices.chosen(), rows, places: prices.places(), engines: &engines, overlap };
+    let tasks = program_tasks(&on, &occurrences, &seconds)?;
     let hosts = endpoint::Options {
         watch: tasks.watch.clone(),
         leaving: tasks.leaving.clone(),
@@ -106,9 +108,8 @@ impl Seen<'_> {
                 self.graph.groups[c.groups as usize].of(rank).map_or_else(Vec::new, |(group, _)| group.to_vec())
             }
             Work::Permute { receivers, .. } => {
-                let table = &self.graph.receivers[receivers as usize];
-                let sends = [table[rank as usize]];
-                senders(table)[rank as usize].iter().copied().chain(sends).collect()
+                let own = self.graph.pairs(receivers).filter(|&(from, to)| from == rank || to == rank);
+                own.flat_map(|(from, to)| [from, to]).collect()
             }
             Work::Receive { from, .. } => vec![from],
             Work::Compute(_) | Work::Send { .. } => Vec::new(),
