@@ -301,9 +301,8 @@ def test_sums_of_traces_take_the_time_of_the_machine(tmp_path: Path) -> None:
 
 def test_programs_of_tasks_are_programs() -> None:
     path = str(FOLDER / "nbody.json")
-    rates = {"tflops": 1.0, "memory_gb_per_second": 1000.0}
-    report = un.step(path, "hx2mesh-small", ranks=64, **rates)
-    check(report, reports.StepReport)
+    report = un.step(path, "hx2mesh-small", ranks=64, tflops=1.0, memory_gb_per_second=1000.0)
+    check(report, "StepReport")
     assert (report["format"], report["accelerators"], report["unknown"]) == ("tasks", 64, {"check": 64})
     assert [(row["kind"], row["bytes"], row["count"]) for row in report["collectives"]] == [
         ("allgather", 24 * 65536 // 64, 1),

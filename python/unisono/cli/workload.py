@@ -41,7 +41,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     "--from",
     "source",
     metavar="FILE|DIR",
-    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL; or a program of tasks in JSON.",
+    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL; or tasks in JSON.",
 )
 @click.option("--ranks", type=int, metavar="N", help="The ranks of a program of tasks.")
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")

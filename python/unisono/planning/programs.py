@@ -43,7 +43,9 @@ def read_workload(
     if count is not None and not 1 <= count < 2**32:
         raise InputError(f"ranks is {count}; accepted are numbers from 1 on")
     if count is not None and (text in [preset["name"] for preset in workload_presets()] or text.endswith(".toml")):
-        raise InputError(f"ranks is given, and '{title(text)}' states its own; accepted with ranks is a program of tasks")
+        raise InputError(
+            f"ranks is given, and '{title(text)}' states its own; accepted with ranks is a program of tasks"
+        )
     if text in [preset["name"] for preset in workload_presets()]:
         return WorkloadGraph.of_workload(text)
     if not exists(text):
