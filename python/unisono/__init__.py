@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from unisono.machines import machine as machine
     from unisono.machines import submesh as submesh
     from unisono.mpi.exports import export as export
+    from unisono.planning import AlgorithmCase as AlgorithmCase
+    from unisono.planning import algorithm as algorithm
     from unisono.planning import bounds as bounds
     from unisono.planning import check_bound as check_bound
     from unisono.planning import check_gpu_plan as check_gpu_plan
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from unisono.simulation import simulate as simulate
     from unisono.simulation import simulate_goal as simulate_goal
     from unisono.simulation import traffic as traffic
+    from unisono.viewing import view as view
 
 __all__, __getattr__ = lazy(__name__, globals())
 

@@ -4,18 +4,26 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from unisono.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("unisono")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+#: What keeps the browser from looking for hosts of its own.
+QUIET = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 
 # Open MPI's transport over libfabric looks for network adapters for a second at every start of a program. The ranks of
 # the tests are on one machine and send through shared memory with or without it.
@@ -74,3 +82,14 @@ def spawn(tmp_path: Path) -> Spawn:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium is installed here (on Debian and Ubuntu the package chromium)")
+    with sync_playwright() as play:
+        made = play.chromium.launch(executable_path=found, args=QUIET)
+        yield made
+        made.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import ROOT, Ran, call
+from .conftest import PROGRAM, ROOT, Ran, call
 
 SOURCES = ROOT / "tests" / "mpi"
 OPEN_MPI = ROOT / ".venv"
@@ -318,6 +318,11 @@ def test_the_exit_code_is_the_programs() -> None:
         (["-n", "2", "--report", "no/such/folder", "--", "true"], "there is no folder"),
         (["-n", "2", "--mpiexec", "no-such-mpiexec", "--", "true"], "no program 'no-such-mpiexec'"),
         (["-n", "2", "--mpiexec", "true", "--", "true"], "not known"),
+        (["-n", "2", "--launcher", "mpiexec 'a", "--", "true"], "quotes do not match"),
+        (["-n", "2", "--launcher", "", "--", "true"], "no program ''"),
+        (["-n", "2", "--launcher", f"{OPEN_MPI / 'bin' / 'mpiexec'} -n 4", "--", "true"], "the number of ranks"),
+        (["-n", "2", "--", "mpiexec", "-n", "2", "true"], "would start it 2 times"),
+        (["-n", "2", "--", "/usr/bin/srun", "true"], "--launcher '/usr/bin/srun --hostfile hosts'"),
     ],
 )
 def test_wrong_options_are_named(arguments: list[str], why: str) -> None:
@@ -332,6 +337,30 @@ def test_the_launcher_is_the_programs_own(compiled: Compile) -> None:
         assert done.out.startswith(f"{environment / 'bin' / 'mpiexec'} ")
     done = call("run", "-n", "2", "--dry-run", "--", str(MPICH / "bin" / "python"), "x.py")
     assert done.out.startswith(f"{MPICH / 'bin' / 'mpiexec'} -genv LD_PRELOAD ")
+
+
+def test_a_launcher_of_a_scheduler_starts_the_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for srun, which runs a program that many times, with its own environment."""
+    srun = tmp_path / "srun"
+    srun.write_text('#!/bin/sh\n[ "$1 $2 $3" = "-N 2 -n" ] || exit 9\nn=$4; shift 4\n'
+                    'echo "preload of the launcher: $LD_PRELOAD"\nfor k in $(seq "$n"); do "$@"; done\n')  # fmt: skip
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    options = ["-n", "3", "--off", "--launcher", "srun -N 2"]
+    done = subprocess.run(
+        [PROGRAM, "run", *options, "--", "sh", "-c", 'echo "$UNISONO_OFF ${LD_PRELOAD##*/}"'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["preload of the launcher: ", *["1 libunisono_preload.so"] * 3]
+    dry = call("run", *options, "--dry-run", "--", "./program")
+    assert dry.out.startswith(f"{srun} -N 2 -n 3 env LD_PRELOAD=")
+
+
+def test_options_of_a_launcher_come_first() -> None:
+    mpiexec = OPEN_MPI / "bin" / "mpiexec"
+    done = call("run", "-n", "64", "--launcher", f"{mpiexec} --map-by node", "--dry-run", "--", "./program")
+    assert done.out.startswith(f"{mpiexec} --map-by node -x LD_PRELOAD=")
+    assert (done.out.endswith("-n 64 ./program\n"), done.err) == (True, "")
 
 
 def test_plan_files_say_what_they_hold(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def run(folder: Path, *command: str, **changed: str) -> subprocess.CompletedProc
 
 def test_the_wheel_holds_the_library_and_the_stubs(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {"_core.abi3.so", "_core.pyi", "py.typed", "_lib/libunisono_preload.so", "cli/plan.py"}
+    wanted = {"_core.abi3.so", "_core.pyi", "py.typed", "_lib/libunisono_preload.so", "_web/view.js", "cli/plan.py"}
     assert {f"unisono/{name}" for name in wanted} <= names
     assert not [name for name in names if not name.startswith(("unisono/", "unisono-")) or "__pycache__" in name]
 
@@ -108,7 +108,8 @@ def test_the_source_archive_holds_what_git_tracks(tmp_path: Path) -> None:
         "\n"
     )
     tracked = [name for name in tracked if name and (ROOT / name).is_file()]
-    assert {name.partition("/")[2] for name in names} == {*tracked, "PKG-INFO", "MANIFEST"}
+    pages = {"python/unisono/_web/view.css", "python/unisono/_web/view.js"}
+    assert {name.partition("/")[2] for name in names} == {*tracked, *pages, "PKG-INFO", "MANIFEST"}
     assert (top / "machines" / "wse2.toml").read_bytes() == (ROOT / "machines" / "wse2.toml").read_bytes()
     metadata = run(top, "cargo", "metadata", "--offline", "--locked", "--no-deps", "--format-version=1")
     assert metadata.returncode == 0, metadata.stderr

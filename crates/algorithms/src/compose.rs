@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use unisono_collective::Kind;
 
-use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Means, Params, line::LineTree};
+use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Means, Params, algorithms, line::LineTree};
 
 /// The one algorithm on a line that is no tree and still can be a part of another, of `x-y-allreduce`.
 pub(crate) const RING: &str = "ring";
@@ -12,9 +12,10 @@ pub(crate) const RING: &str = "ring";
 /// # Errors
 /// No algorithm has the name; the message lists those there are.
 pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
-    ALGORITHMS.iter().copied().find(|a| a.name() == name).ok_or_else(|| AlgorithmError::Unknown {
+    let all = algorithms();
+    all.iter().copied().find(|a| a.name() == name).ok_or_else(|| AlgorithmError::Unknown {
         found: name.to_owned(),
-        accepted: ALGORITHMS.iter().map(|a| a.name()).collect::<Vec<_>>().join(", "),
+        accepted: all.iter().map(|a| a.name()).collect::<Vec<_>>().join(", "),
     })
 }
 

@@ -24,6 +24,11 @@ pub enum AlgorithmError {
     },
     #[error("parameter schedule of {algorithm}: {error}")]
     Stages { algorithm: &'static str, error: StagesError },
+    #[error("'{algorithm}' is an algorithm of the catalog; choose another name")]
+    Taken { algorithm: &'static str },
+    /// Of an algorithm that the program added.
+    #[error("the function of algorithm '{algorithm}' {message}")]
+    Own { algorithm: &'static str, message: String },
     #[error(transparent)]
     Build(#[from] BuildError),
 }

@@ -15,6 +15,7 @@ pub mod line;
 pub mod multiplying;
 mod params;
 pub mod ranks;
+mod registered;
 pub mod switches;
 
 pub use algorithm::{Algorithm, Case, Info, Means, Param, Place, Profile, Ranks, Size};
@@ -22,3 +23,4 @@ pub use catalog::ALGORITHMS;
 pub use compose::{find, resolve};
 pub use error::AlgorithmError;
 pub use params::Params;
+pub use registered::{algorithms, register};

@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod exchange;
+mod grid_links;
 mod grid_placement;
 mod json;
 mod network_placement;
@@ -19,6 +20,7 @@ mod text;
 pub mod wafer;
 
 pub use exchange::{Exchange, Flow, Trees};
+pub use grid_links::{LinkLoad, link_loads};
 pub use grid_placement::{ANY_COLOR, Distances, GridPlacement};
 pub use json::{from_json, to_json};
 pub use placed::{File, FileError, OnGrid, Placed, VerifiedFile};

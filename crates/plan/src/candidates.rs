@@ -1,7 +1,7 @@
 //! Candidates of a problem with their times.
 
 use serde::Serialize;
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, resolve};
 use unisono_base::{
     interrupt,
     limits::{self, OverLimit},
@@ -79,7 +79,7 @@ pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> 
 /// candidates: those that contradict them are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
     let mut candidates = Vec::new();
-    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().collectives.contains(&case.collective.kind)) {
+    for algorithm in algorithms().into_iter().filter(|a| a.info().collectives.contains(&case.collective.kind)) {
         for params in algorithm.candidates(case) {
             interrupt::check();
             let mut merged = params.clone();

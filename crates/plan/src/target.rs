@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Params, find, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, find, resolve};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Placed, Placement, Terms};
@@ -159,7 +159,7 @@ pub trait Target: Send + Sync {
     /// Returns the algorithms of a sweep for which the user names none.
     fn swept(&self, collective: Collective) -> Vec<&'static str> {
         let offered = self.case(collective).offers();
-        ALGORITHMS.iter().filter(|a| a.info().serves(collective.kind, offered)).map(|a| a.name()).collect()
+        algorithms().iter().filter(|a| a.info().serves(collective.kind, offered)).map(|a| a.name()).collect()
     }
 
     /// Returns the parameters that a sweep tries where the user gives none.

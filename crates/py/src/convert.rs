@@ -104,3 +104,8 @@ impl Request {
         Asked { kind, machine: machine.description(), part: part.clone(), elements, root, operator, dtype, model }
     }
 }
+
+/// What notebooks show of an object: a table of HTML, from the Python side.
+pub fn display(subject: &Bound<'_, PyAny>) -> PyResult<String> {
+    subject.py().import("unisono.viewing.displays")?.call_method1("display", (subject,))?.extract()
+}

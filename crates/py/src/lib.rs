@@ -22,6 +22,7 @@ mod moved;
 mod mpi;
 mod multiplying;
 mod network;
+mod own_algorithm;
 mod plan;
 mod planfile;
 mod reproduce;
@@ -80,6 +81,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate::simulators, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
     m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
+    m.add_function(wrap_pyfunction!(own_algorithm::register_algorithm, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
     m.add_function(wrap_pyfunction!(plan::check_bound, m)?)?;

@@ -217,6 +217,11 @@ impl Machine {
         self.description.to_toml()
     }
 
+    /// What notebooks show: a table of HTML.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
+    }
+
     fn __repr__(&self) -> String {
         let part = match &self.part {
             Part::All => String::new(),

@@ -44,13 +44,18 @@ pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;
     let plane = detached(py, || network.topology(&network.name)?.plane())?.map_err(input)?;
-    let once = || plane.links().iter().enumerate().filter(|(id, link)| link.back as usize > *id).map(|(_, link)| link);
+    // Each cable once, from the end that is numbered first.
+    let ids = || (0u32..).zip(plane.links()).filter(|(id, link)| link.back > *id);
+    let once = || ids().map(|(_, link)| link);
     let dict = PyDict::new(py);
     dict.set_item("accelerators", plane.accelerators())?;
     dict.set_item("nodes", plane.nodes())?;
     dict.set_item("a", PyArray1::from_iter(py, once().map(|link| link.from)))?;
     dict.set_item("b", PyArray1::from_iter(py, once().map(|link| link.to)))?;
     dict.set_item("kind", PyArray1::from_iter(py, once().map(|link| link.cable as u8)))?;
+    // The numbers of the two links of a cable, as simulations count what crosses them.
+    dict.set_item("there", PyArray1::from_iter(py, ids().map(|(id, _)| id)))?;
+    dict.set_item("back", PyArray1::from_iter(py, once().map(|link| link.back)))?;
     Ok(dict)
 }
 

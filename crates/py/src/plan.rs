@@ -7,7 +7,7 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 use serde::Serialize;
-use unisono_algorithms::ALGORITHMS;
+use unisono_algorithms::algorithms as registered;
 use unisono_collective::Kind;
 use unisono_plan::{
     BoundCertificate, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, emitter, plan_for,
@@ -118,6 +118,11 @@ impl Plan {
         to_python(py, &self.report)
     }
 
+    /// What notebooks show: a table of HTML.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
+    }
+
     fn __repr__(&self) -> String {
         let predicted = &self.report.predicted;
         let time = match predicted.cycles {
@@ -223,7 +228,7 @@ struct Row {
 pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
     let kind: Option<Kind> = collective.map(str::parse).transpose().map_err(input)?;
     let rows = PyList::empty(py);
-    for a in ALGORITHMS.iter().filter(|a| kind.is_none_or(|k| a.info().collectives.contains(&k))) {
+    for a in registered().into_iter().filter(|a| kind.is_none_or(|k| a.info().collectives.contains(&k))) {
         rows.append(to_python(
             py,
             &Row {

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::{prelude::*, types::PyString};
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyString},
+};
 use unisono_collective::Dtype;
-use unisono_lower::{File, FileError, VerifiedFile, from_json, parse, print, to_json};
+use unisono_lower::{File, FileError, OnGrid, Placement, VerifiedFile, from_json, link_loads, parse, print, to_json};
 use unisono_plan::{Part, part_of, place, predict};
 use unisono_schedule::{
     interpret::{self, Element, InterpretError, Options},
@@ -232,6 +235,25 @@ impl Schedule {
         large(py, &made.map_err(|found| verify_error(py, &found))?)
     }
 
+    /// `{source, target, elements}`, arrays of the directed links between neighbouring PEs that carry something; None where
+    /// the schedule is not on a wafer.
+    fn link_loads<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let grid = self.file.placement.as_ref().and_then(Placement::grid);
+        let Some(placed) = grid.map(|placement| OnGrid { schedule: self.inner(), placement }) else {
+            return Ok(None);
+        };
+        let found = placed.check();
+        if !found.is_empty() {
+            return Err(verify_error(py, &found));
+        }
+        let loads = detached(py, || link_loads(placed))?;
+        let dict = PyDict::new(py);
+        dict.set_item("source", PyArray1::from_iter(py, loads.iter().map(|l| l.from)))?;
+        dict.set_item("target", PyArray1::from_iter(py, loads.iter().map(|l| l.to)))?;
+        dict.set_item("elements", PyArray1::from_iter(py, loads.iter().map(|l| l.elements)))?;
+        Ok(Some(dict))
+    }
+
     /// `{cycles, seconds, source, terms, phases}` by a model of the machine, where the schedule is placed; on a wafer from the
     /// terms computed on the grid.
     #[pyo3(signature = (model = None))]
@@ -273,6 +295,11 @@ impl Schedule {
 
     fn __hash__(&self) -> u64 {
         (self.inner().instr_count() as u64) << 32 | u64::from(self.ranks())
+    }
+
+    /// What notebooks show: a table of HTML.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
     }
 
     fn __repr__(&self) -> String {
@@ -384,6 +411,11 @@ impl Proof {
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.proof)
+    }
+
+    /// What notebooks show: a table of HTML.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
     }
 
     fn __repr__(&self) -> String {

@@ -11,7 +11,7 @@ from functools import cache
 from unisono._core import InputError, algorithms, collectives, dtypes, machine_presets, operators
 from unisono.base.messages import shown
 
-__all__ = ["algorithm", "collective", "datatype", "did_you_mean", "named", "operator", "preset"]
+__all__ = ["algorithm", "collective", "datatype", "did_you_mean", "forget_algorithms", "named", "operator", "preset"]
 
 #: Other words for datatypes, of NumPy and machine learning; C and NumPy disagree about `float`, `int` and `long`.
 _DATATYPES = {
@@ -113,6 +113,11 @@ def named(what: str, value: object) -> str:
 @cache
 def _algorithms() -> tuple[str, ...]:
     return tuple(entry["name"] for entry in algorithms())
+
+
+def forget_algorithms() -> None:
+    """Makes the names known of algorithms that were added."""
+    _algorithms.cache_clear()
 
 
 def _folded(name: str) -> str:

@@ -28,7 +28,7 @@ __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 #: The commands by what they are for. Each is a module of its own, imported when it is first asked for.
 GROUPS = {
     "Plan, prove and simulate": (
-        "plan", "bound", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
+        "plan", "bound", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show", "view",
         "algorithms", "machines",
     ),
     "MPI programs": ("calibrate", "tune", "bench", "run", "export"),
@@ -89,9 +89,20 @@ class _Program(click.Group):
 
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--load",
+    "scripts",
+    multiple=True,
+    metavar="FILE.py",
+    help="Run this Python file first: its algorithms (unisono.algorithm) rank beside the others.",
+)
 @click.version_option(__version__, prog_name="unisono", message="%(prog)s %(version)s")
-def program() -> None:
+def program(scripts: tuple[str, ...]) -> None:
     """Plans, proves, predicts and runs collective communication."""
+    if scripts:
+        with interrupts.importing():
+            load_scripts = import_module(f"{__name__}._scripts").load_scripts
+        load_scripts(scripts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

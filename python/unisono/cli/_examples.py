@@ -42,6 +42,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "traffic": ("traffic permutation --machine hx2mesh-small --bytes 64KiB --level flow",),
     "tune": ("tune allreduce,broadcast --machine cluster.toml --for openmpi-rules -o cluster.plan",),
     "verify": ("verify ring.sched", "verify ring.json"),
+    "view": (
+        "view allreduce --machine archer --ranks 16 --bytes 64KiB -o allreduce.html",
+        "view ring.sched -o ring.html",
+    ),
     "workload": (
         "workload gpt-3 --machine hx2mesh-small",
         "workload --from examples/programs/ddp --machine dgx-h100 --what-if link_gbps=100",

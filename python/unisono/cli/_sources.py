@@ -28,6 +28,7 @@ __all__ = [
     "PLACED_FILE",
     "PROGRAM",
     "SUBSET",
+    "VIEWED_FILE",
     "Unused",
     "refuse_unused",
 ]
@@ -61,6 +62,8 @@ PLACED_FILE = (
 FILE = (*PLACED_FILE, Unused(_PART, "names a part of a machine; name the machine too, with --machine"))
 #: The same where the command does not run it.
 MODEL_OF_FILE = (Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),)
+#: A file that is drawn as it is.
+VIEWED_FILE = (*FILE, *MODEL_OF_FILE, Unused(("fail",), "says what failed of a machine; name it, with --machine"))
 #: A program of another tool, alone and on a machine.
 GOAL = (
     Unused((*_PLANNED, "model"), "is for a collective that is planned, and --goal brings its own program; drop it"),

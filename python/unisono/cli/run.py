@@ -1,6 +1,7 @@
 """`unisono run`: an unmodified MPI program with planned collectives."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import click
 from unisono import InputError
 from unisono.base.files import check_writable, is_file
 from unisono.cli._output import print_lines
-from unisono.mpi.launchers import environment, find_launcher, variables
+from unisono.mpi.launchers import environment, find_launcher, is_launcher, variables
 
 __all__ = ["run"]
 
@@ -21,7 +22,13 @@ __all__ = ["run"]
 @click.option("--check", is_flag=True, help="Run every planned collective by the MPI library too, and compare.")
 @click.option("--safe-ops", is_flag=True, help="The program's own operators are associative: plans may serve them.")
 @click.option("--off", is_flag=True, help="Load the library, but let it stand aside.")
-@click.option("--mpiexec", metavar="PROGRAM", help="The mpiexec to use, not the one of the program's MPI.")
+@click.option(
+    "--launcher",
+    "--mpiexec",
+    metavar="COMMAND",
+    help="What starts the ranks, with its options, as 'srun -N 2' or 'mpiexec --hostfile hosts' [the mpiexec of the "
+    "program's MPI].",
+)
 @click.option("--dry-run", is_flag=True, help="Print the command, and do not run it.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGS]...")
 def run(
@@ -31,7 +38,7 @@ def run(
     check: bool,
     safe_ops: bool,
     off: bool,
-    mpiexec: str | None,
+    launcher: str | None,
     dry_run: bool,
     program: tuple[str, ...],
 ) -> int:
@@ -42,16 +49,21 @@ def run(
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
     if report is not None and report != "stderr":
         check_writable(report)
-    launcher = find_launcher(program[0], mpiexec)
+    if is_launcher(program[0]):
+        raise InputError(
+            f"'{program[0]}' starts ranks itself, and -n {ranks} would start it {ranks} times; name the program after "
+            f"--, and give {program[0]}'s options as in --launcher '{program[0]} --hostfile hosts'"
+        )
+    starter = find_launcher(program[0], launcher)
     cores = len(os.sched_getaffinity(0))
-    command = launcher.command(ranks, ranks > cores, variables(plan, report, check, safe_ops, off), list(program))
+    command = starter.command(ranks, ranks > cores, variables(plan, report, check, safe_ops, off), list(program))
     if dry_run:
-        print_lines(" ".join(command))
+        print_lines(shlex.join(command))
         return 0
-    if ranks > cores:
-        slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if launcher.family == "mpich" else ""
+    if ranks > cores and not starter.options and starter.family != "other":
+        slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if starter.family == "mpich" else ""
         click.echo(f"note: {ranks} ranks share {cores} cores{slow}", err=True)
     sys.stdout.flush()
-    done = subprocess.run(command, env=environment(launcher), check=False)
+    done = subprocess.run(command, env=environment(starter), check=False)
     # A signal's number counts from 128, as a shell has it.
     return done.returncode if done.returncode >= 0 else 128 - done.returncode

@@ -1,6 +1,7 @@
 """Starting a program under MPI with the library that runs planned collectives loaded before it."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unisono._core import InputError
+from unisono.base.messages import shown
 
-__all__ = ["LIBRARY", "SETTINGS", "Launcher", "environment", "family", "find_launcher", "variables"]
+__all__ = ["LIBRARY", "SETTINGS", "Launcher", "environment", "family", "find_launcher", "is_launcher", "variables"]
 
 #: The library that is loaded before the program.
 LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
@@ -25,45 +27,53 @@ SETTINGS = (
 )
 
 
+#: Launchers of schedulers, which take the number of ranks by `-n` and give their environment to the ranks.
+_SCHEDULERS = ("srun", "aprun")
+
+
 @dataclass(frozen=True)
 class Launcher:
-    """An `mpiexec`, and whose it is."""
+    """A program that starts ranks, such as an `mpiexec` or `srun`, and whose it is."""
 
     path: Path
-    #: `openmpi` or `mpich`.
+    #: `openmpi`, `mpich`, or `other` for one whose options are not known beyond `-n`.
     family: str
+    #: Options that the user gives it.
+    options: tuple[str, ...] = ()
 
     def command(self, ranks: int, shared: bool, variables: dict[str, str], program: list[str]) -> list[str]:
         """The command that runs the program; its processes, and only they, have the variables.
 
-        ``shared`` says that there are more ranks than cores, which Open MPI needs an option for.
+        ``shared`` says that there are more ranks than cores, which Open MPI needs an option for; with options of the
+        user's own, these say how ranks share.
         """
-        command = [str(self.path)]
+        command = [str(self.path), *self.options]
         if self.family == "openmpi":
-            if shared:
+            if shared and not self.options:
                 command += ["--oversubscribe", "--bind-to", "none"]
             for name, value in variables.items():
                 command += ["-x", f"{name}={value}"]
-        else:
+        elif self.family == "mpich":
             for name, value in variables.items():
                 command += ["-genv", name, value]
+        else:
+            # Every system has `env`, and it leaves the launcher itself as it is.
+            program = ["env", *(f"{name}={value}" for name, value in variables.items()), *program]
         return [*command, "-n", str(ranks), *program]
 
 
 def find_launcher(program: str, asked: str | None = None) -> Launcher:
-    """The `mpiexec` that fits a program: the one asked for, that of the program's MPI library, else the nearest.
+    """The launcher that fits a program: the one asked for, that of the program's MPI library, else the nearest.
 
-    Nearest is the folder of the program itself (a Python environment has both), then of this Python, then ``PATH``.
+    ``asked`` is a command line: a program that starts ranks, and options for it. Nearest is the folder of the program
+    itself (a Python environment has both), then of this Python, then ``PATH``.
 
     Raises:
         InputError: there is none, or it is of no known MPI.
 
     """
     if asked is not None:
-        found = shutil.which(asked)
-        if found is None:
-            raise InputError(f"there is no program '{asked}'; --mpiexec takes the mpiexec of an MPI library")
-        return Launcher(Path(found), family(Path(found)))
+        return _asked(asked)
     full = shutil.which(program)
     folders = [*([_linked_folder(Path(full)), Path(full).parent] if full else []), Path(sys.executable).parent]
     for folder in folders:
@@ -72,9 +82,39 @@ def find_launcher(program: str, asked: str | None = None) -> Launcher:
     found = shutil.which("mpiexec")
     if found is None:
         raise InputError(
-            "no MPI is installed: there is no mpiexec (name one with --mpiexec, or install openmpi or mpich)"
+            "no MPI is installed: there is no mpiexec (name one with --launcher, or install openmpi or mpich)"
         )
     return Launcher(Path(found), family(Path(found)))
+
+
+def _asked(line: str) -> Launcher:
+    try:
+        # A path may hold blanks.
+        name, *options = [line] if shutil.which(line) else shlex.split(line) or [""]
+    except ValueError:
+        raise InputError(f"--launcher is {shown(line)}, and its quotes do not match") from None
+    found = shutil.which(name)
+    if found is None:
+        raise InputError(
+            f"there is no program '{name}'; --launcher takes a program that starts ranks, as mpiexec or srun"
+        )
+    for option in options:
+        if option in ("-n", "-np", "--ntasks"):
+            raise InputError(f"--launcher has {option}; the number of ranks is that of 'unisono run -n'")
+    if Path(name).name in _SCHEDULERS:
+        return Launcher(Path(found), "other", tuple(options))
+    try:
+        return Launcher(Path(found), family(Path(found)), tuple(options))
+    except InputError:
+        if Path(name).name != "mpiexec":
+            raise
+        # The standard of MPI says what `mpiexec -n` does, whoever made it.
+        return Launcher(Path(found), "other", tuple(options))
+
+
+def is_launcher(program: str) -> bool:
+    """Whether a program starts ranks itself, by its name."""
+    return Path(program).name in ("mpiexec", "mpirun", "prterun", "orterun", "mpiexec.hydra", *_SCHEDULERS)
 
 
 def _linked_folder(program: Path) -> Path | None:
@@ -103,7 +143,9 @@ def family(launcher: Path) -> str:
         return "openmpi"
     if "HYDRA" in text or "MPICH" in text or "Intel(R) MPI" in text:
         return "mpich"
-    raise InputError(f"'{launcher}' is the mpiexec of an MPI that is not known; known are Open MPI and MPICH")
+    raise InputError(
+        f"'{launcher}' is the mpiexec of an MPI that is not known; known are Open MPI, MPICH, srun and aprun"
+    )
 
 
 def environment(launcher: Launcher) -> dict[str, str]:

@@ -4,6 +4,7 @@ from unisono.planning.certificates import check_bound
 from unisono.planning.comparison import compare
 from unisono.planning.emission import emit, emit_files, import_schedule
 from unisono.planning.gpu_plans import check_gpu_plan
+from unisono.planning.own_algorithms import AlgorithmCase, algorithm
 from unisono.planning.plan_files import load_plans, save_plans
 from unisono.planning.plans import bounds, plan
 from unisono.planning.programs import read_workload, step
@@ -11,6 +12,8 @@ from unisono.planning.sweeps import merge_shards, sweep
 from unisono.planning.workloads import workload
 
 __all__ = [
+    "AlgorithmCase",
+    "algorithm",
     "bounds",
     "check_bound",
     "check_gpu_plan",

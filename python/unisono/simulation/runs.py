@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from unisono._core import InputError, Simulation, UnsupportedError
 from unisono.base.files import check_writable, file_name, title, write
+from unisono.base.html import facts_table
 from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, operations_and_messages, sample
 
 __all__ = ["SAMPLED", "Metric", "Run", "check_outputs"]
@@ -38,6 +39,11 @@ class Run:
         self._traced = traced
         self._simulation = simulation
         self._repeat = repeat
+
+    @property
+    def simulation(self) -> Simulation:
+        """What the simulator answered, with the recorded operations."""
+        return self._simulation
 
     @property
     def simulator(self) -> str:
@@ -151,6 +157,13 @@ class Run:
         if chosen != self._traced.recorded and self._repeat is not None:
             self._simulation = self._repeat(checked_pes(chosen, count))
             self._traced.recorded = chosen
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        right = {True: "right", False: "wrong", None: "not checked: no data flowed"}
+        time = f"{self.cycles} cycles" if self.cycles is not None else f"{1e6 * self.seconds:.6g} µs"
+        facts = {"simulator": self.simulator, "time": time, "result": right[self.result_correct], "events": self.events}
+        return facts_table(facts)
 
     def __repr__(self) -> str:
         time = f"{self.seconds * 1e6:.3f} us" if self.cycles is None else f"{self.cycles} cycles"

@@ -2,7 +2,7 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{ALGORITHMS, Algorithm, AlgorithmError, Case, Means, Params, Profile, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, algorithms, resolve};
 use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
@@ -325,7 +325,7 @@ impl Target for OnWafer {
     /// The algorithms that are not made of others. One for a reduce stands for an allreduce with it.
     fn swept(&self, _: Collective) -> Vec<&'static str> {
         let plain = |a: &&&dyn Algorithm| !a.info().composed && a.info().needs.contains(&Means::Grid);
-        ALGORITHMS.iter().filter(plain).map(|a| a.name()).collect()
+        algorithms().iter().filter(plain).map(|a| a.name()).collect()
     }
 
     fn settings(&self, _: Collective, _: &str) -> Result<Vec<Params>, AlgorithmError> {

@@ -1,0 +1,31 @@
+//! The algorithms of the catalog, and those that a program adds while it runs.
+
+use std::sync::{PoisonError, RwLock};
+
+use crate::{ALGORITHMS, Algorithm, AlgorithmError};
+
+/// Algorithms of the program's own, in the order in which they were added.
+static OWN: RwLock<Vec<&'static dyn Algorithm>> = RwLock::new(Vec::new());
+
+/// Returns the algorithms of the catalog, then those that were added.
+pub fn algorithms() -> Vec<&'static dyn Algorithm> {
+    let own = OWN.read().unwrap_or_else(PoisonError::into_inner);
+    ALGORITHMS.iter().chain(own.iter()).copied().collect()
+}
+
+/// Adds an algorithm for the rest of the process. It replaces one of the same name that was added before; plans that were
+/// made with that one keep it.
+///
+/// # Errors
+/// The catalog has an algorithm of that name.
+pub fn register(algorithm: Box<dyn Algorithm>) -> Result<(), AlgorithmError> {
+    let name = algorithm.info().name;
+    if ALGORITHMS.iter().any(|a| a.name() == name) {
+        return Err(AlgorithmError::Taken { algorithm: name });
+    }
+    let mut own = OWN.write().unwrap_or_else(PoisonError::into_inner);
+    own.retain(|a| a.name() != name);
+    // Plans hold algorithms without a lifetime, so what is added stays in memory.
+    own.push(Box::leak(algorithm));
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Algorithms whose schedules a function of Python makes.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::{prelude::*, types::PyDict};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Size, register};
+use unisono_collective::{Collective, Kind};
+use unisono_lower::{GridPlacement, Placed, Placement};
+use unisono_machine::Grid;
+use unisono_schedule::verify::{Method, verify};
+
+use crate::{
+    errors::{UnsupportedError, input},
+    schedule::Schedule,
+};
+
+struct OwnAlgorithm {
+    info: &'static Info,
+    /// Settings that the planner ranks.
+    candidates: Vec<Params>,
+    function: Py<PyAny>,
+    /// The schedule of the last case: a plan asks for its size, its time and itself.
+    last: Mutex<Option<(Key, Result<Placed, AlgorithmError>)>>,
+}
+
+type Key = (Collective, Grid, Params);
+
+impl Algorithm for OwnAlgorithm {
+    fn info(&self) -> &'static Info {
+        self.info
+    }
+
+    /// Only the function knows, so a schedule that it refuses is refused when it is built.
+    fn supports(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
+        Ok(())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let key = (case.collective, case.grid(), params.clone());
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((asked, made)) if *asked == key => made.clone(),
+            _ => {
+                // The function may plan with the same algorithm, so that the lock is not held while it runs.
+                drop(last);
+                let made = self.make(case, params);
+                last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Some((key, made.clone()));
+                made
+            }
+        }
+    }
+
+    /// Of a function that fails it is 0, so that nobody leaves the failure out as too large.
+    fn size(&self, case: &Case, params: &Params) -> Size {
+        let instructions = self.build(case, params).map_or(0, |placed| placed.schedule.instr_count() as u64);
+        Size { instructions: Some(instructions), ..Size::default() }
+    }
+
+    fn candidates(&self, _case: &Case) -> Vec<Params> {
+        self.candidates.clone()
+    }
+}
+
+impl OwnAlgorithm {
+    /// Calls the function and proves what it makes.
+    fn make(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        let algorithm = self.info.name;
+        let fault = |message: String| AlgorithmError::Own { algorithm, message };
+        let c = case.collective;
+        let made = Python::attach(|py| -> Result<Placed, PyErr> {
+            let asked = PyDict::new(py);
+            asked.set_item("collective", c.kind.name())?;
+            asked.set_item("ranks", c.ranks)?;
+            asked.set_item("elements", c.elements)?;
+            asked.set_item("root", c.root)?;
+            asked.set_item("dtype", c.dtype.name())?;
+            asked.set_item("op", c.operator.name())?;
+            let grid = case.grid();
+            asked.set_item("shape", if grid.is_line() { vec![grid.cols] } else { vec![grid.rows, grid.cols] })?;
+            let own = PyDict::new(py);
+            for (name, value) in params.iter() {
+                own.set_item(name, value)?;
+            }
+            let made = self.function.bind(py).call1((asked, own))?;
+            let made = made.cast::<Schedule>().map_err(PyErr::from)?;
+            let file = made.get().file();
+            Ok(Placed { schedule: file.schedule.clone(), placement: file.placement.clone() })
+        });
+        let Placed { schedule, placement } = made.map_err(|error| {
+            Python::attach(|py| {
+                let text = error.value(py).to_string();
+                if error.is_instance_of::<UnsupportedError>(py) {
+                    return AlgorithmError::Unsupported { algorithm, reason: text };
+                }
+                let kind = error.get_type(py).name().map_or_else(|_| "an error".to_owned(), |name| name.to_string());
+                fault(format!("failed: {kind}: {text}"))
+            })
+        })?;
+        if *schedule.collective() != c {
+            let words = |c: &Collective| {
+                let (kind, operator, dtype) = (c.kind, c.operator.name(), c.dtype.name());
+                format!("{kind} ({operator}) of {} {dtype} on {} ranks, root {}", c.elements, c.ranks, c.root)
+            };
+            return Err(fault(format!("was asked for {}, and made {}", words(&c), words(schedule.collective()))));
+        }
+        let proof = verify(&schedule, Method::Auto);
+        if let Some(found) = proof.diagnostics.first() {
+            return Err(fault(format!("makes a schedule that is wrong: {found}")));
+        }
+        if schedule.node_count() > c.ranks as usize {
+            return Err(fault("uses switches, which only algorithms of the catalog place".to_owned()));
+        }
+        Ok(match case.place {
+            Place::Grid { grid, .. } => match placement {
+                Some(Placement::Grid(own)) if own.grid == grid => Placed::on_grid(schedule, own),
+                _ => Placed::on_grid(schedule, GridPlacement::new(grid)),
+            },
+            _ => Placed::among_ranks(schedule),
+        })
+    }
+}
+
+/// Adds an algorithm to the registry: `function(case, params)` returns a schedule, where `case` has `collective`, `ranks`,
+/// `elements`, `root`, `dtype`, `op` and `shape`. `params` lists names with the values that are accepted, in words;
+/// `candidates` the settings that are ranked. `wafer` and `messages` say on which machines it runs.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the parts of an entry of the registry")]
+#[expect(clippy::needless_pass_by_value, reason = "what the Python function is given")]
+pub fn register_algorithm(
+    name: String,
+    collectives: Vec<String>,
+    summary: String,
+    reference: String,
+    params: Vec<(String, String)>,
+    candidates: Vec<Vec<(String, String)>>,
+    wafer: bool,
+    messages: bool,
+    function: Py<PyAny>,
+) -> PyResult<()> {
+    let kinds = collectives.iter().map(|c| c.parse()).collect::<Result<Vec<Kind>, _>>().map_err(input)?;
+    let means = [(wafer, Means::Grid), (messages, Means::Messages)];
+    let params = params.into_iter().map(|(name, values)| Param { name: keep(name), values: keep(values) });
+    // The registry holds its entries for the rest of the process.
+    let info: &'static Info = Box::leak(Box::new(Info {
+        name: keep(name),
+        summary: keep(summary),
+        reference: keep(reference),
+        collectives: Vec::leak(kinds),
+        params: Vec::leak(params.collect()),
+        needs: Vec::leak(means.into_iter().filter_map(|(on, means)| on.then_some(means)).collect()),
+        composed: false,
+    }));
+    let settings = |own: &Vec<(String, String)>| own.iter().fold(Params::new(), |all, (k, v)| all.with(k, v));
+    let candidates = candidates.iter().map(settings).collect();
+    register(Box::new(OwnAlgorithm { info, candidates, function, last: Mutex::new(None) })).map_err(input)
+}
+
+fn keep(text: String) -> &'static str {
+    String::leak(text)
+}

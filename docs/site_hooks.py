@@ -1,0 +1,79 @@
+"""What mkdocs.yml adds to the pages of this folder: pages from the root, and one page for each algorithm."""
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))
+import algorithm_pages
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Pages that lie at the root of the project, and their names on the site.
+FROM_ROOT = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "ARCHITECTURE.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+}
+#: What lets the search run without a server. The theme takes it from a network, and this site has its own copy.
+SHIM = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
+_SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
+_SHIM_OF_SITE = "assets/iframe-worker.js"
+_LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that are not files of this folder."""
+    own = [file for file in files if file.src_uri != "README.md"]
+    made = [File.generated(config, at, content=(ROOT / name).read_text()) for name, at in FROM_ROOT.items()]
+    made += [
+        File.generated(config, f"algorithms/{name}.md", content=text) for name, text in algorithm_pages.pages().items()
+    ]
+    made.append(File.generated(config, _SHIM_OF_SITE, content=SHIM.read_text()))
+    for file in made:
+        file.inclusion = file.inclusion.NOT_IN_NAV if file.src_uri.startswith("algorithms/") else file.inclusion
+    return Files([*own, *made])
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Turns links that are right among the files of the project into those of the site."""
+    at = page.file.src_uri
+    source = next((name for name, where in FROM_ROOT.items() if where == at), f"docs/{at}")
+    if at == "algorithms.md":
+        return re.sub(r"^\| `([^`]+)` \|", r"| [`\1`](algorithms/\1.md) |", markdown, flags=re.MULTILINE)
+
+    def turned(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
+        on_site = FROM_ROOT.get(target, target.removeprefix("docs/"))
+        if files.get_file_from_path(on_site) is None and not (ROOT / "docs" / on_site).is_file():
+            # A file of the project that is no page: its name stays, without a link.
+            return "]" + "\0"
+        return link[1] + posixpath.relpath(on_site, posixpath.dirname(at) or ".") + link[3]
+
+    turned_text = _LINK.sub(turned, markdown) if not at.startswith("algorithms/") else markdown
+    return re.sub(r"!?\[([^\]]*)\]\0", r"\1", turned_text)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
+    """Takes what the theme would load from a network from the site instead."""
+    here = posixpath.dirname(page.file.dest_uri) or "."
+    return output.replace(_SHIM_OF_THEME, posixpath.relpath(_SHIM_OF_SITE, here))
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:  # noqa: ARG001
+    """The same for the page of addresses that do not exist."""
+    return output.replace(_SHIM_OF_THEME, _SHIM_OF_SITE)
+
+
+def on_config(config: MkDocsConfig) -> Any:
+    """The version of the project stands in the foot of each page."""
+    import unisono
+
+    config.copyright = f"Unisono {unisono.__version__}"
+    return config

@@ -1,0 +1,97 @@
+"""`unisono view`: a page that shows a file or a plan in a browser."""
+
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+
+import unisono
+from unisono import InputError, Plan, UnsupportedError
+from unisono.base.files import check_writable, is_file
+from unisono.cli._options import Request, json_option, limit_options, maybe_file_or_plan_options, schedule_of
+from unisono.cli._output import print_json, print_lines, working
+from unisono.cli._sources import VIEWED_FILE, refuse_unused
+
+__all__ = ["view"]
+
+#: The sizes beside the one that is planned, as factors of it.
+_FACTORS = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 4, 16, 64, 256)
+#: Larger than this, other sizes are not planned: a page should not take longer than its plan by much.
+_MOST_RANKS = 1024
+
+
+@click.command()
+@maybe_file_or_plan_options
+@click.option(
+    "-o", "--output", metavar="FILE.html", help="Write the page to this file, and open no browser [a temporary file]."
+)
+@json_option
+@limit_options
+def view(
+    file_or_collective: str | None, machine: str | None, output: str | None, as_json: bool, **options: Any
+) -> None:
+    """Shows FILE, or the schedule planned for COLLECTIVE, as a page in the browser.
+
+    FILE is any file that `unisono show` prints. A schedule is played over time on its machine, with the load of links;
+    a plan shows its candidates at several sizes; a trace is a timeline. The page is one file that needs no network.
+    """
+    if file_or_collective is None:
+        raise click.UsageError("name a file, or a collective with --machine and a size")
+    if output is not None:
+        if not output.lower().endswith((".html", ".htm")):
+            raise InputError(f"'{output}' is no name of a page; accepted are names that end in .html")
+        check_writable(output, file_or_collective)
+    path = output or str(Path(tempfile.mkdtemp(prefix="unisono-")) / "view.html")
+    if is_file(file_or_collective) and machine is None:
+        refuse_unused(VIEWED_FILE)
+        with working("drawing"):
+            unisono.view(Path(file_or_collective), path)
+    elif is_file(file_or_collective):
+        unisono.view(schedule_of(file_or_collective, machine, options, "draw"), path)
+    else:
+        request = _request(file_or_collective, machine, options)
+        plan = request.plan()
+        with working("planning other sizes"):
+            others = _others(request, plan)
+        unisono.view(plan, path, sizes=others)
+    opened = output is None and webbrowser.open(Path(path).as_uri())
+    if as_json:
+        print_json({"file": path, "bytes": Path(path).stat().st_size, "opened": opened})
+        return
+    print_lines(f"wrote {path}" + ("" if opened or output else ": no browser was found here; open the file in one"))
+
+
+def _request(collective: str, machine: str | None, options: dict[str, Any]) -> Request:
+    if machine is None:
+        raise InputError(f"there is no file '{collective}'; to draw a collective as planned, --machine must say where")
+    return Request(collective=collective, machine=machine, **options)
+
+
+def _others(request: Request, plan: Plan) -> list[Plan]:
+    """The same request at other sizes, where it can be planned."""
+    elements = plan.schedule.elements
+    if plan.schedule.ranks > _MOST_RANKS or elements == 0:
+        return []
+    found = []
+    for count in sorted({round(request.count() * factor) for factor in _FACTORS} - {request.count(), 0}):
+        try:
+            found.append(_at(request, count))
+        except (InputError, UnsupportedError):
+            continue
+    return found
+
+
+def _at(request: Request, elements: int) -> Plan:
+    return unisono.plan(
+        request.collective,
+        request.sized_machine(),
+        elements=elements,
+        dtype=request.dtype,
+        op=request.op,
+        root=request.root,
+        algorithm=request.algorithm,
+        params=dict(request.param) or None,
+        model=request.model,
+    )

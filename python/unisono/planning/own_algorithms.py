@@ -1,0 +1,122 @@
+"""Algorithms written in Python, which plans, sweeps and tuning rank beside those of the registry."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeVar
+
+from unisono._core import InputError, Schedule, ScheduleBuilder, register_algorithm
+from unisono.base import names
+from unisono.base.messages import shown
+
+__all__ = ["AlgorithmCase", "algorithm"]
+
+#: Settings of the parameters that the planner ranks at most.
+_MOST_SETTINGS = 256
+_NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_KINDS = {"wafer": (True, False), "ranks": (False, True)}
+
+
+@dataclass(frozen=True)
+class AlgorithmCase:
+    """What a schedule is asked for: one collective of one size, on a place of one shape."""
+
+    collective: str
+    ranks: int
+    #: Elements of the vector: of the whole one for broadcast, reduce, allreduce and scan, else of one rank's block.
+    elements: int
+    root: int
+    dtype: str
+    op: str
+    #: ``(ranks,)``, or ``(rows, columns)`` of a grid of PEs, where rank ``k`` is PE ``k`` in row-major order.
+    shape: tuple[int, ...]
+
+    def builder(self) -> ScheduleBuilder:
+        """A builder for a schedule of this case."""
+        return ScheduleBuilder(
+            self.ranks,
+            self.elements,
+            collective=self.collective,
+            root=self.root,
+            dtype=self.dtype,
+            operator=self.op,
+        )
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Schedule])
+
+
+def algorithm(
+    name: str,
+    *,
+    collectives: Iterable[str],
+    on: Sequence[str] = ("ranks",),
+    params: Mapping[str, Sequence[object]] | None = None,
+    summary: str = "an algorithm of the user's own",
+    reference: str = "",
+) -> Callable[[_Function], _Function]:
+    """Adds a function that makes schedules to the registry of algorithms, for the rest of the process.
+
+    The function takes an :class:`AlgorithmCase`, and one keyword for each parameter, as text; it returns a schedule.
+    Where it has none for a case, it raises :class:`unisono.UnsupportedError`. ``on`` says where such schedules run:
+    ``"ranks"`` that exchange messages, on clusters and networks, or a ``"wafer"``. ``params`` lists the values of each
+    parameter that the planner ranks. Every schedule is proved before it is ranked; another exception of the function,
+    or a schedule that is wrong, ends the plan with an error. A second function of the same name replaces the first.
+
+    >>> import unisono as un
+    >>> @un.algorithm("to-zero-and-back", collectives=["allreduce"])
+    ... def to_zero_and_back(case):
+    ...     b, others = case.builder(), range(1, case.ranks)
+    ...     there = [b.stream(rank, [0]) for rank in others]
+    ...     back = [b.stream(0, [rank]) for rank in others]
+    ...     b.combine(0, [b.input(0)[:], *there], [b.output(0)[:], *back])
+    ...     for rank, up, down in zip(others, there, back):
+    ...         b.combine(rank, [b.input(rank)[:]], [up])
+    ...         b.combine(rank, [down], [b.output(rank)[:]])
+    ...     return b.build()
+    >>> un.plan("allreduce", "archer", shape=4, elements=8, algorithm="to-zero-and-back").algorithm
+    'to-zero-and-back'
+
+    Raises:
+        InputError: a name that the registry has, or that is no name; a collective or a kind that does not exist.
+
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError(f"{shown(name)} is no name of an algorithm; accepted are words as in 'my-ring'")
+    kinds = [names.collective(kind) for kind in ([collectives] if isinstance(collectives, str) else collectives)]
+    if not kinds:
+        raise InputError(f"algorithm '{name}' is for no collective")
+    places = [on] if isinstance(on, str) else list(on)
+    for place in places:
+        if place not in _KINDS:
+            raise InputError(f"algorithm '{name}' is on {shown(place)}; accepted are ranks and wafer")
+    values = {str(key): [str(value) for value in found] for key, found in (params or {}).items()}
+    settings = [list(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+    if not 1 <= len(settings) <= _MOST_SETTINGS:
+        raise InputError(
+            f"the parameters of algorithm '{name}' have {len(settings)} settings; accepted are 1 to {_MOST_SETTINGS}"
+        )
+
+    def add(function: _Function) -> _Function:
+        def call(case: dict[str, Any], given: dict[str, str]) -> Schedule:
+            made = function(AlgorithmCase(**{**case, "shape": tuple(case["shape"])}), **given)
+            if not isinstance(made, Schedule):
+                raise InputError(f"it returned {shown(made)}, and must return a schedule")
+            return made
+
+        register_algorithm(
+            name,
+            kinds,
+            summary,
+            reference or f"function {function.__qualname__} of {function.__module__}",
+            [(key, ", ".join(found)) for key, found in values.items()],
+            settings,
+            "wafer" in places,
+            "ranks" in places,
+            call,
+        )
+        names.forget_algorithms()
+        return function
+
+    return add

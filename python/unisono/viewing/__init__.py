@@ -1,0 +1,5 @@
+"""Pages that show files, schedules, plans and machines in a browser."""
+
+from unisono.viewing.subjects import view
+
+__all__ = ["view"]

@@ -1,0 +1,41 @@
+"""The panel of a network: one plane with its accelerators, switches and cables."""
+
+from typing import Any
+
+from unisono._core import Machine, plane
+from unisono.viewing import places
+
+__all__ = ["MOST_NODES", "panel"]
+
+#: Nodes of a picture.
+MOST_NODES = 4096
+_CABLES = ("board", "DAC", "AOC")
+
+
+def panel(machine: Machine) -> dict[str, Any] | None:
+    """The plane of a network; None for another machine, or for a network with too many nodes for a picture."""
+    if machine.kind != "network":
+        return None
+    found = plane(machine)
+    if found["nodes"] > MOST_NODES:
+        return None
+    count, a, b = found["accelerators"], found["a"].tolist(), found["b"].tolist()
+    kinds = ", ".join(f"{name}: {int((found['kind'] == k).sum())}" for k, name in enumerate(_CABLES))
+    at = places.network(machine, count, found["nodes"], list(zip(a, b, strict=True)))
+    return {
+        "kind": "map",
+        "title": "One plane",
+        "note": f"{count} accelerators, {found['nodes'] - count} switches, {len(a)} cables ({kinds})",
+        "unit": "steps",
+        "last": 0.0,
+        "amount": "elements",
+        "nodes": {
+            "label": [f"accelerator {k}" if k < count else f"switch {k}" for k in range(found["nodes"])],
+            "type": ["rank" if k < count else "switch" for k in range(found["nodes"])],
+            "x": [x for x, _ in at],
+            "y": [y for _, y in at],
+        },
+        "links": {"source": a, "target": b, "load": None, "unit": "packets"},
+        "phases": [],
+        "moves": {"source": [], "target": [], "amount": [], "phase": [], "start": [], "end": []},
+    }

@@ -1,0 +1,43 @@
+"""One page of HTML that holds its data, its program and its style, and asks nothing of a network."""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from unisono._core import UnsupportedError, __version__
+
+__all__ = ["page"]
+
+#: The program of the page, which Vite makes from the sources in the folder `web`.
+_PROGRAM, _STYLE = "view.js", "view.css"
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+
+
+def page(title: str, form: str, facts: Mapping[str, Any], panels: Sequence[Mapping[str, Any]]) -> str:
+    """The page of a subject: its facts, and its panels in order.
+
+    Raises:
+        UnsupportedError: this installation has no program for pages.
+
+    """
+    data = {"title": title, "form": form, "facts": facts, "panels": panels, "version": __version__}
+    # In a script only "<" can begin something that a browser takes for the end of it.
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)} - Unisono</title>\n<style>{_part(_STYLE)}</style>\n</head>\n<body>\n"
+        '<div id="page"><noscript>This page needs JavaScript.</noscript></div>\n'
+        f'<script type="application/json" id="data">{text}</script>\n<script>{_part(_PROGRAM)}</script>\n'
+        "</body>\n</html>\n"
+    )
+
+
+def _part(name: str) -> str:
+    part = files("unisono").joinpath("_web", name)
+    if not part.is_file():
+        raise UnsupportedError("this installation has no program for pages; in a checkout, 'make build' makes it")
+    return part.read_text(encoding="utf-8")

@@ -1,0 +1,113 @@
+"""Which panels a subject has: a file, a schedule, a plan or a machine; see :func:`view`."""
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unisono._core import InputError, Machine, Plan, Schedule
+from unisono.base.files import MOST_DESCRIPTION_BYTES, check_writable, load, read_json, read_text, title, write
+from unisono.base.messages import shown
+from unisono.contents import Contents, contents
+from unisono.machines.descriptions import machine
+from unisono.viewing import candidates, machines, schedules, traces
+from unisono.viewing.page import page
+
+__all__ = ["view"]
+
+_Seen = tuple[dict[str, Any], list[dict[str, Any]]]
+
+
+def view(
+    subject: Schedule | Plan | Machine | str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    sizes: Sequence[Plan] = (),
+) -> str:
+    """A page of HTML that shows a schedule, a plan, a machine or a file; it is written to ``path`` where one is given.
+
+    A schedule is played over time on its machine, with the load of each link. A plan also shows its candidates, beside
+    those of the plans in ``sizes``, which are of the same collective at other sizes. A file may be anything that
+    :func:`unisono.contents.contents` reads. The page is one file and needs no network.
+
+    Raises:
+        InputError: no such subject or file, or a path that cannot be written.
+        UnsupportedError: this installation has no program for pages.
+        VerifyError: the schedule is refused.
+        SimulationError: the schedule got stuck on its machine.
+
+    """
+    if path is not None:
+        check_writable(path)
+    match subject:
+        case Schedule():
+            made = _page(f"{subject.collective} by {subject.origin}", "schedule", schedules.panels(subject))
+        case Plan():
+            made = _page(f"{subject.collective} by {subject.algorithm}", "plan", _plan(subject, sizes))
+        case Machine():
+            made = _page(subject.name, "machine", _machine(subject))
+        case str() | os.PathLike():
+            made = _file(subject)
+        case _:
+            raise InputError(f"{shown(subject)} is neither a schedule, a plan, a machine nor the name of a file")
+    if path is not None:
+        write(path, made)
+    return made
+
+
+def _page(name: str, form: str, seen: _Seen) -> str:
+    return page(name, form, *seen)
+
+
+def _plan(plan: Plan, sizes: Sequence[Plan]) -> _Seen:
+    facts, panels = schedules.panels(plan.schedule)
+    plans = sorted((plan, *sizes), key=lambda other: other.schedule.elements)
+    reports, chosen = [other.report() for other in plans], plans.index(plan)
+    return facts, [*panels, candidates.of_reports(reports, chosen)]
+
+
+def _machine(found: Machine) -> _Seen:
+    panel = machines.panel(found)
+    return _flat(found.describe()), [] if panel is None else [panel]
+
+
+def _file(path: str | os.PathLike[str]) -> str:
+    found = contents(path)
+    name = os.fspath(path)
+    match found.form:
+        case "schedule":
+            seen = schedules.panels(load(name))
+        case "machine":
+            seen = _machine(machine(Path(name)))
+        case "trace":
+            seen = found.facts, [traces.panel(read_json(name)), _table(found)]
+        case "sweep":
+            rows = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
+            seen = found.facts, [candidates.of_sweep(rows)] if rows else []
+        case "report" if (report := read_json(name)).get("candidates"):
+            seen = _flat(found.facts), [candidates.of_reports([report])]
+        case _:
+            text = [{"kind": "text", "title": "Contents", "text": found.text}] if found.text else []
+            seen = _flat(found.facts), [*([_table(found)] if found.rows else []), *text]
+    return _page(title(Path(name).name), found.form, seen)
+
+
+def _table(found: Contents) -> dict[str, Any]:
+    columns = list(found.rows[0]) if found.rows else []
+    rows = [[row[column] for column in columns] for row in found.rows]
+    return {"kind": "table", "title": "Contents", "columns": columns, "rows": rows}
+
+
+def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of one line each: tables within tables by the names of both, long lists left out."""
+    flat: dict[str, Any] = {}
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name} {inner}": found for inner, found in _flat(value).items()}
+        elif isinstance(value, list | tuple):
+            if len(value) <= 8 and not any(isinstance(item, Mapping | list) for item in value):
+                flat[name] = ", ".join(map(str, value))
+        elif not (isinstance(value, str) and "\n" in value):
+            flat[name] = value
+    return flat

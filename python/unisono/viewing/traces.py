@@ -1,0 +1,47 @@
+"""The panel of a trace: a row a track, a bar an event. The format is Chrome's trace events."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unisono._core import InputError
+
+__all__ = ["panel"]
+
+#: Events whose bars a page holds.
+_MOST_EVENTS = 400_000
+
+
+def panel(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """The timeline of a trace; a trace of a wafer counts cycles, others microseconds.
+
+    Raises:
+        InputError: it has more events than a page holds.
+
+    """
+    events: Sequence[Mapping[str, Any]] = trace["traceEvents"]
+    if len(events) > _MOST_EVENTS:
+        raise InputError(f"the trace has {len(events)} events; at most {_MOST_EVENTS} are drawn: trace fewer nodes")
+    named = {(e.get("pid"), e.get("tid")): e["args"]["name"] for e in events if e.get("name") == "thread_name"}
+    spans = [event for event in events if event.get("ph") == "X"]
+    keys = dict.fromkeys((event.get("pid"), event.get("tid")) for event in spans)
+    order = sorted(keys, key=lambda key: (str(key[0]), key[1] if isinstance(key[1], int) else 0, str(key[1])))
+    track = {key: at for at, key in enumerate(order)}
+    by_cycle = "cycles" in trace.get("otherData", {})
+    # A microsecond of a wafer's trace stands for a cycle.
+    scale, unit = (1.0, "cycles") if by_cycle else (1e3, "ns")
+    rows = sorted(
+        (track[e.get("pid"), e.get("tid")], scale * e["ts"], scale * (e["ts"] + e["dur"]), e["name"]) for e in spans
+    )
+    return {
+        "kind": "timeline",
+        "title": "Trace",
+        "unit": unit,
+        "last": max((end for _, _, end, _ in rows), default=0.0),
+        "tracks": [str(named.get(key, f"track {key[1]}")) for key in order],
+        "spans": {
+            "track": [row[0] for row in rows],
+            "start": [row[1] for row in rows],
+            "end": [row[2] for row in rows],
+            "name": [str(row[3]) for row in rows],
+        },
+    }

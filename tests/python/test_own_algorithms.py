@@ -1,0 +1,228 @@
+"""Algorithms written in Python rank beside those of the registry, and are refused where they are wrong."""
+
+import subprocess
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono import _core
+
+from .conftest import PROGRAM, call, json_of
+
+Function = Callable[..., un.Schedule]
+SOURCE = '''"""An allreduce through rank 0."""
+import unisono as un
+import beside
+
+
+@un.algorithm("through-zero", collectives=["allreduce"], on=["ranks", "wafer"], summary=beside.SUMMARY)
+def through_zero(case):
+    b, others = case.builder(), range(1, case.ranks)
+    there = [b.stream(rank, [0]) for rank in others]
+    back = [b.stream(0, [rank]) for rank in others]
+    b.combine(0, [b.input(0)[:], *there], [b.output(0)[:], *back])
+    for rank, up, down in zip(others, there, back):
+        b.combine(rank, [b.input(rank)[:]], [up])
+        b.combine(rank, [down], [b.output(rank)[:]])
+    return b.build()
+'''
+_numbers = count()
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test has: algorithms stay for the rest of the process."""
+    return f"own-{next(_numbers)}"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (tmp_path / "own.py").write_text(SOURCE)
+    (tmp_path / "beside.py").write_text('SUMMARY = "all to rank 0, and back"\n')
+    return tmp_path / "own.py"
+
+
+def ring(case: un.AlgorithmCase, first: str = "0") -> un.Schedule:
+    """An allgather around a ring, each block on its own; all streams of a rank are its neighbour's."""
+    b, p = case.builder(), case.ranks
+    if p < 2:
+        raise un.UnsupportedError("a ring has at least two ranks")
+    start, n = int(first), case.elements
+    streams = [b.stream(rank, [(rank + 1) % p]) for rank in range(p)]
+    for rank in range(p):
+        out = b.output(rank)
+        b.combine(rank, [b.input(rank)[:]], [streams[rank], out[rank * n : (rank + 1) * n]])
+        for step in range(1, p):
+            block = (rank - step) % p
+            passed_on = [streams[rank]] if step < p - 1 else []
+            b.combine(rank, [streams[rank - 1]], [out[block * n : (block + 1) * n], *passed_on])
+    assert start in (0, 1)
+    return b.build()
+
+
+@pytest.mark.parametrize(
+    ("machine", "shape"), [("archer", (6,)), ("hx2mesh-small", (2, 4)), ("dgx-h100", None), ("paper-sim", (5,))]
+)
+def test_an_own_algorithm_ranks_where_the_same_of_the_registry_does(
+    machine: str, shape: tuple[int, ...] | None, name: str
+) -> None:
+    un.algorithm(name, collectives=["allgather"])(ring)
+    where = un.machine(machine, shape)
+    own = un.plan("allgather", where, elements=96, algorithm=name)
+    assert own.schedule.verify().holds
+    assert un.simulate(own.schedule).seconds == pytest.approx(own.predicted["seconds"], rel=0.25)
+    ranked = un.plan("allgather", where, elements=96).candidates
+    assert [c["algorithm"] for c in ranked].count(name) == 1
+    seconds = [c["seconds"] for c in ranked]
+    assert seconds == sorted(seconds)
+
+
+def test_settings_of_parameters_are_ranked(name: str) -> None:
+    un.algorithm(name, collectives="allgather", params={"first": [0, 1]})(ring)
+    found = [
+        c["params"] for c in un.plan("allgather", "archer", shape=4, elements=8).candidates if c["algorithm"] == name
+    ]
+    assert sorted(p["first"] for p in found) == ["0", "1"]
+    assert un.plan("allgather", "archer", shape=4, elements=8, algorithm=name, params={"first": "1"}).params == {
+        "first": "1"
+    }
+    with pytest.raises(un.InputError, match="has no parameter 'last'"):
+        un.plan("allgather", "archer", shape=4, elements=8, algorithm=name, params={"last": "1"})
+    assert next(a for a in un.algorithms() if a["name"] == name)["params"] == [{"name": "first", "values": "0, 1"}]
+
+
+def test_the_second_of_one_name_replaces_the_first(name: str) -> None:
+    un.algorithm(name, collectives=["allgather"], summary="one")(ring)
+    un.algorithm(name, collectives=["allgather"], summary="two")(ring)
+    assert [a["summary"] for a in un.algorithms() if a["name"] == name] == ["two"]
+
+
+def test_a_case_without_a_schedule_is_left_out_and_named_says_why(name: str) -> None:
+    un.algorithm(name, collectives=["allgather"])(ring)
+    assert name not in {c["algorithm"] for c in un.plan("allgather", "archer", shape=1, elements=8).candidates}
+    with pytest.raises(un.UnsupportedError, match="a ring has at least two ranks"):
+        un.plan("allgather", "archer", shape=1, elements=8, algorithm=name)
+
+
+def wrong(case: un.AlgorithmCase) -> un.Schedule:
+    b = case.builder()
+    for rank in range(case.ranks):
+        b.combine(rank, [b.input(rank)[:]], [b.output(rank)[:]])
+    return b.build()
+
+
+def smaller(case: un.AlgorithmCase) -> un.Schedule:
+    b = un.ScheduleBuilder(1, 1, collective="scan")
+    b.combine(0, [b.input(0)[:]], [b.output(0)[:]])
+    return b.build()
+
+
+def failing(case: un.AlgorithmCase) -> un.Schedule:
+    raise ZeroDivisionError("by nothing")
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (wrong, "makes a schedule that is wrong: incomplete"),
+        (smaller, "was asked for scan .* of 8 f32 on 4 ranks, root 0, and made scan .* of 1 f32 on 1 ranks"),
+        (failing, "failed: ZeroDivisionError: by nothing"),
+        (lambda case: "no schedule", "failed: InputError: it returned 'no schedule', and must return a schedule"),
+    ],
+)
+def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, name: str) -> None:
+    un.algorithm(name, collectives=["scan"])(function)
+    try:
+        for chosen in (None, name):
+            with pytest.raises(un.InputError, match=f"(?s)'{name}' {words}"):
+                un.plan("scan", "archer", shape=4, elements=8, algorithm=chosen)
+    finally:
+        un.algorithm(name, collectives=["scan"])(unsupported)
+
+
+def unsupported(case: un.AlgorithmCase) -> un.Schedule:
+    """Takes the place of an algorithm that other tests must not meet."""
+    raise un.UnsupportedError("no case")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"name": "ring"}, "'ring' is an algorithm of the catalog"),
+        ({"name": "Own Ring"}, "no name of an algorithm"),
+        ({"collectives": ["allgathr"]}, "did you mean allgather"),
+        ({"collectives": []}, "for no collective"),
+        ({"on": ["switches"]}, "accepted are ranks and wafer"),
+        ({"params": {"a": range(100), "b": range(100)}}, "10000 settings"),
+        ({"params": {"a": []}}, "0 settings"),
+    ],
+)
+def test_wrong_entries_are_refused(options: dict[str, object], words: str) -> None:
+    given = {"name": "own-entry", "collectives": ["allgather"], **options}
+    with pytest.raises(un.InputError, match=words):
+        un.algorithm(**given)(ring)  # type: ignore[arg-type]
+    assert not [a for a in un.algorithms() if a["name"] == "own-entry"]
+
+
+def test_the_program_loads_files_of_algorithms(script: Path, tmp_path: Path) -> None:
+    def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(PROGRAM), "--load", str(script), *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    where = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "64")
+    assert "through-zero" in program("plan", *where).stdout
+    assert "all to rank 0, and back" in program("algorithms", "--collective", "allreduce").stdout
+    program("plan", *where, "--algorithm", "Through_Zero", "--serve", "all", "-o", "own.plan")
+    (row,) = json_of("show", str(tmp_path / "own.plan"))["rows"]
+    assert row["algorithm"] == "through-zero"
+    wafer = program("plan", "allreduce", "--machine", "wse2", "--shape", "2x2", "--elements", "4", "--all").stdout
+    assert "through-zero" in wafer
+    swept = program(
+        "sweep",
+        "allreduce",
+        "--machine",
+        "archer",
+        "--shapes",
+        "4",
+        "--elements",
+        "1",
+        "--algorithms",
+        "through-zero,ring",
+        "--jobs",
+        "2",
+    )
+    assert "through-zero" in swept.stdout
+
+
+def test_tuning_proposes_own_algorithms(name: str) -> None:
+    un.algorithm(name, collectives=["allgather"])(ring)
+    where = un.machine("archer", 4)
+    (proposed,) = _core.worthwhile("allgather", where, [64], [4], 100)
+    assert name in proposed
+    plan = _core.propose("allgather", where, 4, 64, name)
+    assert plan is not None
+    assert plan.algorithm == name
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "adds no algorithm"),
+        ("1 / 0", "failed: ZeroDivisionError"),
+        ("raise SystemExit(3)", "ended the program"),
+        ("import unisono\nunisono.algorithm('ring', collectives=['scan'])(print)", "of the catalog"),
+    ],
+)
+def test_files_that_add_nothing_are_refused(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(text)
+    ran = call("--load", str(file), "algorithms")
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+
+
+def test_a_missing_file_is_named() -> None:
+    ran = call("--load", "nowhere.py", "algorithms")
+    assert (ran.code, ran.err) == (2, "error: there is no file 'nowhere.py' to load\n")

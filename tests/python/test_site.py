@@ -1,0 +1,65 @@
+"""The site of the documentation: it builds without a warning, asks nothing of a network, and its search finds pages."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+
+from .conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    return folder
+
+
+def test_every_document_and_algorithm_has_a_page(site: Path) -> None:
+    pages = {str(path.relative_to(site).with_suffix("")) for path in site.glob("**/*.html")}
+    folder = ROOT / "docs"
+    documents = {str(path.relative_to(folder).with_suffix("")) for path in folder.glob("**/*.md")}
+    wanted = {name.removesuffix("README") + "index" if name.endswith("README") else name for name in documents}
+    assert wanted <= pages
+    assert {f"algorithms/{about['name']}" for about in un.algorithms()} <= pages
+    text = (site / "algorithms.html").read_text()
+    assert all(f'href="algorithms/{about["name"]}.html"' in text for about in un.algorithms())
+
+
+def test_pages_of_algorithms_say_where_they_are_best(site: Path) -> None:
+    text = (site / "algorithms" / "dissemination.html").read_text()
+    assert "<svg" in text
+    plan = un.plan("allreduce", un.machine("archer", 16), bytes=64)
+    best = (site / "algorithms" / f"{plan.algorithm}.html").read_text()
+    assert re.search(r"16 ranks.*?allreduce of 64 B", best, re.DOTALL)
+
+
+def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
+    for page in site.glob("**/*.html"):
+        loaded = re.findall(
+            r"""<(?:script|img|link|iframe)[^>]*(?:src|href)=["']?(https?:[^"' >]+)""", page.read_text()
+        )
+        # The address of a page itself, of which a browser loads nothing.
+        assert not loaded, page
+
+
+def test_the_search_finds_a_word(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((site / "index.html").as_uri())
+    page.locator(".md-search__input").wait_for(state="attached")
+    page.keyboard.press("/")
+    page.keyboard.type("dissemination")
+    page.locator(".md-search-result__item").first.wait_for()
+    assert any("dissemination" in text for text in page.locator(".md-search-result__item").all_text_contents())
+    assert not [url for url in asked if not url.startswith(("file:", "blob:", "data:"))]
+    page.close()

@@ -1,0 +1,269 @@
+"""Pages: what they hold, what is refused, and what a browser shows.
+
+With ``UNISONO_RECORD=1`` in the environment the picture of the documentation is taken anew.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+from playwright.sync_api import Browser, Page
+
+from .conftest import ROOT, call, json_of
+
+#: A machine of each kind, and how its simulator times transfers.
+KINDS = (("wse2", (4, 4), "cycles"), ("archer", (8,), "ns"), ("hx2mesh-small", (4, 4), "ns"), ("piuma", None, "steps"))
+
+
+def data_of(html: str) -> Any:
+    """The data that a page holds."""
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    return json.loads(found)
+
+
+def panel(html: str, kind: str) -> Any:
+    (found,) = [panel for panel in data_of(html)["panels"] if panel["kind"] == kind]
+    return found
+
+
+def machine(name: str, shape: tuple[int, ...] | None) -> un.Machine:
+    return un.machine(name, nodes=1) if name == "piuma" else un.machine(name, shape)
+
+
+@pytest.mark.parametrize(("name", "shape", "unit"), KINDS)
+@pytest.mark.parametrize("collective", ["allreduce", "broadcast"])
+def test_transfers_are_those_of_the_schedule(
+    name: str, shape: tuple[int, ...] | None, unit: str, collective: str
+) -> None:
+    plan = un.plan(collective, machine(name, shape), elements=64)
+    run = un.simulate(plan.schedule)
+    seen = panel(un.view(plan.schedule), "map")
+    assert seen["unit"] == unit
+    if unit != "steps":
+        assert seen["last"] == (run.cycles if unit == "cycles" else run.nanoseconds)
+    moves = seen["moves"]
+    assert moves["start"] == sorted(moves["start"])
+    assert all(0 <= start <= end <= seen["last"] for start, end in zip(moves["start"], moves["end"], strict=True))
+    # Of all that instructions send to each node, in the schedule's own text of JSON.
+    document = json.loads(plan.schedule.to_json())
+    sent = sum(
+        instruction["length"] * len(document["streams"][sink["stream"]]["sinks"])
+        for program in document["programs"]
+        for lane in program["lanes"]
+        for instruction in lane
+        for sink in instruction["sinks"]
+        if "stream" in sink
+    )
+    amount = sum(moves["amount"])
+    assert amount == (4 * sent if seen["amount"] == "bytes" else sent)
+
+
+def test_links_of_a_wafer_carry_what_the_fabric_counts() -> None:
+    schedule = un.plan("reduce", un.machine("wse2", (4, 6)), elements=48).schedule
+    links = panel(un.view(schedule), "map")["links"]
+    hops = un.simulate(schedule).metrics["hops"].value
+    assert sum(links["load"]) == hops
+    for a, b in zip(links["source"], links["target"], strict=True):
+        assert abs(a // 6 - b // 6) + abs(a % 6 - b % 6) == 1
+
+
+@pytest.mark.parametrize(("name", "shape"), [("hx2mesh-small", (4, 4)), ("dgx-h100", None), ("fattree-small", (40,))])
+def test_links_of_a_network_carry_what_its_packets_cross(name: str, shape: tuple[int, ...] | None) -> None:
+    schedule = un.plan("allgather", un.machine(name, shape), elements=4096).schedule
+    links = panel(un.view(schedule), "map")["links"]
+    assert sum(links["load"]) == un.simulate(schedule).metrics["hops"].value
+
+
+def test_steps_are_the_longest_chains() -> None:
+    """A ring's allgather among P ranks sends P - 1 times, each time what came the time before."""
+    schedule = un.plan("allgather", un.machine("archer", 6), elements=6, algorithm="ring").schedule
+    bare = un.Schedule.parse(re.sub(r"(?m)^(\||machine).*\n?", "", schedule.to_text()))
+    moves = panel(un.view(bare), "map")["moves"]
+    assert sorted(set(moves["end"])) == [1, 2, 3, 4, 5]
+    assert all(moves["start"].count(step) == 6 for step in range(5))
+
+
+def test_candidates_are_those_of_the_plan() -> None:
+    where = un.machine("archer", 16)
+    plans = [un.plan("allreduce", where, elements=n) for n in (16, 4096, 65536)]
+    seen = panel(un.view(plans[1], sizes=[plans[0], plans[2]]), "candidates")
+    assert [point["elements"] for point in seen["points"]] == [16, 4096, 65536]
+    assert seen["chosen"] == 1
+    for plan, point in zip(plans, seen["points"], strict=True):
+        assert [c["value"] for c in point["candidates"]] == [c["seconds"] for c in plan.candidates]
+        assert point["bound"]["value"] == plan.bound["seconds"]
+
+
+def test_a_page_asks_nothing_of_a_network_and_holds_no_code_of_its_subject(tmp_path: Path) -> None:
+    schedule = un.plan("reduce", un.machine("archer", 4), elements=4).schedule
+    file = tmp_path / "<img src=x onerror=alert(1)>.sched"
+    un.save(schedule, file)
+    html = un.view(file)
+    assert "default-src 'none'" in html
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", html)
+    assert "<img" not in html
+    assert data_of(html)["title"] == file.name
+
+
+def test_files_that_show_prints_are_drawn(tmp_path: Path) -> None:
+    plan = un.plan("reduce", un.machine("wse2", (3, 3)), elements=8)
+    un.save(plan.schedule, tmp_path / "reduce.sched")
+    un.simulate(plan.schedule, trace_pes=range(9)).trace(tmp_path / "run.json")
+    (tmp_path / "plan.json").write_text(
+        call("plan", "reduce", "--machine", "wse2", "--shape", "3x3", "--elements", "8", "--json").out
+    )
+    (tmp_path / "own.toml").write_text(un.machine("dgx-h100").to_toml())
+    un.save_plans([(un.plan("allreduce", un.machine("archer", 4), elements=8), 0, None)], tmp_path / "own.plan")
+    call("sweep", "reduce", "--machine", "wse2", "--shapes", "4,8", "--elements", "1,16", "-o", str(tmp_path / "s.csv"))
+    wanted = {
+        "reduce.sched": ["map", "timeline"],
+        "run.json": ["timeline", "table"],
+        "plan.json": ["candidates"],
+        "own.toml": ["map"],
+        "own.plan": ["table"],
+        "s.csv": ["candidates"],
+    }
+    for name, kinds in wanted.items():
+        answer = json_of("view", str(tmp_path / name), "-o", str(tmp_path / "page.html"))
+        html = (tmp_path / "page.html").read_text()
+        assert answer == {"file": str(tmp_path / "page.html"), "bytes": len(html.encode()), "opened": False}
+        assert [panel["kind"] for panel in data_of(html)["panels"]] == kinds, name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "name a file"),
+        (("missing.sched",), "--machine must say where"),
+        (("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "8", "-o", "page.png"), "end in .html"),
+        (("allreduce", "--machine", "archer", "--ranks", "4", "-o", "page.html"), "neither is given"),
+        (("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "8", "-o", "none/page.html"), "none"),
+    ],
+)
+def test_wrong_input_is_one_sentence(
+    arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = call("view", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_large_schedules_say_why_they_are_not_drawn() -> None:
+    schedule = un.plan("broadcast", un.machine("wse2", (70, 70)), elements=4).schedule
+    assert "4900 nodes" in panel(un.view(schedule), "text")["text"]
+
+
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Any]:
+    """Opens a page's text; the test fails where the browser writes an error or the page asks for another file."""
+    faults: list[str] = []
+    pages: list[Page] = []
+
+    def opened(html: str, **options: Any) -> Page:
+        file = tmp_path / "page.html"
+        file.write_text(html)
+        page = browser.new_page(**options)
+        pages.append(page)
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: faults.append(request.url) if request.url != file.as_uri() else None)
+        page.goto(file.as_uri())
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not faults
+
+
+def test_a_browser_plays_a_schedule(open_page: Any) -> None:
+    schedule = un.plan("reduce", un.machine("wse2", (4, 4)), elements=16).schedule
+    run = un.simulate(schedule)
+    page = open_page(un.view(schedule))
+    seen = panel(un.view(schedule), "map")
+    count = len(seen["moves"]["start"])
+    assert page.locator(".moment").first.text_content() == f"0 cycles of {run.cycles} cycles"
+    page.locator("body").press("ArrowRight")
+    assert page.locator(".moment").first.text_content().startswith("1 cycles")
+    page.locator("body").press("End")
+    assert page.locator(".counts").text_content() == f"0 under way, {count} of {count} done"
+    assert run.cycles is not None
+    half = run.cycles // 2
+    page.locator("body").press("Home")
+    for _ in range(half):
+        page.locator("body").press("ArrowRight")
+    now = sum(start <= half < end for start, end in zip(seen["moves"]["start"], seen["moves"]["end"], strict=True))
+    done = sum(end <= half for end in seen["moves"]["end"])
+    assert page.locator(".counts").text_content() == f"{now} under way, {done} of {count} done"
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("document.querySelector('.play').textContent === 'Pause'")
+    page.wait_for_function(f"!document.querySelector('.moment').textContent.startsWith('{half} ')")
+    page.get_by_role("button", name="Pause").click()
+
+
+def test_a_browser_shows_the_candidates_of_each_size(open_page: Any) -> None:
+    where = un.machine("archer", 16)
+    plans = [un.plan("allreduce", where, elements=n) for n in (16, 4096)]
+    page = open_page(un.view(plans[0], sizes=[plans[1]]))
+    slider = page.get_by_label("size", exact=True)
+    for at, plan in enumerate(plans):
+        slider.fill(str(at))
+        assert page.locator(".size").text_content().startswith(f"{plan.schedule.elements:,} elements")
+        names = page.locator(".bar.candidate .name").all_text_contents()
+        assert [name.split()[0] for name in names] == [c["algorithm"] for c in plan.candidates][: len(names)]
+        best = page.locator(".bar.candidate .value").first.text_content()
+        assert best.startswith(f"{1e6 * plan.candidates[0]['seconds']:.4g} µs")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_fits_a_phone_in_both_themes(open_page: Any, scheme: str) -> None:
+    plan = un.plan("allreduce", un.machine("hx2mesh-small", (4, 4)), elements=4096)
+    page = open_page(un.view(plan), viewport={"width": 375, "height": 720}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator(".theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
+def test_bars_of_a_timeline_are_found_by_the_pointer(open_page: Any) -> None:
+    schedule = un.plan("reduce", un.machine("wse2", (2, 2)), elements=16).schedule
+    page = open_page(un.view(schedule))
+    seen = panel(un.view(schedule), "timeline")
+    box = page.locator("canvas.timeline").bounding_box()
+    first = seen["spans"]
+    middle = (first["start"][0] + first["end"][0]) / 2 / seen["last"]
+    at = {"x": 92 + middle * (box["width"] - 100), "y": 24 + 18 * first["track"][0] + 9}
+    page.locator("canvas.timeline").hover(position=at)
+    tip = page.locator("section.timeline .tip")
+    assert first["name"][0] in tip.text_content()
+
+
+def test_the_page_of_the_documentation(open_page: Any) -> None:
+    """The page of docs/images/view.png: a reduce at its middle, and the candidates."""
+    where = un.machine("wse2", (8, 8))
+    plans = [un.plan("reduce", where, elements=n) for n in (4, 64, 1024)]
+    page = open_page(un.view(plans[1], sizes=[plans[0], plans[2]]), viewport={"width": 1000, "height": 1000})
+    cycles = un.simulate(plans[1].schedule).cycles or 0
+    page.locator("section.map input[type=range]").fill("500")
+    assert page.locator(".moment").first.text_content() == f"{cycles / 2:g} cycles of {cycles} cycles"
+    if os.environ.get("UNISONO_RECORD"):
+        page.screenshot(path=ROOT / "docs" / "images" / "view.png")
+
+
+@pytest.mark.parametrize(("name", "shape"), [("wse2", (4, 4)), ("archer", (4,)), ("hx2mesh-small", (2, 2))])
+def test_notebooks_show_tables(name: str, shape: tuple[int, ...]) -> None:
+    plan = un.plan("allreduce", un.machine(name, shape), elements=16)
+    shown = plan._repr_html_()
+    assert all(row["algorithm"] in shown for row in plan.candidates[:12])
+    run = un.simulate(plan.schedule)
+    for subject in (plan, plan.schedule, plan.schedule.verify(), plan.schedule.machine, run):
+        text = subject._repr_html_()  # type: ignore[union-attr]
+        assert text.startswith("<table>")
+        assert text.count("<tr>") == text.count("</tr>") > 2

@@ -1,0 +1,68 @@
+// The data of a page, as the package `unisono.viewing` writes them. Arrays of one object are columns of equal length.
+
+export interface Page {
+  title: string;
+  form: string;
+  facts: Record<string, string | number | boolean | null>;
+  panels: Panel[];
+  version: string;
+}
+
+export type Panel = MapPanel | TimelinePanel | CandidatesPanel | TablePanel | TextPanel;
+
+/** What times count: cycles of a wafer, nanoseconds of a run, or steps of a schedule without times. */
+export type Unit = "cycles" | "ns" | "steps";
+
+export interface MapPanel {
+  kind: "map";
+  title: string;
+  note: string;
+  unit: Unit;
+  last: number;
+  amount: "elements" | "bytes";
+  nodes: { label: string[]; type: ("pe" | "rank" | "switch" | "idle")[]; x: number[]; y: number[] };
+  links: { source: number[]; target: number[]; load: number[] | null; unit: string } | null;
+  phases: string[];
+  /** Sorted by start. */
+  moves: { source: number[]; target: number[]; amount: number[]; phase: number[]; start: number[]; end: number[] };
+}
+
+export interface TimelinePanel {
+  kind: "timeline";
+  title: string;
+  unit: Unit;
+  last: number;
+  tracks: string[];
+  /** Sorted by track and start. */
+  spans: { track: number[]; start: number[]; end: number[]; name: string[] };
+}
+
+export interface Point {
+  shape: string;
+  elements: number;
+  bytes: number | null;
+  candidates: { name: string; value: number; source: string | null }[];
+  bound: { name: string; value: number } | null;
+}
+
+export interface CandidatesPanel {
+  kind: "candidates";
+  title: string;
+  unit: "cycles" | "seconds";
+  points: Point[];
+  /** The point that is shown first. */
+  chosen: number;
+}
+
+export interface TablePanel {
+  kind: "table";
+  title: string;
+  columns: string[];
+  rows: (string | number | boolean | null)[][];
+}
+
+export interface TextPanel {
+  kind: "text";
+  title: string;
+  text: string;
+}

@@ -1,0 +1,73 @@
+// A page of Unisono: the facts of its subject and one section for each panel.
+
+import "./style.css";
+import { candidates } from "./candidates";
+import { clockOf } from "./clock";
+import type { Page, Panel, TablePanel } from "./data";
+import { element } from "./dom";
+import { map } from "./map";
+import { number } from "./numbers";
+import { keys } from "./player";
+import { timeline } from "./timeline";
+
+function made(panel: Panel, page: Page): HTMLElement {
+  switch (panel.kind) {
+    case "map":
+      return map(panel);
+    case "timeline":
+      return timeline(panel, !page.panels.some((other) => other.kind === "map"));
+    case "candidates":
+      return candidates(panel);
+    case "table":
+      return table(panel);
+    case "text":
+      return element("pre", {}, panel.text);
+  }
+}
+
+function table(panel: TablePanel): HTMLElement {
+  const cell = (value: string | number | boolean | null) =>
+    element("td", { class: typeof value === "number" ? "number" : "" }, value === null ? "" : typeof value === "number" ? number(value) : String(value));
+  const heads = panel.columns.map((name) => element("th", { scope: "col" }, name.replaceAll("_", " ")));
+  const rows = panel.rows.map((row) => element("tr", {}, ...row.map(cell)));
+  return element("div", { class: "wide" }, element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows)));
+}
+
+function theme(): HTMLElement {
+  const root = document.documentElement;
+  const dark = () => root.dataset.theme === "dark" || (root.dataset.theme === undefined && matchMedia("(prefers-color-scheme: dark)").matches);
+  const button = element("button", {
+    type: "button",
+    class: "theme",
+    click: () => {
+      root.dataset.theme = dark() ? "light" : "dark";
+      name();
+      document.dispatchEvent(new Event("themechange"));
+    },
+  });
+  const name = () => (button.textContent = dark() ? "Light" : "Dark");
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("themechange")));
+  name();
+  return button;
+}
+
+function facts(page: Page): HTMLElement {
+  const rows = Object.entries(page.facts)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => {
+      const text = typeof value === "number" ? number(value) : String(value);
+      return element("div", {}, element("dt", {}, name.replaceAll("_", " ")), element("dd", {}, text));
+    });
+  return element("dl", { class: "facts" }, ...rows);
+}
+
+function show(page: Page): void {
+  const sections = page.panels.map((panel) => element("section", { class: panel.kind }, element("h2", {}, panel.title), made(panel, page)));
+  const head = element("header", {}, element("h1", {}, page.title), element("span", { class: "form" }, page.form), theme());
+  const foot = element("footer", {}, `Unisono ${page.version}. Keys: space plays, arrows step, Home and End go to the ends.`);
+  document.getElementById("page")!.replaceChildren(head, facts(page), ...sections, foot);
+  const played = page.panels.find((panel) => panel.kind === "map" || panel.kind === "timeline");
+  if (played && "last" in played) keys(clockOf(played.unit, played.last));
+}
+
+show(JSON.parse(document.getElementById("data")!.textContent!) as Page);

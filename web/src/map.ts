@@ -1,0 +1,198 @@
+// Nodes and links of a machine, with the transfers of a schedule played over them.
+
+import { bisectRight, max } from "d3-array";
+import { interpolateCividis } from "d3-scale-chromatic";
+import { select } from "d3-selection";
+import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
+import { clockOf } from "./clock";
+import type { MapPanel } from "./data";
+import { color, element, fit, redrawn } from "./dom";
+import { bytes, number } from "./numbers";
+import { player } from "./player";
+
+const MARGIN = 28;
+/** Phases are told apart by colour and, in the legend, by name. The colours are those of Okabe and Ito. */
+const PHASES = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+
+export function map(panel: MapPanel): HTMLElement {
+  const { nodes, moves, links } = panel;
+  const clock = clockOf(panel.unit, panel.last);
+  const canvas = element("canvas", { class: "map", role: "img", tabindex: 0, "aria-label": describe(panel) });
+  const tip = element("div", { class: "tip", hidden: true });
+  const counts = element("output", { class: "counts", "aria-live": "off" });
+  const most = links?.load ? (max(links.load) ?? 0) : 0;
+  const ends = Float64Array.from(moves.end).sort();
+  const longest = moves.start.reduce((most, start, k) => Math.max(most, moves.end[k] - start), 0);
+  let transform: ZoomTransform = zoomIdentity;
+  let places: [number, number][] = [];
+  let unit = 1;
+
+  function arrange(width: number, height: number): void {
+    const [left, right] = [Math.min(...nodes.x), Math.max(...nodes.x)];
+    const [top, bottom] = [Math.min(...nodes.y), Math.max(...nodes.y)];
+    const wide = (width - 2 * MARGIN) / Math.max(right - left, 1);
+    const high = (height - 2 * MARGIN) / Math.max(bottom - top, 1);
+    // One scale for both directions, but a picture that would be a thin line is stretched.
+    const [sx, sy] = wide < high ? [wide, Math.min(high, 4 * wide)] : [Math.min(wide, 4 * high), high];
+    const flat = Math.max(wide / high, high / wide) > 4;
+    const least = Math.min(wide, high, 90);
+    unit = least * transform.k;
+    const [mx, my] = flat ? [sx, sy] : [least, least];
+    const [x0, y0] = [(width - mx * (right - left)) / 2, (height - my * (bottom - top)) / 2];
+    places = nodes.x.map((x, k) => transform.apply([x0 + mx * (x - left), y0 + my * (nodes.y[k] - top)]));
+  }
+
+  /** The transfers that are under way, by their numbers. */
+  function active(): number[] {
+    const found: number[] = [];
+    const from = bisectRight(moves.start, clock.now - longest - 1e-9);
+    for (let k = Math.max(0, from - 1); k < moves.start.length && moves.start[k] <= clock.now; k++) {
+      if (moves.end[k] > clock.now) found.push(k);
+    }
+    return found;
+  }
+
+  function draw(): void {
+    const { context, width, height } = fit(canvas);
+    if (width === 0) return;
+    arrange(width, height);
+    const radius = Math.max(1.5, Math.min(11, unit * 0.28));
+    context.lineCap = "round";
+    if (links) {
+      for (let k = 0; k < links.source.length; k++) {
+        const load = links.load ? links.load[k] : 0;
+        const share = most > 0 ? load / most : 0;
+        context.strokeStyle = load > 0 ? interpolateCividis(share) : color("line");
+        context.lineWidth = load > 0 ? 1 + 3 * share : 1;
+        line(context, places[links.source[k]], places[links.target[k]], links.load ? radius * 0.25 : 0);
+      }
+    }
+    const now = active();
+    for (const k of now) {
+      const [a, b] = [places[moves.source[k]], places[moves.target[k]]];
+      const done = (clock.now - moves.start[k]) / Math.max(moves.end[k] - moves.start[k], 1e-9);
+      context.strokeStyle = context.fillStyle = PHASES[moves.phase[k] % PHASES.length];
+      context.globalAlpha = 0.55;
+      context.lineWidth = 2;
+      line(context, a, b, radius * 0.5);
+      context.globalAlpha = 1;
+      disc(context, [a[0] + (b[0] - a[0]) * done, a[1] + (b[1] - a[1]) * done], Math.max(2.5, radius * 0.4));
+    }
+    const sending = new Set(now.map((k) => moves.source[k]));
+    for (let k = 0; k < places.length; k++) {
+      const at = places[k];
+      context.fillStyle = color(sending.has(k) ? "busy" : nodes.type[k] === "idle" ? "idle" : "node");
+      context.strokeStyle = color("text");
+      context.lineWidth = 1;
+      if (nodes.type[k] === "switch") {
+        context.fillRect(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius);
+        context.strokeRect(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius);
+      } else {
+        disc(context, at, radius);
+        context.stroke();
+      }
+      if (radius >= 9) label(context, at, nodes.label[k].replace(/^\D*(\d+(,\d+)?).*$/, "$1"), sending.has(k));
+    }
+    const ended = bisectRight(ends, clock.now);
+    counts.textContent =
+      moves.start.length > 0 ? `${number(now.length)} under way, ${number(ended)} of ${number(moves.start.length)} done` : "";
+  }
+
+  canvas.addEventListener("pointermove", (event) => {
+    const found = nearest(places, [event.offsetX, event.offsetY], Math.max(12, unit * 0.4));
+    tip.hidden = found < 0;
+    if (found >= 0) {
+      tip.textContent = about(panel, found);
+      tip.style.left = `${Math.min(event.offsetX + 14, canvas.clientWidth - 180)}px`;
+      tip.style.top = `${event.offsetY + 14}px`;
+    }
+  });
+  canvas.addEventListener("pointerleave", () => (tip.hidden = true));
+  const zoomed = zoom<HTMLCanvasElement, unknown>().scaleExtent([0.5, 60]);
+  zoomed.filter((event: Event) => event.type !== "wheel" || (event as WheelEvent).ctrlKey || document.activeElement === canvas);
+  select(canvas).call(zoomed.on("zoom", (event: { transform: ZoomTransform }) => ((transform = event.transform), draw())));
+  const whole = element("button", { type: "button", click: () => select(canvas).call(zoomed.transform, zoomIdentity) }, "Whole");
+
+  clock.listen(draw);
+  redrawn(canvas, draw);
+  const controls = moves.start.length > 0 ? [player(clock)] : [];
+  return element(
+    "div",
+    {},
+    element("p", { class: "note" }, panel.note),
+    ...controls,
+    element("div", { class: "drawing" }, canvas, tip),
+    element("div", { class: "below" }, counts, ...legend(panel, most), whole),
+  );
+}
+
+function describe(panel: MapPanel): string {
+  return `${panel.title}: ${number(panel.nodes.label.length)} nodes, ${number(panel.moves.start.length)} transfers`;
+}
+
+function legend(panel: MapPanel, most: number): HTMLElement[] {
+  const made: HTMLElement[] = [];
+  if (panel.links?.load) {
+    const stops = [0, 0.25, 0.5, 0.75, 1].map((share) => interpolateCividis(share)).join(", ");
+    const bar = element("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})` });
+    made.push(element("span", { class: "key" }, "link load 0 ", bar, ` ${number(most)} ${panel.links.unit}`));
+  }
+  if (panel.phases.length > 1) {
+    panel.phases.forEach((name, k) => {
+      const mark = element("span", { class: "mark", style: `background: ${PHASES[k % PHASES.length]}` });
+      made.push(element("span", { class: "key" }, mark, name));
+    });
+  }
+  return made;
+}
+
+function about(panel: MapPanel, node: number): string {
+  const { moves, links } = panel;
+  let [sent, received] = [0, 0];
+  for (let k = 0; k < moves.start.length; k++) {
+    if (moves.source[k] === node) sent += moves.amount[k];
+    if (moves.target[k] === node) received += moves.amount[k];
+  }
+  const amount = (value: number) => (panel.amount === "bytes" ? bytes(value) : `${number(value)} elements`);
+  const words = [panel.nodes.label[node]];
+  if (moves.start.length > 0) words.push(`sends ${amount(sent)}`, `receives ${amount(received)}`);
+  if (links?.load) {
+    const out = links.load.filter((_, k) => links.source[k] === node);
+    words.push(`largest link out: ${number(max(out) ?? 0)} ${links.unit}`);
+  }
+  return words.join("\n");
+}
+
+function nearest(places: [number, number][], [x, y]: [number, number], most: number): number {
+  let [found, best] = [-1, most * most];
+  places.forEach(([px, py], k) => {
+    const far = (px - x) ** 2 + (py - y) ** 2;
+    if (far < best) [found, best] = [k, far];
+  });
+  return found;
+}
+
+/** A line, `aside` to the right of its direction, so that both directions of a cable are seen. */
+function line(context: CanvasRenderingContext2D, a: [number, number], b: [number, number], aside: number): void {
+  const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+  const length = Math.hypot(dx, dy) || 1;
+  const [ox, oy] = [(-dy / length) * aside, (dx / length) * aside];
+  context.beginPath();
+  context.moveTo(a[0] + ox, a[1] + oy);
+  context.lineTo(b[0] + ox, b[1] + oy);
+  context.stroke();
+}
+
+function disc(context: CanvasRenderingContext2D, at: [number, number], radius: number): void {
+  context.beginPath();
+  context.arc(at[0], at[1], radius, 0, 2 * Math.PI);
+  context.fill();
+}
+
+function label(context: CanvasRenderingContext2D, at: [number, number], text: string, busy: boolean): void {
+  context.fillStyle = color(busy ? "on-busy" : "on-node");
+  context.font = "10px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  if (context.measureText(text).width < 22) context.fillText(text, at[0], at[1]);
+}
