@@ -50,7 +50,7 @@ impl WorkloadGraph {
         if let Some(ranks) = ranks {
             let origin = files.first().map_or("the program", |file| &file.0);
             let text = format!(
-                "{ranks} ranks are given, and {origin} states its own; accepted with ranks is a program of tasks"
+                "{ranks} ranks are given (--ranks), and {origin} states its own; accepted with ranks is a program of tasks"
             );
             return Err(input(text));
         }
