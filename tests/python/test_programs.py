@@ -299,6 +299,31 @@ def test_sums_of_traces_take_the_time_of_the_machine(tmp_path: Path) -> None:
     assert report["compute_seconds"] == pytest.approx(0.75 * 2**20 * 0.5e-9 / planes)
 
 
+def test_programs_of_tasks_are_programs() -> None:
+    path = str(FOLDER / "nbody.json")
+    report = un.step(path, "hx2mesh-small", ranks=64, tflops=1.0, memory_gb_per_second=1000.0)
+    check(report, "StepReport")
+    assert (report["format"], report["accelerators"], report["unknown"]) == ("tasks", 64, {"check": 64})
+    assert [(row["kind"], row["bytes"], row["count"]) for row in report["collectives"]] == [
+        ("allgather", 24 * 65536 // 64, 1),
+        ("allreduce", 8, 1),
+    ]
+    # Forces on 1024 bodies take 1.34 ms, twice.
+    assert report["compute_seconds"] == pytest.approx(2 * 1024 * 1310720e-12, rel=1e-3)
+    options = ("--ranks", "64", "--machine", "hx2mesh-small", "--tflops", "1", "--memory-gb-per-second", "1000")
+    assert json_of("workload", "--from", path, *options, "--json")["seconds"] == report["seconds"]
+    assert un.read_workload(path, ranks=3).ranks == 3
+    for ranks, message in [(None, "for any number of ranks"), (0, "ranks is 0"), (2**40, "accepted are numbers")]:
+        with pytest.raises(un.InputError, match=message):
+            un.read_workload(path, ranks=ranks)
+    with pytest.raises(un.InputError, match="states its own"):
+        un.read_workload("gpt-3", ranks=4)
+    with pytest.raises(un.InputError, match="states its own"):
+        un.read_workload(str(TRANSFORMER), ranks=4)
+    with pytest.raises(un.InputError, match="states no operations"):
+        un.read_workload(path, ranks=4, strict=True)
+
+
 def test_goal_is_a_program(tmp_path: Path) -> None:
     report = un.step(ROOT / "tests" / "goal" / "ring_P4_d4096.goal", "torus2d-small")
     assert (report["format"], report["accelerators"], report["compute_seconds"]) == ("goal", 4, 0)

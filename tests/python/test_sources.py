@@ -84,6 +84,7 @@ RECORDS = {
     "--trace-pes": ("--trace is not given",),
 }
 
+_RATES = ("--tflops", "1", "--memory-gb-per-second", "1000")
 #: A command with its input: the words of the command line, and the options that it has a use for.
 INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "verify a file": (
@@ -144,6 +145,10 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "a program": (
         ("workload", "--from", "small.hlo", "--machine", "hx2mesh-small"),
         {"--level", "--nodes", "--no-overlap", "--strict", "--tflops", "--memory-gb-per-second", "--what-if", "--plot"},
+    ),
+    "a program of tasks": (
+        ("workload", "--from", "program.json", "--ranks", "2", "--machine", "hx2mesh-small", *_RATES),
+        {"--level", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot"},
     ),
     "list machines": (("machines",), set()),
     "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph"}),

@@ -43,7 +43,7 @@ pub use mapper::{Mapper, UserMapper};
 pub use moved::{Extremes, Moved, What};
 pub use pattern::Pattern;
 pub use plan::{Pushed, ReadPlan, Traffic};
-pub use program::Program;
+pub use program::{AccessJson, Program};
 pub use report::{ForwardReport, Messages, Report, report, report_of};
 pub use rules::Rules;
 pub use side::{Ranks, Side, Sides};

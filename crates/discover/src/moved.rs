@@ -57,6 +57,11 @@ pub struct What {
 }
 
 impl What {
+    /// What a collective moves.
+    pub fn of_operation(operation: &Operation, sides: &Sides, element_bytes: u64) -> Self {
+        collective(operation, sides, element_bytes)
+    }
+
     /// Its messages between pairs of ranks; none of a collective that is served otherwise and combines nothing.
     pub fn direct(&self) -> Option<Direct> {
         if !self.cells.is_empty() {
@@ -80,7 +85,7 @@ pub struct Moved {
 
 /// What one plan of a read moves, in the order of issue.
 pub fn moves(plan: &ReadPlan, sides: &Sides, element_bytes: u64) -> Vec<What> {
-    let operations = plan.operations.iter().map(|operation| collective(operation, sides, element_bytes));
+    let operations = plan.operations.iter().map(|operation| What::of_operation(operation, sides, element_bytes));
     let pushed = (!plan.pushed.parts.is_empty()).then(|| messages(&plan.pushed, sides));
     operations.chain(pushed.filter(|what| what.elements > 0)).collect()
 }

@@ -1,7 +1,7 @@
 //! Programs as JSON, as `unisono discover` reads them.
 //!
 //! `{buffers: [{name, shape, host_initialized, element_bytes}], tasks: [{name, range, offset, granularity, split,
-//! accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is one dimension.
+//! operations, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is one dimension.
 
 use serde::Deserialize;
 use unisono_base::{BufferId, narrow};
@@ -65,6 +65,9 @@ pub struct TaskJson {
     pub split: SplitJson,
     #[serde(default)]
     pub accesses: Vec<AccessJson>,
+    /// Arithmetic operations for a point of the range; discovery does not read them.
+    #[serde(default)]
+    pub operations: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -116,6 +119,11 @@ impl Program {
         for (k, task) in self.tasks.iter().enumerate() {
             let unnamed = format!("task {k}");
             let name = task.name.as_deref().unwrap_or(&unnamed);
+            if let Some(wrong) = task.operations.filter(|n| !(0.0..=1e30).contains(n)) {
+                let what =
+                    format!("task '{name}': operations is {wrong}; accepted are 0 to 1e30 for a point of the range");
+                return Err(DiscoverError::Input(what));
+            }
             let accesses: Result<Vec<Access>, DiscoverError> =
                 task.accesses.iter().map(|access| self.access(name, access)).collect();
             to.submit(&Task { name, geometry: task.geometry(name)?, accesses: &accesses? })?;

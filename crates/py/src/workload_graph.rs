@@ -9,9 +9,9 @@ use unisono_machine::network::Network;
 use unisono_plan::{
     Part, PlanError, RunError,
     workload::{
-        Workload,
+        Workload, discovered,
         graph::{Level, Prices, Step},
-        places,
+        is_program_of_tasks, places,
     },
 };
 use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read_also};
@@ -28,10 +28,32 @@ pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
-    /// Reads a program from files, each with its name for messages.
+    /// Reads a program from files, each with its name for messages. A program of tasks is taken among `ranks`; others state
+    /// their ranks.
     #[staticmethod]
-    #[pyo3(signature = (files, strict = false))]
-    fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool) -> PyResult<Self> {
+    #[pyo3(signature = (files, strict = false, ranks = None))]
+    fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool, ranks: Option<u32>) -> PyResult<Self> {
+        if let [(origin, bytes)] = &files[..]
+            && is_program_of_tasks(bytes)
+        {
+            let Some(ranks) = ranks else {
+                let text = format!(
+                    "{origin} is a program of tasks, for any number of ranks; state it with ranks=N (--ranks N)"
+                );
+                return Err(input(text));
+            };
+            let text = String::from_utf8_lossy(bytes);
+            let name = origin.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default();
+            let graph = detached(py, || discovered(&text, name, ranks, strict))?;
+            return graph.map(|graph| Self(graph, None)).map_err(|e| input(format!("{origin}: {e}")));
+        }
+        if let Some(ranks) = ranks {
+            let origin = files.first().map_or("the program", |file| &file.0);
+            let text = format!(
+                "{ranks} ranks are given (--ranks), and {origin} states its own; accepted with ranks is a program of tasks"
+            );
+            return Err(input(text));
+        }
         detached(py, || read_also(PROGRAM_FORMATS, &files, strict))?.map(|graph| Self(graph, None)).map_err(input)
     }
 

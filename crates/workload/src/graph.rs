@@ -21,8 +21,9 @@ pub struct WorkloadGraph {
     pub groups: Vec<Groups>,
     /// Of each set of groups, how its collectives are made; empty where no program says it.
     pub choices: Vec<Choice>,
-    /// Each distinct table of receivers once: of each rank the rank that it sends to, itself where it sends nothing.
-    pub receivers: Vec<Vec<u32>>,
+    /// Each distinct set of tables of receivers once. A table has of each rank the rank that it sends to, itself where it sends
+    /// nothing; the messages of all tables of a set are sent at once.
+    pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
     /// Collectives in place of which a cheaper one suffices.
@@ -113,7 +114,7 @@ pub struct Collected {
 pub enum Work {
     Compute(Compute),
     Collective(Collected),
-    /// Each rank sends to its receiver, and waits for what it receives; `receivers` is in [`WorkloadGraph::receivers`].
+    /// Each rank sends to its receivers, and waits for what it receives; `receivers` is in [`WorkloadGraph::receivers`].
     Permute {
         bytes: u64,
         receivers: u32,
@@ -144,6 +145,12 @@ impl Work {
 }
 
 impl WorkloadGraph {
+    /// The senders and receivers of the messages of a set of tables of receivers.
+    pub fn pairs(&self, receivers: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let tables = self.receivers[receivers as usize].iter();
+        tables.flat_map(|table| (0..).zip(table.iter().copied())).filter(|(from, to)| from != to)
+    }
+
     /// Returns whether the time of some compute depends on the accelerator.
     pub fn counts_operations(&self) -> bool {
         let counted = |node: &WorkNode| matches!(node.work, Work::Compute(Compute::Counted { .. }));

@@ -47,7 +47,7 @@ class Unused:
 _PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param")
 _PART = ("shape", "ranks", "nodes", "subset")
 _LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "zero_byte")
-_OF_PROGRAMS = ("strict", "tflops", "memory_gb_per_second", "what_if")
+_OF_PROGRAMS = ("ranks", "strict", "tflops", "memory_gb_per_second", "what_if")
 _OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
 
 _GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file says the parameters of a machine")

@@ -43,8 +43,9 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     "--from",
     "source",
     metavar="FILE|DIR",
-    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL.",
+    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL; or tasks in JSON.",
 )
+@click.option("--ranks", type=int, metavar="N", help="The ranks of a program of tasks.")
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
 @rate_options
 @click.option(
@@ -65,6 +66,7 @@ def workload(
     algorithm: str | None,
     plot: str | None,
     source: str | None,
+    ranks: int | None,
     strict: bool,
     tflops: float | None,
     memory_gb_per_second: float | None,
@@ -86,6 +88,7 @@ def workload(
                 unisono.machine(machine, nodes=nodes),
                 overlap=not no_overlap,
                 strict=strict,
+                ranks=ranks,
                 tflops=tflops,
                 memory_gb_per_second=memory_gb_per_second,
                 level=level,

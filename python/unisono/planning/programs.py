@@ -4,10 +4,11 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import SupportsIndex
 
 from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, read_bytes, read_text, title
-from unisono.base.inputs import MachineLike, finite
+from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import StepReport
@@ -19,21 +20,32 @@ __all__ = ["price", "read_workload", "step"]
 _RATES = ("tflops", "memory_gb_per_second")
 
 
-def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> WorkloadGraph:
+def read_workload(
+    path: str | os.PathLike[str], *, strict: bool = False, ranks: SupportsIndex | None = None
+) -> WorkloadGraph:
     """The program of a file, or of the files of a folder.
 
     Read are HLO text of XLA, GOAL, a Chakra execution trace of each rank, also with a JSON file of process groups
     beside them, and a trace of PyTorch's profiler of each rank, or of one that stands for all.
 
-    A workload by its name, or its TOML file, is a program too. Its ranks lie as in ``unisono.workload``.
+    A workload by its name, or its TOML file, is a program too. Its ranks lie as in ``unisono.workload``. A program of
+    tasks in JSON, as ``unisono.discover`` reads it, is taken among ``ranks``; its communication is what is discovered.
 
     An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
 
     Raises:
-        InputError: no such file, an unknown format, a damaged file; with ``strict``, an unknown operation.
+        InputError: no such file, an unknown format, a damaged file; with ``strict``, an unknown operation; a program of
+            tasks without ``ranks``, or another one with them.
 
     """
     text = file_name(path)
+    count = None if ranks is None else whole("ranks", ranks)
+    if count is not None and not 1 <= count < 2**32:
+        raise InputError(f"ranks is {count}; accepted are numbers from 1 on")
+    if count is not None and (text in [preset["name"] for preset in workload_presets()] or text.endswith(".toml")):
+        raise InputError(
+            f"ranks is given, and '{title(text)}' states its own; accepted with ranks is a program of tasks"
+        )
     if text in [preset["name"] for preset in workload_presets()]:
         return WorkloadGraph.of_workload(text)
     if not exists(text):
@@ -41,14 +53,14 @@ def read_workload(path: str | os.PathLike[str], *, strict: bool = False) -> Work
     if text.endswith(".toml"):
         return WorkloadGraph.of_workload(title(text), read_text(text, MOST_DESCRIPTION_BYTES))
     if not Path(text).is_dir():
-        return WorkloadGraph.read([(title(text), read_bytes(text))], strict)
+        return WorkloadGraph.read([(title(text), read_bytes(text))], strict, count)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
     traces = [entry for entry in inside if ".et" in entry.suffixes]
     # Beside traces a JSON file may list process groups.
     inside = [*traces, *(entry for entry in inside if entry.suffix == ".json")] if traces else inside
     if not inside:
         raise InputError(f"the folder '{title(text)}' has no files; accepted is one with the files of a program")
-    return WorkloadGraph.read([(title(str(entry)), read_bytes(entry)) for entry in inside], strict)
+    return WorkloadGraph.read([(title(str(entry)), read_bytes(entry)) for entry in inside], strict, count)
 
 
 def step(
@@ -57,6 +69,7 @@ def step(
     *,
     overlap: bool = True,
     strict: bool = False,
+    ranks: SupportsIndex | None = None,
     tflops: float | None = None,
     memory_gb_per_second: float | None = None,
     level: str = "model",
@@ -78,13 +91,15 @@ def step(
     (``{"link_gbps": 800}``), of ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that
     ``fail``, and another algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
+    ``ranks`` is the number of ranks of a program of tasks.
+
     Raises:
         InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.
         UnsupportedError: no algorithm makes a collective on the machine, or not the one that is named.
         SimulationError: the packets stop.
 
     """
-    graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict)
+    graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict, ranks=ranks)
     found = machine if isinstance(machine, Machine) else machine_of(machine)
     rates = dict(zip(_RATES, (tflops, memory_gb_per_second), strict=True))
     by = dict(algorithms or {})

@@ -68,7 +68,7 @@ pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let cycles = f64::from(first) - 1.0 + busy;
     let sharper = (depth > 0).then(|| Sharper {
         cycles_beside_depth: cycles - case.depth_cycles() * terms.depth,
-        why: "no way has both the most hops and the most messages",
+        why: "the path with the most hops is not the one with the most messages",
     });
     Estimate { phases: vec![Phase { sharper, ..Phase::new("reduce", terms) }] }
 }

@@ -67,7 +67,9 @@ fn nodes(graph: &TaskGraph, rank: u32, units: Units) -> Result<Vec<WorkNode>, No
     let mut open = vec![0_u32; tasks.len()];
     for id in tasks.clone() {
         for (later, started) in graph.waiting(TaskId(id)) {
-            waits[place(later)][usize::from(started)].push(id - tasks.start);
+            // A send of a task graph is done when it starts.
+            let begun = started || graph.task(TaskId(id)).kind == Kind::Send;
+            waits[place(later)][usize::from(begun)].push(id - tasks.start);
             open[place(later)] += 1;
         }
     }

@@ -3,6 +3,7 @@
 //! A workload of one's own is a TOML file; those that come along are the files of `workloads/`, built in.
 
 mod description;
+mod discovered;
 mod error;
 pub mod graph;
 mod layout;
@@ -14,6 +15,7 @@ mod tasks;
 mod timeline;
 
 pub use description::{Communication, Dimension, Pattern, Step, Workload};
+pub use discovered::{discovered, is_program_of_tasks};
 pub use error::{WorkloadError, WrongWorkload};
 pub use layout::{extents, groups, places};
 pub use network::NetworkWorkload;

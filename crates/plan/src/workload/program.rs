@@ -1,7 +1,7 @@
 //! A workload file as a program, for everything that is done with programs of other tools.
 //!
-//! All ranks are one class. Groups with a choice of algorithm are a set of their own. A step is a node that computes, then its communication, each a node after it. An exchange with
-//! several partners is one permutation a partner, one after the other.
+//! All ranks are one class. Groups with a choice of algorithm are a set of their own. A step is a node that computes, then its
+//! communication, each a node after it.
 
 use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
@@ -28,10 +28,9 @@ impl Workload {
             let held_by = if step.waits { last } else { blocked };
             nodes.push(WorkNode::new(&step.name, compute, held_by.into_iter().collect()));
             for c in &step.communication {
-                for work in self.works(c, &mut all_groups, &mut receivers) {
-                    last = Some(unisono_base::narrow::<u32>(nodes.len()));
-                    nodes.push(WorkNode::new(&step.name, work, vec![computed]));
-                }
+                let work = self.work(c, &mut all_groups, &mut receivers);
+                last = Some(unisono_base::narrow::<u32>(nodes.len()));
+                nodes.push(WorkNode::new(&step.name, work, vec![computed]));
                 if c.blocking {
                     blocked = last;
                 }
@@ -53,12 +52,12 @@ impl Workload {
         }
     }
 
-    fn works(
+    fn work(
         &self,
         c: &Communication,
         all_groups: &mut Vec<(Groups, Choice)>,
-        receivers: &mut Vec<Vec<u32>>,
-    ) -> Vec<Work> {
+        receivers: &mut Vec<Vec<Vec<u32>>>,
+    ) -> Work {
         let (groups, bytes) = (groups(self, c), 4 * c.elements);
         // Each rank sends to the one on another place of its group, if there is such a place.
         let table = |place: &dyn Fn(u32) -> u32| -> Vec<u32> {
@@ -68,14 +67,14 @@ impl Workload {
             };
             (0..self.accelerators()).map(to).collect()
         };
-        let mut permute = |table| Work::Permute { bytes, receivers: number(receivers, table) };
+        let mut permute = |tables| Work::Permute { bytes, receivers: number(receivers, tables) };
         match c.collective {
-            Pattern::Send => vec![permute(table(&|own| own + 1))],
-            Pattern::Exchange => c.partners.iter().map(|&partner| permute(table(&|own| own ^ partner))).collect(),
+            Pattern::Send => permute(vec![table(&|own| own + 1)]),
+            Pattern::Exchange => permute(c.partners.iter().map(|&partner| table(&|own| own ^ partner)).collect()),
             Pattern::Collective(kind) => {
                 let (algorithm, params) = (c.algorithm.clone(), c.params.clone());
                 let groups = number(all_groups, (groups, Choice { algorithm, params, shape: rectangle(self, c) }));
-                vec![Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups })]
+                Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups })
             }
         }
     }

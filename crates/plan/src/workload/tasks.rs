@@ -1,30 +1,21 @@
-//! A workload as a task graph, with every message of every collective, for the simulators of messages.
-//!
-//! Each rank computes on its first CPU and communicates on a second one, so that both go on at once; the rules of order are
-//! those of [`super::iterate`].
+//! A workload with every message of every collective, for the simulators of messages: the tasks of its program.
 
 use std::collections::BTreeMap;
 
-use unisono_algorithms::resolve;
-use unisono_base::{NodeId, TaskId, rounded};
-use unisono_lower::tasks::{Among, Builder, Subgraph, Task, TaskGraph};
-use unisono_schedule::verify::Verified;
-use unisono_workload::Groups;
+use unisono_base::TaskId;
+use unisono_lower::tasks::TaskGraph;
+use unisono_workload::{Compute, Work};
 
-use super::{Communication, NetworkWorkload, Pattern, Phase, Workload, WorkloadError, groups, timeline::Communicated};
-use crate::{PlanError, report::map, stored::proved, workload::Iteration};
+use super::{
+    Communication, NetworkWorkload, Pattern, Phase, Workload,
+    graph::{Chosen, Occurrences, Scheduled, program_tasks},
+    groups,
+    timeline::Communicated,
+};
+use crate::{PlanError, report::map, workload::Iteration};
 
-/// More messages are not simulated: their tasks take gigabytes.
-const MOST_MESSAGES: u64 = 1 << 25;
-/// Picoseconds: the ticks of a machine.
-const TICKS_PER_US: f64 = 1e6;
-const COMMUNICATES: u8 = 1;
-
-/// What each rank does in one communication.
+/// The algorithm of one communication.
 struct Made {
-    groups: Groups,
-    /// `None`: messages to partners.
-    proven: Option<Verified<'static>>,
     algorithm: String,
     params: BTreeMap<String, String>,
 }
@@ -34,141 +25,49 @@ struct Made {
 pub struct Tasks {
     pub graph: TaskGraph,
     pub watch: Vec<TaskId>,
+    /// Of each distinct communication.
     made: Vec<Made>,
+    /// Of each communication, its place there.
+    rows: Vec<usize>,
 }
 
 /// # Errors
-/// A communication that no schedule makes, or more messages than can be simulated.
+/// A communication that no schedule makes, or more messages than a limit admits.
 pub fn tasks(workload: &Workload, overlap: bool, on: &NetworkWorkload) -> Result<Tasks, PlanError> {
-    let ranks = workload.accelerators();
-    let (mut made, mut messages) = (Vec::new(), 0);
+    let program = workload.program();
+    let (mut rows, mut chosen, mut made) = (Vec::new(), Vec::new(), Vec::new());
+    let mut known: Vec<&Communication> = Vec::new();
     for step in &workload.steps {
+        rows.push(None);
         for c in &step.communication {
-            let one = make(workload, c, on)?;
-            messages += match &one.proven {
-                Some(proven) => proven.schedule().stream_count() as u64 * one.groups.len() as u64,
-                None => u64::from(ranks) * c.partners.len().max(1) as u64,
-            };
-            if messages > MOST_MESSAGES {
-                let message = format!(
-                    "up to here there are {messages} messages, and at most {MOST_MESSAGES} are simulated; name algorithms with fewer, \
-                     or use the model"
-                );
-                return Err(WorkloadError::Step { step: step.name.clone(), message }.into());
+            let row = known.iter().position(|other| *other == c).unwrap_or(known.len());
+            rows.push(Some(row));
+            if row == known.len() {
+                let (of_groups, one) = make(workload, c, on)?;
+                known.push(c);
+                chosen.push(of_groups);
+                made.push(one);
             }
-            made.push(one);
         }
     }
-    let malformed = |m: &Made| PlanError::NotTimed {
-        algorithm: m.algorithm.clone(),
-        model: "packets",
-        message: "its schedule has no task graph".to_owned(),
+    let seconds = |_: usize, node: usize| match program.classes[0].nodes[node].work {
+        Work::Compute(Compute::Measured { seconds }) => seconds,
+        _ => 0.0,
     };
-    let parts: Vec<Option<Subgraph<'_>>> = made
-        .iter()
-        .map(|m| m.proven.as_ref().map(Subgraph::new).transpose().map_err(|_| malformed(m)))
-        .collect::<Result<_, _>>()?;
-    let mut builder = Builder::new();
-    let mut watch = Vec::new();
-    for rank in 0..ranks {
-        builder.rank();
-        one_rank(&mut builder, &mut watch, workload, overlap, rank, &made, &parts);
-    }
-    let graph = builder
-        .finish()
-        .map_err(|e| WorkloadError::Step { step: workload.steps[0].name.clone(), message: e.to_string() })?;
-    Ok(Tasks { graph, watch, made })
+    let (rows, places) = ([rows], on.places());
+    let scheduled = Scheduled { graph: &program, chosen: &chosen, rows: &rows, places, engines: &|_| 0, overlap };
+    let tasks = program_tasks(&scheduled, &Occurrences::new(&program), seconds)?;
+    Ok(Tasks { graph: tasks.graph, watch: tasks.watch, made, rows: rows.into_iter().flatten().flatten().collect() })
 }
 
-fn make(workload: &Workload, c: &Communication, on: &NetworkWorkload) -> Result<Made, PlanError> {
-    let groups = groups(workload, c);
+/// How the groups of a communication make it; nothing for messages to partners.
+fn make(workload: &Workload, c: &Communication, on: &NetworkWorkload) -> Result<(Vec<Chosen>, Made), PlanError> {
     let taken = on.take(workload, c)?;
-    let mut proven = None;
+    let mut chosen = Vec::new();
     if let (Pattern::Collective(kind), true) = (c.collective, workload.group_size(c) > 1) {
-        let case = on.case(kind, workload, c)?;
-        let (algorithm, params) = resolve(&taken.algorithm, &case, &taken.given)?;
-        proven = Some(proved(algorithm.build(&case, &params)?.schedule)?);
+        chosen.push(Chosen::by_name(on.case(kind, workload, c)?, groups(workload, c).into(), &taken));
     }
-    Ok(Made { groups, proven, algorithm: taken.algorithm, params: map(&taken.given) })
-}
-
-fn one_rank(
-    b: &mut Builder,
-    watch: &mut Vec<TaskId>,
-    workload: &Workload,
-    overlap: bool,
-    rank: u32,
-    made: &[Made],
-    parts: &[Option<Subgraph<'_>>],
-) {
-    // The last compute, the last blocking communication and the last communication.
-    let (mut computed, mut blocked, mut free) = (None, None, None);
-    let (mut next, mut tag) = (0, 0);
-    for step in &workload.steps {
-        let compute = b.task(Task::calc(rounded(step.compute_us * TICKS_PER_US)));
-        let held_by = if step.waits || !overlap { free } else { blocked };
-        for before in [computed, held_by].into_iter().flatten() {
-            b.requires(compute, before);
-        }
-        computed = Some(compute);
-        watch.push(compute);
-        for c in &step.communication {
-            let begin = b.task(Task::calc(0).on(COMMUNICATES, 0));
-            for before in [Some(compute), free].into_iter().flatten() {
-                b.requires(begin, before);
-            }
-            let end = communicate(b, c, &made[next], parts[next].as_ref(), rank, &mut tag, begin);
-            watch.extend([begin, end]);
-            free = Some(end);
-            if c.blocking {
-                blocked = free;
-            }
-            next += 1;
-        }
-    }
-}
-
-/// Adds one communication of a rank after `begin`; gives the task that is done when all of it is.
-fn communicate(
-    b: &mut Builder,
-    c: &Communication,
-    made: &Made,
-    part: Option<&Subgraph<'_>>,
-    rank: u32,
-    tag: &mut u32,
-    begin: TaskId,
-) -> TaskId {
-    let (group, place) = made.groups.of(rank).expect("every rank of a workload is in a group");
-    if let Some(part) = part {
-        let among = Among { ranks: Some(group), tag: *tag, cpu: COMMUNICATES, ..Among::default() };
-        *tag += part.tags();
-        return part.append(b, NodeId(place), &among, begin);
-    }
-    let bytes = 4 * c.elements;
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
-    match c.collective {
-        Pattern::Send => {
-            sends.extend(group.get(place as usize + 1));
-            receives.extend(place.checked_sub(1).map(|before| &group[before as usize]));
-        }
-        Pattern::Exchange => {
-            let partners = c.partners.iter().filter_map(|p| group.get((place ^ p) as usize));
-            sends.extend(partners);
-            receives.clone_from(&sends);
-        }
-        Pattern::Collective(_) => {}
-    }
-    let receives = receives.into_iter().map(|&from| Task::receive(from, bytes, *tag));
-    let sends = sends.into_iter().map(|&to| Task::send(to, bytes, *tag));
-    let all: Vec<TaskId> = receives.chain(sends).map(|task| b.task(task.on(COMMUNICATES, 0))).collect();
-    let end = b.task(Task::calc(0).on(COMMUNICATES, 0));
-    b.requires(end, begin);
-    for task in all {
-        b.requires(task, begin);
-        b.requires(end, task);
-    }
-    *tag += 1;
-    end
+    Ok((chosen, Made { algorithm: taken.algorithm, params: map(&taken.given) }))
 }
 
 impl Tasks {
@@ -187,7 +86,7 @@ impl Tasks {
             at += 1;
             let mut communication = Vec::with_capacity(step.communication.len());
             for c in &step.communication {
-                let made = &self.made[next];
+                let made = &self.made[self.rows[next]];
                 communication.push(Communicated {
                     collective: c.collective.name(),
                     bytes: 4 * c.elements,

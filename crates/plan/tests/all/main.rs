@@ -3,6 +3,7 @@
 mod chakra;
 mod common;
 mod concurrent_flow;
+mod discovered;
 mod every_algorithm;
 mod every_rank_algorithm;
 mod forest;

@@ -2,15 +2,16 @@
 
 use proptest::prelude::*;
 use unisono_collective::Kind;
-use unisono_machine::Machine;
+use unisono_machine::{Machine, network::Network};
 use unisono_plan::{
     Part,
     workload::{
-        Taken, Workload,
-        graph::{Clock, GraphReport, Interval, Prices, graph_report},
-        iterate,
+        NetworkWorkload, Taken, Workload,
+        graph::{Clock, GraphReport, Interval, Level, Prices, Step, graph_report},
+        iterate, tasks,
     },
 };
+use unisono_sim::network::{Interconnect, Options, run};
 use unisono_workload::{
     Accelerator, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, hlo,
 };
@@ -152,6 +153,41 @@ fn workloads_take_what_their_own_timeline_says() {
     assert_eq!(clock.end(0), iteration.seconds);
 }
 
+/// Messages to several partners are sent at once, in the workload and in its program: rank 0 of four sends 1 MB over each of two
+/// links in 20 us.
+#[test]
+fn partners_exchange_at_once() {
+    let text = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\n[[steps]]\nname = \"s\"\n[[steps.communication]]\n\
+                collective = \"exchange\"\nelements = 250000\npartners = [1, 2]\n";
+    let workload = Workload::from_toml(text, "w.toml").unwrap();
+    let machine = "name = 'square'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\n\
+                   input_latency_ns = 20\noutput_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 1000000\n[topology]\n\
+                   name = 'graph'\naccelerators = 4\nedges = [[0, 1], [0, 2], [1, 3], [2, 3]]\n";
+    let machine = Machine::from_toml(machine, "square").unwrap();
+    let program = workload.program();
+    let network = machine.get::<Network>().unwrap();
+    let on = NetworkWorkload::new(&workload, network).unwrap();
+    let model = iterate(&workload, true, |c| on.take(&workload, c)).unwrap().seconds;
+    let made = tasks(&workload, true, &on).unwrap();
+    let done = run(&made.graph, &Interconnect::new(network).unwrap(), &Options::default()).unwrap();
+    let packets = done.hosts.makespan as f64 * 1e-12;
+    assert!((model / 20e-6 - 1.0).abs() < 0.02 && (packets / 20e-6 - 1.0).abs() < 0.02, "{model} {packets}");
+    for (level, expected) in [(Level::Model, model), (Level::Flow, model), (Level::Packet, packets)] {
+        let prices = Prices::new(&program, &machine, &Part::All).unwrap();
+        let report = Step { prices, accelerator: None, overlap: true, level }.report().unwrap();
+        assert_eq!(report.iteration.seconds, expected, "{level:?}");
+        assert_eq!((report.collectives[0].kind, report.collectives[0].groups), ("exchange", 8));
+    }
+    // A rank of a machine without links sends one message at a time.
+    let archer = Machine::preset("archer").unwrap();
+    let seconds = |partners: &str| {
+        let program = Workload::from_toml(&text.replace("[1, 2]", partners), "w.toml").unwrap().program();
+        let prices = Prices::new(&program, &archer, &Part::All).unwrap();
+        graph_report(prices, None, true).unwrap().iteration.seconds
+    };
+    assert!((seconds("[1, 2]") / seconds("[1]") - 2.0).abs() < 1e-9);
+}
+
 #[test]
 fn classes_that_do_not_meet_are_named() {
     let one = |nodes| RankClass { ranks: vec![0], nodes };
@@ -249,7 +285,7 @@ fn a_message_takes_what_a_permutation_of_one_pair_takes() {
     let program = task_graph(vec![vec![send(1, 1 << 20, &[])], vec![receive(0, 1 << 20, &[])]]);
     let permute = message(Work::Permute { bytes: 1 << 20, receivers: 0 }, &[]);
     let mut pair = graph(2, Vec::new(), vec![RankClass { ranks: vec![0, 1], nodes: vec![permute] }]);
-    pair.receivers = vec![vec![1, 1]];
+    pair.receivers = vec![vec![vec![1, 1]]];
     for machine in ["torus2d-small", "dgx-h100", "archer"] {
         let report = on(machine, &program, true);
         let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };

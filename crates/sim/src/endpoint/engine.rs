@@ -1,5 +1,7 @@
 //! The event engine: the rules of the module, one function each.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use unisono_base::{TaskId, interrupt::poll, limits, narrow};
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::{Kind, Task, TaskGraph};
@@ -20,6 +22,16 @@ const MOST_CLOCKS: u64 = 1 << 26;
 /// Steps of a task and its message.
 const STEPS_A_TASK: u128 = 100;
 
+/// What a carrier reports of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Carried {
+    /// Its sender begins to work on it. Of sends that are done when they have left.
+    Begun,
+    /// It has left, or will have left at a time that is not before what was reported. Of the same.
+    Left,
+    Arrived,
+}
+
 /// What brings messages from rank to rank, where that is more than a price.
 pub(crate) trait Carrier {
     /// Nothing does: a message is there when its price says.
@@ -28,8 +40,8 @@ pub(crate) trait Carrier {
     /// Message `id` leaves its sender at `time`, which is not before any time that `arrival` was asked about.
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
 
-    /// The next message that arrives, its time and id, if one does so by `until`.
-    fn arrival(&mut self, until: u64) -> Option<(u64, u32)>;
+    /// The next that is known of a message, with its time and id. Arrivals are reported if they are by `until`, in their order.
+    fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
     /// What is under way for ever, once nothing more happens.
     fn jam(&self) -> Option<SimError>;
@@ -43,7 +55,7 @@ impl Carrier for AsPriced {
 
     fn carry(&mut self, _time: u64, _id: u32, _from: u32, _to: u32, _bytes: u64) {}
 
-    fn arrival(&mut self, _until: u64) -> Option<(u64, u32)> {
+    fn report(&mut self, _until: u64) -> Option<(u64, u32, Carried)> {
         None
     }
 
@@ -151,7 +163,9 @@ struct Engine<'a, P, C> {
     traced: Vec<bool>,
     trace: Vec<TraceEvent>,
     watched: Vec<u64>,
-    left: Vec<u64>,
+    sent: Vec<[u64; 2]>,
+    /// Messages that will have left.
+    leaves: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
@@ -205,7 +219,8 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             traced,
             trace: Vec::new(),
             watched: vec![0; options.watch.len()],
-            left: vec![0; options.leaving.len()],
+            sent: vec![[0; 2]; options.leaving.len()],
+            leaves: BinaryHeap::new(),
         }
     }
 
@@ -218,7 +233,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             self.freed[0] = free;
             self.admit(rank, 0);
         }
-        if C::PRICED {
+        if C::PRICED && self.options.leaving.is_empty() {
             while let Some(event) = self.queue.pop() {
                 self.step(event)?;
             }
@@ -228,18 +243,47 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         self.finish().map_err(Halt::Failed)
     }
 
-    /// What arrives by the time of the ranks' next event comes before it.
+    /// What arrives or leaves by the time of the ranks' next event comes before it.
     fn run_carried(&mut self) -> Result<(), Halt> {
         loop {
-            let until = self.queue.peek().map_or(u64::MAX, |event| event.time);
-            if let Some((time, id)) = self.carrier.arrival(until) {
-                self.queue.push(Event { time, stamp: self.stamp, what: id | MESSAGE });
-                self.stamp += 1;
+            let next = self.queue.peek().map_or(u64::MAX, |event| event.time);
+            let leave = self.leaves.peek().map(|&Reverse(leave)| leave).filter(|leave| leave.0 <= next);
+            if let Some((time, id, carried)) = self.carrier.report(leave.map_or(next, |leave| leave.0)) {
+                match carried {
+                    Carried::Begun => self.begun(time, id),
+                    Carried::Left => self.leaves.push(Reverse((time, id))),
+                    Carried::Arrived => {
+                        self.queue.push(Event { time, stamp: self.stamp, what: id | MESSAGE });
+                        self.stamp += 1;
+                    }
+                }
+            } else if let Some((time, id)) = leave {
+                self.leaves.pop();
+                self.left(time, id);
             } else if let Some(event) = self.queue.pop() {
                 self.step(event)?;
             } else {
                 return Ok(());
             }
+        }
+    }
+
+    /// The sender of a message begins to work on it.
+    fn begun(&mut self, time: u64, id: u32) {
+        if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
+            self.sent[at][0] = time;
+        }
+    }
+
+    /// A message has left.
+    fn left(&mut self, time: u64, id: u32) {
+        if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
+            self.sent[at][1] = time;
+        }
+        if self.graph.task(TaskId(id)).amount <= self.eager {
+            self.until = time;
+            self.end(id, 0);
+            self.admit(self.owner[id as usize], 0);
         }
     }
 
@@ -303,14 +347,14 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         } else {
             self.carrier.carry(end, id, rank, task.peer, task.amount);
         }
-        if C::PRICED
-            && let Ok(at) = self.options.leaving.binary_search(&TaskId(id))
-        {
-            self.left[at] = end.max(self.after(rank, time, &[price.nic, 0])?);
+        let leaves = self.options.leaving.binary_search(&TaskId(id)).is_ok();
+        if C::PRICED && leaves {
+            self.begun(time, id);
+            self.leaves.push(Reverse((end.max(self.after(rank, time, &[price.nic])?), id)));
         }
         self.counts[Kind::Send as usize] += 1;
         self.start(id);
-        if task.amount <= self.eager {
+        if task.amount <= self.eager && !leaves {
             self.end(id, 0);
         }
         self.next_of_class(event, key, at);
@@ -565,7 +609,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             left_over: self.left_over,
             trace: self.trace,
             watched: self.watched,
-            left: self.left,
+            sent: self.sent,
         };
         Ok((run, self.carrier))
     }

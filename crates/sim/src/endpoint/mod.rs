@@ -16,7 +16,8 @@
 //!   takes the first receive of the list that matches, or waits for one.
 //! * A send is done when it starts, unless its message is longer than the model's eager bytes: then it is done when it is
 //!   matched (a message that finds a receive counts its own bytes, a receive that finds a message those of the receive), and
-//!   CPU and interface of the sender are busy until then.
+//!   CPU and interface of the sender are busy until then. Those of [`Options::leaving`] that are not longer are done when their
+//!   message has left; CPU and interface are free as if it were not asked for.
 //! * Under LogfP an interface may run ahead of its gaps: it is free once less than the slack is owed.
 //! * A rank's time is when its last CPU is free.
 //! * What waits for a task on another CPU of its rank starts when that is over. (LogGOPSim, whose CPUs have clocks apart, looks at its own
@@ -54,7 +55,7 @@ pub struct Options {
     pub trace: TraceRequest,
     /// Calcs and reduces, ascending, whose ends are wanted.
     pub watch: Vec<TaskId>,
-    /// Sends, ascending, of which it is wanted when their messages have left.
+    /// Sends, ascending, that are done when their messages have left, and not when they start.
     pub leaving: Vec<TaskId>,
 }
 
@@ -76,9 +77,9 @@ pub struct Run {
     pub trace: Vec<TraceEvent>,
     /// When the tasks of [`Options::watch`] were done.
     pub watched: Vec<u64>,
-    /// When the messages of [`Options::leaving`] have left: the CPU and the interface of their sender need no more time for
-    /// them; on a network their last packet is on its first link.
-    pub left: Vec<u64>,
+    /// When the messages of [`Options::leaving`] began to leave and had left: the CPU and the interface of their sender need no
+    /// more time for them; on a network their last packet is on its first link.
+    pub sent: Vec<[u64; 2]>,
 }
 
 /// Runs a task graph.

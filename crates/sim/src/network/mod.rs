@@ -186,10 +186,9 @@ pub struct Run {
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
     let prices = hosts::HostPrices::new(interconnect, options);
-    let (mut hosts, packets) =
+    let (hosts, packets) =
         engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(interconnect, options))?;
     let (count, hops, link_packets) = packets.counts();
-    hosts.left = packets.into_left();
     // A packet is made once, and each of its hops starts, frees the link, and gives its credit back.
     let events = hosts.events + count + 3 * hops;
     Ok(Run { packets: count, hops, events, link_packets, hosts })

@@ -9,7 +9,10 @@ use super::{
     events::{Events, Happening},
     waiting::{Ring, Waiting},
 };
-use crate::endpoint::{STUCK_KEPT, engine::Carrier};
+use crate::endpoint::{
+    STUCK_KEPT,
+    engine::{Carried, Carrier},
+};
 
 /// What of a packet is carried along: so much that no table of messages is looked at on the way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -190,9 +193,10 @@ pub(super) struct Packets<'a> {
     fault: Option<String>,
     /// The accelerator at which times went beyond [`LAST`] first.
     late: Option<u32>,
-    /// Sends, ascending, of which it is wanted when their messages have left.
+    /// Sends, ascending, of which it is wanted when their messages leave.
     leaving: &'a [TaskId],
-    left: Vec<u64>,
+    /// What is not reported of them.
+    news: Vec<(u64, u32, Carried)>,
 }
 
 /// Times after this are an error; delays are shorter, so that no sum of both overflows.
@@ -220,16 +224,20 @@ impl Carrier for Packets<'_> {
         let at = self.add_message(message);
         let time = self.latency_ps.get(from as usize).map_or(time, |latency_ps| time.saturating_add(*latency_ps));
         if from == to {
-            self.leave(time, id);
+            self.note(time, id, Carried::Begun);
+            self.note(time, id, Carried::Left);
             self.events.delivered(time, at);
         } else {
             self.events.posted(time, at);
         }
     }
 
-    fn arrival(&mut self, until: u64) -> Option<(u64, u32)> {
+    fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)> {
         while self.fault.is_none() && self.late.is_none() {
             poll();
+            if let Some(news) = self.news.pop() {
+                return Some(news);
+            }
             let (now, what) = self.events.pop(until)?;
             if now > LAST {
                 self.late = Some(self.place_of(what));
@@ -250,7 +258,7 @@ impl Carrier for Packets<'_> {
                     let id = self.messages[message as usize].id;
                     self.messages[message as usize].next = self.unused;
                     self.unused = message;
-                    return Some((now, id));
+                    return Some((now, id, Carried::Arrived));
                 }
             }
         }
@@ -329,13 +337,8 @@ impl<'a> Packets<'a> {
             fault: None,
             late: None,
             leaving: &options.hosts.leaving,
-            left: vec![0; options.hosts.leaving.len()],
+            news: Vec::new(),
         }
-    }
-
-    /// When the messages of the sends that are asked for have left.
-    pub fn into_left(self) -> Vec<u64> {
-        self.left
     }
 
     /// Packets, hops, and packets over each link.
@@ -406,6 +409,7 @@ impl<'a> Packets<'a> {
         let interface = &mut self.interfaces[interface];
         if interface.idle_machines > 0 {
             interface.idle_machines -= 1;
+            self.begin(now, at);
             self.inject(now, at);
         } else if interface.first == NONE {
             (interface.first, interface.last) = (at, at);
@@ -428,6 +432,7 @@ impl<'a> Packets<'a> {
                     return;
                 }
                 interface.first = std::mem::replace(&mut self.messages[at as usize].next, NONE);
+                self.begin(now, at);
                 continue;
             };
             let Some(hop) = self.choose_first(node, packet) else { return };
@@ -586,15 +591,22 @@ impl<'a> Packets<'a> {
             let message = &self.messages[packet.message as usize];
             if message.unmade == 0 {
                 let id = message.id;
-                self.leave(now + ps, id);
+                self.note(now + ps, id, Carried::Left);
             }
         }
     }
 
-    /// The last packet of a message has left its sender.
-    fn leave(&mut self, time: u64, id: u32) {
-        if let Ok(at) = self.leaving.binary_search(&TaskId(id)) {
-            self.left[at] = time;
+    /// A machine takes a message.
+    fn begin(&mut self, now: u64, at: u32) {
+        if !self.leaving.is_empty() {
+            self.note(now, self.messages[at as usize].id, Carried::Begun);
+        }
+    }
+
+    /// Notes when a message leaves, if that is wanted.
+    fn note(&mut self, time: u64, id: u32, carried: Carried) {
+        if self.leaving.binary_search(&TaskId(id)).is_ok() {
+            self.news.push((time, id, carried));
         }
     }
 

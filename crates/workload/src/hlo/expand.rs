@@ -73,7 +73,7 @@ pub struct Expansion<'a> {
     arithmetic: Arithmetic,
     nodes: Vec<WorkNode>,
     groups: Distinct<Groups>,
-    receivers: Distinct<Vec<u32>>,
+    receivers: Distinct<Vec<Vec<u32>>>,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// By the place of the instruction.
     findings: BTreeMap<(usize, usize), Finding>,
@@ -233,7 +233,7 @@ impl<'a> Expansion<'a> {
                 let receivers = self.devices.receivers(i)?;
                 let bytes = bytes(i, within, unisono_collective::Kind::Message, 2)?.0;
                 let is_idle = receivers.iter().copied().eq(0..self.devices.count());
-                (!is_idle).then(|| Work::Permute { bytes, receivers: self.receivers.number(receivers) })
+                (!is_idle).then(|| Work::Permute { bytes, receivers: self.receivers.number(vec![receivers]) })
             }
             Pattern::Collective(kind) => {
                 let groups = self.devices.groups(i)?;

@@ -79,7 +79,7 @@ fn receivers_of_permutations() {
         hlo::read(&text, "m.hlo", true)
     };
     let graph = read("{{0,1},{1,2},{3,0}}").unwrap();
-    assert_eq!(graph.receivers, [vec![1, 2, 2, 0]]);
+    assert_eq!(graph.receivers, [[vec![1, 2, 2, 0]]]);
     assert_eq!(graph.classes[0].nodes[0].work, Work::Permute { bytes: 16, receivers: 0 });
     assert_eq!(read("{{0,1},{0,2}}").unwrap_err().message, "device 0 is the source of two pairs; accepted is one");
     assert_eq!(read("{{0,4}}").unwrap_err().message, "a pair has partition 4; accepted are 0 to 3");

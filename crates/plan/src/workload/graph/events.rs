@@ -2,7 +2,7 @@
 //!
 //! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins when
 //! its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on all classes that
-//! take part at the same time. A message between a pair holds a machine that sends and the ports over which it leaves, and then,
+//! take part at the same time. A message between a pair is done when it has left, and what waits for its begin goes on when it is posted. It holds a machine that sends and the ports over which it leaves, and then,
 //! after its latency, the ports over which it arrives, whether its receiver waits for it or not. A queue in program order, and
 //! one queue for everything, send one message at a time.
 
@@ -24,6 +24,8 @@ use super::{
 /// What happens at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// The head of a message comes to the port of its receiver.
+    Arrives(usize),
     /// A node of a class begins, and those that wait for that are let go.
     Begun(usize, u32),
     Done(usize, u32),
@@ -31,11 +33,20 @@ enum Event {
     Take(usize),
 }
 
-/// The messages of a pair with one tag: those under way, and the receives that wait.
+/// The messages of a pair with one tag: those that arrive, and the receives that wait, with the times at which they were posted.
 #[derive(Default)]
 struct Channel {
     arrivals: VecDeque<Interval>,
-    receives: VecDeque<u32>,
+    receives: VecDeque<(u32, f64)>,
+}
+
+/// A message on its way.
+struct UnderWay {
+    channel: (u32, u32, u32),
+    /// The class and the node of its send.
+    send: (usize, u32),
+    begin: f64,
+    held: f64,
 }
 
 pub(super) struct Simulation<'a, F, M> {
@@ -53,6 +64,7 @@ pub(super) struct Simulation<'a, F, M> {
     /// The number of classes that take part.
     together: FxHashMap<(bool, u32), usize>,
     channels: FxHashMap<(u32, u32, u32), Channel>,
+    under_way: Vec<UnderWay>,
     events: BinaryHeap<Reverse<(u64, Event)>>,
 }
 
@@ -76,6 +88,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             arrived: FxHashMap::default(),
             together: FxHashMap::default(),
             channels: FxHashMap::default(),
+            under_way: Vec::new(),
             events: BinaryHeap::new(),
         }
     }
@@ -97,6 +110,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             poll();
             let now = f64::from_bits(time);
             match event {
+                Event::Arrives(message) => self.arrive(message, now),
                 Event::Begun(class, node) => self.release(class, node, 1, now),
                 Event::Done(class, node) => {
                     self.classes[class].states[node as usize] = State::Done;
@@ -141,6 +155,9 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             Work::Receive { .. } => self.receive(class, node, now),
             Work::Collective(_) | Work::Permute { .. } => self.meet(class, node, now),
             Work::Compute(_) | Work::Send { .. } => {
+                if !work.is_compute() && self.are_posted() {
+                    self.events.push(Reverse((key(now), Event::Begun(class, node))));
+                }
                 let queue = queue_of(&work, self.overlap);
                 self.classes[class].queues[queue].ready.push(Reverse((key(now), node)));
             }
@@ -202,10 +219,20 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             }
         }
         of.times[node as usize] = time;
-        if !of.waiting[1].of(node).is_empty() && !matches!(work, Work::Receive { .. }) {
+        let has_begun = match work {
+            Work::Receive { .. } => true,
+            Work::Send { .. } => self.are_posted(),
+            _ => false,
+        };
+        if !has_begun && !self.classes[class].waiting[1].of(node).is_empty() {
             self.events.push(Reverse((key(time.begin), Event::Begun(class, node))));
         }
         self.events.push(Reverse((key(time.end), Event::Done(class, node))));
+    }
+
+    /// Whether messages are posted when they are ready, and wait for machines that send afterwards.
+    fn are_posted(&self) -> bool {
+        !self.sends_one && self.messages.are_posted()
     }
 
     /// A class comes to a communication, which begins when all have come and their queues are free.
@@ -236,26 +263,36 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
     fn send(&mut self, class: usize, node: u32, (to, tag): (u32, u32), now: f64) {
         let (from, taken) = (self.rank(class), (self.seconds)(class, node as usize));
         let latency = self.messages.latency_seconds(class, node as usize).min(taken);
-        let (held, receiver) = (taken - latency, self.class_of[to as usize]);
-        let (begin, end) = if let Some(ports) = self.messages.ports(class, node as usize) {
-            self.links.carry(ports, now, taken, held)
+        let held = taken - latency;
+        let ports = self.messages.ports(class, node as usize);
+        let begin = ports.map_or(now, |ports| self.links.leave(ports, now, held));
+        self.events.push(Reverse((key(begin + latency), Event::Arrives(self.under_way.len()))));
+        self.under_way.push(UnderWay { channel: (from, to, tag), send: (class, node), begin, held });
+        self.begin(class, node, Interval { begin: now, end: begin + held });
+    }
+
+    /// Messages pass the port of a receiver in the order in which they come to it.
+    fn arrive(&mut self, message: usize, now: f64) {
+        let UnderWay { channel, send: (class, node), begin, held } = self.under_way[message];
+        let receiver = self.class_of[channel.1 as usize];
+        let end = if let Some(ports) = self.messages.ports(class, node as usize) {
+            self.links.arrive(ports, now, held)
         } else {
             let port = &mut self.classes[receiver].port;
-            let end = (now + taken).max(*port + held);
-            *port = end;
-            (now, end)
+            *port = port.max(now) + held;
+            *port
         };
-        let channel = self.channels.entry((from, to, tag)).or_default();
-        channel.arrivals.push_back(Interval { begin: (end - taken).max(now), end });
-        self.begin(class, node, Interval { begin: now, end: begin + held });
-        self.matched(receiver, (from, to, tag), now);
+        // A message that waits for the port takes as long as one that travels alone.
+        let begin = begin + (end - now - held).max(0.0);
+        self.channels.entry(channel).or_default().arrivals.push_back(Interval { begin, end });
+        self.matched(receiver, channel, now);
     }
 
     fn receive(&mut self, class: usize, node: u32, now: f64) {
         let (Work::Receive { from, tag, .. }, to) = (self.work(class, node), self.rank(class)) else { return };
         self.classes[class].states[node as usize] = State::Came;
         self.release(class, node, 1, now);
-        self.channels.entry((from, to, tag)).or_default().receives.push_back(node);
+        self.channels.entry((from, to, tag)).or_default().receives.push_back((node, now));
         self.matched(class, (from, to, tag), now);
     }
 
@@ -263,11 +300,13 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
     fn matched(&mut self, class: usize, channel: (u32, u32, u32), now: f64) {
         loop {
             let pair = self.channels.entry(channel).or_default();
-            let (Some(message), Some(&node)) = (pair.arrivals.front().copied(), pair.receives.front()) else { return };
+            let (Some(message), Some(&(node, posted))) = (pair.arrivals.front().copied(), pair.receives.front()) else {
+                return;
+            };
             pair.arrivals.pop_front();
             pair.receives.pop_front();
             let end = now.max(message.end);
-            self.begin(class, node, Interval { begin: now.max(message.begin).min(end), end });
+            self.begin(class, node, Interval { begin: posted.max(message.begin).min(end), end });
         }
     }
 
@@ -292,8 +331,7 @@ fn taking_part(graph: &WorkloadGraph, class_of: &[usize], (groups, table): (bool
             takes[class_of[rank as usize]] = true;
         }
     } else {
-        let pairs = (0_u32..).zip(&graph.receivers[table as usize]).filter(|(from, to)| from != *to);
-        for rank in pairs.flat_map(|(from, &to)| [from, to]) {
+        for rank in graph.pairs(table).flat_map(|(from, to)| [from, to]) {
             takes[class_of[rank as usize]] = true;
         }
     }

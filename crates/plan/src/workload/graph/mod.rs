@@ -20,6 +20,8 @@ mod tasks;
 pub use chosen::Chosen;
 pub use clock::{Clock, ClockError, Interval};
 pub use level::Level;
+pub(super) use occurrences::Occurrences;
 pub use ports::{Messages, OnePort, Ports};
 pub use prices::{Communication as PricedCommunication, Prices};
 pub use report::{CollectiveRow, GraphReport, OpinionRow, Step, graph_report};
+pub(super) use tasks::{Scheduled, program_tasks};

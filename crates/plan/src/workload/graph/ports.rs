@@ -21,6 +21,11 @@ pub trait Messages {
         None
     }
 
+    /// Whether a message begins when it is ready, also while the machines that send are busy.
+    fn are_posted(&self) -> bool {
+        false
+    }
+
     /// The number of messages that a rank sends at a time; `None` where only its links limit it.
     fn machines(&self) -> Option<u32> {
         Some(1)
@@ -33,20 +38,29 @@ pub struct OnePort;
 
 impl Messages for OnePort {}
 
-/// When each link is free.
+/// When each link is free for messages that leave, and for those that arrive. A message on its way holds no link that others
+/// leave over meanwhile.
 #[derive(Debug, Default)]
-pub(super) struct Links(FxHashMap<u32, f64>);
+pub(super) struct Links {
+    leaving: FxHashMap<u32, f64>,
+    arriving: FxHashMap<u32, f64>,
+}
 
 impl Links {
-    /// A message that could leave at `now` and takes `seconds`, of which it holds links for `held`, does so over its ports.
-    /// Returns when it begins to leave and when it has arrived.
-    pub fn carry(&mut self, ports: &Ports, now: f64, seconds: f64, held: f64) -> (f64, f64) {
-        let free = |link: &u32| self.0.get(link).copied().unwrap_or(0.0);
+    /// A message that could leave at `now` does so over its ports, each of which it holds for a part of `held`. Returns when it begins
+    /// to leave.
+    pub fn leave(&mut self, ports: &Ports, now: f64, held: f64) -> f64 {
+        let free = |link: &u32| self.leaving.get(link).copied().unwrap_or(0.0);
         let begin = ports.leaving.iter().map(|(link, _)| free(link)).fold(now, f64::max);
-        let arrived = ports.arriving.iter().map(|(link, part)| free(link) + held * part);
-        let end = arrived.fold(begin + seconds, f64::max);
-        self.0.extend(ports.leaving.iter().map(|&(link, part)| (link, begin + held * part)));
-        self.0.extend(ports.arriving.iter().map(|&(link, _)| (link, end)));
-        (begin, end)
+        self.leaving.extend(ports.leaving.iter().map(|&(link, part)| (link, begin + held * part)));
+        begin
+    }
+
+    /// The head of a message comes to its last links at `now`. Returns when it has arrived.
+    pub fn arrive(&mut self, ports: &Ports, now: f64, held: f64) -> f64 {
+        let free = |link: &u32| self.arriving.get(link).copied().unwrap_or(0.0);
+        let end = ports.arriving.iter().map(|(link, part)| free(link) + held * part).fold(now + held, f64::max);
+        self.arriving.extend(ports.arriving.iter().map(|&(link, _)| (link, end)));
+        end
     }
 }

@@ -15,7 +15,6 @@ use unisono_base::interrupt::check;
 use unisono_collective::Kind;
 use unisono_cost::tightest;
 use unisono_discover::whole_elements;
-use unisono_lower::{Exchange, Flow};
 use unisono_machine::{Machine, Shape, network::Network};
 use unisono_workload::{Collected, Groups, Work, WorkNode, WorkloadGraph};
 
@@ -26,6 +25,7 @@ use super::{
     },
     Chosen, Messages, Ports,
     reduction::Reduction,
+    routes::messages_at_once,
 };
 use crate::{Asked, BoundReport, Part, PlanError, Problem, Root, Target, plan, report::map, targets::require};
 
@@ -82,6 +82,11 @@ impl Messages for PricedMessages<'_> {
         let class = &self.prices.graph.classes[class];
         let Work::Send { to, .. } = class.nodes[node].work else { return None };
         self.prices.ports.get(&(*class.ranks.first()?, to))
+    }
+
+    /// On a network, hosts hand messages to an interface.
+    fn are_posted(&self) -> bool {
+        self.prices.shared.is_some()
     }
 
     fn machines(&self) -> Option<u32> {
@@ -158,7 +163,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref()
     }
 
-    /// The table of receivers of a row that is a permutation.
+    /// The tables of receivers of a row that is messages at once.
     pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
         self.known.iter().find_map(|(key, &known)| match *key {
             Key::Permute { receivers, .. } if known == row => Some(receivers),
@@ -248,9 +253,7 @@ impl<'a> Prices<'a> {
         check();
         let (priced, chosen) = match key {
             Key::Collective(collected) => self.collective(&collected)?,
-            Key::Permute { bytes, receivers } => {
-                (self.permute(bytes, &self.graph.receivers[receivers as usize])?, Vec::new())
-            }
+            Key::Permute { bytes, receivers } => (self.permute(bytes, receivers)?, Vec::new()),
             Key::Message { from, to, bytes } => return self.message(key, [from, to], bytes),
         };
         Ok(self.keep(key, priced, chosen))
@@ -365,28 +368,26 @@ impl<'a> Prices<'a> {
         Ok(plan(problem, None, &Params::new())?.best().time.seconds)
     }
 
-    /// Every rank sends to its receiver at once.
-    fn permute(&self, bytes: u64, receivers: &[u32]) -> Result<Communication, PlanError> {
-        let mut pairs = (0_u32..).zip(receivers).filter(|(from, to)| from != *to);
-        let Some((from, &to)) = pairs.next() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
-        let senders = pairs.count() + 1;
+    /// Every rank sends to its receivers at once.
+    fn permute(&self, bytes: u64, receivers: u32) -> Result<Communication, PlanError> {
+        let mut pairs = self.graph.pairs(receivers);
+        let Some((from, to)) = pairs.next() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
+        let (messages, tables) = (pairs.count() + 1, &self.graph.receivers[receivers as usize]);
         let part = self.target.among(&[from, to]).0;
         let (dtype, elements) = whole_elements(1, bytes);
         let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
         let bound = tightest(&problem.cost()).map(crate::report::bound_report);
         let seconds = match &self.shared {
             Some(shared) => {
-                let table: Arc<[u32]> = receivers.into();
-                let flow = Flow::new(bytes, 1, move |rank| table[rank as usize]);
-                let all = Arc::new(Groups::all(self.graph.ranks));
-                shared.seconds(&[Exchange { flows: vec![flow], reduced: 0 }], &all)
+                shared.seconds(&[messages_at_once(tables, bytes)], &Arc::new(Groups::all(self.graph.ranks)))
             }
-            None => self.alone(&[from, to], bytes)?,
+            // A rank sends one message at a time.
+            None => self.alone(&[from, to], bytes)? * tables.len() as f64,
         };
         Ok(Communication {
-            kind: "permute",
+            kind: if tables.len() > 1 { "exchange" } else { "permute" },
             ranks: 2,
-            groups: senders,
+            groups: messages,
             bytes,
             algorithm: "send".to_owned(),
             params: BTreeMap::new(),

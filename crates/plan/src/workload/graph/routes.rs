@@ -27,18 +27,15 @@ pub(super) fn routes(prices: &Prices) -> Result<Vec<Vec<Group>>, PlanError> {
 
 fn of_row(prices: &Prices, row: usize, priced: &Communication) -> Result<Vec<Group>, PlanError> {
     if let Some(receivers) = prices.receivers_of(row) {
-        let table = &prices.graph().receivers[receivers as usize];
-        let mut takes = vec![false; table.len()];
-        for (from, &to) in table.iter().enumerate().filter(|(from, to)| *from != **to as usize) {
-            (takes[from], takes[to as usize]) = (true, true);
+        let graph = prices.graph();
+        let mut takes = vec![false; graph.ranks as usize];
+        for (from, to) in graph.pairs(receivers) {
+            (takes[from as usize], takes[to as usize]) = (true, true);
         }
         let ranks: Vec<u32> = (0..).zip(takes).filter(|(_, takes)| *takes).map(|(rank, _)| rank).collect();
-        let (all, to): (Arc<Groups>, Arc<[u32]>) =
-            (Arc::new(Groups::all(prices.graph().ranks)), table.as_slice().into());
-        let flow = Flow::new(priced.bytes, 1, move |rank| to[rank as usize]);
-        let load = prices.shared().and_then(|shared| {
-            shared.group_loads(&[Exchange { flows: vec![flow], reduced: 0 }], &all).into_iter().next()
-        });
+        let all = Arc::new(Groups::all(graph.ranks));
+        let messages = messages_at_once(&graph.receivers[receivers as usize], priced.bytes);
+        let load = prices.shared().and_then(|shared| shared.group_loads(&[messages], &all).into_iter().next());
         return Ok(vec![Group::new(ranks, priced.seconds, load.map_or_else(Vec::new, |load| load.links))]);
     }
     let mut groups = Vec::new();
@@ -52,6 +49,15 @@ fn of_row(prices: &Prices, row: usize, priced: &Communication) -> Result<Vec<Gro
         }
     }
     Ok(groups)
+}
+
+/// The messages of tables of receivers, which are sent at once.
+pub(super) fn messages_at_once(tables: &[Vec<u32>], bytes: u64) -> Exchange {
+    let flow = |table: &Vec<u32>| {
+        let to: Arc<[u32]> = table.as_slice().into();
+        Flow::new(bytes, 1, move |rank| to[rank as usize])
+    };
+    Exchange { flows: tables.iter().map(flow).collect(), reduced: 0 }
 }
 
 impl Group {

@@ -14,7 +14,7 @@ use super::{
     occurrences::{Occurrence, Occurrences},
     report::{Timed, computed_seconds},
     reported::reported,
-    tasks::{ProgramTasks, program_tasks, senders},
+    tasks::{ProgramTasks, Scheduled, program_tasks},
 };
 use crate::RunError;
 
@@ -31,7 +31,9 @@ pub(super) fn simulate(
 ) -> Result<Timed, RunError> {
     let graph = prices.graph();
     let occurrences = Occurrences::new(graph);
-    let tasks = program_tasks(prices, rows, &occurrences, overlap, &seconds)?;
+    let engines = |place| prices.engines(place);
+    let on = Scheduled { graph, chosen: prices.chosen(), rows, places: prices.places(), engines: &engines, overlap };
+    let tasks = program_tasks(&on, &occurrences, &seconds)?;
     let hosts = endpoint::Options {
         watch: tasks.watch.clone(),
         leaving: tasks.leaving.clone(),
@@ -77,16 +79,18 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The times of the nodes of a rank. A send ends when its message has left.
+    /// The times of the nodes of a rank. A send takes from the moment when its sender works on it until it has left.
     fn times(&self, rank: u32) -> Vec<Interval> {
         let class = self.occurrences.class_of[rank as usize];
-        let mut left = self.hosts.left.iter().skip(self.tasks.first_leaving(rank));
+        let mut sent = self.hosts.sent.iter().skip(self.tasks.first_leaving(rank));
         let nodes = self.graph.classes[class].nodes.iter().enumerate();
         let time = |(number, node): (usize, &unisono_workload::WorkNode)| {
             let [_, end] = self.tasks.watched(rank, class, number, node.work.is_compute());
-            let mut end = self.hosts.watched[end];
-            if let Work::Send { .. } = node.work {
-                end = end.max(left.next().copied().unwrap_or(end));
+            let end = self.hosts.watched[end];
+            if let Work::Send { .. } = node.work
+                && let Some(&[begin, left]) = sent.next()
+            {
+                return Interval { begin: seconds_of(begin), end: seconds_of(left) };
             }
             let begin = match (&node.work, self.occurrences.of[class][number]) {
                 (Work::Compute(_), _) | (_, None) => end.saturating_sub(self.tasks.ticks(rank, class, number)),
@@ -104,9 +108,8 @@ impl Seen<'_> {
                 self.graph.groups[c.groups as usize].of(rank).map_or_else(Vec::new, |(group, _)| group.to_vec())
             }
             Work::Permute { receivers, .. } => {
-                let table = &self.graph.receivers[receivers as usize];
-                let sends = [table[rank as usize]];
-                senders(table)[rank as usize].iter().copied().chain(sends).collect()
+                let own = self.graph.pairs(receivers).filter(|&(from, to)| from == rank || to == rank);
+                own.flat_map(|(from, to)| [from, to]).collect()
             }
             Work::Receive { from, .. } => vec![from],
             Work::Compute(_) | Work::Send { .. } => Vec::new(),

@@ -13,7 +13,7 @@ use unisono_workload::{Queues, Work, WorkNode, WorkloadGraph};
 
 use super::{
     super::WorkloadError,
-    Chosen, Prices,
+    Chosen,
     occurrences::{Occurrence, Occurrences},
 };
 use crate::PlanError;
@@ -34,7 +34,7 @@ pub struct ProgramTasks {
     pub places: Vec<u32>,
     /// Of each rank and each node: the end of compute; the begin and the end of communication.
     pub watch: Vec<TaskId>,
-    /// The sends of messages between pairs, of each rank in the order of its nodes.
+    /// The sends of messages between pairs, of each rank in the order of its nodes. They are done when they have left.
     pub leaving: Vec<TaskId>,
     /// The first watched task of each rank, and its first message that leaves.
     first: Vec<[usize; 2]>,
@@ -50,12 +50,26 @@ struct Made<'a> {
     switches: Vec<u32>,
 }
 
+/// A program whose communications have schedules, on a machine.
+pub struct Scheduled<'a> {
+    pub graph: &'a WorkloadGraph,
+    /// Of each row, how its groups make it: one entry a size of groups. Messages have none.
+    pub chosen: &'a [Vec<Chosen>],
+    /// Of each class and node the row of its communication.
+    pub rows: &'a [Vec<Option<usize>>],
+    /// On a network, the place of each rank.
+    pub places: &'a [u32],
+    /// The reducing engines of the switch on a place.
+    pub engines: &'a dyn Fn(u32) -> u8,
+    pub overlap: bool,
+}
+
 /// What all ranks of a program share while their tasks are made.
 struct Shared<'a> {
     graph: &'a WorkloadGraph,
     made: &'a [Vec<Made<'a>>],
     parts: &'a [Vec<Subgraph<'a>>],
-    /// The senders of each rank, by the table of receivers.
+    /// The senders of each rank, by the set of tables of receivers.
     senders: Vec<Vec<Vec<u32>>>,
     /// Of each collective and permutation, its row and its first tag.
     tags: FxHashMap<Occurrence, (usize, u32)>,
@@ -73,33 +87,30 @@ struct Tags {
     of_pairs: FxHashMap<u32, u32>,
 }
 
-/// Makes the task graph of a program. `rows` is the number of each node's communication in the prices, by class; `seconds` is
-/// the time of a node that computes.
+/// Makes the task graph of a program. `seconds` is the time of a node that computes.
 ///
 /// # Errors
 /// A schedule that is too large or fails its proof, more messages than a limit admits, classes that make unlike collectives
 /// for the same groups.
 pub fn program_tasks(
-    prices: &Prices,
-    rows: &[Vec<Option<usize>>],
+    on: &Scheduled,
     occurrences: &Occurrences,
-    overlap: bool,
     seconds: impl Fn(usize, usize) -> f64,
 ) -> Result<ProgramTasks, PlanError> {
-    let graph = prices.graph();
-    let (made, switches) = make(prices)?;
+    let graph = on.graph;
+    let (made, switches) = make(on)?;
     let malformed = |e: TaskError| WorkloadError::Tasks { name: graph.name.clone(), message: e.to_string() };
     let parts: Vec<Vec<Subgraph<'_>>> = made
         .iter()
         .map(|of_row| of_row.iter().map(|m| Subgraph::new(&m.proven)).collect::<Result<_, _>>())
         .collect::<Result<_, _>>()
         .map_err(malformed)?;
-    let Tags { tags, order, of_pairs } = tags(graph, rows, occurrences, &made, &parts)?;
-    let senders = graph.receivers.iter().map(|receivers| senders(receivers)).collect();
-    let shared = Shared { graph, made: &made, parts: &parts, senders, tags, of_pairs, overlap };
+    let Tags { tags, order, of_pairs } = tags(graph, on.rows, occurrences, &made, &parts)?;
+    let senders = (0..narrow(graph.receivers.len())).map(|receivers| senders(graph, receivers)).collect();
+    let shared = Shared { graph, made: &made, parts: &parts, senders, tags, of_pairs, overlap: on.overlap };
     let mut tasks = ProgramTasks {
         graph: TaskGraph::default(),
-        places: prices.places().to_vec(),
+        places: on.places.to_vec(),
         watch: Vec::new(),
         leaving: Vec::new(),
         first: Vec::with_capacity(graph.ranks as usize),
@@ -113,7 +124,7 @@ pub fn program_tasks(
     }
     for &place in &switches {
         builder.rank();
-        shared.switch(&mut builder, prices, place, &switches, &order);
+        shared.switch(&mut builder, (place, (on.engines)(place).max(1)), &switches, &order);
         tasks.places.push(place);
     }
     tasks.graph = builder.finish().map_err(malformed)?;
@@ -121,9 +132,9 @@ pub fn program_tasks(
 }
 
 /// Builds the schedules of all rows; also returns the places of all switches that take part, ascending.
-fn make<'a>(prices: &'a Prices) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanError> {
-    let mut made = Vec::with_capacity(prices.chosen().len());
-    for of_row in prices.chosen() {
+fn make<'a>(on: &Scheduled<'a>) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanError> {
+    let mut made = Vec::with_capacity(on.chosen.len());
+    for of_row in on.chosen {
         let one = |chosen: &'a Chosen| {
             let (proven, switches) = chosen.schedule()?;
             Ok(Made { chosen, proven, switches })
@@ -132,7 +143,7 @@ fn make<'a>(prices: &'a Prices) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanEr
     }
     let all: BTreeSet<u32> = made.iter().flatten().flat_map(|m| &m.switches).copied().collect();
     let all: Vec<u32> = all.into_iter().collect();
-    let number = |place: &u32| prices.graph().ranks + narrow::<u32>(all.binary_search(place).expect("one of all"));
+    let number = |place: &u32| on.graph.ranks + narrow::<u32>(all.binary_search(place).expect("one of all"));
     for m in made.iter_mut().flatten() {
         m.switches = m.switches.iter().map(number).collect();
     }
@@ -183,7 +194,9 @@ fn tags(
                 let schedule = m.proven.schedule();
                 (schedule.instr_count() + schedule.stream_count()) as u128 * m.chosen.groups.len() as u128
             };
-            size += made[row].iter().map(of_part).sum::<u128>() + u128::from(graph.ranks);
+            let messages =
+                if let Occurrence::Receivers(table, _) = occurrence { graph.pairs(*table).count() } else { 0 };
+            size += made[row].iter().map(of_part).sum::<u128>() + messages as u128 + u128::from(graph.ranks);
             if next > MOST_TAGS {
                 let message = format!("its collectives have more than {MOST_TAGS} streams; use the model or flows");
                 return Err(WorkloadError::Tasks { name: graph.name.clone(), message }.into());
@@ -201,9 +214,9 @@ fn tags(
 }
 
 /// The ranks that send to each rank.
-pub(super) fn senders(receivers: &[u32]) -> Vec<Vec<u32>> {
-    let mut senders = vec![Vec::new(); receivers.len()];
-    for (from, &to) in (0..).zip(receivers).filter(|(from, to)| from != *to) {
+fn senders(graph: &WorkloadGraph, receivers: u32) -> Vec<Vec<u32>> {
+    let mut senders = vec![Vec::new(); graph.ranks as usize];
+    for (from, to) in graph.pairs(receivers) {
         senders[to as usize].push(from);
     }
     senders
@@ -245,6 +258,8 @@ impl Shared<'_> {
             {
                 b.requires(begin, made[before][1]);
             }
+            // A node that waits for the begin of a send waits until it is posted.
+            let mut started = begin;
             let end = match (node.work, occurrences[number]) {
                 (Work::Permute { bytes, receivers }, Some(occurrence)) => {
                     self.permute(b, rank, bytes, receivers, self.tags[&occurrence].1, begin)
@@ -253,6 +268,7 @@ impl Shared<'_> {
                 (Work::Send { to, bytes, tag }, _) => {
                     let [sent, end] = message(b, Task::send(to, bytes, self.of_pairs[&tag]), begin);
                     tasks.leaving.push(sent);
+                    started = sent;
                     end
                 }
                 (Work::Receive { from, bytes, tag }, _) => {
@@ -263,7 +279,7 @@ impl Shared<'_> {
             if computes == 0 {
                 tasks.watch.push(end);
             }
-            made.push([begin, end]);
+            made.push([started, end]);
             last[computes] = Some(number);
         }
     }
@@ -297,9 +313,9 @@ impl Shared<'_> {
     }
 
     fn permute(&self, b: &mut Builder, rank: u32, bytes: u64, table: u32, tag: u32, begin: TaskId) -> TaskId {
-        let to = self.graph.receivers[table as usize][rank as usize];
         let receives = self.senders[table as usize][rank as usize].iter().map(|&from| Task::receive(from, bytes, tag));
-        let sends = (to != rank).then(|| Task::send(to, bytes, tag));
+        let tables = self.graph.receivers[table as usize].iter().map(|to| to[rank as usize]);
+        let sends = tables.filter(|&to| to != rank).map(|to| Task::send(to, bytes, tag));
         let all: Vec<TaskId> = receives.chain(sends).map(|task| b.task(task.on(COMMUNICATES, 0))).collect();
         let end = nothing(b, begin);
         for task in all {
@@ -310,9 +326,8 @@ impl Shared<'_> {
     }
 
     /// Adds a switch with its part of all collectives.
-    fn switch(&self, b: &mut Builder, prices: &Prices, place: u32, switches: &[u32], order: &[(usize, u32)]) {
+    fn switch(&self, b: &mut Builder, (place, engines): (u32, u8), switches: &[u32], order: &[(usize, u32)]) {
         let own = self.graph.ranks + narrow::<u32>(switches.partition_point(|&other| other < place));
-        let engines = prices.engines(place).max(1);
         for &(row, tag) in order {
             for (m, part) in self.made[row].iter().zip(&self.parts[row]) {
                 let Some(at) = m.switches.iter().position(|&switch| switch == own) else { continue };
@@ -331,8 +346,7 @@ fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
     if made.switches.is_empty() { group.into() } else { [group, &made.switches].concat().into() }
 }
 
-/// Adds one end of a message between a pair; returns its task, and the one that is done with it. A send is done when the
-/// message is posted.
+/// Adds one end of a message between a pair; returns its task, and the one that is done with it.
 fn message(b: &mut Builder, task: Task, begin: TaskId) -> [TaskId; 2] {
     let task = b.task(task.on(COMMUNICATES, 0));
     b.requires(task, begin);

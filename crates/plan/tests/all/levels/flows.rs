@@ -35,7 +35,7 @@ fn program(
         format: "test",
         ranks,
         groups,
-        receivers,
+        receivers: receivers.into_iter().map(|table| vec![table]).collect(),
         classes: classes.iter().map(class).collect(),
         queues: Queues::InOrder,
         choices: Vec::new(),

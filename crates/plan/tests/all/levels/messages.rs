@@ -43,19 +43,27 @@ fn receive(from: u32, bytes: u64, tag: u32) -> WorkNode {
 
 /// Messages of random pairs, in rounds: every rank computes, sends and receives after random earlier nodes.
 fn pairs(r: &mut Random) -> WorkloadGraph {
+    waiting_pairs(r, 1 << 18, 0)
+}
+
+/// The same with messages of at most so many bytes. Of 4 nodes so many wait for the last node of their rank, mostly a send.
+fn waiting_pairs(r: &mut Random, most_bytes: u64, waiting: u64) -> WorkloadGraph {
     let ranks = 2 + r.below(7) as u32;
     let mut nodes: Vec<Vec<WorkNode>> = vec![Vec::new(); ranks as usize];
     for tag in 0..1 + r.below(12) as u32 {
         let from = r.below(u64::from(ranks)) as u32;
         let to = (from + 1 + r.below(u64::from(ranks) - 1) as u32) % ranks;
-        let bytes = 1 + r.below(1 << 18);
+        let bytes = 1 + r.below(most_bytes);
         let microseconds = (1 + r.below(30)) as f64;
         let computes =
             WorkNode::new("compute", Work::Compute(Compute::Measured { seconds: microseconds * 1e-6 }), Vec::new());
         for (rank, node) in [(from, computes), (from, send(to, bytes, tag)), (to, receive(from, bytes, tag))] {
             let of = &mut nodes[rank as usize];
             let count = of.len() as u64;
-            let after = (0..count.min(2)).map(|_| r.below(count) as u32).collect();
+            let mut after: Vec<u32> = (0..count.min(2)).map(|_| r.below(count) as u32).collect();
+            if count > 0 && r.below(4) < waiting {
+                after.push(count as u32 - 1);
+            }
             of.push(WorkNode { after, ..node });
         }
     }
@@ -166,22 +174,82 @@ fn links_send_at_the_same_time() {
     }
 }
 
-/// The model's time of random messages is within 15 % of that of packets for at least 80 % of programs.
+/// The ratios of the model's time to that of packets for random messages, ascending.
+fn ratios(seeds: u64, overlap: bool, program: impl Fn(&mut Random) -> WorkloadGraph) -> Vec<f64> {
+    let machines = ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small", "dgx-h100", "archer"]
+        .map(|name| Machine::preset(name).unwrap());
+    let ratio = |seed| {
+        let mut r = Random(seed);
+        let (machine, program) = (&machines[r.below(6) as usize], program(&mut r));
+        let [model, packets] =
+            [Level::Model, Level::Packet].map(|level| on(machine, &program, level, overlap).iteration.seconds);
+        model / packets
+    };
+    let mut ratios: Vec<f64> = (0..seeds).map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios
+}
+
+/// The model's time of random messages is within 15 % of that of packets for most programs, also where compute waits for long
+/// sends.
 #[expect(clippy::print_stdout, reason = "the figures of the documentation")]
 #[test]
 fn the_model_of_messages_is_near_packets() {
-    let machines = ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small", "dgx-h100"]
-        .map(|name| Machine::preset(name).unwrap());
-    let mut ratios = Vec::new();
-    for seed in 0..400 {
-        let mut r = Random(seed);
-        let (machine, program) = (&machines[r.below(5) as usize], pairs(&mut r));
-        let [model, packets] =
-            [Level::Model, Level::Packet].map(|level| on(machine, &program, level, true).iteration.seconds);
-        ratios.push(model / packets);
+    for (most_bytes, waiting, overlap, percent) in
+        [(1 << 18, 0, true, 95), (1 << 22, 3, true, 95), (1 << 22, 0, true, 95), (1 << 20, 2, false, 90)]
+    {
+        let ratios = ratios(400, overlap, |r| waiting_pairs(r, most_bytes, waiting));
+        let near = ratios.iter().filter(|ratio| (*ratio - 1.0).abs() <= 0.15).count();
+        let what = format!("{most_bytes} bytes, {waiting} of 4 nodes wait, overlap {overlap}");
+        println!("{what}: {near} of 400 within 15 %, {:.3} to {:.3} times packets", ratios[0], ratios[399]);
+        assert!(near * 100 >= 400 * percent, "{what}: {near} of 400");
     }
-    ratios.sort_by(f64::total_cmp);
-    let near = ratios.iter().filter(|ratio| (*ratio - 1.0).abs() <= 0.15).count();
-    println!("{near} of {} within 15 %, {:.3} to {:.3} times packets", ratios.len(), ratios[0], ratios[399]);
-    assert!(near * 10 >= ratios.len() * 8, "{near} of {}", ratios.len());
+}
+
+/// Ranks 0 and 1 of a link, by the model and by packets: 1 MB takes 20 us.
+fn by_levels(program: &WorkloadGraph, machine: &Machine, seconds: f64) -> [GraphReport; 2] {
+    [Level::Model, Level::Packet].map(|level| {
+        let report = on(machine, program, level, true);
+        let found = report.iteration.seconds;
+        assert!((found / seconds - 1.0).abs() < 0.01, "{level:?}: {found} s, expected {seconds} s");
+        report
+    })
+}
+
+fn compute(microseconds: f64, after: Vec<u32>) -> WorkNode {
+    WorkNode::new("compute", Work::Compute(Compute::Measured { seconds: microseconds * 1e-6 }), after)
+}
+
+#[test]
+fn compute_after_a_send_waits_until_its_message_has_left() {
+    let receives = || vec![receive(0, 1_000_000, 0), receive(0, 1_000_000, 1)];
+    let one = vec![receive(0, 1_000_000, 0)];
+    let program = tasks(vec![vec![send(1, 1_000_000, 0), compute(15.0, vec![0])], one.clone()]);
+    by_levels(&program, &pair(""), 35e-6);
+    // What waits for the begin of a send goes on when it is posted, also while the only machine is busy.
+    let begun = |before| WorkNode { begun: vec![before], ..compute(30.0, Vec::new()) };
+    let program = tasks(vec![vec![send(1, 1_000_000, 0), begun(0)], one]);
+    by_levels(&program, &pair(""), 30e-6);
+    let both = || vec![send(1, 1_000_000, 0), send(1, 1_000_000, 1)];
+    let machine = pair("send_machines = 1");
+    let program =
+        tasks(vec![[both(), vec![WorkNode { begun: vec![1], ..compute(50.0, Vec::new()) }]].concat(), receives()]);
+    by_levels(&program, &machine, 50e-6);
+    // A send begins when a machine takes it, so each of the two takes 20 us.
+    let program = tasks(vec![[both(), vec![compute(50.0, vec![1])]].concat(), receives()]);
+    for report in by_levels(&program, &machine, 90e-6) {
+        assert_eq!(report.rank, 0);
+        let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };
+        assert!((row.seconds / 20e-6 - 1.0).abs() < 0.01, "{}", row.seconds);
+    }
+}
+
+/// A send of a task graph is done when it starts, so compute after it overlaps with its message.
+#[test]
+fn sends_of_goal_are_done_when_they_start() {
+    let text = "num_ranks 2\nrank 0 {\na: send 1000000b to 1 tag 0\nb: calc 15000\nb requires a\n}\n\
+                rank 1 {\nc: recv 1000000b from 0 tag 0\n}\n";
+    let files = [("a.goal".to_owned(), text.as_bytes().to_vec())];
+    let program = (unisono_emit::goal::FORMAT.read)(&files, true).unwrap();
+    by_levels(&program, &pair(""), 20e-6);
 }

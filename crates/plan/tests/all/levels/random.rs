@@ -59,7 +59,13 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         };
         (0..ranks).map(to).collect()
     };
-    let receivers = vec![shifted(1, true), shifted(b, true), shifted(b, false)];
+    // The last set has messages along both axes at once.
+    let receivers = vec![
+        vec![shifted(1, true)],
+        vec![shifted(b, true)],
+        vec![shifted(b, false)],
+        vec![shifted(1, true), shifted(b, false)],
+    ];
     let count = 1 + r.below(style.nodes);
     let mut works: Vec<Work> = (0..count).map(|_| work(r, style)).collect();
     let mut after: Vec<Vec<u32>> = (0..count).map(|n| (0..n.min(2)).map(|_| r.below(n) as u32).collect()).collect();
@@ -106,7 +112,7 @@ fn work(r: &mut Random, style: &Style) -> Work {
     let bytes = (1 << power) + 4 * r.below(1 << power.saturating_sub(3));
     match r.below(10) {
         0..4 => Work::Compute(Compute::Measured { seconds: (1 + r.below(style.microseconds)) as f64 * 1e-6 }),
-        4 => Work::Permute { bytes, receivers: r.below(3) as u32 },
+        4 => Work::Permute { bytes, receivers: r.below(4) as u32 },
         _ => {
             let (kind, groups) = (r.pick(&KINDS), r.below(4) as u32);
             Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups })

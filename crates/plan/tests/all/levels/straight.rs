@@ -84,10 +84,12 @@ impl Straight {
                     self.task(before, Does::Compute((seconds * 1e12).round() as u64))
                 }
                 Work::Permute { bytes, receivers } => {
-                    let (begin, table) = (self.task(before, Does::Nothing), &graph.receivers[receivers as usize]);
+                    let (begin, tables) = (self.task(before, Does::Nothing), &graph.receivers[receivers as usize]);
                     let mut all = vec![begin];
-                    for (from, &to) in (0..).zip(table).filter(|(from, to)| from != *to) {
-                        let message = || (number, from, to, 0, 0);
+                    let of_table = |(n, table)| (0_u32..).zip(table).map(move |(from, &to): (u32, &u32)| (n, from, to));
+                    for (n, from, to) in tables.iter().enumerate().flat_map(of_table).filter(|(_, from, to)| from != to)
+                    {
+                        let message = || (number, from, to, 0, n);
                         if from == rank {
                             let message = self.message(message(), bytes);
                             all.push(self.task(vec![begin], Does::Send(message)));

@@ -1,0 +1,229 @@
+//! A program of tasks over arrays, with the communication that discovery finds in it, as a program on a number of ranks.
+//!
+//! Of each rank its commands are the nodes: a kernel computes, pushes and awaited pushes are messages between pairs, an operation is
+//! a collective of the ranks that take part. A command that waits for another one waits for its nodes. Collectives that neither a
+//! plan nor a library serves are messages. Unlike parts of a collective count as the largest.
+//!
+//! A kernel takes the operations that its task states for a point of its range, and reads or writes the regions of its accesses, those
+//! of updates twice.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, de::IgnoredAny};
+use unisono_base::{
+    BufferId, CommandId,
+    interrupt::check,
+    limits::{spend, take},
+    narrow,
+};
+use unisono_collective::Kind;
+use unisono_discover::{Action, Command, DiscoverError, Discovery, Mode, Operation, Options, Program, Rules, What};
+use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+/// Bytes and steps of a node, with its name and what it waits for.
+const BYTES_EACH: u128 = 256;
+const STEPS_EACH: u64 = 512;
+const NODES: &str = "the program of the tasks";
+
+/// Returns whether a file is a program of tasks in JSON.
+pub fn is_program_of_tasks(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[expect(dead_code, reason = "only the keys are looked at")]
+    struct Keys {
+        buffers: IgnoredAny,
+        tasks: IgnoredAny,
+    }
+    bytes.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<Keys>(bytes).is_ok()
+}
+
+/// Discovers the communication of a program of tasks among ranks. With `strict`, a task that does not state its operations is an
+/// error.
+///
+/// # Errors
+/// A program that is not as expected, or whose nodes are too many; with `strict`, a task without operations.
+pub fn discovered(text: &str, name: &str, ranks: u32, strict: bool) -> Result<WorkloadGraph, DiscoverError> {
+    let program = Program::parse(text)?;
+    let mut groups = GroupSets { ranks, sets: Vec::new(), known: FxHashMap::default() };
+    let (mut classes, mut unknown) = (Vec::new(), BTreeMap::new());
+    for rank in 0..ranks {
+        check();
+        let mut discovery = Discovery::new(Options::commands(ranks, rank, Rules::Full))?;
+        program.submit(&mut discovery)?;
+        let commands = discovery.take_commands();
+        if rank == 0 {
+            let size = commands.len() as u128 * u128::from(ranks);
+            take(NODES, BYTES_EACH * size);
+            spend(NODES, STEPS_EACH * u64::try_from(size).unwrap_or(u64::MAX / STEPS_EACH));
+        }
+        let mut nodes =
+            Nodes { rank, program: &program, discovery: &discovery, made: Vec::new(), tags: FxHashMap::default() };
+        nodes.all(&commands, &mut groups, &mut unknown)?;
+        classes.push(RankClass { ranks: vec![rank], nodes: nodes.made });
+    }
+    if strict && let Some((task, _)) = unknown.first_key_value() {
+        let message =
+            format!("task '{task}' states no operations; with strict every task states those of a point of its range");
+        return Err(DiscoverError::Input(message));
+    }
+    Ok(WorkloadGraph {
+        name: name.to_owned(),
+        format: "tasks",
+        ranks,
+        groups: groups.sets,
+        choices: Vec::new(),
+        receivers: Vec::new(),
+        classes,
+        queues: Queues::AsReady,
+        findings: Vec::new(),
+        unknown,
+        notes: Vec::new(),
+    })
+}
+
+/// Each distinct list of ranks that make a collective, once.
+struct GroupSets {
+    ranks: u32,
+    sets: Vec<Groups>,
+    known: FxHashMap<Vec<u32>, u32>,
+}
+
+impl GroupSets {
+    fn number(&mut self, list: Vec<u32>) -> u32 {
+        let (ranks, sets) = (self.ranks, &mut self.sets);
+        *self.known.entry(list).or_insert_with_key(|list| {
+            sets.push(Groups::new(ranks, [list.clone()]).expect("ranks that take part are distinct ranks"));
+            narrow(sets.len() - 1)
+        })
+    }
+}
+
+/// The nodes of a rank.
+struct Nodes<'a> {
+    rank: u32,
+    program: &'a Program,
+    discovery: &'a Discovery,
+    made: Vec<WorkNode>,
+    /// The number of messages so far from a rank to another.
+    tags: FxHashMap<(u32, u32), u32>,
+}
+
+impl Nodes<'_> {
+    fn all(
+        &mut self,
+        commands: &[Command],
+        groups: &mut GroupSets,
+        unknown: &mut BTreeMap<String, u64>,
+    ) -> Result<(), DiscoverError> {
+        // Of each command, its first node and the one behind its last.
+        let mut of: FxHashMap<CommandId, [u32; 2]> = FxHashMap::default();
+        // Of each node, the first one that waits for it.
+        let mut awaited: Vec<u32> = Vec::new();
+        for command in commands {
+            let first = narrow::<u32>(self.made.len());
+            let named = command.waits.on.iter().filter_map(|id| of.get(id)).flat_map(|&[begin, end]| begin..end);
+            let mut after: Vec<u32> = named.collect();
+            if let Some(until) = command.waits.all_until.and_then(|id| of.get(&id)).map(|range| range[1]) {
+                // Nodes for which another one of these waits are done before it.
+                after.extend((0..until).filter(|&node| awaited[node as usize] >= until));
+            }
+            after.sort_unstable();
+            after.dedup();
+            for &before in &after {
+                awaited[before as usize] = awaited[before as usize].min(first);
+            }
+            let name = self.discovery.task_name(command.task).to_owned();
+            for work in self.works(command, groups, unknown)? {
+                self.made.push(WorkNode::new(&*name, work, after.clone()));
+                awaited.push(u32::MAX);
+            }
+            of.insert(command.id, [first, narrow(self.made.len())]);
+        }
+        Ok(())
+    }
+
+    fn element_bytes(&self, buffer: BufferId) -> u64 {
+        self.discovery.buffers().nth(buffer.index()).map_or(1, |buffer| buffer.element_bytes)
+    }
+
+    fn works(
+        &mut self,
+        command: &Command,
+        groups: &mut GroupSets,
+        unknown: &mut BTreeMap<String, u64>,
+    ) -> Result<Vec<Work>, DiscoverError> {
+        Ok(match &command.action {
+            Action::Push { buffer, to, region, .. } => {
+                vec![self.send(*to, region.volume().saturating_mul(self.element_bytes(*buffer)))]
+            }
+            Action::AwaitPush { buffer, from, .. } => {
+                let each = self.element_bytes(*buffer);
+                from.iter().map(|(from, region)| self.receive(*from, region.volume().saturating_mul(each))).collect()
+            }
+            Action::Collective { buffer, operation, .. } => self.operation(operation, *buffer, groups)?,
+            Action::Execute { chunk } => vec![self.kernel(command, chunk.volume(), unknown)],
+        })
+    }
+
+    fn tag(&mut self, from: u32, to: u32) -> u32 {
+        let tag = self.tags.entry((from, to)).or_default();
+        *tag += 1;
+        *tag - 1
+    }
+
+    fn send(&mut self, to: u32, bytes: u64) -> Work {
+        Work::Send { to, bytes, tag: self.tag(self.rank, to) }
+    }
+
+    fn receive(&mut self, from: u32, bytes: u64) -> Work {
+        Work::Receive { from, bytes, tag: self.tag(from, self.rank) }
+    }
+
+    fn operation(
+        &mut self,
+        operation: &Operation,
+        buffer: BufferId,
+        groups: &mut GroupSets,
+    ) -> Result<Vec<Work>, DiscoverError> {
+        let each = self.element_bytes(buffer);
+        let what = What::of_operation(operation, self.discovery.sides(), each);
+        if what.by_messages {
+            let messages = what.direct().map_or_else(Vec::new, |direct| direct.messages());
+            let mut works = Vec::new();
+            for message in messages {
+                let bytes = message.elements.saturating_mul(each);
+                if message.from == self.rank {
+                    works.push(self.send(message.to, bytes));
+                } else if message.to == self.rank {
+                    works.push(self.receive(message.from, bytes));
+                }
+            }
+            return Ok(works);
+        }
+        let kind: Kind = operation.pattern.name().parse().map_err(|e| DiscoverError::Input(format!("{e}")))?;
+        let list: Vec<u32> = what.participants.iter().collect();
+        let root = what.root.map_or(0, |root| narrow(list.iter().take_while(|&&rank| rank < root).count()));
+        let bytes = what.part.most.saturating_mul(each);
+        let element_bytes = u32::try_from(each).unwrap_or(1);
+        Ok(vec![Work::Collective(Collected { kind, bytes, element_bytes, root, groups: groups.number(list) })])
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
+    fn kernel(&self, command: &Command, points: u64, unknown: &mut BTreeMap<String, u64>) -> Work {
+        let task = &self.program.tasks[command.task.index()];
+        let views = self.discovery.views(command.task);
+        let bytes = |(access, view): (&_, &unisono_discover::Region)| {
+            let access: &unisono_discover::AccessJson = access;
+            let buffer = self.program.buffers.iter().find(|buffer| buffer.name == access.buffer);
+            let times = if access.mode == Mode::ReadWrite { 2.0 } else { 1.0 };
+            view.volume() as f64 * buffer.map_or(1, |buffer| buffer.element_bytes) as f64 * times
+        };
+        if task.operations.is_none() {
+            *unknown.entry(self.discovery.task_name(command.task).to_owned()).or_default() += 1;
+        }
+        Work::Compute(Compute::Counted {
+            operations: task.operations.unwrap_or(0.0) * points as f64,
+            bytes: task.accesses.iter().zip(&views).map(bytes).sum(),
+        })
+    }
+}
