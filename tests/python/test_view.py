@@ -5,6 +5,7 @@ With ``UNISONO_RECORD=1`` in the environment the picture of the documentation is
 
 import json
 import os
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +154,29 @@ def test_wrong_input_is_one_sentence(
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
     assert not list(tmp_path.iterdir())
+
+
+def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
+    """Every damage of a trace, a report and a sweep ends in a page or in one sentence."""
+    plan = un.plan("reduce", un.machine("wse2", (2, 2)), elements=8)
+    un.simulate(plan.schedule, trace_pes=range(4)).trace(tmp_path / "run.json")
+    report = call("plan", "reduce", "--machine", "wse2", "--shape", "2x2", "--elements", "8", "--json").out
+    (tmp_path / "plan.json").write_text(report)
+    call("sweep", "reduce", "--machine", "wse2", "--shapes", "4", "--elements", "1,16", "-o", str(tmp_path / "s.csv"))
+    rng = random.Random(7)
+    refused = 0
+    for name in ("run.json", "plan.json", "s.csv"):
+        whole = (tmp_path / name).read_text()
+        numbers = [match.span() for match in re.finditer(r"[0-9]+(\.[0-9]+)?|\"[a-zA-Z_]+\"", whole)]
+        for _ in range(60):
+            low, high = rng.choice(numbers)
+            other = rng.choice(["NaN", "null", "-1", "1e999", '"x"', "[]", "{}", "18446744073709551616"])
+            (tmp_path / f"bad-{name}").write_text(whole[:low] + other + whole[high:])
+            ran = call("view", str(tmp_path / f"bad-{name}"), "-o", str(tmp_path / "page.html"))
+            assert ran.code in (0, 2), ran.err
+            assert ran.code == 0 or re.fullmatch(r"error: [^\n]*\n", ran.err), ran.err
+            refused += ran.code == 2
+    assert refused > 30
 
 
 def test_large_schedules_say_why_they_are_not_drawn() -> None:

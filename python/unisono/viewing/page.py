@@ -19,12 +19,13 @@ def page(title: str, form: str, facts: Mapping[str, Any], panels: Sequence[Mappi
     """The page of a subject: its facts, and its panels in order.
 
     Raises:
+        ValueError: a number of the data is infinite, or none at all.
         UnsupportedError: this installation has no program for pages.
 
     """
     data = {"title": title, "form": form, "facts": facts, "panels": panels, "version": __version__}
     # In a script only "<" can begin something that a browser takes for the end of it.
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

@@ -75,22 +75,29 @@ def _machine(found: Machine) -> _Seen:
 def _file(path: str | os.PathLike[str]) -> str:
     found = contents(path)
     name = os.fspath(path)
+    try:
+        return _page(title(Path(name).name), found.form, _seen(found, name))
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+        # JSON and CSV of other makers may begin like ours, and hold something else.
+        raise InputError(f"'{title(path)}' begins like a {found.form}, and is damaged or something else") from None
+
+
+def _seen(found: Contents, name: str) -> _Seen:
     match found.form:
         case "schedule":
-            seen = schedules.panels(load(name))
+            return schedules.panels(load(name))
         case "machine":
-            seen = _machine(machine(Path(name)))
+            return _machine(machine(Path(name)))
         case "trace":
-            seen = found.facts, [traces.panel(read_json(name)), _table(found)]
+            return found.facts, [traces.panel(read_json(name)), _table(found)]
         case "sweep":
             rows = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
-            seen = found.facts, [candidates.of_sweep(rows)] if rows else []
+            return found.facts, [candidates.of_sweep(rows)] if rows else []
         case "report" if (report := read_json(name)).get("candidates"):
-            seen = _flat(found.facts), [candidates.of_reports([report])]
+            return _flat(found.facts), [candidates.of_reports([report])]
         case _:
             text = [{"kind": "text", "title": "Contents", "text": found.text}] if found.text else []
-            seen = _flat(found.facts), [*([_table(found)] if found.rows else []), *text]
-    return _page(title(Path(name).name), found.form, seen)
+            return _flat(found.facts), [*([_table(found)] if found.rows else []), *text]
 
 
 def _table(found: Contents) -> dict[str, Any]:
