@@ -21,9 +21,11 @@ def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: s
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     # The other environment has MPI and NumPy; the package comes from here, and so do modules of the tests.
     path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
+    # Where colorama is installed, Numba writes codes of colors to standard output when a program ends.
+    plain = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
     done = subprocess.run(
         [*command, *map(str, arguments)],
-        env={**os.environ, **YIELD, **root, **path, **variables},
+        env={**os.environ, **YIELD, **root, **path, **plain, **variables},
         capture_output=True,
         text=True,
         timeout=180,
