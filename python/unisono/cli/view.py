@@ -2,6 +2,7 @@
 
 import tempfile
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 import unisono
 from unisono import InputError, Plan, UnsupportedError
+from unisono.base.facts import has_root
 from unisono.base.files import check_writable, is_file
 from unisono.cli._options import Request, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import print_json, print_lines, working
@@ -53,9 +55,7 @@ def view(
     else:
         request = _request(file_or_collective, machine, options)
         plan = request.plan()
-        with working("planning other sizes"):
-            others = _others(request, plan)
-        unisono.view(plan, path, sizes=others)
+        unisono.view(plan, path, sizes=_others(request, plan))
     opened = output is None and webbrowser.open(Path(path).as_uri())
     if as_json:
         print_json({"file": path, "bytes": Path(path).stat().st_size, "opened": opened})
@@ -74,24 +74,12 @@ def _others(request: Request, plan: Plan) -> list[Plan]:
     elements = plan.schedule.elements
     if plan.schedule.ranks > _MOST_RANKS or elements == 0:
         return []
+    # The plan has noted a root that has no effect.
+    root = request.root if has_root(request.collective) else 0
     found = []
     for count in sorted({round(request.count() * factor) for factor in _FACTORS} - {request.count(), 0}):
         try:
-            found.append(_at(request, count))
+            found.append(replace(request, elements=count, bytes=None, root=root).plan())
         except (InputError, UnsupportedError):
             continue
     return found
-
-
-def _at(request: Request, elements: int) -> Plan:
-    return unisono.plan(
-        request.collective,
-        request.sized_machine(),
-        elements=elements,
-        dtype=request.dtype,
-        op=request.op,
-        root=request.root,
-        algorithm=request.algorithm,
-        params=dict(request.param) or None,
-        model=request.model,
-    )
