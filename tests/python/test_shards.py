@@ -134,8 +134,6 @@ def test_an_interrupt_ends_work_on_several_cores() -> None:
         "1..1048576",
         "--jobs",
         "2",
-        # What other programs leave of the memory must not end it first.
-        "--no-limit",
     ]
     process = subprocess.Popen([PROGRAM, *long], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ)
     time.sleep(2)
