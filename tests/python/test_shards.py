@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,11 @@ def test_an_interrupt_ends_work_on_several_cores() -> None:
         "--jobs",
         "2",
     ]
-    process = subprocess.Popen([PROGRAM, *long], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ)
+    # In the background of a shell the tests run without that signal, and so would the program.
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(
+        [PROGRAM, *long], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, preexec_fn=listens
+    )
     time.sleep(2)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
