@@ -48,7 +48,7 @@ fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
         ("openmpi-rules", Kind::Allgather, "bruck") => "2",
         ("openmpi-rules", Kind::Allgather, "recursive-doubling") => "3",
         ("openmpi-json", _, "recursive-doubling") => "recursive_doubling",
-        ("openmpi-json" | "ucc" | "nccl-tuner-csv", _, "ring") => "ring",
+        ("openmpi-json" | "ucc" | "nccl-tuner-csv" | "ncclx-csv", _, "ring") => "ring",
         ("openmpi-json", Kind::Allreduce, "rabenseifner") => "rabenseifner",
         ("openmpi-json" | "ucc", Kind::Allgather, "bruck") => "bruck",
         ("mpich-json", Kind::Allreduce, "ring") => "MPIR_Allreduce_intra_ring",
@@ -142,6 +142,25 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
             });
             token.map_or(String::new(), |t| t.split('@').nth(1).unwrap().to_owned())
         }
+        // Bytes of all ranks, divided by the ranks.
+        "ncclx-csv" => {
+            let size = (if of_all { all } else { bytes }) / u64::from(ranks);
+            let within = |range: &str, n: u64| {
+                let Some(inner) = range.strip_prefix('[') else { return range == "*" || range.parse() == Ok(n) };
+                let (low, high) = inner.trim_end_matches([']', ')']).split_once(',').unwrap();
+                low.parse::<u64>().unwrap() <= n && (high.is_empty() || n <= high.parse::<u64>().unwrap())
+            };
+            let rules = text.lines().filter(|l| !l.starts_with('#')).map(|l| {
+                // No range of nodes is written, so the brackets are those of the sizes.
+                let (name, rest) = l.split_once(',').unwrap();
+                let end = rest.find([']', ')']).map_or_else(|| rest.find(',').unwrap(), |end| end + 1);
+                (name, &rest[..end], rest[end + 1..].split(',').collect::<Vec<_>>())
+            });
+            let mut on_one_node = rules.filter(|(name, bytes, f)| {
+                *name == kind.name() && within(bytes, size) && within(f[3], 1) && within(f[4], ranks.into())
+            });
+            on_one_node.next().map_or(String::new(), |(_, _, f)| f[0].to_owned())
+        }
         _ => {
             let size = if of_all { all } else { bytes };
             let line =
@@ -207,7 +226,10 @@ proptest! {
                             continue;
                         }
                         let class = if kind == Kind::Allreduce { OperatorClass::Commutative } else { OperatorClass::None };
-                        let choice = table.find(kind, ranks, None, bytes, class).map(|at| &table.rows()[at].choice);
+                        // A rule of NCCLX begins and ends at multiples of the ranks.
+                        let is_divided = target.name() == "ncclx-csv" && kind == Kind::Allreduce;
+                        let meant = if is_divided { bytes - bytes % u64::from(ranks) } else { bytes };
+                        let choice = table.find(kind, ranks, None, meant, class).map(|at| &table.rows()[at].choice);
                         let expected = match choice {
                             Some(Choice::Algorithm { name, .. }) => theirs(target.name(), kind, ranks, name),
                             _ => "",
@@ -344,6 +366,48 @@ fn lines_for_nccl_narrow_calls_and_name_switches() {
     assert_eq!(export.left.len(), 3, "{:?}", export.left);
     assert!(export.left[0].contains("NCCL has nvls with protocol simple, and not with ll"), "{:?}", export.left);
     assert!(export.left[1].contains("registered=2 cannot be said"), "{:?}", export.left);
+}
+
+#[test]
+fn rules_for_ncclx_name_nodes_and_ranks() {
+    let rows = vec![
+        row(Kind::Allreduce, 6, 0, 65_535, "ring protocol=ll channels=2"),
+        row(Kind::Allreduce, 6, 65_536, u64::MAX, "in-network embeddings=2 chunk-size=131072"),
+        on(2, row(Kind::Allgather, 4, 0, u64::MAX, "ring protocol=ll128")),
+        row(Kind::Allgather, 4, 0, 99, "ring"),
+        row(Kind::ReduceScatter, 4, 10, 100, "ring"),
+        row(Kind::Broadcast, 4, 5, 7, "pipelined-chain"),
+        row(Kind::Reduce, 4, 0, 9, "pipelined-chain pipe-ops=2"),
+    ];
+    let export = write("ncclx-csv", &table(rows)).unwrap();
+    let lines: Vec<&str> = export.text.lines().filter(|l| !l.starts_with('#')).collect();
+    let found = [
+        "allgather,*,ring,ll128,-1,2,2",
+        "allgather,[0,99],ring,simple,-1,1,4",
+        "allgather,[0,99],ring,simple,-1,4,1",
+        "allreduce,[0,10922],ring,ll,2,1,6",
+        "allreduce,[0,10922],ring,ll,2,2,3",
+        "allreduce,[0,10922],ring,ll,2,3,2",
+        "allreduce,[0,10922],ring,ll,2,6,1",
+        "allreduce,[10923,),nvls,simple,-1,1,6,131072",
+        "allreduce,[10923,),nvls,simple,-1,2,3,131072",
+        "allreduce,[10923,),nvls,simple,-1,3,2,131072",
+        "allreduce,[10923,),nvls,simple,-1,6,1,131072",
+        "reducescatter,[10,100],ring,simple,-1,1,4",
+        "reducescatter,[10,100],ring,simple,-1,2,2",
+        "reducescatter,[10,100],ring,simple,-1,4,1",
+    ];
+    assert_eq!(lines, found);
+    assert!(
+        export
+            .notes
+            .iter()
+            .any(|n| n == "broadcast on 4 ranks: 5 to 7 bytes have no multiple of 4, so they have no rule"),
+        "{:?}",
+        export.notes
+    );
+    assert_eq!(export.left.len(), 1, "{:?}", export.left);
+    assert!(export.left[0].contains("its parameter pipe-ops=2 cannot be said"), "{:?}", export.left);
 }
 
 /// A row for so many ranks a node.

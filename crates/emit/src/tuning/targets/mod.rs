@@ -2,6 +2,7 @@
 
 mod mpich_json;
 mod nccl_tuner_csv;
+mod ncclx_csv;
 mod openmpi_json;
 mod openmpi_rules;
 mod ucc;
@@ -11,6 +12,7 @@ use crate::tuning::Tuning;
 pub const TUNINGS: &[&dyn Tuning] = &[
     &mpich_json::MpichJson,
     &nccl_tuner_csv::NcclTunerCsv,
+    &ncclx_csv::NcclxCsv,
     &openmpi_json::OpenmpiJson,
     &openmpi_rules::OpenmpiRules,
     &ucc::Ucc,

@@ -22,15 +22,15 @@ use crate::tuning::{
 pub struct NcclTunerCsv;
 
 const NAME: &str = "nccl-tuner-csv";
-const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
-const MOST_CHANNELS: u32 = 64;
+pub(super) const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
+pub(super) const MOST_CHANNELS: u32 = 64;
 /// Calls of one group; the plugin reads an `int`.
 const MOST_PIPE_OPS: u32 = i32::MAX as u32;
 /// The plugin reads lines into 256 bytes.
 const LONGEST: usize = 254;
 
 /// `(kind, NCCL's name, whether sizes are those of all ranks)`, sorted by name.
-const COLLECTIVES: &[(Kind, &str, bool)] = &[
+pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::Allgather, "allgather", true),
     (Kind::Allreduce, "allreduce", false),
     (Kind::Broadcast, "broadcast", false),
